@@ -1,0 +1,171 @@
+//! What a commit does to a catalog, and when it may: the one conflict rule of the project.
+//!
+//! A commit is a set of edits to tables, all or nothing. Each edit carries what it was prepared against, so whether it
+//! still applies to a newer root is decided from the two alone, by every protocol in the same way.
+
+use smallvec::SmallVec;
+
+use crate::{CommitId, MetadataId, PartitionId, Root, TableId, TableState, Version};
+
+/// All edits of one commit: at most one per table, in the order of the tables.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Changes {
+    edits: SmallVec<[TableChange; 1]>,
+}
+
+/// An edit to one table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableChange {
+    /// Which table.
+    pub table: TableId,
+    /// What happens to it.
+    pub edit: Edit,
+}
+
+/// What may happen to a table in a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The table begins to exist; applies if there is none of that id.
+    Create(TableState),
+    /// The table moves to a new version; applies if every partition it writes is still at the version it was read at.
+    Advance(Advance),
+    /// The table ceases to exist; applies if it is still at this version.
+    Drop(Version),
+}
+
+/// A new version of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// The metadata object of the new version.
+    pub metadata: MetadataId,
+    /// The partitions it writes, each with the version it was last seen at. Rising, at least one.
+    pub partitions: SmallVec<[(PartitionId, Version); 1]>,
+}
+
+/// Whether changes prepared against one root meet what others have committed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Nothing they write has changed: the same changes apply to the newer root. Conflicts of this kind are the
+    /// catalog's alone.
+    None,
+    /// Something they write has changed: a table conflict, to be repaired before the next attempt.
+    Partitions {
+        /// Commits that they have not seen, summed over the partitions they write.
+        missed: u64,
+        /// Of how many partitions.
+        partitions: u64,
+    },
+    /// They can never apply: a table to advance or drop is gone, or one to create exists.
+    Existence(TableId),
+}
+
+/// Why changes do not apply to a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the change to {0} was prepared against another version of it")]
+pub struct NotApplicable(pub TableId);
+
+impl Changes {
+    /// One edit.
+    #[must_use]
+    pub fn of(table: TableId, edit: Edit) -> Self {
+        let mut changes = Self::default();
+        changes.set(table, edit);
+        changes
+    }
+
+    /// Adds an edit, in place of an earlier one to the same table.
+    pub fn set(&mut self, table: TableId, edit: Edit) {
+        match self.edits.binary_search_by_key(&table, |change| change.table) {
+            Ok(slot) => self.edits[slot].edit = edit,
+            Err(slot) => self.edits.insert(slot, TableChange { table, edit }),
+        }
+    }
+
+    /// The edits, in the order of the tables.
+    #[must_use]
+    pub fn edits(&self) -> &[TableChange] {
+        &self.edits
+    }
+
+    /// How these changes stand to a root that is newer than the one they were prepared against.
+    #[must_use]
+    pub fn overlap(&self, newer: &Root) -> Overlap {
+        self.overlap_with(|id| newer.table(id))
+    }
+
+    /// As [`overlap`](Self::overlap), where the tables come from elsewhere than a whole root.
+    pub fn overlap_with<'a>(&self, table: impl Fn(TableId) -> Option<&'a TableState>) -> Overlap {
+        let (mut missed, mut partitions) = (0, 0);
+        for TableChange { table: id, edit } in &self.edits {
+            match (edit, table(*id)) {
+                (Edit::Create(_), None) => {}
+                (Edit::Create(_), Some(_)) | (_, None) => return Overlap::Existence(*id),
+                (Edit::Drop(expected), Some(state)) => {
+                    missed += state.version.since(*expected);
+                    partitions += u64::from(state.version != *expected);
+                }
+                (Edit::Advance(advance), Some(state)) => {
+                    for (partition, expected) in &advance.partitions {
+                        let Some(actual) = state.partitions.get(partition.0 as usize) else {
+                            return Overlap::Existence(*id);
+                        };
+                        missed += actual.since(*expected);
+                        partitions += u64::from(actual != expected);
+                    }
+                }
+            }
+        }
+        if partitions == 0 { Overlap::None } else { Overlap::Partitions { missed, partitions } }
+    }
+
+    /// The root that follows `base` by this commit, or the table whose change does not apply.
+    ///
+    /// # Errors
+    /// [`NotApplicable`] where [`overlap`](Self::overlap) is anything but [`Overlap::None`].
+    pub fn apply(&self, base: &Root, commit: CommitId) -> Result<Root, NotApplicable> {
+        let mut next = base.clone();
+        next.version = base.version.next();
+        next.commit = commit;
+        for TableChange { table, edit } in &self.edits {
+            let refused = NotApplicable(*table);
+            match edit {
+                Edit::Create(state) => {
+                    if next.table(*table).is_some() {
+                        return Err(refused);
+                    }
+                    next.insert(*table, state.clone());
+                }
+                Edit::Drop(expected) => {
+                    if next.table(*table).is_none_or(|state| state.version != *expected) {
+                        return Err(refused);
+                    }
+                    next.remove(*table);
+                }
+                Edit::Advance(advance) => {
+                    let state = next.table_mut(*table).ok_or(refused)?;
+                    advance.apply(state).ok_or(refused)?;
+                }
+            }
+        }
+        Ok(next)
+    }
+}
+
+impl Advance {
+    /// Moves the table on; `None`, and the table half changed, if a partition is not at its expected version.
+    fn apply(&self, state: &mut TableState) -> Option<()> {
+        state.version = state.version.next();
+        state.metadata = self.metadata;
+        for (partition, expected) in &self.partitions {
+            let actual = state.partitions.get_mut(partition.0 as usize)?;
+            if actual != expected {
+                return None;
+            }
+            *actual = actual.next();
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
