@@ -1,1 +1,72 @@
-//! Being written.
+//! What can a commit protocol see of the world? Its clock, its luck, its stores: the seam between the protocols and the
+//! two worlds they run in, simulated and live.
+//!
+//! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns, never reads another clock, and
+//! meets every failure of a store as a value. This crate refuses to know any store or any protocol.
+//!
+//! Start with [`Env`], then [`ObjectStore`] and the three bad ends of a guarded write, [`PutError`]. What every store
+//! must do is stated once, as a test suite: [`conformance`].
+
+mod object;
+mod retry;
+
+pub use object::{
+    Appended, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Payload, PutError, ReadError, Reads, Tag,
+};
+pub use retry::{Backoff, Exponential, JitterRange};
+
+use std::future::Future;
+
+use glidepath_model::Instant;
+
+/// What one process can see: its clock, its luck, and the kind of store it talks to.
+///
+/// Traits make no `Send` promise: the simulated world lives in one thread. Live futures are `Send` by inference where
+/// concrete types are named.
+pub trait Env {
+    /// The object stores of this world. Which of them a protocol uses, its constructor is told.
+    type Objects: ObjectStore + BulkStore;
+
+    /// The process's own clock. Monotonic; says nothing about another process's clock.
+    fn now(&self) -> Instant;
+
+    /// Waits until the process's clock shows `at`; returns at once if it does already. Dropping the future has no
+    /// effect on anything.
+    fn sleep_until(&self, at: Instant) -> impl Future<Output = ()>;
+
+    /// 64 uniformly random bits. Draws for one purpose are a stream of their own: more draws for one do not change
+    /// what another gets.
+    fn draw(&self, purpose: Purpose) -> u64;
+}
+
+/// What a random draw is for. Simulated luck is keyed by (seed, process, purpose).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Purpose {
+    /// Ids of commits and of metadata objects.
+    Names,
+    /// Which kind of transaction this is, and how long it works before it commits.
+    Transaction,
+    /// Which tables and partitions it writes.
+    Tables,
+    /// Whether a conflict turns out to be real.
+    Validation,
+    /// Jitter of waits between attempts.
+    Backoff,
+    /// Latencies of the stores.
+    Store,
+    /// Faults of the stores.
+    Fault,
+}
+
+impl Purpose {
+    /// How many purposes there are.
+    pub const COUNT: usize = 7;
+}
+
+/// A uniform number in [0, 1) out of 64 random bits, with the 53 bits that a double holds.
+#[must_use]
+pub fn unit_interval(draw: u64) -> f64 {
+    (draw >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+}

@@ -1,0 +1,119 @@
+//! What happens next? Events in the order of virtual time.
+//!
+//! Most processes wait minutes for their next event, so one heap of all events would be large and cold. Instead time is
+//! cut into slots: far events lie unsorted in their slot, and only the current slot is a heap, small enough for the
+//! nearest cache.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use glidepath_model::Instant;
+
+/// An event and its place in the order. Ties in time go by process, then by the process's own count of operations, and
+/// never by insertion: so the order is the same however the events came to be scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    pub(crate) at: Instant,
+    pub(crate) process: u32,
+    pub(crate) operation: u32,
+    pub(crate) event: Event,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A request takes effect at its store.
+    Arrive { request: u32 },
+    /// The answer to a request reaches its process.
+    Answer { request: u32 },
+    /// A process's wait is over.
+    Wake { task: u32 },
+}
+
+/// Events up to the horizon; later ones never happen and are not kept.
+pub(crate) struct Agenda {
+    horizon: Instant,
+    slot_bits: u32,
+    current: usize,
+    near: BinaryHeap<Reverse<Entry>>,
+    far: Vec<Vec<Entry>>,
+}
+
+/// Enough that a slot of a busy hour holds some hundred events, few enough that the empty slots of a quiet one are no
+/// burden.
+const MOST_SLOTS: u64 = 1 << 14;
+
+impl Agenda {
+    pub(crate) fn until(horizon: Instant) -> Self {
+        let slot_bits = (0..64).find(|bits| horizon.as_nanos() >> bits < MOST_SLOTS).unwrap_or(63);
+        let slots = (horizon.as_nanos() >> slot_bits) as usize + 1;
+        Self { horizon, slot_bits, current: 0, near: BinaryHeap::new(), far: vec![Vec::new(); slots] }
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if entry.at > self.horizon {
+            return;
+        }
+        let slot = (entry.at.as_nanos() >> self.slot_bits) as usize;
+        if slot <= self.current {
+            self.near.push(Reverse(entry));
+        } else {
+            self.far[slot].push(entry);
+        }
+    }
+
+    /// The time of the next event.
+    pub(crate) fn next_at(&mut self) -> Option<Instant> {
+        while self.near.is_empty() {
+            if self.current + 1 == self.far.len() {
+                return None;
+            }
+            self.current += 1;
+            let slot = std::mem::take(&mut self.far[self.current]);
+            self.near.extend(slot.into_iter().map(Reverse));
+        }
+        self.near.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        self.next_at()?;
+        self.near.pop().map(|Reverse(entry)| entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn events_come_in_order_and_none_is_lost(
+            horizon in 1_u64..2_000_000_000_000,
+            shares in prop::collection::vec((0.0_f64..1.2, 0_u32..3, 0_u32..3), 0..200),
+            interleave in 1_usize..5,
+        ) {
+            let mut agenda = Agenda::until(Instant::from_nanos(horizon));
+            let mut expected = Vec::new();
+            let mut popped: Vec<Entry> = Vec::new();
+            for (n, (share, process, operation)) in shares.into_iter().enumerate() {
+                // Events are only ever scheduled at or after the current one.
+                let now = popped.last().map_or(0, |entry| entry.at.as_nanos());
+                let at = Instant::from_nanos(now + (share * (horizon - now) as f64) as u64);
+                let entry = Entry { at, process, operation, event: Event::Wake { task: n as u32 } };
+                agenda.push(entry);
+                if at.as_nanos() <= horizon {
+                    expected.push(entry);
+                }
+                if n % interleave == 0 {
+                    popped.extend(agenda.pop());
+                }
+            }
+            popped.extend(std::iter::from_fn(|| agenda.pop()));
+            prop_assert!(popped.windows(2).all(|pair| pair[0].at <= pair[1].at));
+            popped.sort();
+            expected.sort();
+            prop_assert_eq!(popped, expected);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A process's own view of the simulated world: its clock, its luck, its stores.
+//!
+//! A process's clock may run ahead of the world's. Whatever only the process itself can see (its waits, the reads and
+//! writes of objects that nobody else can name) just moves its clock; where it touches what others can see, the request
+//! becomes an event at the time its clock shows, and the process parks until the world gets there. Requests of different
+//! processes so take effect in the order of virtual time, which is all that others can observe.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use glidepath_env::{Env, Purpose};
+use glidepath_model::Instant;
+
+use crate::agenda::Event;
+use crate::luck::Stream;
+use crate::simulation::{Mode, World};
+use crate::store::{SimStore, StoreId};
+
+/// One process: a client with one thread of execution.
+pub(crate) struct Process {
+    /// Counted from 1 in the order of arrival.
+    pub(crate) id: u32,
+    /// Where the executor keeps its future.
+    pub(crate) task: u32,
+    pub(crate) clock: Cell<Instant>,
+    /// Operations begun; the same count in both modes, and so fit to break ties.
+    pub(crate) operations: Cell<u32>,
+    pub(crate) luck: RefCell<[Stream; Purpose::COUNT]>,
+}
+
+impl Process {
+    pub(crate) fn new(seed: u64, id: u32, task: u32, now: Instant) -> Self {
+        let luck = std::array::from_fn(|purpose| Stream::keyed(seed, u64::from(id), purpose as u64));
+        Self { id, task, clock: Cell::new(now), operations: Cell::new(0), luck: RefCell::new(luck) }
+    }
+
+    pub(crate) fn count_operation(&self) {
+        self.operations.set(self.operations.get() + 1);
+    }
+
+    pub(crate) fn with_luck<R>(&self, purpose: Purpose, use_it: impl FnOnce(&mut Stream) -> R) -> R {
+        use_it(&mut self.luck.borrow_mut()[purpose as usize])
+    }
+}
+
+/// What a simulated process sees of the world.
+#[derive(Clone)]
+pub struct SimEnv {
+    pub(crate) world: Rc<World>,
+    pub(crate) process: Rc<Process>,
+}
+
+impl SimEnv {
+    pub(crate) fn new(world: Rc<World>, process: Rc<Process>) -> Self {
+        Self { world, process }
+    }
+
+    /// The process's connection to a store.
+    #[must_use]
+    pub fn store(&self, store: StoreId) -> SimStore {
+        SimStore::connect(self.clone(), store)
+    }
+
+    /// The process's number, counted from 1 in the order of arrival.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.process.id
+    }
+
+    /// Lets the process's clock reach `at` by something that only the process itself can see.
+    pub(crate) async fn pass_until(&self, at: Instant) {
+        self.process.count_operation();
+        if self.process.clock.get() >= at {
+            return;
+        }
+        match self.world.mode {
+            Mode::LocalClocks => self.process.clock.set(at),
+            Mode::EveryOperation => {
+                self.world.schedule(at, &self.process, Event::Wake { task: self.process.task });
+                poll_fn(|_| if self.process.clock.get() >= at { Poll::Ready(()) } else { Poll::Pending }).await;
+            }
+        }
+    }
+}
+
+impl Env for SimEnv {
+    type Objects = SimStore;
+
+    fn now(&self) -> Instant {
+        self.process.clock.get()
+    }
+
+    async fn sleep_until(&self, at: Instant) {
+        self.pass_until(at).await;
+    }
+
+    fn draw(&self, purpose: Purpose) -> u64 {
+        self.process.with_luck(purpose, Stream::draw)
+    }
+}

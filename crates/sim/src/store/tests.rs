@@ -1,0 +1,187 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use glidepath_env::{BulkStore, Env, Guard, Key, ObjectStore, Payload, PutError, Reads};
+use glidepath_model::{ByteSize, Instant, Span};
+use proptest::prelude::*;
+
+use crate::{EffectPoint, Faults, Mode, OperationProfile, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+
+fn noisy() -> Profile {
+    let operation = |millis, sigma| OperationProfile {
+        median: Span::from_millis(millis),
+        per_mib: Span::from_millis(20),
+        sigma,
+        floor: Span::from_millis(1),
+        source: "assumed".into(),
+    };
+    Profile {
+        title: "noisy".into(),
+        source: "assumed".into(),
+        get: operation(5, 0.6),
+        put: operation(7, 0.3),
+        conditional_put: operation(6, 0.4),
+        append: Some(operation(6, 0.4)),
+    }
+}
+
+fn setup(mode: Mode, seed: u64, profile: Profile, effect: EffectPoint) -> Setup {
+    let model = StoreModel { effect, ..StoreModel::of(profile) };
+    Setup { seed, horizon: Instant::ZERO + Span::from_secs(2), mode, stores: vec![model] }
+}
+
+/// What one process did and when, by its own clock.
+type Log = Rc<RefCell<Vec<(u32, u64, String)>>>;
+
+/// Contends for a few keys with every kind of operation, private ones in between.
+async fn contend(env: SimEnv, script: Vec<u8>, log: Log) {
+    let store = env.store(StoreId(0));
+    let key = Key::new("shared");
+    let (mut tag, mut end) = (None, 0);
+    for step in script {
+        let saw = match step % 6 {
+            0 => match store.get(&key).await {
+                Ok(object) => {
+                    end = object.payload.size().as_bytes();
+                    let seen = format!("get {} {}", object.tag, object.payload.bytes.len());
+                    tag = Some(object.tag);
+                    seen
+                }
+                Err(error) => error.to_string(),
+            },
+            1 => {
+                let guard = tag.clone().map_or(Guard::Absent, Guard::Matches);
+                let body = Bytes::from(vec![step; usize::from(step)]);
+                format!("put {:?}", store.put(&key, body.into(), guard).await.map(|tag| tag.to_string()).ok())
+            }
+            2 => format!("append {:?}", store.append(&key, Bytes::from_static(b"x").into(), end).await.ok()),
+            3 => {
+                let (count, parallel) = (u64::from(step) % 7, u32::from(step) % 3 + 1);
+                let reads = Reads { count, parallel, size: ByteSize::from_bytes(10_000) };
+                format!("reads {:?}", store.bulk_read(reads).await.is_ok())
+            }
+            4 => format!("write {:?}", store.bulk_write(ByteSize::from_bytes(100_000)).await.is_ok()),
+            _ => {
+                env.sleep_until(env.now() + Span::from_millis(u64::from(step) % 4)).await;
+                "slept".into()
+            }
+        };
+        log.borrow_mut().push((env.process(), env.now().as_nanos(), saw));
+    }
+}
+
+fn run(setup: Setup, scripts: &[(u64, Vec<u8>)]) -> (Vec<(u32, u64, String)>, Option<Payload>) {
+    let horizon = setup.horizon.as_nanos();
+    let log = Log::default();
+    let mut simulation = Simulation::new(setup);
+    let starts: Vec<_> = scripts
+        .iter()
+        .map(|(at, script)| {
+            let (script, log) = (script.clone(), Rc::clone(&log));
+            (Instant::ZERO + Span::from_millis(*at), move |env| contend(env, script, log))
+        })
+        .collect();
+    simulation.run(starts);
+    let last = simulation.peek(StoreId(0), &Key::new("shared"));
+    drop(simulation);
+    let mut log = log.take();
+    // What ends after the horizon has not ended.
+    log.retain(|(_, at, _)| *at <= horizon);
+    log.sort();
+    (log, last)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// The fast mode and the plain one are the same world: everything each process saw, to the nanosecond.
+    #[test]
+    fn local_clocks_change_nothing(
+        seed in any::<u64>(),
+        scripts in prop::collection::vec((0_u64..30, prop::collection::vec(any::<u8>(), 1..30)), 1..8),
+        fixed in any::<bool>(),
+        half in any::<bool>(),
+    ) {
+        let mut scripts = scripts;
+        scripts.sort();
+        // A store of constant latency makes many ties; one that answers in no time makes nothing but ties.
+        let profile = if fixed { Profile::constant(Span::from_millis(seed % 3)) } else { noisy() };
+        let effect = if half { EffectPoint::Half } else { EffectPoint::End };
+        let fast = run(setup(Mode::LocalClocks, seed, profile.clone(), effect), &scripts);
+        let plain = run(setup(Mode::EveryOperation, seed, profile, effect), &scripts);
+        prop_assert_eq!(fast, plain);
+    }
+
+    /// Same seed, same bytes, with faults too.
+    #[test]
+    fn the_same_seed_gives_the_same_run(seed in any::<u64>()) {
+        let scripts: Vec<_> = (0..4).map(|n| (n, (0..40_u64).map(|step| ((step * 7 + n) % 251) as u8).collect())).collect();
+        let faults = Faults { answer_lost: 0.1, late: 0.1, refused: 0.1, crash: 0.02, request_lost: 0.1,
+            timeout: Span::from_millis(40), lateness: Span::from_millis(300) };
+        let mut setup = setup(Mode::LocalClocks, seed, noisy(), EffectPoint::Half);
+        setup.stores[0].faults = faults;
+        prop_assert_eq!(run(setup.clone(), &scripts), run(setup, &scripts));
+    }
+}
+
+fn alone<F, Fut>(faults: Faults, script: F) -> Simulation
+where
+    F: FnOnce(SimEnv) -> Fut,
+    Fut: Future<Output = ()> + 'static,
+{
+    let model = StoreModel { faults, ..StoreModel::of(Profile::constant(Span::from_millis(10))) };
+    let horizon = Instant::ZERO + Span::from_secs(1000);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::LocalClocks, stores: vec![model] });
+    simulation.run([(Instant::ZERO, script)]);
+    simulation
+}
+
+const KEY: &str = "k";
+
+fn put_once(faults: Faults) -> (Result<(), String>, bool, u64) {
+    let outcome = Rc::new(RefCell::new(None));
+    let seen = Rc::clone(&outcome);
+    let simulation = alone(faults, move |env| async move {
+        let result = env.store(StoreId(0)).put(&Key::new(KEY), Payload::default(), Guard::Absent).await;
+        let result = result.map(|_| ()).map_err(|error| match error {
+            PutError::Lost => "lost".into(),
+            PutError::Unknown(cause) => format!("unknown: {cause}"),
+            PutError::Refused(cause) => format!("refused: {cause}"),
+        });
+        *seen.borrow_mut() = Some((result, env.now().as_nanos() / 1_000_000));
+    });
+    let exists = simulation.peek(StoreId(0), &Key::new(KEY)).is_some();
+    let (result, millis) = outcome.take().unwrap_or((Err("no answer".into()), 0));
+    (result, exists, millis)
+}
+
+#[test]
+fn each_fault_does_what_it_says() {
+    let none = Faults::default();
+    assert_eq!(put_once(none), (Ok(()), true, 10));
+    let lost = put_once(Faults { request_lost: 1.0, ..none });
+    assert_eq!(lost, (Err("unknown: the request was lost".into()), false, 30_000));
+    let silent = put_once(Faults { answer_lost: 1.0, ..none });
+    assert_eq!(silent, (Err("unknown: the answer was lost".into()), true, 30_000));
+    let late = put_once(Faults { late: 1.0, ..none });
+    assert_eq!(late, (Err("unknown: no answer in time".into()), true, 30_000));
+    let refused = put_once(Faults { refused: 1.0, ..none });
+    assert_eq!(refused, (Err("refused: 503 Slow Down".into()), false, 10));
+    let crashed = put_once(Faults { crash: 1.0, ..none });
+    assert_eq!(crashed, (Err("no answer".into()), true, 0));
+}
+
+#[test]
+fn a_request_outlives_the_future_that_sent_it() {
+    let simulation = alone(Faults::default(), |env| async move {
+        let store = env.store(StoreId(0));
+        let key = Key::new(KEY);
+        let mut put = Box::pin(store.put(&key, Payload::default(), Guard::Absent));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(put.as_mut().poll(&mut context).is_pending());
+        drop(put);
+        assert!(store.get(&key).await.is_ok());
+    });
+    assert!(simulation.peek(StoreId(0), &Key::new(KEY)).is_some());
+}
