@@ -1,1 +1,11 @@
-//! Being written.
+//! How is a change committed to a catalog? Each protocol once, in a folder of its own, for every world.
+//!
+//! A protocol is generic over [`glidepath_env::Env`] and knows neither the simulator nor any live store. Each folder's
+//! `mod.rs` begins with the idea in numbered steps; the design note with the fault table is in `docs/protocols/`.
+//!
+//! Start with [`Catalog`], the trait that all of them implement, then [`catalog_file`].
+
+mod catalog;
+pub mod catalog_file;
+
+pub use catalog::{Catalog, LoadError, Outcome};

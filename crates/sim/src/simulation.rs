@@ -104,6 +104,17 @@ impl Simulation {
         self.world.stores.borrow()[store.0].peek(key)
     }
 
+    /// From now on keeps every object version that is written to a store, for [`writes`](Self::writes).
+    pub fn keep_writes(&self, store: StoreId) {
+        self.world.stores.borrow_mut()[store.0].keep_writes();
+    }
+
+    /// What was written to a store since [`keep_writes`](Self::keep_writes), in the order in which it took effect.
+    #[must_use]
+    pub fn writes(&self, store: StoreId) -> Vec<Payload> {
+        self.world.stores.borrow()[store.0].writes()
+    }
+
     /// Runs until the horizon, or until nothing is left to happen. Processes begin at the times given, which must not
     /// fall; they are drawn from the iterator only as virtual time reaches them, so a run holds in memory only what is
     /// alive. A process is handed its view of the world; those alive at the end are dropped.

@@ -15,6 +15,7 @@ pub(crate) struct StoreState {
     pub(crate) model: Rc<StoreModel>,
     objects: BTreeMap<Key, Stored>,
     last_tag: u64,
+    writes: Option<Vec<Payload>>,
 }
 
 struct Stored {
@@ -89,7 +90,7 @@ impl Answer {
 
 impl StoreState {
     pub(crate) fn new(model: StoreModel) -> Self {
-        Self { model: Rc::new(model), objects: BTreeMap::new(), last_tag: 0 }
+        Self { model: Rc::new(model), objects: BTreeMap::new(), last_tag: 0, writes: None }
     }
 
     pub(crate) fn seed(&mut self, key: &Key, payload: Payload) -> Tag {
@@ -98,6 +99,14 @@ impl StoreState {
 
     pub(crate) fn peek(&self, key: &Key) -> Option<Payload> {
         self.objects.get(key).map(|stored| stored.payload.clone())
+    }
+
+    pub(crate) fn keep_writes(&mut self) {
+        self.writes.get_or_insert_default();
+    }
+
+    pub(crate) fn writes(&self) -> Vec<Payload> {
+        self.writes.clone().unwrap_or_default()
     }
 
     pub(crate) fn perform(&mut self, action: Action) -> Answer {
@@ -117,6 +126,9 @@ impl StoreState {
     /// Tags never repeat, not even after a delete.
     fn write(&mut self, key: Key, payload: Payload) -> Tag {
         self.last_tag += 1;
+        if let Some(writes) = &mut self.writes {
+            writes.push(payload.clone());
+        }
         self.objects.insert(key, Stored { payload, tag: self.last_tag });
         Tag::number(self.last_tag)
     }

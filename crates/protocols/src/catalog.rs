@@ -1,0 +1,64 @@
+//! What every catalog protocol offers to a transaction.
+
+use std::future::Future;
+
+use glidepath_env::Cause;
+use glidepath_model::{Changes, TableId, TableState, Version};
+
+/// A catalog: snapshots to read, and commits of changes that were prepared against one.
+///
+/// The shape is meant to fit protocols that keep the whole catalog in one object, in a chain of manifests, in a log, or
+/// in a chain per table with a transaction table beside them. Hence a snapshot is a handle, whose tables may take
+/// requests to look up, and a conflict may or may not bring the newer snapshot along.
+pub trait Catalog {
+    /// A catalog at one version. Cheap to clone; never changes.
+    type Snapshot: Clone;
+
+    /// The newest snapshot: at least as new as any commit that was acknowledged before the call.
+    fn load(&self) -> impl Future<Output = Result<Self::Snapshot, LoadError>>;
+
+    /// The snapshot's place in the catalog's order of commits. Of two snapshots the newer has the higher.
+    fn version(&self, at: &Self::Snapshot) -> Version;
+
+    /// Where tables stand in a snapshot, in the order asked; `None` for a table that it does not have.
+    fn tables(
+        &self,
+        at: &Self::Snapshot,
+        ids: &[TableId],
+    ) -> impl Future<Output = Result<Vec<Option<TableState>>, LoadError>>;
+
+    /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
+    /// `base` or fit it as they are ([`Changes::overlap`] is none).
+    ///
+    /// One attempt may be several requests, but it never waits for other writers. Dropping the future leaves the
+    /// outcome unknown.
+    fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
+}
+
+/// How one attempt to commit ended.
+#[derive(Clone, Debug)]
+pub enum Outcome<S> {
+    /// The changes are in the catalog for good; this snapshot has them (and perhaps later commits too).
+    Committed(S),
+    /// They are not, and this attempt can no longer put them there. Where the protocol has learnt of a newer snapshot,
+    /// it is here; else the caller loads one.
+    Conflict(Option<S>),
+    /// Turned away before any effect; the same attempt may be made again.
+    Refused(Cause),
+    /// They may be in the catalog, or may yet appear, and the protocol could not settle it.
+    Unknown(Cause),
+}
+
+/// Why there is no snapshot.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no catalog at this place.
+    #[error("there is no catalog here: create one first")]
+    NotFound,
+    /// The store did not answer; try again.
+    #[error("the catalog could not be read: {0}")]
+    Failed(Cause),
+    /// What is there cannot be understood. Nothing must be written over it.
+    #[error("what is stored here cannot be read as a catalog: {0}")]
+    Undecodable(Cause),
+}

@@ -1,0 +1,285 @@
+//! The bytes of a catalog file, format version 1; the layout is in `docs/protocols/catalog-file.md`.
+
+use bytes::Bytes;
+use glidepath_model::{CommitId, MetadataId, PartitionVersions, Root, TableId, TableState, Version};
+
+/// How many commits back a root can tell whose they were.
+pub const LINEAGE: usize = 32;
+
+const MAGIC: [u8; 4] = *b"GPCF";
+const FORMAT: u16 = 1;
+const KNOWN_FLAGS: u16 = 0;
+const CHECKSUM: usize = 4;
+
+/// A root and its lineage: all that a catalog file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    root: Root,
+    /// Commits of the versions that lead to the root, newest first, the root's own included.
+    lineage: [CommitId; LINEAGE],
+    known: usize,
+}
+
+/// Why bytes are not a catalog file that this version can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Another kind of object.
+    #[error("it does not begin with the mark of a catalog file")]
+    NotACatalogFile,
+    /// Written by a newer version of Glidepath.
+    #[error("it has format version {found}; this version of Glidepath reads {FORMAT}: use a newer one")]
+    Format {
+        /// As written in the file.
+        found: u16,
+    },
+    /// Needs what this version cannot do.
+    #[error("it needs features (bits {found:#06x}) that this version of Glidepath does not know: use a newer one")]
+    Features {
+        /// The unknown bits.
+        found: u16,
+    },
+    /// Shorter than it says.
+    #[error("it ends too early")]
+    Truncated,
+    /// Not what was written.
+    #[error("its checksum does not match its content: it is damaged")]
+    Checksum,
+    /// The checksum holds but the content makes no sense: a writer's mistake.
+    #[error("its content breaks the rules of the format ({0})")]
+    Content(&'static str),
+}
+
+impl File {
+    /// The first root of a catalog.
+    #[must_use]
+    pub fn first(root: Root) -> Self {
+        let mut lineage = [CommitId(0); LINEAGE];
+        lineage[0] = root.commit;
+        Self { root, lineage, known: 1 }
+    }
+
+    /// The file that replaces this one, with the next root.
+    #[must_use]
+    pub(crate) fn followed_by(&self, root: Root) -> Self {
+        let mut lineage = [root.commit; LINEAGE];
+        lineage[1..].copy_from_slice(&self.lineage[..LINEAGE - 1]);
+        Self { root, lineage, known: (self.known + 1).min(LINEAGE) }
+    }
+
+    /// The catalog.
+    #[must_use]
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Whose commit made a version; `None` if that is too long ago, or still to come.
+    #[must_use]
+    pub fn commit_at(&self, version: Version) -> Option<CommitId> {
+        let back = self.root.version.0.checked_sub(version.0)?;
+        self.lineage[..self.known].get(usize::try_from(back).ok()?).copied()
+    }
+
+    /// The bytes of this file.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(40 + 8 * self.known + 28 * self.root.tables().len());
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.root.version.0.to_le_bytes());
+        out.push(self.known as u8);
+        for commit in &self.lineage[..self.known] {
+            out.extend_from_slice(&commit.0.to_le_bytes());
+        }
+        put_varint(&mut out, self.root.tables().len() as u64);
+        for (id, state) in self.root.tables() {
+            put_varint(&mut out, u64::from(id.0));
+            put_varint(&mut out, state.version.0);
+            out.extend_from_slice(&state.metadata.0.to_le_bytes());
+            put_varint(&mut out, state.partitions.len() as u64);
+            for version in &state.partitions {
+                put_varint(&mut out, version.0);
+            }
+        }
+        let length = (out.len() + CHECKSUM) as u32;
+        out[8..12].copy_from_slice(&length.to_le_bytes());
+        let checksum = crc32fast::hash(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.into()
+    }
+
+    /// Reads a file; what follows it in the object is filler.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong; no input panics, and none allocates more than a small multiple of its size.
+    pub fn decode(object: &[u8]) -> Result<Self, DecodeError> {
+        let mut header = Reader(object);
+        if header.array::<4>()? != MAGIC {
+            return Err(DecodeError::NotACatalogFile);
+        }
+        let found = u16::from_le_bytes(header.array()?);
+        if found != FORMAT {
+            return Err(DecodeError::Format { found });
+        }
+        let flags = u16::from_le_bytes(header.array()?);
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(DecodeError::Features { found: flags & !KNOWN_FLAGS });
+        }
+        let length = u32::from_le_bytes(header.array()?) as usize;
+        let file = object.get(..length).ok_or(DecodeError::Truncated)?;
+        let (content, checksum) = file.split_last_chunk::<CHECKSUM>().ok_or(DecodeError::Truncated)?;
+        if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
+            return Err(DecodeError::Checksum);
+        }
+        decode_content(content.get(12..).ok_or(DecodeError::Truncated)?)
+    }
+}
+
+fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
+    let mut reader = Reader(content);
+    let version = Version(u64::from_le_bytes(reader.array()?));
+    let known = usize::from(reader.array::<1>()?[0]);
+    let mut lineage = [CommitId(0); LINEAGE];
+    let commits = lineage.get_mut(..known).ok_or(DecodeError::Content("lineage too long"))?;
+    for commit in commits {
+        *commit = CommitId(u64::from_le_bytes(reader.array()?));
+    }
+    if known == 0 {
+        return Err(DecodeError::Content("no lineage"));
+    }
+    let count = reader.count()?;
+    let mut tables = Vec::with_capacity(count);
+    for _ in 0..count {
+        let id = u32::try_from(reader.varint()?).map_err(|_| DecodeError::Content("table id too large"))?;
+        let table_version = Version(reader.varint()?);
+        let metadata = MetadataId(u64::from_le_bytes(reader.array()?));
+        let partitions =
+            (0..reader.count()?).map(|_| reader.varint().map(Version)).collect::<Result<PartitionVersions, _>>()?;
+        tables.push((TableId(id), TableState { version: table_version, metadata, partitions }));
+    }
+    if !reader.0.is_empty() {
+        return Err(DecodeError::Content("bytes left over"));
+    }
+    let root = Root::from_parts(version, lineage[0], tables);
+    let root = root.ok_or(DecodeError::Content("tables out of order or without partitions"))?;
+    Ok(File { root, lineage, known })
+}
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let (array, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn varint(&mut self) -> Result<u64, DecodeError> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.array::<1>()?[0];
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(DecodeError::Content("number too large"))
+    }
+
+    /// A number of things to come, each at least one byte: more than there are bytes left is a lie.
+    fn count(&mut self) -> Result<usize, DecodeError> {
+        let count = self.varint()?;
+        usize::try_from(count).ok().filter(|count| *count <= self.0.len()).ok_or(DecodeError::Truncated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn files() -> impl Strategy<Value = File> {
+        let table = (any::<u64>(), any::<u64>(), prop::collection::vec(any::<u64>(), 1..4));
+        let tables = prop::collection::btree_map(any::<u32>(), table, 0..20);
+        let commits = prop::collection::vec(any::<u64>(), 1..80);
+        (0..u64::MAX - 100, commits, tables).prop_map(|(version, commits, tables)| {
+            let tables: Vec<_> = tables
+                .into_iter()
+                .map(|(id, (version, metadata, partitions))| {
+                    let partitions = partitions.into_iter().map(Version).collect();
+                    let (version, metadata) = (Version(version), MetadataId(metadata));
+                    (TableId(id), TableState { version, metadata, partitions })
+                })
+                .collect();
+            let root =
+                |n: usize| Root::from_parts(Version(version + n as u64), CommitId(commits[n]), tables.clone()).unwrap();
+            (1..commits.len()).fold(File::first(root(0)), |file, n| file.followed_by(root(n)))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(file in files(), filler in 0_usize..40) {
+            let mut object = file.encode().to_vec();
+            object.resize(object.len() + filler, 0);
+            prop_assert_eq!(File::decode(&object), Ok(file));
+        }
+
+        #[test]
+        fn a_changed_bit_is_noticed(file in files(), place in any::<prop::sample::Index>(), bit in 0_u8..8) {
+            let mut bytes = file.encode().to_vec();
+            let place = place.index(bytes.len());
+            bytes[place] ^= 1 << bit;
+            prop_assert!(File::decode(&bytes).is_err());
+        }
+
+        #[test]
+        fn a_shortened_file_is_noticed(file in files(), place in any::<prop::sample::Index>()) {
+            let bytes = file.encode();
+            let cut = place.index(bytes.len());
+            prop_assert!(File::decode(&bytes[..cut]).is_err());
+        }
+
+        /// Arbitrary content behind a valid header and checksum: what a faulty writer could make.
+        #[test]
+        fn nonsense_is_refused_without_panic(content in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut bytes = [&MAGIC[..], &FORMAT.to_le_bytes(), &[0; 2]].concat();
+            bytes.extend_from_slice(&(12 + content.len() as u32 + 4).to_le_bytes());
+            bytes.extend_from_slice(&content);
+            bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+            if let Ok(file) = File::decode(&bytes) {
+                // Varints have longer spellings; what was understood must mean the same when written again.
+                prop_assert_eq!(File::decode(&file.encode()), Ok(file));
+            }
+            prop_assert!(File::decode(&content).is_err());
+        }
+    }
+
+    #[test]
+    fn newer_formats_and_features_are_refused_by_name() {
+        let root = Root::from_parts(Version(0), CommitId(1), Vec::new()).unwrap();
+        let bytes = File::first(root).encode();
+        let with = |place: usize, value: u8| {
+            let mut bytes = bytes.to_vec();
+            bytes[place] = value;
+            File::decode(&bytes).unwrap_err()
+        };
+        assert_eq!(with(4, 2), DecodeError::Format { found: 2 });
+        assert_eq!(with(6, 4), DecodeError::Features { found: 4 });
+        assert_eq!(with(0, b'X'), DecodeError::NotACatalogFile);
+    }
+}

@@ -1,0 +1,198 @@
+//! The whole catalog is one object, replaced by a guarded put.
+//!
+//! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/catalog-file.md`):
+//!
+//! 1. Apply the changes to the base root; if they do not fit, it is a conflict.
+//! 2. Draw a fresh commit id and encode the next root, which carries that id and its predecessors'.
+//! 3. Put it, guarded by the base's tag.
+//! 4. Lost: a conflict, for good.
+//! 5. Refused: nothing happened.
+//! 6. Unknown: read back, and look for the id at its version; put the same again while the head is still the base.
+//! 7. What cannot be settled stays unknown.
+
+mod encoding;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, Key, Object, ObjectStore, Payload};
+use glidepath_env::{Purpose, PutError, ReadError, Tag};
+use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
+
+use crate::catalog::{Catalog, LoadError, Outcome};
+pub use encoding::{DecodeError, File, LINEAGE};
+
+/// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
+const SETTLING_ROUNDS: u32 = 8;
+
+const SETTLING_WAIT: Backoff = Backoff::Exponential(Exponential {
+    first: Span::from_millis(100),
+    factor: 2.0,
+    longest: Span::from_secs(10),
+    jitter: JitterRange { low: 0.5, high: 1.0 },
+});
+
+/// A catalog in one object of a store.
+#[derive(Clone)]
+pub struct CatalogFile<E: Env> {
+    env: E,
+    store: E::Objects,
+    place: Arc<Place>,
+}
+
+/// What all of a process's handles to one catalog share.
+pub struct Place {
+    key: Key,
+    filler_per_table: ByteSize,
+    /// The newest root this process has decoded: most reads find the one that was just written.
+    newest: Mutex<Option<Snapshot>>,
+}
+
+impl Place {
+    /// The catalog under this key. Each table adds `filler_per_table` to the object, which stands for table metadata
+    /// kept inside the catalog; zero where it is not.
+    #[must_use]
+    pub fn new(key: Key, filler_per_table: ByteSize) -> Self {
+        Self { key, filler_per_table, newest: Mutex::new(None) }
+    }
+
+    /// The object that holds this file.
+    #[must_use]
+    pub fn payload(&self, file: &File) -> Payload {
+        let tables = file.root().tables().len() as u64;
+        let filler = ByteSize::from_bytes(self.filler_per_table.as_bytes().saturating_mul(tables));
+        Payload { bytes: file.encode(), filler }
+    }
+}
+
+/// A root as it was read or written, with the tag that guards its successor.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    file: Arc<File>,
+    tag: Tag,
+}
+
+impl Snapshot {
+    /// The catalog at this version.
+    #[must_use]
+    pub fn root(&self) -> &Root {
+        self.file.root()
+    }
+}
+
+impl<E: Env> CatalogFile<E> {
+    /// A handle to the catalog at this place. Makes no request.
+    #[must_use]
+    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
+        Self { env, store, place }
+    }
+
+    /// Creates the catalog with these tables, each at its first version, if there is none yet. `Conflict` if there is.
+    pub async fn create(&self, tables: Vec<(TableId, TableState)>) -> Outcome<Snapshot> {
+        let commit = CommitId(self.env.draw(Purpose::Names));
+        let Some(root) = Root::from_parts(Version(0), commit, tables) else {
+            return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
+        };
+        self.install(File::first(root), Guard::Absent).await
+    }
+
+    /// Steps 3 to 7.
+    async fn install(&self, next: File, guard: Guard) -> Outcome<Snapshot> {
+        let next = Arc::new(next);
+        let payload = self.place.payload(&next);
+        match self.store.put(&self.place.key, payload.clone(), guard.clone()).await {
+            Ok(tag) => Outcome::Committed(self.keep(next, tag)),
+            Err(PutError::Lost) => Outcome::Conflict(None),
+            Err(PutError::Refused(cause)) => Outcome::Refused(cause),
+            Err(PutError::Unknown(cause)) => self.settle(next, payload, guard, cause).await,
+        }
+    }
+
+    /// Step 6: finds out what became of a put whose outcome is unknown.
+    async fn settle(&self, next: Arc<File>, payload: Payload, guard: Guard, mut cause: Cause) -> Outcome<Snapshot> {
+        for round in 0..SETTLING_ROUNDS {
+            let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
+            self.env.sleep_until(self.env.now() + wait).await;
+            match self.load().await {
+                Ok(head) => match head.file.commit_at(next.root().version) {
+                    Some(commit) if commit == next.root().commit => return Outcome::Committed(head),
+                    // Somebody else's: the base's tag is gone for good, and with it the guard that ours would need.
+                    Some(_) => return Outcome::Conflict(Some(head)),
+                    None if head.root().version > next.root().version => {
+                        return Outcome::Unknown(Cause::words(format!(
+                            "the catalog is {} versions on, too many to tell whether this commit is among them",
+                            head.root().version.since(next.root().version)
+                        )));
+                    }
+                    None => {}
+                },
+                // A creation: there is nothing yet.
+                Err(LoadError::NotFound) if guard == Guard::Absent => {}
+                Err(LoadError::NotFound) => return Outcome::Unknown(Cause::words("the catalog has vanished")),
+                Err(LoadError::Undecodable(cause)) => return Outcome::Unknown(cause),
+                Err(LoadError::Failed(failed)) => {
+                    cause = failed;
+                    continue;
+                }
+            }
+            // The head is still the base. The guard lets at most one of the two puts take effect, and both are ours.
+            match self.store.put(&self.place.key, payload.clone(), guard.clone()).await {
+                Ok(tag) => return Outcome::Committed(self.keep(next, tag)),
+                Err(PutError::Lost) => {}
+                Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
+            }
+        }
+        Outcome::Unknown(cause)
+    }
+
+    fn keep(&self, file: Arc<File>, tag: Tag) -> Snapshot {
+        let snapshot = Snapshot { file, tag };
+        *self.newest() = Some(snapshot.clone());
+        snapshot
+    }
+
+    fn newest(&self) -> std::sync::MutexGuard<'_, Option<Snapshot>> {
+        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
+        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn decode(&self, object: Object) -> Result<Snapshot, LoadError> {
+        if let Some(known) = self.newest().as_ref().filter(|known| known.tag == object.tag) {
+            return Ok(known.clone());
+        }
+        let undecodable = |error: DecodeError| LoadError::Undecodable(Cause::from_error(error));
+        let file = File::decode(&object.payload.bytes).map_err(undecodable)?;
+        Ok(self.keep(Arc::new(file), object.tag))
+    }
+}
+
+impl<E: Env> Catalog for CatalogFile<E> {
+    type Snapshot = Snapshot;
+
+    async fn load(&self) -> Result<Snapshot, LoadError> {
+        match self.store.get(&self.place.key).await {
+            Ok(object) => self.decode(object),
+            Err(ReadError::NotFound) => Err(LoadError::NotFound),
+            Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+        }
+    }
+
+    fn version(&self, at: &Snapshot) -> Version {
+        at.root().version
+    }
+
+    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<Vec<Option<TableState>>, LoadError> {
+        Ok(ids.iter().map(|id| at.root().table(*id).cloned()).collect())
+    }
+
+    async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
+        // Steps 1 and 2.
+        let commit = CommitId(self.env.draw(Purpose::Names));
+        match changes.apply(base.root(), commit) {
+            Ok(root) => self.install(base.file.followed_by(root), Guard::Matches(base.tag.clone())).await,
+            Err(_) => Outcome::Conflict(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
