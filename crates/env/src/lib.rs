@@ -7,9 +7,11 @@
 //! Start with [`Env`], then [`ObjectStore`] and the three bad ends of a guarded write, [`PutError`]. What every store
 //! must do is stated once, as a test suite: [`conformance`].
 
+mod luck;
 mod object;
 mod retry;
 
+pub use luck::{DrawRng, unit_interval};
 pub use object::{
     Appended, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
     Payload, PutError, ReadError, Reads, Tag,
@@ -63,10 +65,4 @@ pub enum Purpose {
 impl Purpose {
     /// How many purposes there are.
     pub const COUNT: usize = 7;
-}
-
-/// A uniform number in [0, 1) out of 64 random bits, with the 53 bits that a double holds.
-#[must_use]
-pub fn unit_interval(draw: u64) -> f64 {
-    (draw >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }

@@ -1,9 +1,10 @@
 //! How long one request takes: a distribution, compiled so that a draw costs a few nanoseconds.
 
+use glidepath_env::DrawRng;
 use glidepath_model::{ByteSize, Span};
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::luck::{DrawRng, Stream};
+use crate::luck::Stream;
 
 /// The distribution of one operation's round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -19,7 +19,7 @@ mod store;
 pub use clock::SimEnv;
 pub use fault::Faults;
 pub use latency::Latency;
-pub use luck::{DrawRng, Stream};
+pub use luck::Stream;
 pub use profile::{OperationProfile, Profile, ProfileError};
 pub use simulation::{Counts, Mode, Setup, Simulation};
 pub use store::{EffectPoint, SimStore, StoreId, StoreModel};

@@ -1,10 +1,6 @@
 //! Randomness keyed by (seed, process, purpose), so that one more process, or one more draw for another purpose, leaves
 //! every other stream as it was.
 
-use std::convert::Infallible;
-
-use rand::rand_core::TryRng;
-
 /// One stream of random bits: SplitMix64 (Steele, Lea and Flood 2014), started at a hash of its key. Its period is 2^64;
 /// a run of 160,000 processes with 10,000 draws each meets itself with a chance of about 2 in 100,000.
 #[derive(Clone, Copy, Debug)]
@@ -30,28 +26,6 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// A source of draws as the distributions of `rand_distr` take it.
-pub struct DrawRng<F>(pub F);
-
-impl<F: FnMut() -> u64> TryRng for DrawRng<F> {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        Ok(((self.0)() >> 32) as u32)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        Ok((self.0)())
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&(self.0)().to_le_bytes()[..chunk.len()]);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

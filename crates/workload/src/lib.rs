@@ -1,1 +1,24 @@
-//! Being written.
+//! Who commits what, and when? Arrivals, the choice of tables, and the transaction client with its retries.
+//!
+//! The client is the Iceberg one: fast appends and validated overwrites, which prepare metadata, try to commit, and
+//! repair and repeat after a conflict. It runs over any [`glidepath_protocols::Catalog`] in any world. What it does is
+//! data ([`Workload`]), so that a preset is a file and not a code path.
+//!
+//! Start with [`Workload`], then `client.rs`.
+
+mod arrivals;
+mod client;
+mod distribution;
+mod record;
+mod spec;
+mod tables;
+
+pub use arrivals::{Arrival, ArrivalTimes};
+pub use client::{Client, Intent, manifest_list_key};
+pub use distribution::{Distribution, Shape};
+pub use record::{End, Kind, Record, Spent};
+pub use spec::{
+    Arrivals, Burst, Choice, Commit, History, ManifestList, Refresh, Retry, SpecError, Step, TableMetadata, Tables,
+    Transaction, Workload,
+};
+pub use tables::TablePicker;

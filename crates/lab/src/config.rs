@@ -1,0 +1,134 @@
+//! The full configuration of one simulated point: what a user wrote, laid over a preset, with nothing left to default.
+
+use glidepath_model::Span;
+use glidepath_sim::{EffectPoint, Profile};
+use glidepath_workload::{
+    Arrivals, Commit, ManifestList, Retry, SpecError, TableMetadata, Tables, Transaction, Workload,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Changes whenever the same configuration and seed give other results than before, so that results of different models
+/// are never taken for each other.
+pub const MODEL_VERSION: u32 = 1;
+
+/// Everything that the result of a run depends on, besides the seed and the profile that `provider` names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Virtual time from the first arrival to the end.
+    pub duration: Span,
+    /// The profile of the store that holds table metadata, and the catalog too unless it has a latency of its own: a
+    /// name, or a path to a TOML file.
+    pub provider: String,
+    /// The catalog.
+    pub catalog: CatalogConfig,
+    /// When transactions arrive.
+    pub arrivals: Arrivals,
+    /// What each is.
+    pub transaction: Transaction,
+    /// The tables they write.
+    pub tables: Tables,
+    /// What a commit takes.
+    pub commit: Commit,
+    /// What follows a failed attempt.
+    pub retry: Retry,
+}
+
+/// How the catalog is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CatalogConfig {
+    /// The commit protocol.
+    pub protocol: Protocol,
+    /// If given, the catalog is not an object of the provider's store, but answers every request in this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Span>,
+    /// When, within its round trip, a request to the catalog takes effect.
+    pub effect: EffectPoint,
+}
+
+/// A commit protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// The whole catalog is one object, replaced by a guarded put.
+    CatalogFile,
+}
+
+/// A configuration that was checked, with the profile it names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// What to simulate.
+    pub config: Config,
+    /// On which store.
+    pub profile: Profile,
+}
+
+impl Config {
+    /// The workload's part of it.
+    #[must_use]
+    pub fn workload(&self) -> Workload {
+        Workload {
+            arrivals: self.arrivals,
+            transaction: self.transaction,
+            tables: self.tables,
+            commit: self.commit.clone(),
+            retry: self.retry,
+        }
+    }
+}
+
+impl Point {
+    /// Checks a configuration against the store it is to run on.
+    ///
+    /// # Errors
+    /// The first field that is out of its range.
+    pub fn new(config: Config, profile: Profile) -> Result<Self, SpecError> {
+        config.workload().check(profile.capabilities())?;
+        let duration = config.duration;
+        let allowed = Span::from_secs(1)..=Span::from_secs(366 * 86_400);
+        if !allowed.contains(&duration) {
+            let (found, allowed) = (duration.to_string(), "1s to 8784h".to_owned());
+            return Err(SpecError { field: "duration", found, allowed });
+        }
+        // What would not fit into memory: every arrival is at least some hundred bytes while it lives.
+        let mut arrivals = duration.as_secs_f64() / config.arrivals.scale.max(config.arrivals.floor).as_secs_f64();
+        arrivals *= config.arrivals.burst.map_or(1.0, |burst| burst.factor);
+        if arrivals > 2e7 {
+            return Err(SpecError {
+                field: "arrivals.scale",
+                found: format!("{} (about {arrivals:.0} arrivals in {duration})", config.arrivals.scale),
+                allowed: "at most 20000000 arrivals in a run: a larger scale or a shorter duration".to_owned(),
+            });
+        }
+        Ok(Self { config, profile })
+    }
+
+    /// Whether catalog and tables are in one store.
+    #[must_use]
+    pub fn catalog_is_an_object(&self) -> bool {
+        self.config.catalog.latency.is_none()
+    }
+
+    /// What each table adds to the catalog's object beyond its entry.
+    pub(crate) fn filler_per_table(&self) -> glidepath_model::ByteSize {
+        match self.config.tables.metadata {
+            TableMetadata::Separate => glidepath_model::ByteSize::default(),
+            TableMetadata::Inlined => self.config.tables.metadata_size,
+        }
+    }
+
+    pub(crate) fn appends_to_lists(&self) -> bool {
+        self.config.tables.manifest_list == ManifestList::Append
+    }
+
+    /// Names this point with this seed: equal exactly if configuration, profile, seed and model version are.
+    #[must_use]
+    pub fn key(&self, seed: u64) -> String {
+        let content = serde_json::to_vec(&(MODEL_VERSION, seed, self));
+        // A structure of strings and numbers always has a JSON form.
+        let content = content.unwrap_or_else(|error| panic!("a point has no JSON form: {error}"));
+        Sha256::digest(content).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    }
+}

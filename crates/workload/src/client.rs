@@ -1,0 +1,336 @@
+//! One transaction, from its arrival to its end.
+//!
+//! 1. Read the catalog: the start snapshot.
+//! 2. Work.
+//! 3. Prepare: write what the new snapshot consists of (once; and again after each table conflict).
+//! 4. Install: try to commit against the snapshot last seen.
+//! 5. After a conflict, read the catalog again. Nothing written has changed: a catalog conflict, back to 4 with the same
+//!    preparation. Something has: a table conflict; a validated overwrite reads what it missed; back to 3.
+//! 6. Out of retries or time: give up.
+
+use bytes::Bytes;
+use glidepath_env::{Backoff, BulkStore, Env, Key, ObjectStore, Payload, Purpose, PutError, ReadError, Reads};
+use glidepath_env::{Cause, unit_interval};
+use glidepath_model::{Advance, ByteSize, Changes, Edit, Instant, MetadataId, Overlap, Span, TableId};
+use glidepath_protocols::{Catalog, LoadError, Outcome};
+use smallvec::SmallVec;
+
+use crate::record::{End, Kind, Record};
+use crate::spec::{History, ManifestList, Refresh, Step, TableMetadata, Workload};
+use crate::tables::TablePicker;
+
+/// What runs transactions in one process.
+pub struct Client<'a, E: Env, C> {
+    /// The process.
+    pub env: &'a E,
+    /// The catalog they commit to.
+    pub catalog: &'a C,
+    /// Where table metadata is.
+    pub store: &'a E::Objects,
+    /// What they are.
+    pub workload: &'a Workload,
+    /// Picks their tables.
+    pub picker: &'a TablePicker,
+}
+
+/// The object that holds a table's manifest list, where lists are appended to.
+#[must_use]
+pub fn manifest_list_key(table: TableId) -> Key {
+    Key::new(&format!("tables/{}/manifest-list", table.0))
+}
+
+/// What is written: tables, and the partitions of each.
+type Targets = SmallVec<[(TableId, SmallVec<[glidepath_model::PartitionId; 1]>); 1]>;
+
+/// A transaction in the middle of things.
+struct InFlight<'a, E: Env, C: Catalog> {
+    client: &'a Client<'a, E, C>,
+    record: Record,
+    targets: Targets,
+    base: C::Snapshot,
+    changes: Changes,
+    /// In append mode, whether the entries are in the manifest lists already.
+    appended: bool,
+}
+
+/// What a transaction is going to do.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// What kind it is.
+    pub kind: Kind,
+    runtime: Span,
+    targets: Targets,
+}
+
+impl<E: Env, C: Catalog> Client<'_, E, C> {
+    /// Draws a transaction. `aimed` is a table that it must write.
+    #[must_use]
+    pub fn intend(&self, aimed: Option<TableId>) -> Intent {
+        let spec = &self.workload.transaction;
+        let fast = unit_interval(self.env.draw(Purpose::Transaction)) < spec.fast_append;
+        let runtime = spec.runtime.sample(|| self.env.draw(Purpose::Transaction));
+        let kind = if fast { Kind::FastAppend } else { Kind::ValidatedOverwrite };
+        Intent { kind, runtime, targets: self.pick(aimed) }
+    }
+
+    /// Runs one transaction. Dropping the future leaves it wherever it is.
+    pub async fn run(&self, Intent { kind, runtime, targets }: Intent) -> Record {
+        let mut record = Record::begin(self.env.now(), kind, targets[0].0);
+        let start = async {
+            let base = self.catalog.load().await?;
+            let changes = self.changes(&base, &targets).await?;
+            Ok::<_, LoadError>((base, changes))
+        };
+        if let Ok((base, changes)) = start.await {
+            self.env.sleep_until(self.env.now() + runtime).await;
+            record.work_done = self.env.now();
+            let mut flight = InFlight { client: self, record, targets, base, changes, appended: false };
+            flight.record.end = flight.commit().await.err().unwrap_or(End::Committed);
+            record = flight.record;
+        }
+        record.ended = self.env.now();
+        record
+    }
+
+    fn pick(&self, aimed: Option<TableId>) -> Targets {
+        let spec = &self.workload.transaction;
+        let mut tables = self.picker.tables(spec.tables, || self.env.draw(Purpose::Tables));
+        if let Some(aimed) = aimed.filter(|aimed| !tables.contains(aimed)) {
+            tables[0] = aimed;
+            tables.sort_unstable();
+        }
+        let partitions = |_| self.picker.partitions(spec.partitions, || self.env.draw(Purpose::Tables));
+        tables.into_iter().map(|table| (table, partitions(table))).collect()
+    }
+
+    /// The changes that write these targets on top of a snapshot.
+    async fn changes(&self, at: &C::Snapshot, targets: &Targets) -> Result<Changes, LoadError> {
+        let ids: SmallVec<[TableId; 1]> = targets.iter().map(|(table, _)| *table).collect();
+        let states = self.catalog.tables(at, &ids).await?;
+        let mut changes = Changes::default();
+        for ((table, partitions), state) in targets.iter().zip(states) {
+            let gone = || LoadError::Failed(Cause::words(format!("{table} does not exist")));
+            let state = state.ok_or_else(gone)?;
+            let seen = |id: &glidepath_model::PartitionId| Some((*id, *state.partitions.get(id.0 as usize)?));
+            let partitions = partitions.iter().map(seen).collect::<Option<_>>().ok_or_else(gone)?;
+            let metadata = MetadataId(self.env.draw(Purpose::Names));
+            changes.set(*table, Edit::Advance(Advance { metadata, partitions }));
+        }
+        Ok(changes)
+    }
+}
+
+impl<E: Env, C: Catalog> InFlight<'_, E, C> {
+    /// Steps 3 to 6.
+    async fn commit(&mut self) -> Result<(), End> {
+        let commit = &self.client.workload.commit;
+        if commit.refresh_first {
+            let newer = self.load().await?;
+            let overlap = self.overlap(&newer).await?;
+            self.repair(newer, overlap).await?;
+        }
+        self.steps(&commit.once).await?;
+        let mut prepared = false;
+        loop {
+            if !prepared {
+                self.steps(&commit.prepare).await?;
+                prepared = true;
+            }
+            let began = self.now();
+            let outcome = self.client.catalog.commit(&self.base, &self.changes).await;
+            self.record.spent.install += self.since(began);
+            match outcome {
+                Outcome::Committed(_) => return Ok(()),
+                Outcome::Unknown(_) => return Err(End::Unknown),
+                Outcome::Refused(_) => {
+                    self.retry_or_give_up()?;
+                    self.wait(&self.client.workload.retry.catalog, self.record.retries - 1).await;
+                }
+                Outcome::Conflict(newer) => {
+                    self.retry_or_give_up()?;
+                    prepared = self.after_conflict(newer).await?;
+                }
+            }
+        }
+    }
+
+    /// Step 6.
+    fn retry_or_give_up(&mut self) -> Result<(), End> {
+        let retry = &self.client.workload.retry;
+        let late = retry.time_limit.is_some_and(|limit| self.since(self.record.work_done) > limit);
+        if self.record.retries == retry.retries || late {
+            return Err(End::OutOfRetries);
+        }
+        self.record.retries += 1;
+        Ok(())
+    }
+
+    /// Step 5. Returns whether the preparation still holds.
+    ///
+    /// Where both kinds of conflict are treated alike, the wait comes before the look, as in Iceberg. Where they are not,
+    /// a look must tell them apart first; after a wait, a second look sees what was committed meanwhile.
+    async fn after_conflict(&mut self, newer: Option<C::Snapshot>) -> Result<bool, End> {
+        let retry = &self.client.workload.retry;
+        let alike = retry.catalog == retry.table;
+        let mut waited = alike && self.wait(&retry.catalog, self.record.retries - 1).await;
+        let mut newer = match newer.filter(|_| !waited) {
+            Some(newer) => newer,
+            None => self.load().await?,
+        };
+        let mut overlap = self.overlap(&newer).await?;
+        if !alike {
+            waited = match overlap {
+                Overlap::None => self.wait(&retry.catalog, self.record.catalog_conflicts).await,
+                _ => self.wait(&retry.table, self.record.table_conflicts).await,
+            };
+            if waited {
+                newer = self.load().await?;
+                overlap = self.overlap(&newer).await?;
+            }
+        }
+        match overlap {
+            Overlap::None => self.record.catalog_conflicts += 1,
+            Overlap::Partitions { .. } | Overlap::Existence(_) => self.record.table_conflicts += 1,
+        }
+        self.repair(newer, overlap).await?;
+        Ok(overlap == Overlap::None)
+    }
+
+    /// Looks at what has changed, and makes the newer snapshot the one to commit against.
+    async fn repair(&mut self, newer: C::Snapshot, overlap: Overlap) -> Result<(), End> {
+        let began = self.now();
+        let (commit, transaction) = (&self.client.workload.commit, &self.client.workload.transaction);
+        if overlap != Overlap::None || commit.refresh_after == Refresh::EveryConflict {
+            self.requests(&commit.refresh).await?;
+        }
+        match overlap {
+            Overlap::None => {}
+            Overlap::Existence(_) => return Err(End::ValidationFailed),
+            Overlap::Partitions { missed, partitions } => {
+                if self.record.kind == Kind::ValidatedOverwrite {
+                    let real = transaction.real_conflicts;
+                    if real > 0.0 && unit_interval(self.client.env.draw(Purpose::Validation)) < real {
+                        return Err(End::ValidationFailed);
+                    }
+                    self.read_history(&newer, missed, partitions).await?;
+                }
+                self.changes = self.client.changes(&newer, &self.targets).await.map_err(|_| End::Failed)?;
+            }
+        }
+        self.base = newer;
+        self.record.spent.conflict_reads += self.since(began);
+        Ok(())
+    }
+
+    async fn read_history(&mut self, newer: &C::Snapshot, missed: u64, partitions: u64) -> Result<(), End> {
+        let (commit, tables) = (&self.client.workload.commit, &self.client.workload.tables);
+        let count = match (tables.manifest_list, commit.history) {
+            // The list is one object, in which the missed entries lie one behind the other.
+            (ManifestList::Append, _) => partitions.min(self.targets.len() as u64),
+            (ManifestList::Rewrite, History::MissedSnapshots) => missed.saturating_sub(partitions),
+            (ManifestList::Rewrite, History::MissedCatalogVersions) => {
+                let catalog = self.client.catalog;
+                catalog.version(newer).since(catalog.version(&self.base))
+            }
+        };
+        self.record.history_reads += count;
+        let reads = Reads { count, size: tables.manifest_list_size, parallel: commit.history_parallel };
+        self.client.store.bulk_read(reads).await.map_err(|_| End::Failed)
+    }
+
+    /// Step 3.
+    async fn steps(&mut self, steps: &[Step]) -> Result<(), End> {
+        let began = self.now();
+        self.requests(steps).await?;
+        self.record.spent.prepare += self.since(began);
+        Ok(())
+    }
+
+    async fn requests(&mut self, steps: &[Step]) -> Result<(), End> {
+        let tables = &self.client.workload.tables;
+        let inlined = tables.metadata == TableMetadata::Inlined;
+        let appends = tables.manifest_list == ManifestList::Append;
+        for n in 0..self.targets.len() {
+            for step in steps {
+                match step {
+                    Step::ReadTableMetadata | Step::WriteTableMetadata if inlined => {}
+                    Step::ReadTableMetadata => self.read(tables.metadata_size).await?,
+                    Step::WriteTableMetadata => self.write(tables.metadata_size).await?,
+                    Step::ReadManifestList if appends => {}
+                    Step::WriteManifestList if appends => self.append_entry(self.targets[n].0).await?,
+                    Step::ReadManifestList => self.read(tables.manifest_list_size).await?,
+                    Step::WriteManifestList => self.write(tables.manifest_list_size).await?,
+                    Step::WriteManifestFile => self.write(tables.manifest_file_size).await?,
+                }
+            }
+        }
+        self.appended |= appends && steps.contains(&Step::WriteManifestList);
+        Ok(())
+    }
+
+    async fn read(&self, size: ByteSize) -> Result<(), End> {
+        let reads = Reads { count: 1, size, parallel: 1 };
+        self.client.store.bulk_read(reads).await.map_err(|_| End::Failed)
+    }
+
+    async fn write(&self, size: ByteSize) -> Result<(), End> {
+        self.client.store.bulk_write(size).await.map_err(|_| End::Failed)
+    }
+
+    /// Appends this transaction's tentative entry to the table's manifest list, unless it is there already.
+    async fn append_entry(&mut self, table: TableId) -> Result<(), End> {
+        if self.appended {
+            return Ok(());
+        }
+        let key = manifest_list_key(table);
+        let store = self.client.store;
+        loop {
+            let end = match store.head(&key).await {
+                Ok(metadata) => metadata.size.as_bytes(),
+                Err(ReadError::NotFound) => 0,
+                Err(ReadError::Failed(_)) => return Err(End::Failed),
+            };
+            let filler = self.client.workload.tables.manifest_entry_size;
+            match store.append(&key, Payload { bytes: Bytes::new(), filler }, end).await {
+                Ok(_) => return Ok(()),
+                Err(PutError::Lost) => self.record.append_conflicts += 1,
+                // A second entry of the same transaction would do no harm: the catalog names the transaction once.
+                Err(PutError::Unknown(_) | PutError::Refused(_)) => return Err(End::Failed),
+            }
+        }
+    }
+
+    async fn load(&mut self) -> Result<C::Snapshot, End> {
+        let began = self.now();
+        let loaded = self.client.catalog.load().await;
+        self.record.spent.catalog_reads += self.since(began);
+        loaded.map_err(|_| End::Failed)
+    }
+
+    async fn overlap(&self, newer: &C::Snapshot) -> Result<Overlap, End> {
+        let ids: SmallVec<[TableId; 1]> = self.targets.iter().map(|(table, _)| *table).collect();
+        let states = self.client.catalog.tables(newer, &ids).await.map_err(|_| End::Failed)?;
+        let state = |table| states[ids.iter().position(|id| *id == table)?].as_ref();
+        Ok(self.changes.overlap_with(state))
+    }
+
+    /// Waits as a policy says; whether there was anything to wait for.
+    async fn wait(&mut self, backoff: &Backoff, repeat: u32) -> bool {
+        let env = self.client.env;
+        let wait = backoff.wait(repeat, || env.draw(Purpose::Backoff));
+        if wait == Span::ZERO {
+            return false;
+        }
+        env.sleep_until(self.now() + wait).await;
+        self.record.spent.backoff += wait;
+        true
+    }
+
+    fn now(&self) -> Instant {
+        self.client.env.now()
+    }
+
+    fn since(&self, earlier: Instant) -> Span {
+        self.now().since(earlier)
+    }
+}

@@ -1,0 +1,97 @@
+//! What is remembered of a transaction.
+
+use glidepath_model::{Instant, Span, TableId};
+
+/// The kind of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Adds files; any conflict is repaired without looking at what others committed.
+    FastAppend,
+    /// Replaces files; after a conflict it must read what others committed meanwhile.
+    ValidatedOverwrite,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// Its changes are in the catalog.
+    Committed,
+    /// It gave up after its last retry, or its time.
+    OutOfRetries,
+    /// A conflict was real: what it would replace has been changed by another.
+    ValidationFailed,
+    /// The store failed it.
+    Failed,
+    /// It is not known whether its changes are in the catalog.
+    Unknown,
+}
+
+/// Where the time went between the end of the work and the end of the transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Reading the catalog.
+    pub catalog_reads: Span,
+    /// Writing and reading the metadata of an attempt.
+    pub prepare: Span,
+    /// Reading table metadata and history after a conflict.
+    pub conflict_reads: Span,
+    /// Attempts to change the catalog, won or lost.
+    pub install: Span,
+    /// Waiting between attempts.
+    pub backoff: Span,
+}
+
+/// One transaction that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it arrived; its work began then.
+    pub arrived: Instant,
+    /// When its work was done and the commit began.
+    pub work_done: Instant,
+    /// When it knew how it ended.
+    pub ended: Instant,
+    /// What kind it was.
+    pub kind: Kind,
+    /// How it ended.
+    pub end: End,
+    /// The first of the tables it wrote.
+    pub table: TableId,
+    /// Attempts after the first.
+    pub retries: u32,
+    /// Attempts that failed though nothing it writes had changed.
+    pub catalog_conflicts: u32,
+    /// Attempts that failed because something it writes had changed.
+    pub table_conflicts: u32,
+    /// Appends to a manifest list that met another's.
+    pub append_conflicts: u32,
+    /// Manifest lists read to see what was missed.
+    pub history_reads: u64,
+    /// Where the time went.
+    pub spent: Spent,
+}
+
+impl Record {
+    /// A transaction that has just arrived; should nothing more become of it, it failed.
+    pub(crate) fn begin(now: Instant, kind: Kind, table: TableId) -> Self {
+        Self {
+            arrived: now,
+            work_done: now,
+            ended: now,
+            kind,
+            end: End::Failed,
+            table,
+            retries: 0,
+            catalog_conflicts: 0,
+            table_conflicts: 0,
+            append_conflicts: 0,
+            history_reads: 0,
+            spent: Spent::default(),
+        }
+    }
+
+    /// From the end of the work to the answer of the last attempt.
+    #[must_use]
+    pub fn commit_latency(&self) -> Span {
+        self.ended.since(self.work_done)
+    }
+}
