@@ -4,22 +4,59 @@
 //! cut into slots: far events lie unsorted in their slot, and only the current slot is a heap, small enough for the
 //! nearest cache.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use glidepath_model::Instant;
 
-/// An event and its place in the order. Ties in time go by process, then by the process's own count of operations, and
-/// never by insertion: so the order is the same however the events came to be scheduled.
+/// A place in the order of events. Ties in time go by process, then by the process's own count of operations, and never
+/// by insertion: so the order is the same however the events came to be scheduled. (Packed into one number, most
+/// significant first, because comparing is what an agenda does most.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Order(u128);
+
+impl Order {
+    pub(crate) fn new(at: Instant, process: u32, operation: u32) -> Self {
+        Self(u128::from(at.as_nanos()) << 64 | u128::from(process) << 32 | u128::from(operation))
+    }
+
+    pub(crate) fn at(self) -> Instant {
+        Instant::from_nanos((self.0 >> 64) as u64)
+    }
+
+    pub(crate) fn process(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// An event and its place in the order.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    pub(crate) at: Instant,
-    pub(crate) process: u32,
-    pub(crate) operation: u32,
+    pub(crate) order: Order,
     pub(crate) event: Event,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order.cmp(&other.order)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A request takes effect at its store.
     Arrive { request: u32 },
@@ -38,9 +75,9 @@ pub(crate) struct Agenda {
     far: Vec<Vec<Entry>>,
 }
 
-/// Enough that a slot of a busy hour holds some hundred events, few enough that the empty slots of a quiet one are no
+/// Enough that a slot of a busy hour holds some fifty events, few enough that the empty slots of a quiet one are no
 /// burden.
-const MOST_SLOTS: u64 = 1 << 14;
+const MOST_SLOTS: u64 = 1 << 16;
 
 impl Agenda {
     pub(crate) fn until(horizon: Instant) -> Self {
@@ -50,10 +87,11 @@ impl Agenda {
     }
 
     pub(crate) fn push(&mut self, entry: Entry) {
-        if entry.at > self.horizon {
+        let at = entry.order.at();
+        if at > self.horizon {
             return;
         }
-        let slot = (entry.at.as_nanos() >> self.slot_bits) as usize;
+        let slot = (at.as_nanos() >> self.slot_bits) as usize;
         if slot <= self.current {
             self.near.push(Reverse(entry));
         } else {
@@ -71,7 +109,7 @@ impl Agenda {
             let slot = std::mem::take(&mut self.far[self.current]);
             self.near.extend(slot.into_iter().map(Reverse));
         }
-        self.near.peek().map(|Reverse(entry)| entry.at)
+        self.near.peek().map(|Reverse(entry)| entry.order.at())
     }
 
     pub(crate) fn pop(&mut self) -> Option<Entry> {
@@ -98,19 +136,20 @@ mod tests {
             let mut popped: Vec<Entry> = Vec::new();
             for (n, (share, process, operation)) in shares.into_iter().enumerate() {
                 // Events are only ever scheduled at or after the current one.
-                let now = popped.last().map_or(0, |entry| entry.at.as_nanos());
+                let now = popped.last().map_or(0, |entry| entry.order.at().as_nanos());
                 let at = Instant::from_nanos(now + (share * (horizon - now) as f64) as u64);
-                let entry = Entry { at, process, operation, event: Event::Wake { task: n as u32 } };
+                let entry = Entry { order: Order::new(at, process, operation), event: Event::Wake { task: n as u32 } };
                 agenda.push(entry);
                 if at.as_nanos() <= horizon {
-                    expected.push(entry);
+                    expected.push(entry.order);
                 }
                 if n % interleave == 0 {
                     popped.extend(agenda.pop());
                 }
             }
             popped.extend(std::iter::from_fn(|| agenda.pop()));
-            prop_assert!(popped.windows(2).all(|pair| pair[0].at <= pair[1].at));
+            let mut popped: Vec<_> = popped.into_iter().map(|entry| entry.order).collect();
+            prop_assert!(popped.windows(2).all(|pair| pair[0].at() <= pair[1].at()));
             popped.sort();
             expected.sort();
             prop_assert_eq!(popped, expected);

@@ -1,6 +1,6 @@
 //! Runs processes against stores until the horizon.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use glidepath_env::{Key, Payload, Tag};
 use glidepath_model::Instant;
 
-use crate::agenda::{Agenda, Entry, Event};
+use crate::agenda::{Agenda, Entry, Event, Order};
 use crate::clock::{Process, SimEnv};
 use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState};
 
@@ -65,14 +65,12 @@ pub(crate) struct World {
     pub(crate) agenda: RefCell<Agenda>,
     pub(crate) stores: RefCell<Vec<StoreState>>,
     pub(crate) requests: RefCell<Requests>,
-    /// The time of the current event; local clocks may be ahead of it.
-    pub(crate) now: Cell<Instant>,
 }
 
 impl World {
     pub(crate) fn schedule(&self, at: Instant, process: &Process, event: Event) {
-        let operation = process.operations.get();
-        self.agenda.borrow_mut().push(Entry { at, process: process.id, operation, event });
+        let order = Order::new(at, process.id, process.operations.get());
+        self.agenda.borrow_mut().push(Entry { order, event });
     }
 }
 
@@ -88,7 +86,6 @@ impl Simulation {
             agenda: RefCell::new(Agenda::until(setup.horizon)),
             stores: RefCell::new(setup.stores.into_iter().map(StoreState::new).collect()),
             requests: RefCell::new(Requests::default()),
-            now: Cell::new(Instant::ZERO),
         };
         Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
     }
@@ -129,12 +126,10 @@ impl Simulation {
             // An arrival goes before an event of the same time, in both modes.
             let due = |at: Instant| next_event.is_none_or(|event| at <= event);
             if let Some((at, start)) = arrivals.next_if(|(at, _)| due(*at)) {
-                self.world.now.set(at);
                 self.begin(at, start);
             } else {
                 let entry = self.world.agenda.borrow_mut().pop();
                 let Some(entry) = entry else { break };
-                self.world.now.set(entry.at);
                 self.happen(entry);
             }
             self.counts.events += 1;
@@ -167,8 +162,8 @@ impl Simulation {
     fn happen(&mut self, entry: Entry) {
         match entry.event {
             Event::Wake { task } => {
-                if let Some(alive) = self.alive(task, entry.process) {
-                    alive.clock.set(alive.clock.get().max(entry.at));
+                if let Some(alive) = self.alive(task, entry.order.process()) {
+                    alive.clock.set(alive.clock.get().max(entry.order.at()));
                     self.poll(task);
                 }
             }

@@ -82,15 +82,17 @@ impl File {
     /// The bytes of this file.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        let mut out = Vec::with_capacity(40 + 8 * self.known + 28 * self.root.tables().len());
+        let mut out = Vec::with_capacity(128 + 8 * self.known + 32 * self.root.tables().len());
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&FORMAT.to_le_bytes());
         out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&self.root.version.0.to_le_bytes());
         out.push(self.known as u8);
-        for commit in &self.lineage[..self.known] {
-            out.extend_from_slice(&commit.0.to_le_bytes());
+        let lineage = out.len();
+        out.resize(lineage + 8 * self.known, 0);
+        for (bytes, commit) in out[lineage..].chunks_exact_mut(8).zip(&self.lineage) {
+            bytes.copy_from_slice(&commit.0.to_le_bytes());
         }
         put_varint(&mut out, self.root.tables().len() as u64);
         for (id, state) in self.root.tables() {
@@ -167,6 +169,9 @@ fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    if value < 0x80 {
+        return out.push(value as u8);
+    }
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

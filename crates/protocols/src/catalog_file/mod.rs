@@ -98,17 +98,16 @@ impl<E: Env> CatalogFile<E> {
     /// Steps 3 to 7.
     async fn install(&self, next: File, guard: Guard) -> Outcome<Snapshot> {
         let next = Arc::new(next);
-        let payload = self.place.payload(&next);
-        match self.store.put(&self.place.key, payload.clone(), guard.clone()).await {
+        match self.store.put(&self.place.key, self.place.payload(&next), guard.clone()).await {
             Ok(tag) => Outcome::Committed(self.keep(next, tag)),
             Err(PutError::Lost) => Outcome::Conflict(None),
             Err(PutError::Refused(cause)) => Outcome::Refused(cause),
-            Err(PutError::Unknown(cause)) => self.settle(next, payload, guard, cause).await,
+            Err(PutError::Unknown(cause)) => self.settle(next, guard, cause).await,
         }
     }
 
     /// Step 6: finds out what became of a put whose outcome is unknown.
-    async fn settle(&self, next: Arc<File>, payload: Payload, guard: Guard, mut cause: Cause) -> Outcome<Snapshot> {
+    async fn settle(&self, next: Arc<File>, guard: Guard, mut cause: Cause) -> Outcome<Snapshot> {
         for round in 0..SETTLING_ROUNDS {
             let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
             self.env.sleep_until(self.env.now() + wait).await;
@@ -135,7 +134,7 @@ impl<E: Env> CatalogFile<E> {
                 }
             }
             // The head is still the base. The guard lets at most one of the two puts take effect, and both are ours.
-            match self.store.put(&self.place.key, payload.clone(), guard.clone()).await {
+            match self.store.put(&self.place.key, self.place.payload(&next), guard.clone()).await {
                 Ok(tag) => return Outcome::Committed(self.keep(next, tag)),
                 Err(PutError::Lost) => {}
                 Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,

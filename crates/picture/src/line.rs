@@ -1,0 +1,124 @@
+//! What is a line chart made of?
+
+use crate::chart::Plot;
+use crate::geometry::Spot;
+use crate::line_drawing::Layout;
+use crate::sheet::{Drawn, Sheet};
+
+/// Lines and points over two numeric axes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LineChart {
+    /// What the picture shows.
+    pub title: String,
+    /// What holds for all of it.
+    pub subtitle: Option<String>,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines. Colours repeat after ten, shapes of marks after six.
+    pub series: Vec<Series>,
+    /// Straight lines across the plot, such as limits.
+    pub rules: Vec<Rule>,
+}
+
+/// A numeric axis.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Axis {
+    /// What the numbers are, with the unit.
+    pub label: String,
+    /// Equal ratios are equally far apart; values that are not positive are left out.
+    pub logarithmic: bool,
+    /// The lowest and the highest value shown; lines are cut there. None, as well as a range that
+    /// makes no sense, for one that shows all points, error bars and rules.
+    pub range: Option<(f64, f64)>,
+}
+
+/// One line with its points.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Series {
+    /// What the legend says.
+    pub name: String,
+    /// The points in the order in which the line connects them.
+    pub points: Vec<Point>,
+    /// Whether each point gets a mark. A lone point always does.
+    pub marks: bool,
+    /// How the line is drawn.
+    pub line: LineStyle,
+    /// Whether the line keeps the value of a point until the next one. The last point keeps its
+    /// value for as long as the one before it.
+    pub step: bool,
+}
+
+/// One point of a line.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Point {
+    /// Place on the horizontal axis.
+    pub x: f64,
+    /// Place on the vertical axis.
+    pub y: f64,
+    /// Low and high end of an error bar.
+    pub spread: Option<(f64, f64)>,
+    /// A word or two beside the point. Notes are kept apart from each other; one that finds no
+    /// room, as well as any beyond the first 150 of a chart, is left out.
+    pub note: Option<String>,
+}
+
+impl Point {
+    /// A point without error bar and note.
+    #[must_use]
+    pub fn at(x: f64, y: f64) -> Self {
+        Self { x, y, ..Self::default() }
+    }
+}
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineStyle {
+    /// Without gaps.
+    #[default]
+    Solid,
+    /// As dashes.
+    Dashed,
+    /// As dots.
+    Dotted,
+}
+
+/// A straight line across the plot.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rule {
+    /// Value at which the line is drawn.
+    pub at: f64,
+    /// Axis on which that value lies.
+    pub axis: RuleAxis,
+    /// A word or two beside the line; empty for none.
+    pub label: String,
+}
+
+/// The axis that a [`Rule`] belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RuleAxis {
+    /// A value of x: the line is vertical.
+    X,
+    /// A value of y: the line is horizontal.
+    #[default]
+    Y,
+}
+
+impl Plot for LineChart {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn natural_width(&self, in_panel: bool) -> f64 {
+        if in_panel { 560.0 } else { 920.0 }
+    }
+
+    fn height(&self, width: f64) -> f64 {
+        Layout::new(self, (0.0, 0.0), width).height()
+    }
+
+    fn draw(&self, sheet: &Sheet<'_>, at: Spot, width: f64) -> Drawn {
+        Layout::new(self, at, width).draw(sheet)
+    }
+}

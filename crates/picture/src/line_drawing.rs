@@ -1,0 +1,372 @@
+//! Where are the parts of a line chart, and how are they drawn?
+
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::{Color, RGBColor};
+
+use crate::axes::{Axes, no_data, room_below, room_left};
+use crate::chart::{COMPACT, title_size};
+use crate::geometry::{Frame, Spot};
+use crate::heading::Heading;
+use crate::legend::{Legend, Place};
+use crate::line::{Axis, LineChart, Point, Rule, RuleAxis, Series};
+use crate::marks::{line, mark};
+use crate::palette::{FAINT_INK, INK, PAPER, series};
+use crate::place::Placer;
+use crate::ruler::{Room, Ruler};
+use crate::sheet::{Drawn, Lettering, Sheet, stroke};
+use crate::text;
+
+/// Width in pixels of a swatch in the legend.
+const SWATCH: f64 = 32.0;
+/// Size in pixels of notes and of labels of rules.
+const NOTE: f64 = 11.5;
+const MOST_NOTES: usize = 150;
+/// Room in pixels right of the plot that notes of its last points may use.
+const NOTE_MARGIN: f64 = 42.0;
+
+/// The places of all parts of one chart.
+pub(crate) struct Layout<'a> {
+    chart: &'a LineChart,
+    at: Spot,
+    heading: Heading,
+    legend: Legend,
+    place: Place,
+    plot: Frame,
+    x: Ruler,
+    y: Ruler,
+}
+
+/// The ruler of an axis that shows all the values, unless the axis has a range of its own.
+fn ruler(axis: &Axis, values: impl Iterator<Item = f64>, room: Room) -> Ruler {
+    let range = axis.range.filter(|(low, high)| {
+        let finite = low.is_finite() && high.is_finite();
+        finite && low < high && (!axis.logarithmic || *low > 0.0)
+    });
+    match range {
+        Some((low, high)) => Ruler::exact(low, high, axis.logarithmic, room),
+        None => Ruler::around(values, axis.logarithmic, true, room),
+    }
+}
+
+impl<'a> Layout<'a> {
+    pub(crate) fn new(chart: &'a LineChart, at: Spot, width: f64) -> Self {
+        let subtitle = chart.subtitle.as_deref();
+        let heading = Heading::new(&chart.title, subtitle, title_size(width), width);
+        let height = if width < COMPACT { 280.0 } else { 400.0 };
+        let legend = legend(chart);
+        let place = legend.place(width, height);
+        let y = ruler(&chart.y, y_values(chart), Room::Along(height));
+        let left = room_left(&y, &chart.y.label);
+        let beside = match place {
+            Place::Beside => legend.room_beside(),
+            Place::Below => 0.0,
+        };
+        let room = width - left - beside - 8.0;
+        let x = ruler(&chart.x, x_values(chart), Room::Across(room));
+        let margin = x.overhang(room).min(60.0).max(note_margin(chart));
+        let wide = (room - margin).floor();
+        let plot = Frame::new(at.0 + left, at.1 + heading.height(), wide, height);
+        Self { chart, at, heading, legend, place, plot, x, y }
+    }
+
+    fn foot(&self) -> f64 {
+        self.plot.bottom() + room_below(&self.chart.x.label)
+    }
+
+    pub(crate) fn height(&self) -> f64 {
+        let legend = match self.place {
+            Place::Beside => 0.0,
+            Place::Below => 8.0 + self.legend.room_below(self.plot.width),
+        };
+        self.foot() + legend - self.at.1
+    }
+
+    pub(crate) fn draw(&self, sheet: &Sheet<'_>) -> Drawn {
+        self.heading.draw(sheet, self.at)?;
+        Axes {
+            plot: self.plot,
+            x: &self.x,
+            y: &self.y,
+            x_label: &self.chart.x.label,
+            y_label: &self.chart.y.label,
+            x_grid: true,
+            y_grid: true,
+            extra_below: 0.0,
+        }
+        .draw(sheet)?;
+        let Frame { left, top, width, height } = self.plot;
+        let wide = width + (note_margin(self.chart) - 2.0).max(0.0);
+        let mut placer = Placer::new(Frame::new(left, top, wide, height));
+        let rules = self.draw_rules(sheet)?;
+        for (index, lines) in self.chart.series.iter().enumerate() {
+            self.draw_spreads(sheet, lines, series(index), &mut placer)?;
+        }
+        for (index, lines) in self.chart.series.iter().enumerate() {
+            self.draw_series(sheet, index, lines, &mut placer)?;
+        }
+        self.draw_rule_labels(sheet, &rules, &mut placer)?;
+        self.draw_notes(sheet, &mut placer)?;
+        self.draw_legend(sheet)?;
+        if self.chart.series.iter().all(|s| self.shown(s).is_empty()) {
+            no_data(sheet, self.plot)?;
+        }
+        Ok(())
+    }
+
+    fn spot(&self, x: f64, y: f64) -> Spot {
+        let plot = self.plot;
+        (self.x.pixel(x, plot.left, plot.right()), self.y.pixel(y, plot.bottom(), plot.top))
+    }
+
+    /// The points of a series that have a place, with it.
+    fn shown<'s>(&self, series: &'s Series) -> Vec<(Spot, &'s Point)> {
+        let points = series.points.iter();
+        points
+            .filter(|point| self.x.shows(point.x) && self.y.shows(point.y))
+            .map(|point| (self.spot(point.x, point.y), point))
+            .collect()
+    }
+
+    fn draw_series(&self, sheet: &Sheet<'_>, index: usize, lines: &Series, placer: &mut Placer) -> Drawn {
+        let colour = series(index);
+        let spots: Vec<Spot> = self.shown(lines).iter().map(|(spot, _)| *spot).collect();
+        let path = if lines.step {
+            let end = step_end(self.chart, lines);
+            let end = end.map(|x| self.x.pixel(x, self.plot.left, self.plot.right()));
+            stepped(&spots, end)
+        } else {
+            spots.clone()
+        };
+        for run in self.plot.clip_path(&path) {
+            line(sheet, &run, lines.line, colour)?;
+            placer.avoid_path(&run);
+        }
+        let edge = self.plot.grown(0.5);
+        for &spot in spots.iter().filter(|spot| edge.holds(**spot)) {
+            if lines.marks || spots.len() == 1 {
+                mark(sheet, index, spot, colour)?;
+                placer.avoid_point(spot);
+            }
+        }
+        Ok(())
+    }
+
+    fn draw_spreads(&self, sheet: &Sheet<'_>, lines: &Series, colour: RGBColor, placer: &mut Placer) -> Drawn {
+        let style = stroke(colour.mix(0.75), 1.3);
+        for ((x, _), point) in self.shown(lines) {
+            let Some((low, high)) = point.spread else {
+                continue;
+            };
+            if !self.y.shows(high) || !low.is_finite() {
+                continue;
+            }
+            let (top, foot) = (self.plot.top, self.plot.bottom());
+            // A low end that a logarithmic axis cannot show lies below the plot.
+            let lowest = if self.y.shows(low) { self.y.pixel(low, foot, top) } else { foot + 1.0 };
+            let bar = [(x, lowest), (x, self.y.pixel(high, foot, top))];
+            if let Some((from, to)) = self.plot.clip(bar[0], bar[1]) {
+                sheet.line(&[from, to], style)?;
+                placer.avoid_spread([from, to]);
+            }
+            for (x, y) in bar.into_iter().filter(|end| self.plot.holds(*end)) {
+                sheet.line(&[(x - 3.5, y), (x + 3.5, y)], style)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws the rules within the plot, and returns them with their lines.
+    fn draw_rules(&self, sheet: &Sheet<'_>) -> Result<Vec<(&'a Rule, [Spot; 2])>, crate::PictureError> {
+        let plot = self.plot;
+        let mut drawn = Vec::new();
+        for rule in &self.chart.rules {
+            let ruler = match rule.axis {
+                RuleAxis::X => &self.x,
+                RuleAxis::Y => &self.y,
+            };
+            let share = ruler.share(rule.at);
+            if !ruler.shows(rule.at) || !(-1e-9..=1.0 + 1e-9).contains(&share) {
+                continue;
+            }
+            let ends = match rule.axis {
+                RuleAxis::X => {
+                    let x = ruler.pixel(rule.at, plot.left, plot.right());
+                    [(x, plot.bottom()), (x, plot.top)]
+                }
+                RuleAxis::Y => {
+                    let y = ruler.pixel(rule.at, plot.bottom(), plot.top);
+                    [(plot.left, y), (plot.right(), y)]
+                }
+            };
+            sheet.dashed(&ends, stroke(FAINT_INK.to_rgba(), 1.3), (6.0, 4.0))?;
+            drawn.push((rule, ends));
+        }
+        Ok(drawn)
+    }
+
+    fn draw_rule_labels(&self, sheet: &Sheet<'_>, rules: &[(&Rule, [Spot; 2])], placer: &mut Placer) -> Drawn {
+        for (_, ends) in rules {
+            placer.avoid_path(ends);
+        }
+        let plot = self.plot;
+        for (rule, [(x, y), _]) in rules {
+            let words = text::ellipsize(&rule.label, NOTE, false, plot.width * 0.6);
+            let (wide, high) = note_size(&words);
+            let places: Vec<Frame> = (0..16)
+                .flat_map(|step| match rule.axis {
+                    RuleAxis::X => {
+                        let top = plot.top + 4.0 + f64::from(step) * (plot.height - high) / 16.0;
+                        [x + 4.0, x - 4.0 - wide].map(|left| Frame::new(left, top, wide, high))
+                    }
+                    RuleAxis::Y => {
+                        let right = plot.right() - 4.0 - f64::from(step) * plot.width / 16.0;
+                        [y - high - 2.0, y + 2.0].map(|top| Frame::new(right - wide, top, wide, high))
+                    }
+                })
+                .collect();
+            if words.is_empty() {
+                continue;
+            }
+            if let Some(frame) = placer.one_of(places.into_iter()) {
+                note(sheet, frame, &words, FAINT_INK)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn draw_notes(&self, sheet: &Sheet<'_>, placer: &mut Placer) -> Drawn {
+        let edge = self.plot.grown(0.5);
+        let noted: Vec<(Spot, String)> = self
+            .chart
+            .series
+            .iter()
+            .flat_map(|lines| self.shown(lines))
+            .filter(|(spot, _)| edge.holds(*spot))
+            .filter_map(|(spot, point)| Some((spot, point.note.as_ref()?)))
+            .map(|(spot, words)| (spot, text::ellipsize(words, NOTE, false, 200.0)))
+            .filter(|(_, words)| !words.is_empty())
+            .take(MOST_NOTES)
+            .collect();
+        for (spot, words) in noted {
+            let Some((frame, leader)) = placer.beside(spot, note_size(&words)) else {
+                continue;
+            };
+            if let Some(leader) = leader {
+                sheet.line(&leader, stroke(FAINT_INK.mix(0.8), 0.8))?;
+            }
+            note(sheet, frame, &words, INK)?;
+        }
+        Ok(())
+    }
+
+    fn draw_legend(&self, sheet: &Sheet<'_>) -> Drawn {
+        let plot = self.plot;
+        let spots = match self.place {
+            Place::Beside => self.legend.spots_beside((self.at.0 + plot_end(self), plot.top)),
+            Place::Below => self.legend.spots_below((plot.left, self.foot() + 8.0), plot.width),
+        };
+        self.legend.draw(sheet, &spots, |index, (x, y)| {
+            let lines = &self.chart.series[index];
+            let colour = series(index);
+            line(sheet, &[(x, y), (x + SWATCH, y)], lines.line, colour)?;
+            if lines.marks {
+                mark(sheet, index, (x + SWATCH / 2.0, y), colour)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Where the legend beside the plot starts, from the left side of the picture.
+fn plot_end(layout: &Layout<'_>) -> f64 {
+    let overhang = layout.x.overhang(layout.plot.width).min(60.0);
+    let margin = (overhang - 12.0).max(note_margin(layout.chart) - 12.0);
+    layout.plot.right() - layout.at.0 + margin.max(0.0)
+}
+
+/// Room in pixels right of the plot for notes: none when there are no notes.
+fn note_margin(chart: &LineChart) -> f64 {
+    let mut points = chart.series.iter().flat_map(|series| &series.points);
+    if points.any(|point| point.note.is_some()) { NOTE_MARGIN } else { 0.0 }
+}
+
+/// The legend of a chart: none when nothing has a name.
+fn legend(chart: &LineChart) -> Legend {
+    let named = chart.series.iter().any(|series| !series.name.is_empty());
+    let empty = |series: &Series| series.points.iter().all(|point| !shows(chart, point));
+    let mixed = !chart.series.iter().all(empty);
+    let names: Vec<String> = chart
+        .series
+        .iter()
+        .filter(|_| named)
+        .map(|series| match empty(series) && mixed {
+            true => format!("{} (no data)", series.name),
+            false => series.name.clone(),
+        })
+        .collect();
+    Legend::new(names.iter().map(String::as_str), SWATCH)
+}
+
+/// Where the step of the last point ends: it is as long as the one before it.
+fn step_end(chart: &LineChart, series: &Series) -> Option<f64> {
+    let points = series.points.iter().rev();
+    let mut shown = points.filter(|point| shows(chart, point)).map(|p| p.x);
+    let (last, before) = (shown.next()?, shown.next()?);
+    let end = last + (last - before);
+    (series.step && end > last && end.is_finite()).then_some(end)
+}
+
+/// The way from point to point that keeps each value until the next point.
+fn stepped(spots: &[Spot], end: Option<f64>) -> Vec<Spot> {
+    let mut path: Vec<Spot> = Vec::with_capacity(spots.len() * 2);
+    for &(x, y) in spots {
+        if let Some(&(_, before)) = path.last() {
+            path.push((x, before));
+        }
+        path.push((x, y));
+    }
+    if let (Some(end), Some(&(_, y))) = (end, path.last()) {
+        path.push((end, y));
+    }
+    path
+}
+
+fn note_size(words: &str) -> (f64, f64) {
+    (text::width(words, NOTE, false) + 4.0, NOTE * 1.25)
+}
+
+/// Text in a frame, on a white veil that keeps it legible over lines.
+fn note(sheet: &Sheet<'_>, frame: Frame, words: &str, colour: RGBColor) -> Drawn {
+    sheet.fill(frame, PAPER.mix(0.75))?;
+    let lettering = Lettering::new(NOTE).colour(colour);
+    let middle = lettering.at(HPos::Center, VPos::Center);
+    sheet.text(frame.center(), words, middle)
+}
+
+fn x_values(chart: &LineChart) -> impl Iterator<Item = f64> {
+    let rules = chart.rules.iter().filter(|rule| rule.axis == RuleAxis::X);
+    let points = chart.series.iter().flat_map(|series| &series.points);
+    points
+        .filter(|point| shows(chart, point))
+        .map(|point| point.x)
+        .chain(chart.series.iter().filter_map(|s| step_end(chart, s)))
+        .chain(rules.map(|rule| rule.at))
+}
+
+fn y_values(chart: &LineChart) -> impl Iterator<Item = f64> {
+    let rules = chart.rules.iter().filter(|rule| rule.axis == RuleAxis::Y);
+    let points = chart.series.iter().flat_map(|series| &series.points);
+    points
+        .filter(|point| shows(chart, point))
+        .flat_map(|point| {
+            let (low, high) = point.spread.unwrap_or((point.y, point.y));
+            [point.y, low, high]
+        })
+        .chain(rules.map(|rule| rule.at))
+}
+
+/// Whether both coordinates of a point have a place on their axes.
+fn shows(chart: &LineChart, point: &Point) -> bool {
+    let shown = |value: f64, axis: &Axis| value.is_finite() && (!axis.logarithmic || value > 0.0);
+    shown(point.x, &chart.x) && shown(point.y, &chart.y)
+}
