@@ -8,7 +8,7 @@ use crate::{CommitId, MetadataId, TableId, Version};
 pub type PartitionVersions = SmallVec<[Version; 1]>;
 
 /// Where one table stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct TableState {
     /// Counts the commits to this table.
     pub version: Version,
@@ -16,6 +16,13 @@ pub struct TableState {
     pub metadata: MetadataId,
     /// Counts the commits to each partition, indexed by `PartitionId`. Never empty.
     pub partitions: PartitionVersions,
+}
+
+impl Clone for TableState {
+    fn clone(&self) -> Self {
+        // Copies the versions as a block; the derived clone would go one by one.
+        Self { version: self.version, metadata: self.metadata, partitions: SmallVec::from_slice(&self.partitions) }
+    }
 }
 
 impl TableState {

@@ -4,6 +4,7 @@ use std::future::Future;
 
 use glidepath_env::Cause;
 use glidepath_model::{Changes, TableId, TableState, Version};
+use smallvec::SmallVec;
 
 /// A catalog: snapshots to read, and commits of changes that were prepared against one.
 ///
@@ -21,11 +22,7 @@ pub trait Catalog {
     fn version(&self, at: &Self::Snapshot) -> Version;
 
     /// Where tables stand in a snapshot, in the order asked; `None` for a table that it does not have.
-    fn tables(
-        &self,
-        at: &Self::Snapshot,
-        ids: &[TableId],
-    ) -> impl Future<Output = Result<Vec<Option<TableState>>, LoadError>>;
+    fn tables(&self, at: &Self::Snapshot, ids: &[TableId]) -> impl Future<Output = Result<TableStates, LoadError>>;
 
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
     /// `base` or fit it as they are ([`Changes::overlap`] is none).
@@ -34,6 +31,9 @@ pub trait Catalog {
     /// outcome unknown.
     fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
 }
+
+/// States of tables, in the order asked; most ask for one.
+pub type TableStates = SmallVec<[Option<TableState>; 1]>;
 
 /// How one attempt to commit ended.
 #[derive(Clone, Debug)]

@@ -8,4 +8,4 @@
 mod catalog;
 pub mod catalog_file;
 
-pub use catalog::{Catalog, LoadError, Outcome};
+pub use catalog::{Catalog, LoadError, Outcome, TableStates};

@@ -1,7 +1,7 @@
 //! What happens next? Events in the order of virtual time.
 //!
 //! Most processes wait minutes for their next event, so one heap of all events would be large and cold. Instead time is
-//! cut into slots: far events lie unsorted in their slot, and only the current slot is a heap, small enough for the
+//! cut into slots: far events lie unsorted in their slot, and only the current slot is put in order, small enough for the
 //! nearest cache.
 
 use std::cmp::{Ordering, Reverse};
@@ -58,6 +58,8 @@ impl Ord for Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
+    /// A process may do what it waits to do at this very place in the order.
+    Turn { task: u32 },
     /// A request takes effect at its store.
     Arrive { request: u32 },
     /// The answer to a request reaches its process.
@@ -71,7 +73,10 @@ pub(crate) struct Agenda {
     horizon: Instant,
     slot_bits: u32,
     current: usize,
-    near: BinaryHeap<Reverse<Entry>>,
+    /// What lay in the current slot when its time came: sorted, the next event last.
+    sorted: Vec<Entry>,
+    /// What has been added to the current slot since.
+    added: BinaryHeap<Reverse<Entry>>,
     far: Vec<Vec<Entry>>,
 }
 
@@ -83,7 +88,8 @@ impl Agenda {
     pub(crate) fn until(horizon: Instant) -> Self {
         let slot_bits = (0..64).find(|bits| horizon.as_nanos() >> bits < MOST_SLOTS).unwrap_or(63);
         let slots = (horizon.as_nanos() >> slot_bits) as usize + 1;
-        Self { horizon, slot_bits, current: 0, near: BinaryHeap::new(), far: vec![Vec::new(); slots] }
+        let far = std::iter::repeat_with(Vec::new).take(slots).collect();
+        Self { horizon, slot_bits, current: 0, sorted: Vec::new(), added: BinaryHeap::new(), far }
     }
 
     pub(crate) fn push(&mut self, entry: Entry) {
@@ -93,28 +99,31 @@ impl Agenda {
         }
         let slot = (at.as_nanos() >> self.slot_bits) as usize;
         if slot <= self.current {
-            self.near.push(Reverse(entry));
+            self.added.push(Reverse(entry));
         } else {
             self.far[slot].push(entry);
         }
     }
 
-    /// The time of the next event.
-    pub(crate) fn next_at(&mut self) -> Option<Instant> {
-        while self.near.is_empty() {
-            if self.current + 1 == self.far.len() {
+    /// The next event, if it comes before `until`.
+    pub(crate) fn pop_before(&mut self, until: Option<Instant>) -> Option<Entry> {
+        let last_slot = until.map_or(usize::MAX, |until| (until.as_nanos() >> self.slot_bits) as usize);
+        while self.sorted.is_empty() && self.added.is_empty() {
+            if self.current + 1 >= self.far.len() || self.current >= last_slot {
                 return None;
             }
             self.current += 1;
-            let slot = std::mem::take(&mut self.far[self.current]);
-            self.near.extend(slot.into_iter().map(Reverse));
+            self.sorted = std::mem::take(&mut self.far[self.current]);
+            self.sorted.sort_unstable_by(|a, b| b.cmp(a));
         }
-        self.near.peek().map(|Reverse(entry)| entry.order.at())
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<Entry> {
-        self.next_at()?;
-        self.near.pop().map(|Reverse(entry)| entry)
+        let added = self.added.peek().map(|Reverse(entry)| entry.order);
+        let sorted = self.sorted.last().map(|entry| entry.order);
+        let from_added = sorted.is_none_or(|sorted| added.is_some_and(|added| added < sorted));
+        let next = if from_added { added } else { sorted };
+        if next.is_none_or(|next| until.is_some_and(|until| next.at() >= until)) {
+            return None;
+        }
+        if from_added { self.added.pop().map(|Reverse(entry)| entry) } else { self.sorted.pop() }
     }
 }
 
@@ -144,10 +153,10 @@ mod tests {
                     expected.push(entry.order);
                 }
                 if n % interleave == 0 {
-                    popped.extend(agenda.pop());
+                    popped.extend(agenda.pop_before(None));
                 }
             }
-            popped.extend(std::iter::from_fn(|| agenda.pop()));
+            popped.extend(std::iter::from_fn(|| agenda.pop_before(None)));
             let mut popped: Vec<_> = popped.into_iter().map(|entry| entry.order).collect();
             prop_assert!(popped.windows(2).all(|pair| pair[0].at() <= pair[1].at()));
             popped.sort();

@@ -3,9 +3,10 @@
 //! A process's clock may run ahead of the world's. Whatever only the process itself can see (its waits, the reads and
 //! writes of objects that nobody else can name) just moves its clock; where it touches what others can see, the request
 //! becomes an event at the time its clock shows, and the process parks until the world gets there. Requests of different
-//! processes so take effect in the order of virtual time, which is all that others can observe.
+//! processes so take effect in the order of virtual time, which is all that others can observe. (A process has one clock,
+//! so it must have one request to shared state in flight at a time; one that has several needs `Mode::EveryOperation`.)
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -27,21 +28,29 @@ pub(crate) struct Process {
     pub(crate) clock: Cell<Instant>,
     /// Operations begun; the same count in both modes, and so fit to break ties.
     pub(crate) operations: Cell<u32>,
-    pub(crate) luck: RefCell<[Stream; Purpose::COUNT]>,
+    luck: [Cell<Stream>; Purpose::COUNT],
 }
 
 impl Process {
     pub(crate) fn new(seed: u64, id: u32, task: u32, now: Instant) -> Self {
-        let luck = std::array::from_fn(|purpose| Stream::keyed(seed, u64::from(id), purpose as u64));
-        Self { id, task, clock: Cell::new(now), operations: Cell::new(0), luck: RefCell::new(luck) }
+        let luck = std::array::from_fn(|purpose| Cell::new(Stream::keyed(seed, u64::from(id), purpose as u64)));
+        Self { id, task, clock: Cell::new(now), operations: Cell::new(0), luck }
     }
 
     pub(crate) fn count_operation(&self) {
         self.operations.set(self.operations.get() + 1);
     }
 
+    /// Moves the clock on; it never goes back.
+    pub(crate) fn reach(&self, at: Instant) {
+        self.clock.set(self.clock.get().max(at));
+    }
+
     pub(crate) fn with_luck<R>(&self, purpose: Purpose, use_it: impl FnOnce(&mut Stream) -> R) -> R {
-        use_it(&mut self.luck.borrow_mut()[purpose as usize])
+        let mut stream = self.luck[purpose as usize].get();
+        let result = use_it(&mut stream);
+        self.luck[purpose as usize].set(stream);
+        result
     }
 }
 

@@ -108,11 +108,7 @@ impl OperationProfile {
     #[must_use]
     pub fn latency(&self) -> Latency {
         let Self { median, per_mib, sigma, floor, .. } = *self;
-        if sigma == 0.0 && per_mib == Span::ZERO {
-            Latency::Fixed(median.max(floor))
-        } else {
-            Latency::Lognormal { base: median, per_mib, sigma, floor }
-        }
+        Latency { base: median, per_mib, sigma, floor }
     }
 
     fn check(&self, name: &str) -> Result<(), ProfileError> {

@@ -1,6 +1,6 @@
 //! Runs processes against stores until the horizon.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -65,12 +65,16 @@ pub(crate) struct World {
     pub(crate) agenda: RefCell<Agenda>,
     pub(crate) stores: RefCell<Vec<StoreState>>,
     pub(crate) requests: RefCell<Requests>,
+    /// The place of the current event.
+    pub(crate) turn: Cell<Order>,
 }
 
 impl World {
-    pub(crate) fn schedule(&self, at: Instant, process: &Process, event: Event) {
+    /// Schedules what the process's current operation leads to, and returns its place in the order of events.
+    pub(crate) fn schedule(&self, at: Instant, process: &Process, event: Event) -> Order {
         let order = Order::new(at, process.id, process.operations.get());
         self.agenda.borrow_mut().push(Entry { order, event });
+        order
     }
 }
 
@@ -86,6 +90,7 @@ impl Simulation {
             agenda: RefCell::new(Agenda::until(setup.horizon)),
             stores: RefCell::new(setup.stores.into_iter().map(StoreState::new).collect()),
             requests: RefCell::new(Requests::default()),
+            turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
         };
         Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
     }
@@ -120,17 +125,19 @@ impl Simulation {
         P: FnOnce(SimEnv) -> F,
         F: Future<Output = ()> + 'static,
     {
-        let mut arrivals = arrivals.into_iter().peekable();
+        let mut arrivals = arrivals.into_iter();
+        let mut next_arrival = arrivals.next();
         loop {
-            let next_event = self.world.agenda.borrow_mut().next_at();
             // An arrival goes before an event of the same time, in both modes.
-            let due = |at: Instant| next_event.is_none_or(|event| at <= event);
-            if let Some((at, start)) = arrivals.next_if(|(at, _)| due(*at)) {
-                self.begin(at, start);
-            } else {
-                let entry = self.world.agenda.borrow_mut().pop();
-                let Some(entry) = entry else { break };
+            let until = next_arrival.as_ref().map(|(at, _)| *at);
+            let entry = self.world.agenda.borrow_mut().pop_before(until);
+            if let Some(entry) = entry {
                 self.happen(entry);
+            } else if let Some((at, start)) = next_arrival {
+                self.begin(at, start);
+                next_arrival = arrivals.next();
+            } else {
+                break;
             }
             self.counts.events += 1;
         }
@@ -160,23 +167,18 @@ impl Simulation {
     }
 
     fn happen(&mut self, entry: Entry) {
-        match entry.event {
-            Event::Wake { task } => {
-                if let Some(alive) = self.alive(task, entry.order.process()) {
-                    alive.clock.set(alive.clock.get().max(entry.order.at()));
-                    self.poll(task);
-                }
-            }
-            Event::Arrive { request } => {
-                if let Some(task) = SimStore::arrive(&self.world, request) {
-                    self.poll(task);
-                }
-            }
-            Event::Answer { request } => {
-                if let Some(task) = SimStore::answer(&self.world, request) {
-                    self.poll(task);
-                }
-            }
+        self.world.turn.set(entry.order);
+        let task = match entry.event {
+            Event::Turn { task } => self.alive(task, entry.order.process()).map(|_| task),
+            Event::Wake { task } => self.alive(task, entry.order.process()).map(|process| {
+                process.reach(entry.order.at());
+                task
+            }),
+            Event::Arrive { request } => SimStore::arrive(&self.world, request),
+            Event::Answer { request } => SimStore::answer(&self.world, request),
+        };
+        if let Some(task) = task {
+            self.poll(task);
         }
     }
 

@@ -5,21 +5,22 @@
 
 use std::future::poll_fn;
 use std::ops::Range;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use glidepath_env::{
     Appended, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    PutError, ReadError, Reads, Tag,
+    Purpose, PutError, ReadError, Reads, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 use slab::Slab;
 
-use crate::agenda::Event;
+use crate::agenda::{Entry, Event, Order};
 use crate::clock::{Process, SimEnv};
 use crate::fault::{Fault, Faults};
-use crate::latency::Latency;
-use crate::profile::Profile;
+use crate::latency::Sampler;
+use crate::profile::{OperationProfile, Profile};
 use crate::simulation::{Mode, World};
 
 mod state;
@@ -60,12 +61,31 @@ impl StoreModel {
     }
 }
 
+/// A store as the simulation keeps it: the model, and its latencies ready for drawing.
+pub(crate) struct Service {
+    model: StoreModel,
+    get: Sampler,
+    put: Sampler,
+    conditional_put: Sampler,
+    append: Option<Sampler>,
+}
+
+impl Service {
+    pub(crate) fn new(model: StoreModel) -> Self {
+        let sampler = |operation: &OperationProfile| Sampler::new(operation.latency());
+        let Profile { get, put, conditional_put, append, .. } = &model.profile;
+        let (get, put, conditional_put) = (sampler(get), sampler(put), sampler(conditional_put));
+        let append = append.as_ref().map(sampler);
+        Self { model, get, put, conditional_put, append }
+    }
+}
+
 /// A process's connection to a simulated store.
 #[derive(Clone)]
 pub struct SimStore {
     env: SimEnv,
     id: StoreId,
-    model: Rc<StoreModel>,
+    service: Rc<Service>,
 }
 
 /// Requests on their way.
@@ -88,22 +108,25 @@ struct Request {
 
 impl SimStore {
     pub(crate) fn connect(env: SimEnv, id: StoreId) -> Self {
-        let model = Rc::clone(&env.world.stores.borrow()[id.0].model);
-        Self { env, id, model }
+        let service = Rc::clone(&env.world.stores.borrow()[id.0].service);
+        Self { env, id, service }
     }
 
     /// Sends a request to shared state and waits for what comes back.
-    async fn request(&self, action: Action, latency: &Latency) -> Answer {
-        let process = &self.env.process;
+    async fn request(&self, action: Action, latency: &Sampler) -> Answer {
+        let (process, model) = (&self.env.process, &self.service.model);
         process.count_operation();
         let sent = process.clock.get();
         let size = action.size();
-        let round_trip = process.with_luck(glidepath_env::Purpose::Store, |luck| latency.draw(size, luck));
-        let way = match self.model.effect {
+        let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
+        let way = match model.effect {
             EffectPoint::Half => round_trip.half(),
             EffectPoint::End => round_trip,
         };
-        let fault = process.with_luck(glidepath_env::Purpose::Fault, |luck| self.model.faults.draw(luck));
+        if self.env.world.mode == Mode::LocalClocks {
+            return Turn::new(self, action, sent + way, sent + round_trip).await;
+        }
+        let fault = process.with_luck(Purpose::Fault, |luck| model.faults.draw(luck));
         match fault {
             None => self.send(action, sent + way, sent + round_trip).await,
             Some(fault) => self.send_badly(fault, action, sent, way, round_trip).await,
@@ -118,7 +141,7 @@ impl SimStore {
     }
 
     async fn send_badly(&self, fault: Fault, action: Action, sent: Instant, way: Span, round_trip: Span) -> Answer {
-        let Faults { timeout, lateness, .. } = self.model.faults;
+        let Faults { timeout, lateness, .. } = self.service.model.faults;
         let (effect_at, answer) = match fault {
             Fault::RequestLost => (None, Some((sent + timeout, action.unknown("the request was lost")))),
             Fault::AnswerLost => (Some(sent + way), Some((sent + timeout, action.unknown("the answer was lost")))),
@@ -154,7 +177,7 @@ impl SimStore {
         .await
     }
 
-    /// Lets a request take effect. Returns the task to poll, if its sender is to learn of it at once.
+    /// Lets a request take effect. Nobody learns of it before the answer.
     pub(crate) fn arrive(world: &World, id: u32) -> Option<u32> {
         let (store, action) = {
             let mut requests = world.requests.borrow_mut();
@@ -164,23 +187,16 @@ impl SimStore {
         let answer = world.stores.borrow_mut()[store.0].perform(action);
         let mut requests = world.requests.borrow_mut();
         let request = &mut requests.slab[id as usize];
-        let Some(sender) = &request.sender else {
-            requests.slab.remove(id as usize);
-            return None;
-        };
-        request.answer = Some(answer);
-        match world.mode {
-            Mode::LocalClocks => {
-                // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
-                sender.clock.set(request.answer_at);
-                request.answered = true;
-                Some(sender.task)
-            }
-            Mode::EveryOperation => {
+        match &request.sender {
+            Some(sender) => {
+                request.answer = Some(answer);
                 world.schedule(request.answer_at, sender, Event::Answer { request: id });
-                None
+            }
+            None => {
+                requests.slab.remove(id as usize);
             }
         }
+        None
     }
 
     /// Lets an answer reach its sender. Returns the task to poll.
@@ -191,7 +207,7 @@ impl SimStore {
             requests.slab.remove(id as usize);
             return None;
         };
-        sender.clock.set(request.answer_at);
+        sender.reach(request.answer_at);
         request.answered = true;
         Some(sender.task)
     }
@@ -200,6 +216,51 @@ impl SimStore {
 impl Request {
     fn new(store: StoreId, action: Option<Action>, sender: Option<Rc<Process>>) -> Self {
         Self { store, action, answer: None, answer_at: Instant::ZERO, answered: false, sender }
+    }
+}
+
+/// A request whose sender itself lets it take effect, when its turn comes in the order of events: the short way where the
+/// answer cannot fail to arrive. Should the future be dropped before, the world takes the request over.
+struct Turn<'a> {
+    store: &'a SimStore,
+    /// Taken when it takes effect.
+    action: Option<Action>,
+    answer_at: Instant,
+    order: Order,
+}
+
+impl<'a> Turn<'a> {
+    fn new(store: &'a SimStore, action: Action, effect_at: Instant, answer_at: Instant) -> Self {
+        let SimEnv { world, process } = &store.env;
+        let order = world.schedule(effect_at, process, Event::Turn { task: process.task });
+        Self { store, action: Some(action), answer_at, order }
+    }
+}
+
+impl Future for Turn<'_> {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Answer> {
+        let SimEnv { world, process } = &self.store.env;
+        if world.turn.get() != self.order {
+            return Poll::Pending;
+        }
+        let store = self.store.id.0;
+        let Some(action) = self.action.take() else { return Poll::Pending };
+        let answer = world.stores.borrow_mut()[store].perform(action);
+        // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
+        process.reach(self.answer_at);
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(action) = self.action.take() {
+            let request = self.store.enter(Request::new(self.store.id, Some(action), None));
+            let event = Event::Arrive { request };
+            self.store.env.world.agenda.borrow_mut().push(Entry { order: self.order, event });
+        }
     }
 }
 
@@ -224,21 +285,21 @@ impl Drop for Waiting<'_> {
 
 impl ObjectStore for SimStore {
     fn capabilities(&self) -> Capabilities {
-        self.model.profile.capabilities()
+        self.service.model.profile.capabilities()
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
-        let answer = self.request(Action::Get(key.clone(), None), &self.model.profile.get.latency()).await;
+        let answer = self.request(Action::Get(key.clone(), None), &self.service.get).await;
         answer.read()
     }
 
     async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
-        let answer = self.request(Action::Get(key.clone(), Some(range)), &self.model.profile.get.latency()).await;
+        let answer = self.request(Action::Get(key.clone(), Some(range)), &self.service.get).await;
         answer.read()
     }
 
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
-        match self.request(Action::Head(key.clone()), &self.model.profile.get.latency()).await {
+        match self.request(Action::Head(key.clone()), &self.service.get).await {
             Answer::Head(result) => result,
             other => other.mismatch(),
         }
@@ -246,20 +307,20 @@ impl ObjectStore for SimStore {
 
     async fn put(&self, key: &Key, payload: Payload, guard: Guard) -> Result<Tag, PutError> {
         let latency = match guard {
-            Guard::None => self.model.profile.put.latency(),
-            Guard::Absent | Guard::Matches(_) => self.model.profile.conditional_put.latency(),
+            Guard::None => &self.service.put,
+            Guard::Absent | Guard::Matches(_) => &self.service.conditional_put,
         };
-        match self.request(Action::Put(key.clone(), payload, guard), &latency).await {
+        match self.request(Action::Put(key.clone(), payload, guard), latency).await {
             Answer::Put(result) => result,
             other => other.mismatch(),
         }
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
-        let Some(profile) = &self.model.profile.append else {
+        let Some(latency) = &self.service.append else {
             return Err(PutError::Refused(Cause::words("this store cannot append")));
         };
-        match self.request(Action::Append(key.clone(), payload, offset), &profile.latency()).await {
+        match self.request(Action::Append(key.clone(), payload, offset), latency).await {
             Answer::Append(result) => result,
             other => other.mismatch(),
         }
@@ -267,14 +328,14 @@ impl ObjectStore for SimStore {
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
         let action = Action::List(prefix.clone(), after.cloned(), limit);
-        match self.request(action, &self.model.profile.get.latency()).await {
+        match self.request(action, &self.service.get).await {
             Answer::List(result) => result,
             other => other.mismatch(),
         }
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
-        match self.request(Action::Delete(key.clone()), &self.model.profile.put.latency()).await {
+        match self.request(Action::Delete(key.clone()), &self.service.put).await {
             Answer::Delete(result) => result,
             other => other.mismatch(),
         }
@@ -284,18 +345,16 @@ impl ObjectStore for SimStore {
 /// Bulk traffic is private by contract, so it only moves the process's clock. Faults do not strike it.
 impl BulkStore for SimStore {
     async fn bulk_read(&self, reads: Reads) -> Result<(), ReadError> {
-        let (process, latency) = (&self.env.process, self.model.profile.get.latency());
+        let (process, latency) = (&self.env.process, &self.service.get);
         let now = process.clock.get();
-        let alone = reads.parallel <= 1 || reads.count <= 1;
-        if alone && self.env.world.mode == Mode::LocalClocks {
-            let total = process.with_luck(glidepath_env::Purpose::Store, |luck| {
-                (0..reads.count).fold(Span::ZERO, |sum, _| sum + latency.draw(reads.size, luck))
-            });
+        let serial = reads.parallel <= 1 || reads.count <= 1;
+        if serial && self.env.world.mode == Mode::LocalClocks {
+            let total = process.with_luck(Purpose::Store, |luck| latency.draw_many(reads.count, reads.size, luck));
             process.clock.set(now + total);
             process.operations.set(process.operations.get() + reads.count as u32);
             return Ok(());
         }
-        let mut ends = process.with_luck(glidepath_env::Purpose::Store, |luck| {
+        let mut ends = process.with_luck(Purpose::Store, |luck| {
             let mut lanes = vec![now; reads.parallel.max(1) as usize];
             let mut read = || {
                 // The next read starts where a lane is free first.
@@ -314,8 +373,7 @@ impl BulkStore for SimStore {
 
     async fn bulk_write(&self, size: ByteSize) -> Result<(), PutError> {
         let process = &self.env.process;
-        let latency = self.model.profile.put.latency();
-        let span = process.with_luck(glidepath_env::Purpose::Store, |luck| latency.draw(size, luck));
+        let span = process.with_luck(Purpose::Store, |luck| self.service.put.draw(size, luck));
         self.env.pass_until(process.clock.get() + span).await;
         Ok(())
     }

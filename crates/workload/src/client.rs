@@ -9,10 +9,11 @@
 //! 6. Out of retries or time: give up.
 
 use bytes::Bytes;
-use glidepath_env::{Backoff, BulkStore, Env, Key, ObjectStore, Payload, Purpose, PutError, ReadError, Reads};
-use glidepath_env::{Cause, unit_interval};
-use glidepath_model::{Advance, ByteSize, Changes, Edit, Instant, MetadataId, Overlap, Span, TableId};
-use glidepath_protocols::{Catalog, LoadError, Outcome};
+use glidepath_env::{
+    Backoff, BulkStore, Env, Key, ObjectStore, Payload, Purpose, PutError, ReadError, Reads, unit_interval,
+};
+use glidepath_model::{Advance, Changes, Edit, Instant, MetadataId, Overlap, Span, TableId};
+use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use smallvec::SmallVec;
 
 use crate::record::{End, Kind, Record};
@@ -78,10 +79,12 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
         let mut record = Record::begin(self.env.now(), kind, targets[0].0);
         let start = async {
             let base = self.catalog.load().await?;
-            let changes = self.changes(&base, &targets).await?;
-            Ok::<_, LoadError>((base, changes))
+            let states = self.states(&base, &targets).await?;
+            Ok::<_, LoadError>((base, states))
         };
-        if let Ok((base, changes)) = start.await {
+        if let Ok((base, states)) = start.await
+            && let Some(changes) = self.changes(&states, &targets)
+        {
             self.env.sleep_until(self.env.now() + runtime).await;
             record.work_done = self.env.now();
             let mut flight = InFlight { client: self, record, targets, base, changes, appended: false };
@@ -103,21 +106,38 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
         tables.into_iter().map(|table| (table, partitions(table))).collect()
     }
 
-    /// The changes that write these targets on top of a snapshot.
-    async fn changes(&self, at: &C::Snapshot, targets: &Targets) -> Result<Changes, LoadError> {
-        let ids: SmallVec<[TableId; 1]> = targets.iter().map(|(table, _)| *table).collect();
-        let states = self.catalog.tables(at, &ids).await?;
+    /// Where the target tables stand in a snapshot.
+    async fn states(&self, at: &C::Snapshot, targets: &Targets) -> Result<TableStates, LoadError> {
+        match targets.as_slice() {
+            [(table, _)] => self.catalog.tables(at, &[*table]).await,
+            several => {
+                let ids: Vec<TableId> = several.iter().map(|(table, _)| *table).collect();
+                self.catalog.tables(at, &ids).await
+            }
+        }
+    }
+
+    /// The changes that write these targets where they stand; `None` if one does not exist.
+    fn changes(&self, states: &TableStates, targets: &Targets) -> Option<Changes> {
         let mut changes = Changes::default();
         for ((table, partitions), state) in targets.iter().zip(states) {
-            let gone = || LoadError::Failed(Cause::words(format!("{table} does not exist")));
-            let state = state.ok_or_else(gone)?;
-            let seen = |id: &glidepath_model::PartitionId| Some((*id, *state.partitions.get(id.0 as usize)?));
-            let partitions = partitions.iter().map(seen).collect::<Option<_>>().ok_or_else(gone)?;
+            let state = state.as_ref()?;
+            let mut seen = SmallVec::new();
+            for id in partitions {
+                seen.push((*id, *state.partitions.get(id.0 as usize)?));
+            }
             let metadata = MetadataId(self.env.draw(Purpose::Names));
-            changes.set(*table, Edit::Advance(Advance { metadata, partitions }));
+            changes.set(*table, Edit::Advance(Advance { metadata, partitions: seen }));
         }
-        Ok(changes)
+        Some(changes)
     }
+}
+
+/// What a newer snapshot shows.
+struct Look<S> {
+    newer: S,
+    states: TableStates,
+    overlap: Overlap,
 }
 
 impl<E: Env, C: Catalog> InFlight<'_, E, C> {
@@ -126,8 +146,8 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let commit = &self.client.workload.commit;
         if commit.refresh_first {
             let newer = self.load().await?;
-            let overlap = self.overlap(&newer).await?;
-            self.repair(newer, overlap).await?;
+            let look = self.look(newer).await?;
+            self.repair(look).await?;
         }
         self.steps(&commit.once).await?;
         let mut prepared = false;
@@ -173,31 +193,30 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let retry = &self.client.workload.retry;
         let alike = retry.catalog == retry.table;
         let mut waited = alike && self.wait(&retry.catalog, self.record.retries - 1).await;
-        let mut newer = match newer.filter(|_| !waited) {
+        let newer = match newer.filter(|_| !waited) {
             Some(newer) => newer,
             None => self.load().await?,
         };
-        let mut overlap = self.overlap(&newer).await?;
+        let mut look = self.look(newer).await?;
         if !alike {
-            waited = match overlap {
+            waited = match look.overlap {
                 Overlap::None => self.wait(&retry.catalog, self.record.catalog_conflicts).await,
                 _ => self.wait(&retry.table, self.record.table_conflicts).await,
             };
             if waited {
-                newer = self.load().await?;
-                overlap = self.overlap(&newer).await?;
+                let newer = self.load().await?;
+                look = self.look(newer).await?;
             }
         }
-        match overlap {
-            Overlap::None => self.record.catalog_conflicts += 1,
-            Overlap::Partitions { .. } | Overlap::Existence(_) => self.record.table_conflicts += 1,
-        }
-        self.repair(newer, overlap).await?;
-        Ok(overlap == Overlap::None)
+        let harmless = look.overlap == Overlap::None;
+        self.record.catalog_conflicts += u32::from(harmless);
+        self.record.table_conflicts += u32::from(!harmless);
+        self.repair(look).await?;
+        Ok(harmless)
     }
 
     /// Looks at what has changed, and makes the newer snapshot the one to commit against.
-    async fn repair(&mut self, newer: C::Snapshot, overlap: Overlap) -> Result<(), End> {
+    async fn repair(&mut self, Look { newer, states, overlap }: Look<C::Snapshot>) -> Result<(), End> {
         let began = self.now();
         let (commit, transaction) = (&self.client.workload.commit, &self.client.workload.transaction);
         if overlap != Overlap::None || commit.refresh_after == Refresh::EveryConflict {
@@ -214,7 +233,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
                     }
                     self.read_history(&newer, missed, partitions).await?;
                 }
-                self.changes = self.client.changes(&newer, &self.targets).await.map_err(|_| End::Failed)?;
+                self.changes = self.client.changes(&states, &self.targets).ok_or(End::Failed)?;
             }
         }
         self.base = newer;
@@ -252,29 +271,29 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let appends = tables.manifest_list == ManifestList::Append;
         for n in 0..self.targets.len() {
             for step in steps {
-                match step {
-                    Step::ReadTableMetadata | Step::WriteTableMetadata if inlined => {}
-                    Step::ReadTableMetadata => self.read(tables.metadata_size).await?,
-                    Step::WriteTableMetadata => self.write(tables.metadata_size).await?,
-                    Step::ReadManifestList if appends => {}
-                    Step::WriteManifestList if appends => self.append_entry(self.targets[n].0).await?,
-                    Step::ReadManifestList => self.read(tables.manifest_list_size).await?,
-                    Step::WriteManifestList => self.write(tables.manifest_list_size).await?,
-                    Step::WriteManifestFile => self.write(tables.manifest_file_size).await?,
+                let (size, writes) = match step {
+                    Step::ReadTableMetadata | Step::WriteTableMetadata if inlined => continue,
+                    Step::ReadManifestList if appends => continue,
+                    Step::WriteManifestList if appends => {
+                        self.append_entry(self.targets[n].0).await?;
+                        continue;
+                    }
+                    Step::ReadTableMetadata => (tables.metadata_size, false),
+                    Step::WriteTableMetadata => (tables.metadata_size, true),
+                    Step::ReadManifestList => (tables.manifest_list_size, false),
+                    Step::WriteManifestList => (tables.manifest_list_size, true),
+                    Step::WriteManifestFile => (tables.manifest_file_size, true),
+                };
+                if writes {
+                    self.client.store.bulk_write(size).await.map_err(|_| End::Failed)?;
+                } else {
+                    let reads = Reads { count: 1, size, parallel: 1 };
+                    self.client.store.bulk_read(reads).await.map_err(|_| End::Failed)?;
                 }
             }
         }
         self.appended |= appends && steps.contains(&Step::WriteManifestList);
         Ok(())
-    }
-
-    async fn read(&self, size: ByteSize) -> Result<(), End> {
-        let reads = Reads { count: 1, size, parallel: 1 };
-        self.client.store.bulk_read(reads).await.map_err(|_| End::Failed)
-    }
-
-    async fn write(&self, size: ByteSize) -> Result<(), End> {
-        self.client.store.bulk_write(size).await.map_err(|_| End::Failed)
     }
 
     /// Appends this transaction's tentative entry to the table's manifest list, unless it is there already.
@@ -307,11 +326,11 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         loaded.map_err(|_| End::Failed)
     }
 
-    async fn overlap(&self, newer: &C::Snapshot) -> Result<Overlap, End> {
-        let ids: SmallVec<[TableId; 1]> = self.targets.iter().map(|(table, _)| *table).collect();
-        let states = self.client.catalog.tables(newer, &ids).await.map_err(|_| End::Failed)?;
-        let state = |table| states[ids.iter().position(|id| *id == table)?].as_ref();
-        Ok(self.changes.overlap_with(state))
+    async fn look(&self, newer: C::Snapshot) -> Result<Look<C::Snapshot>, End> {
+        let states = self.client.states(&newer, &self.targets).await.map_err(|_| End::Failed)?;
+        let state = |table| states[self.targets.iter().position(|(id, _)| *id == table)?].as_ref();
+        let overlap = self.changes.overlap_with(state);
+        Ok(Look { newer, states, overlap })
     }
 
     /// Waits as a policy says; whether there was anything to wait for.

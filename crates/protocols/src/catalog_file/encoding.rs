@@ -82,11 +82,13 @@ impl File {
     /// The bytes of this file.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        let mut out = Vec::with_capacity(128 + 8 * self.known + 32 * self.root.tables().len());
+        // Exactly as long as needed: then it becomes `Bytes` as it is.
+        let length = self.encoded_length();
+        let mut out = Vec::with_capacity(length);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&FORMAT.to_le_bytes());
         out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(length as u32).to_le_bytes());
         out.extend_from_slice(&self.root.version.0.to_le_bytes());
         out.push(self.known as u8);
         let lineage = out.len();
@@ -104,11 +106,21 @@ impl File {
                 put_varint(&mut out, version.0);
             }
         }
-        let length = (out.len() + CHECKSUM) as u32;
-        out[8..12].copy_from_slice(&length.to_le_bytes());
         let checksum = crc32fast::hash(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
+        debug_assert_eq!(out.len(), length);
         out.into()
+    }
+
+    fn encoded_length(&self) -> usize {
+        let table = |(id, state): &(TableId, TableState)| {
+            let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
+            let count = varint_length(state.partitions.len() as u64);
+            varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
+        };
+        let tables = self.root.tables();
+        let head = 12 + 8 + 1 + 8 * self.known + varint_length(tables.len() as u64);
+        head + tables.iter().map(table).sum::<usize>() + CHECKSUM
     }
 
     /// Reads a file; what follows it in the object is filler.
@@ -177,6 +189,11 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value as u8);
+}
+
+fn varint_length(value: u64) -> usize {
+    // Seven bits a byte, and at least one byte.
+    (70 - (value | 1).leading_zeros() as usize) / 7
 }
 
 struct Reader<'a>(&'a [u8]);

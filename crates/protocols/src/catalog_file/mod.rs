@@ -18,7 +18,7 @@ use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, Key, O
 use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
 
-use crate::catalog::{Catalog, LoadError, Outcome};
+use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 pub use encoding::{DecodeError, File, LINEAGE};
 
 /// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
@@ -179,7 +179,7 @@ impl<E: Env> Catalog for CatalogFile<E> {
         at.root().version
     }
 
-    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<Vec<Option<TableState>>, LoadError> {
+    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<TableStates, LoadError> {
         Ok(ids.iter().map(|id| at.root().table(*id).cloned()).collect())
     }
 

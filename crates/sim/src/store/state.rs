@@ -9,10 +9,10 @@ use glidepath_env::{
 };
 use glidepath_model::ByteSize;
 
-use super::StoreModel;
+use super::{Service, StoreModel};
 
 pub(crate) struct StoreState {
-    pub(crate) model: Rc<StoreModel>,
+    pub(crate) service: Rc<Service>,
     objects: BTreeMap<Key, Stored>,
     last_tag: u64,
     writes: Option<Vec<Payload>>,
@@ -90,7 +90,7 @@ impl Answer {
 
 impl StoreState {
     pub(crate) fn new(model: StoreModel) -> Self {
-        Self { model: Rc::new(model), objects: BTreeMap::new(), last_tag: 0, writes: None }
+        Self { service: Rc::new(Service::new(model)), objects: BTreeMap::new(), last_tag: 0, writes: None }
     }
 
     pub(crate) fn seed(&mut self, key: &Key, payload: Payload) -> Tag {
