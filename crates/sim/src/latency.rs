@@ -47,7 +47,10 @@ const TAIL: usize = 8;
 /// A latency ready for drawing.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
-    latency: Latency,
+    base_ns: f64,
+    per_byte_ns: f64,
+    sigma: f64,
+    floor: Span,
     /// exp(sigma x Z) at the edges of the bins; absent where sigma is 0.
     factors: Option<Rc<[f64; BINS + 1]>>,
 }
@@ -56,28 +59,24 @@ impl Sampler {
     pub(crate) fn new(latency: Latency) -> Self {
         let factor = |edge: usize| libm::exp(latency.sigma * inverse_normal(edge as f64 / BINS as f64));
         let factors = (latency.sigma > 0.0).then(|| Rc::new(std::array::from_fn(factor)));
-        Self { latency, factors }
+        let per_byte_ns = latency.per_mib.as_nanos() as f64 / f64::from(1 << 20);
+        let (base_ns, sigma) = (latency.base.as_nanos() as f64, latency.sigma);
+        Self { base_ns, per_byte_ns, sigma, floor: latency.floor, factors }
     }
 
     /// One draw for a request that carries so many bytes.
     pub(crate) fn draw(&self, size: ByteSize, luck: &mut Stream) -> Span {
-        let median = self.latency.median_ns(size);
-        let Some(factors) = &self.factors else {
-            return Span::from_nanos_f64(median).max(self.latency.floor);
-        };
-        Span::from_nanos_f64(median * self.factor(factors, luck.draw())).max(self.latency.floor)
+        let factor = self.factors.as_deref().map_or(1.0, |factors| self.factor(factors, luck.draw()));
+        Span::from_nanos_f64(self.median_ns(size) * factor).max(self.floor)
     }
 
     /// The sum of so many draws for requests of the same size.
     pub(crate) fn draw_many(&self, count: u64, size: ByteSize, luck: &mut Stream) -> Span {
-        let median = self.latency.median_ns(size);
-        let Some(factors) = &self.factors else {
-            let each = Span::from_nanos_f64(median).max(self.latency.floor);
-            return Span::from_nanos(each.as_nanos().saturating_mul(count));
-        };
-        (0..count).fold(Span::ZERO, |sum, _| {
-            sum + Span::from_nanos_f64(median * self.factor(factors, luck.draw())).max(self.latency.floor)
-        })
+        (0..count).fold(Span::ZERO, |sum, _| sum + self.draw(size, luck))
+    }
+
+    fn median_ns(&self, size: ByteSize) -> f64 {
+        self.base_ns + self.per_byte_ns * size.as_bytes() as f64
     }
 
     #[inline]
@@ -95,7 +94,7 @@ impl Sampler {
     fn tail_factor(&self, bits: u64) -> f64 {
         // Never 0 or 1, whose quantiles are infinite.
         let share = unit_interval(bits) + 0.5_f64.powi(54);
-        libm::exp(self.latency.sigma * inverse_normal(share))
+        libm::exp(self.sigma * inverse_normal(share))
     }
 }
 

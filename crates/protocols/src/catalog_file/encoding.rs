@@ -79,48 +79,21 @@ impl File {
         self.lineage[..self.known].get(usize::try_from(back).ok()?).copied()
     }
 
+    /// The commits of the versions before the root's, newest first, as many as a file has room for beside the root's own.
+    fn older(&self) -> &[CommitId] {
+        &self.lineage[1..self.known]
+    }
+
     /// The bytes of this file.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        // Exactly as long as needed: then it becomes `Bytes` as it is.
-        let length = self.encoded_length();
-        let mut out = Vec::with_capacity(length);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&FORMAT.to_le_bytes());
-        out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
-        out.extend_from_slice(&(length as u32).to_le_bytes());
-        out.extend_from_slice(&self.root.version.0.to_le_bytes());
-        out.push(self.known as u8);
-        let lineage = out.len();
-        out.resize(lineage + 8 * self.known, 0);
-        for (bytes, commit) in out[lineage..].chunks_exact_mut(8).zip(&self.lineage) {
-            bytes.copy_from_slice(&commit.0.to_le_bytes());
-        }
-        put_varint(&mut out, self.root.tables().len() as u64);
-        for (id, state) in self.root.tables() {
-            put_varint(&mut out, u64::from(id.0));
-            put_varint(&mut out, state.version.0);
-            out.extend_from_slice(&state.metadata.0.to_le_bytes());
-            put_varint(&mut out, state.partitions.len() as u64);
-            for version in &state.partitions {
-                put_varint(&mut out, version.0);
-            }
-        }
-        let checksum = crc32fast::hash(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
-        debug_assert_eq!(out.len(), length);
-        out.into()
+        encode(&self.root, self.older())
     }
 
-    fn encoded_length(&self) -> usize {
-        let table = |(id, state): &(TableId, TableState)| {
-            let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
-            let count = varint_length(state.partitions.len() as u64);
-            varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
-        };
-        let tables = self.root.tables();
-        let head = 12 + 8 + 1 + 8 * self.known + varint_length(tables.len() as u64);
-        head + tables.iter().map(table).sum::<usize>() + CHECKSUM
+    /// The bytes of the file that would follow this one with the next root.
+    #[must_use]
+    pub(crate) fn encode_next(&self, root: &Root) -> Bytes {
+        encode(root, &self.lineage[..self.known.min(LINEAGE - 1)])
     }
 
     /// Reads a file; what follows it in the object is filler.
@@ -148,6 +121,48 @@ impl File {
         }
         decode_content(content.get(12..).ok_or(DecodeError::Truncated)?)
     }
+}
+
+fn encode(root: &Root, older: &[CommitId]) -> Bytes {
+    // Exactly as long as needed: then it becomes `Bytes` as it is.
+    let length = encoded_length(root, older);
+    let mut out = Vec::with_capacity(length);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&FORMAT.to_le_bytes());
+    out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
+    out.extend_from_slice(&(length as u32).to_le_bytes());
+    out.extend_from_slice(&root.version.0.to_le_bytes());
+    out.push(older.len() as u8 + 1);
+    out.extend_from_slice(&root.commit.0.to_le_bytes());
+    let lineage = out.len();
+    out.resize(lineage + 8 * older.len(), 0);
+    for (bytes, commit) in out[lineage..].chunks_exact_mut(8).zip(older) {
+        bytes.copy_from_slice(&commit.0.to_le_bytes());
+    }
+    put_varint(&mut out, root.tables().len() as u64);
+    for (id, state) in root.tables() {
+        put_varint(&mut out, u64::from(id.0));
+        put_varint(&mut out, state.version.0);
+        out.extend_from_slice(&state.metadata.0.to_le_bytes());
+        put_varint(&mut out, state.partitions.len() as u64);
+        for version in &state.partitions {
+            put_varint(&mut out, version.0);
+        }
+    }
+    let checksum = crc32fast::hash(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    debug_assert_eq!(out.len(), length);
+    out.into()
+}
+
+fn encoded_length(root: &Root, older: &[CommitId]) -> usize {
+    let table = |(id, state): &(TableId, TableState)| {
+        let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
+        let count = varint_length(state.partitions.len() as u64);
+        varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
+    };
+    let head = 12 + 8 + 1 + 8 * (older.len() + 1) + varint_length(root.tables().len() as u64);
+    head + root.tables().iter().map(table).sum::<usize>() + CHECKSUM
 }
 
 fn decode_content(content: &[u8]) -> Result<File, DecodeError> {

@@ -14,6 +14,7 @@ mod encoding;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, Key, Object, ObjectStore, Payload};
 use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
@@ -58,9 +59,13 @@ impl Place {
     /// The object that holds this file.
     #[must_use]
     pub fn payload(&self, file: &File) -> Payload {
-        let tables = file.root().tables().len() as u64;
+        self.filled(file.encode(), file.root())
+    }
+
+    fn filled(&self, bytes: Bytes, root: &Root) -> Payload {
+        let tables = root.tables().len() as u64;
         let filler = ByteSize::from_bytes(self.filler_per_table.as_bytes().saturating_mul(tables));
-        Payload { bytes: file.encode(), filler }
+        Payload { bytes, filler }
     }
 }
 
@@ -92,40 +97,56 @@ impl<E: Env> CatalogFile<E> {
         let Some(root) = Root::from_parts(Version(0), commit, tables) else {
             return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
-        self.install(File::first(root), Guard::Absent).await
+        self.install(root, None).await
     }
 
-    /// Steps 3 to 7.
-    async fn install(&self, next: File, guard: Guard) -> Outcome<Snapshot> {
-        let next = Arc::new(next);
-        match self.store.put(&self.place.key, self.place.payload(&next), guard.clone()).await {
-            Ok(tag) => Outcome::Committed(self.keep(next, tag)),
+    /// Steps 2 to 7: puts a root in the place of its base, or in an empty place.
+    async fn install(&self, root: Root, base: Option<&Snapshot>) -> Outcome<Snapshot> {
+        match self.put(&root, base).await {
+            Ok(tag) => Outcome::Committed(self.landed(root, base, tag)),
             Err(PutError::Lost) => Outcome::Conflict(None),
             Err(PutError::Refused(cause)) => Outcome::Refused(cause),
-            Err(PutError::Unknown(cause)) => self.settle(next, guard, cause).await,
+            Err(PutError::Unknown(cause)) => self.settle(root, base, cause).await,
         }
     }
 
+    /// Step 3. The same root and base give the same bytes under the same guard.
+    async fn put(&self, root: &Root, base: Option<&Snapshot>) -> Result<Tag, PutError> {
+        let (bytes, guard) = match base {
+            Some(base) => (base.file.encode_next(root), Guard::Matches(base.tag.clone())),
+            None => (File::first(root.clone()).encode(), Guard::Absent),
+        };
+        self.store.put(&self.place.key, self.place.filled(bytes, root), guard).await
+    }
+
+    fn landed(&self, root: Root, base: Option<&Snapshot>, tag: Tag) -> Snapshot {
+        let file = match base {
+            Some(base) => base.file.followed_by(root),
+            None => File::first(root),
+        };
+        self.keep(Arc::new(file), tag)
+    }
+
     /// Step 6: finds out what became of a put whose outcome is unknown.
-    async fn settle(&self, next: Arc<File>, guard: Guard, mut cause: Cause) -> Outcome<Snapshot> {
+    async fn settle(&self, root: Root, base: Option<&Snapshot>, mut cause: Cause) -> Outcome<Snapshot> {
         for round in 0..SETTLING_ROUNDS {
             let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
             self.env.sleep_until(self.env.now() + wait).await;
             match self.load().await {
-                Ok(head) => match head.file.commit_at(next.root().version) {
-                    Some(commit) if commit == next.root().commit => return Outcome::Committed(head),
+                Ok(head) => match head.file.commit_at(root.version) {
+                    Some(commit) if commit == root.commit => return Outcome::Committed(head),
                     // Somebody else's: the base's tag is gone for good, and with it the guard that ours would need.
                     Some(_) => return Outcome::Conflict(Some(head)),
-                    None if head.root().version > next.root().version => {
+                    None if head.root().version > root.version => {
                         return Outcome::Unknown(Cause::words(format!(
                             "the catalog is {} versions on, too many to tell whether this commit is among them",
-                            head.root().version.since(next.root().version)
+                            head.root().version.since(root.version)
                         )));
                     }
                     None => {}
                 },
                 // A creation: there is nothing yet.
-                Err(LoadError::NotFound) if guard == Guard::Absent => {}
+                Err(LoadError::NotFound) if base.is_none() => {}
                 Err(LoadError::NotFound) => return Outcome::Unknown(Cause::words("the catalog has vanished")),
                 Err(LoadError::Undecodable(cause)) => return Outcome::Unknown(cause),
                 Err(LoadError::Failed(failed)) => {
@@ -134,8 +155,8 @@ impl<E: Env> CatalogFile<E> {
                 }
             }
             // The head is still the base. The guard lets at most one of the two puts take effect, and both are ours.
-            match self.store.put(&self.place.key, self.place.payload(&next), guard.clone()).await {
-                Ok(tag) => return Outcome::Committed(self.keep(next, tag)),
+            match self.put(&root, base).await {
+                Ok(tag) => return Outcome::Committed(self.landed(root, base, tag)),
                 Err(PutError::Lost) => {}
                 Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
             }
@@ -184,10 +205,10 @@ impl<E: Env> Catalog for CatalogFile<E> {
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
-        // Steps 1 and 2.
+        // Step 1.
         let commit = CommitId(self.env.draw(Purpose::Names));
         match changes.apply(base.root(), commit) {
-            Ok(root) => self.install(base.file.followed_by(root), Guard::Matches(base.tag.clone())).await,
+            Ok(root) => self.install(root, Some(base)).await,
             Err(_) => Outcome::Conflict(None),
         }
     }
