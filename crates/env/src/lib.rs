@@ -13,8 +13,8 @@ mod retry;
 
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
-    Appended, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
-    Payload, PutError, ReadError, Reads, Tag,
+    Appended, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object,
+    ObjectStore, Page, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};
 

@@ -51,23 +51,32 @@ pub trait ObjectStore {
 /// Each write goes to a fresh key that nobody else can name yet, and each read is of an object that never changes. So
 /// bulk traffic commutes with everything, which is what lets a simulated process run ahead on its own clock.
 pub trait BulkStore {
-    /// Reads objects that never change.
-    fn bulk_read(&self, reads: Reads) -> impl Future<Output = Result<(), ReadError>>;
-
-    /// Writes one fresh object of this size.
-    fn bulk_write(&self, size: ByteSize) -> impl Future<Output = Result<(), PutError>>;
+    /// Makes these transfers, one after another; stops at the first that fails.
+    fn bulk(&self, transfers: &[Transfer]) -> impl Future<Output = Result<(), BulkError>>;
 }
 
-/// Reads of bulk objects of one size.
+/// One step of bulk traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reads {
-    /// How many objects.
-    pub count: u64,
-    /// The size of each.
-    pub size: ByteSize,
-    /// At most so many requests in flight at once; 0 means 1.
-    pub parallel: u32,
+pub enum Transfer {
+    /// Reads an object of this size that never changes.
+    Read(ByteSize),
+    /// Writes a fresh object of this size.
+    Write(ByteSize),
+    /// Reads many objects that never change.
+    ReadMany {
+        /// How many.
+        count: u64,
+        /// The size of each.
+        size: ByteSize,
+        /// At most so many requests in flight at once; 0 means 1.
+        parallel: u32,
+    },
 }
+
+/// Bulk traffic failed. Nothing refers to what it may have written.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("a transfer of bulk data failed: {0}")]
+pub struct BulkError(pub Cause);
 
 /// What a store can do beyond plain reads, writes and deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +148,8 @@ pub struct Tag(TagKind);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum TagKind {
     Number(u64),
-    Text(Arc<str>),
+    /// Behind one pointer, so that a tag is two words.
+    Text(Arc<Box<str>>),
 }
 
 impl Tag {
@@ -152,7 +162,7 @@ impl Tag {
     /// A tag that is a text, such as an ETag, exactly as the store wrote it.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        Self(TagKind::Text(text.into()))
+        Self(TagKind::Text(Arc::new(text.into())))
     }
 }
 

@@ -5,28 +5,30 @@
 
 use std::future::poll_fn;
 use std::ops::Range;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use glidepath_env::{
-    Appended, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    Purpose, PutError, ReadError, Reads, Tag,
+    Appended, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page,
+    Payload, Purpose, PutError, ReadError, Tag, Transfer,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 use slab::Slab;
 
-use crate::agenda::{Entry, Event, Order};
+use crate::agenda::Event;
 use crate::clock::{Process, SimEnv};
 use crate::fault::{Fault, Faults};
 use crate::latency::Sampler;
 use crate::profile::{OperationProfile, Profile};
 use crate::simulation::{Mode, World};
 
+mod act;
 mod state;
+mod turn;
 
+use act::{Act, Action, Answer, Append, Delete, Get, Head, List, Put};
 pub(crate) use state::StoreState;
-use state::{Action, Answer};
+use turn::Turn;
 
 /// Names a store of a simulation: its place in `Setup::stores`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,24 +115,25 @@ impl SimStore {
     }
 
     /// Sends a request to shared state and waits for what comes back.
-    async fn request(&self, action: Action, latency: &Sampler) -> Answer {
+    async fn request<A: Act>(&self, act: A, latency: &Sampler) -> A::Answer {
         let (process, model) = (&self.env.process, &self.service.model);
         process.count_operation();
         let sent = process.clock.get();
-        let size = action.size();
+        let size = act.size();
         let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
         let way = match model.effect {
             EffectPoint::Half => round_trip.half(),
             EffectPoint::End => round_trip,
         };
         if self.env.world.mode == Mode::LocalClocks {
-            return Turn::new(self, action, sent + way, sent + round_trip).await;
+            return Turn::new(self, act, sent + way, sent + round_trip).await;
         }
         let fault = process.with_luck(Purpose::Fault, |luck| model.faults.draw(luck));
-        match fault {
-            None => self.send(action, sent + way, sent + round_trip).await,
-            Some(fault) => self.send_badly(fault, action, sent, way, round_trip).await,
-        }
+        let answer = match fault {
+            None => self.send(act.into_action(), sent + way, sent + round_trip).await,
+            Some(fault) => self.send_badly(fault, act.into_action(), sent, way, round_trip).await,
+        };
+        A::answer(answer)
     }
 
     async fn send(&self, action: Action, effect_at: Instant, answer_at: Instant) -> Answer {
@@ -184,7 +187,7 @@ impl SimStore {
             let request = &mut requests.slab[id as usize];
             (request.store, request.action.take()?)
         };
-        let answer = world.stores.borrow_mut()[store.0].perform(action);
+        let answer = action.perform(&mut world.stores.borrow_mut()[store.0]);
         let mut requests = world.requests.borrow_mut();
         let request = &mut requests.slab[id as usize];
         match &request.sender {
@@ -219,51 +222,6 @@ impl Request {
     }
 }
 
-/// A request whose sender itself lets it take effect, when its turn comes in the order of events: the short way where the
-/// answer cannot fail to arrive. Should the future be dropped before, the world takes the request over.
-struct Turn<'a> {
-    store: &'a SimStore,
-    /// Taken when it takes effect.
-    action: Option<Action>,
-    answer_at: Instant,
-    order: Order,
-}
-
-impl<'a> Turn<'a> {
-    fn new(store: &'a SimStore, action: Action, effect_at: Instant, answer_at: Instant) -> Self {
-        let SimEnv { world, process } = &store.env;
-        let order = world.schedule(effect_at, process, Event::Turn { task: process.task });
-        Self { store, action: Some(action), answer_at, order }
-    }
-}
-
-impl Future for Turn<'_> {
-    type Output = Answer;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Answer> {
-        let SimEnv { world, process } = &self.store.env;
-        if world.turn.get() != self.order {
-            return Poll::Pending;
-        }
-        let store = self.store.id.0;
-        let Some(action) = self.action.take() else { return Poll::Pending };
-        let answer = world.stores.borrow_mut()[store].perform(action);
-        // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
-        process.reach(self.answer_at);
-        Poll::Ready(answer)
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        if let Some(action) = self.action.take() {
-            let request = self.store.enter(Request::new(self.store.id, Some(action), None));
-            let event = Event::Arrive { request };
-            self.store.env.world.agenda.borrow_mut().push(Entry { order: self.order, event });
-        }
-    }
-}
-
 /// Withdraws the sender, not the request, when the future that waits is dropped.
 struct Waiting<'a> {
     world: &'a World,
@@ -289,20 +247,15 @@ impl ObjectStore for SimStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
-        let answer = self.request(Action::Get(key.clone(), None), &self.service.get).await;
-        answer.read()
+        self.request(Get { key, range: None }, &self.service.get).await
     }
 
     async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
-        let answer = self.request(Action::Get(key.clone(), Some(range)), &self.service.get).await;
-        answer.read()
+        self.request(Get { key, range: Some(range) }, &self.service.get).await
     }
 
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
-        match self.request(Action::Head(key.clone()), &self.service.get).await {
-            Answer::Head(result) => result,
-            other => other.mismatch(),
-        }
+        self.request(Head { key }, &self.service.get).await
     }
 
     async fn put(&self, key: &Key, payload: Payload, guard: Guard) -> Result<Tag, PutError> {
@@ -310,72 +263,74 @@ impl ObjectStore for SimStore {
             Guard::None => &self.service.put,
             Guard::Absent | Guard::Matches(_) => &self.service.conditional_put,
         };
-        match self.request(Action::Put(key.clone(), payload, guard), latency).await {
-            Answer::Put(result) => result,
-            other => other.mismatch(),
-        }
+        self.request(Put { key, payload, guard }, latency).await
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
         let Some(latency) = &self.service.append else {
             return Err(PutError::Refused(Cause::words("this store cannot append")));
         };
-        match self.request(Action::Append(key.clone(), payload, offset), latency).await {
-            Answer::Append(result) => result,
-            other => other.mismatch(),
-        }
+        self.request(Append { key, payload, offset }, latency).await
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
-        let action = Action::List(prefix.clone(), after.cloned(), limit);
-        match self.request(action, &self.service.get).await {
-            Answer::List(result) => result,
-            other => other.mismatch(),
-        }
+        self.request(List { prefix, after, limit }, &self.service.get).await
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
-        match self.request(Action::Delete(key.clone()), &self.service.put).await {
-            Answer::Delete(result) => result,
-            other => other.mismatch(),
-        }
+        self.request(Delete { key }, &self.service.put).await
     }
 }
 
 /// Bulk traffic is private by contract, so it only moves the process's clock. Faults do not strike it.
 impl BulkStore for SimStore {
-    async fn bulk_read(&self, reads: Reads) -> Result<(), ReadError> {
-        let (process, latency) = (&self.env.process, &self.service.get);
-        let now = process.clock.get();
-        let serial = reads.parallel <= 1 || reads.count <= 1;
-        if serial && self.env.world.mode == Mode::LocalClocks {
-            let total = process.with_luck(Purpose::Store, |luck| latency.draw_many(reads.count, reads.size, luck));
-            process.clock.set(now + total);
-            process.operations.set(process.operations.get() + reads.count as u32);
-            return Ok(());
+    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
+        for transfer in transfers {
+            match *transfer {
+                Transfer::Read(size) => self.transfer(1, size, &self.service.get).await,
+                Transfer::Write(size) => self.transfer(1, size, &self.service.put).await,
+                Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
+                    self.transfer(count, size, &self.service.get).await;
+                }
+                Transfer::ReadMany { count, size, parallel } => self.read_in_lanes(count, size, parallel).await,
+            }
         }
+        Ok(())
+    }
+}
+
+impl SimStore {
+    /// So many transfers, one after another.
+    async fn transfer(&self, count: u64, size: ByteSize, latency: &Sampler) {
+        let process = &self.env.process;
+        if self.env.world.mode == Mode::LocalClocks {
+            let total = process.with_luck(Purpose::Store, |luck| latency.draw_many(count, size, luck));
+            process.clock.set(process.clock.get() + total);
+            process.operations.set(process.operations.get() + count as u32);
+            return;
+        }
+        for _ in 0..count {
+            let span = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
+            self.env.pass_until(process.clock.get() + span).await;
+        }
+    }
+
+    async fn read_in_lanes(&self, count: u64, size: ByteSize, lanes: u32) {
+        let process = &self.env.process;
+        let mut lanes = vec![process.clock.get(); lanes as usize];
         let mut ends = process.with_luck(Purpose::Store, |luck| {
-            let mut lanes = vec![now; reads.parallel.max(1) as usize];
             let mut read = || {
                 // The next read starts where a lane is free first.
                 let lane = lanes.iter_mut().min()?;
-                *lane += latency.draw(reads.size, luck);
+                *lane += self.service.get.draw(size, luck);
                 Some(*lane)
             };
-            (0..reads.count).filter_map(|_| read()).collect::<Vec<_>>()
+            (0..count).filter_map(|_| read()).collect::<Vec<_>>()
         });
         ends.sort_unstable();
         for end in ends {
             self.env.pass_until(end).await;
         }
-        Ok(())
-    }
-
-    async fn bulk_write(&self, size: ByteSize) -> Result<(), PutError> {
-        let process = &self.env.process;
-        let span = process.with_luck(Purpose::Store, |luck| self.service.put.draw(size, luck));
-        self.env.pass_until(process.clock.get() + span).await;
-        Ok(())
     }
 }
 

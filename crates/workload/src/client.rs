@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 use glidepath_env::{
-    Backoff, BulkStore, Env, Key, ObjectStore, Payload, Purpose, PutError, ReadError, Reads, unit_interval,
+    Backoff, BulkStore, Env, Key, ObjectStore, Payload, Purpose, PutError, ReadError, Transfer, unit_interval,
 };
 use glidepath_model::{Advance, Changes, Edit, Instant, MetadataId, Overlap, Span, TableId};
 use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
@@ -253,8 +253,8 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
             }
         };
         self.record.history_reads += count;
-        let reads = Reads { count, size: tables.manifest_list_size, parallel: commit.history_parallel };
-        self.client.store.bulk_read(reads).await.map_err(|_| End::Failed)
+        let (size, parallel) = (tables.manifest_list_size, commit.history_parallel);
+        self.transfer(&[Transfer::ReadMany { count, size, parallel }]).await
     }
 
     /// Step 3.
@@ -270,30 +270,32 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let inlined = tables.metadata == TableMetadata::Inlined;
         let appends = tables.manifest_list == ManifestList::Append;
         for n in 0..self.targets.len() {
+            let mut transfers = SmallVec::<[Transfer; 6]>::new();
             for step in steps {
-                let (size, writes) = match step {
+                transfers.push(match step {
                     Step::ReadTableMetadata | Step::WriteTableMetadata if inlined => continue,
                     Step::ReadManifestList if appends => continue,
                     Step::WriteManifestList if appends => {
+                        self.transfer(&transfers).await?;
+                        transfers.clear();
                         self.append_entry(self.targets[n].0).await?;
                         continue;
                     }
-                    Step::ReadTableMetadata => (tables.metadata_size, false),
-                    Step::WriteTableMetadata => (tables.metadata_size, true),
-                    Step::ReadManifestList => (tables.manifest_list_size, false),
-                    Step::WriteManifestList => (tables.manifest_list_size, true),
-                    Step::WriteManifestFile => (tables.manifest_file_size, true),
-                };
-                if writes {
-                    self.client.store.bulk_write(size).await.map_err(|_| End::Failed)?;
-                } else {
-                    let reads = Reads { count: 1, size, parallel: 1 };
-                    self.client.store.bulk_read(reads).await.map_err(|_| End::Failed)?;
-                }
+                    Step::ReadTableMetadata => Transfer::Read(tables.metadata_size),
+                    Step::WriteTableMetadata => Transfer::Write(tables.metadata_size),
+                    Step::ReadManifestList => Transfer::Read(tables.manifest_list_size),
+                    Step::WriteManifestList => Transfer::Write(tables.manifest_list_size),
+                    Step::WriteManifestFile => Transfer::Write(tables.manifest_file_size),
+                });
             }
+            self.transfer(&transfers).await?;
         }
         self.appended |= appends && steps.contains(&Step::WriteManifestList);
         Ok(())
+    }
+
+    async fn transfer(&self, transfers: &[Transfer]) -> Result<(), End> {
+        self.client.store.bulk(transfers).await.map_err(|_| End::Failed)
     }
 
     /// Appends this transaction's tentative entry to the table's manifest list, unless it is there already.

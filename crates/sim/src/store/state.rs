@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::rc::Rc;
 
-use glidepath_env::{
-    Appended, Cause, DeleteError, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
-};
+use glidepath_env::{Appended, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag};
 use glidepath_model::ByteSize;
 
 use super::{Service, StoreModel};
@@ -23,78 +21,13 @@ struct Stored {
     tag: u64,
 }
 
-pub(crate) enum Action {
-    Get(Key, Option<Range<u64>>),
-    Head(Key),
-    Put(Key, Payload, Guard),
-    Append(Key, Payload, u64),
-    List(Key, Option<Key>, usize),
-    Delete(Key),
-}
-
-pub(crate) enum Answer {
-    Get(Result<Object, ReadError>),
-    Head(Result<Metadata, ReadError>),
-    Put(Result<Tag, PutError>),
-    Append(Result<Appended, PutError>),
-    List(Result<Page, ReadError>),
-    Delete(Result<(), DeleteError>),
-}
-
-impl Action {
-    /// The bytes it carries to the store. (What a read carries back is not known before it takes effect.)
-    pub(crate) fn size(&self) -> ByteSize {
-        match self {
-            Self::Put(_, payload, _) | Self::Append(_, payload, _) => payload.size(),
-            Self::Get(..) | Self::Head(_) | Self::List(..) | Self::Delete(_) => ByteSize::default(),
-        }
-    }
-
-    /// What its sender learns when the answer does not come.
-    pub(crate) fn unknown(&self, why: &str) -> Answer {
-        let cause = Cause::words(why);
-        self.fail(ReadError::Failed(cause.clone()), PutError::Unknown(cause.clone()), DeleteError::Unknown(cause))
-    }
-
-    /// What its sender learns when the store turns it away.
-    pub(crate) fn refused(&self, why: &str) -> Answer {
-        let cause = Cause::words(why);
-        self.fail(ReadError::Failed(cause.clone()), PutError::Refused(cause.clone()), DeleteError::Refused(cause))
-    }
-
-    fn fail(&self, read: ReadError, put: PutError, delete: DeleteError) -> Answer {
-        match self {
-            Self::Get(..) => Answer::Get(Err(read)),
-            Self::Head(_) => Answer::Head(Err(read)),
-            Self::List(..) => Answer::List(Err(read)),
-            Self::Put(..) => Answer::Put(Err(put)),
-            Self::Append(..) => Answer::Append(Err(put)),
-            Self::Delete(_) => Answer::Delete(Err(delete)),
-        }
-    }
-}
-
-impl Answer {
-    pub(crate) fn read(self) -> Result<Object, ReadError> {
-        match self {
-            Self::Get(result) => result,
-            other => other.mismatch(),
-        }
-    }
-
-    /// An answer of another kind than its request: a mistake of this crate.
-    pub(crate) fn mismatch<T>(self) -> T {
-        panic!("a request was answered with the answer to another kind of request")
-    }
-}
-
 impl StoreState {
     pub(crate) fn new(model: StoreModel) -> Self {
         Self { service: Rc::new(Service::new(model)), objects: BTreeMap::new(), last_tag: 0, writes: None }
     }
 
     pub(crate) fn seed(&mut self, key: &Key, payload: Payload) -> Tag {
-        self.write(key.clone(), payload)
+        self.write(key, payload)
     }
 
     pub(crate) fn peek(&self, key: &Key) -> Option<Payload> {
@@ -109,31 +42,27 @@ impl StoreState {
         self.writes.clone().unwrap_or_default()
     }
 
-    pub(crate) fn perform(&mut self, action: Action) -> Answer {
-        match action {
-            Action::Get(key, range) => Answer::Get(self.get(&key, range)),
-            Action::Head(key) => Answer::Head(self.head(&key)),
-            Action::Put(key, payload, guard) => Answer::Put(self.put(key, payload, &guard)),
-            Action::Append(key, payload, offset) => Answer::Append(self.append(key, &payload, offset)),
-            Action::List(prefix, after, limit) => Answer::List(Ok(self.list(&prefix, after.as_ref(), limit))),
-            Action::Delete(key) => {
-                self.objects.remove(&key);
-                Answer::Delete(Ok(()))
-            }
-        }
+    pub(crate) fn delete(&mut self, key: &Key) {
+        self.objects.remove(key);
     }
 
     /// Tags never repeat, not even after a delete.
-    fn write(&mut self, key: Key, payload: Payload) -> Tag {
+    fn write(&mut self, key: &Key, payload: Payload) -> Tag {
         self.last_tag += 1;
         if let Some(writes) = &mut self.writes {
             writes.push(payload.clone());
         }
-        self.objects.insert(key, Stored { payload, tag: self.last_tag });
+        let stored = Stored { payload, tag: self.last_tag };
+        match self.objects.get_mut(key) {
+            Some(place) => *place = stored,
+            None => {
+                self.objects.insert(key.clone(), stored);
+            }
+        }
         Tag::number(self.last_tag)
     }
 
-    fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Object, ReadError> {
+    pub(crate) fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Object, ReadError> {
         let stored = self.objects.get(key).ok_or(ReadError::NotFound)?;
         let payload = match range {
             None => stored.payload.clone(),
@@ -142,22 +71,22 @@ impl StoreState {
         Ok(Object { payload, tag: Tag::number(stored.tag) })
     }
 
-    fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
+    pub(crate) fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let stored = self.objects.get(key).ok_or(ReadError::NotFound)?;
         Ok(Metadata { size: stored.payload.size(), tag: Tag::number(stored.tag) })
     }
 
-    fn put(&mut self, key: Key, payload: Payload, guard: &Guard) -> Result<Tag, PutError> {
+    pub(crate) fn put(&mut self, key: &Key, payload: Payload, guard: &Guard) -> Result<Tag, PutError> {
         let held = match guard {
             Guard::None => true,
-            Guard::Absent => !self.objects.contains_key(&key),
-            Guard::Matches(tag) => self.objects.get(&key).is_some_and(|stored| Tag::number(stored.tag) == *tag),
+            Guard::Absent => !self.objects.contains_key(key),
+            Guard::Matches(tag) => self.objects.get(key).is_some_and(|stored| Tag::number(stored.tag) == *tag),
         };
         if held { Ok(self.write(key, payload)) } else { Err(PutError::Lost) }
     }
 
-    fn append(&mut self, key: Key, payload: &Payload, offset: u64) -> Result<Appended, PutError> {
-        let before = self.objects.get(&key).map(|stored| &stored.payload);
+    pub(crate) fn append(&mut self, key: &Key, payload: &Payload, offset: u64) -> Result<Appended, PutError> {
+        let before = self.objects.get(key).map(|stored| &stored.payload);
         if before.map_or(0, |payload| payload.size().as_bytes()) != offset {
             return Err(PutError::Lost);
         }
@@ -178,7 +107,7 @@ impl StoreState {
         Ok(Appended { tag: self.write(key, joined), end })
     }
 
-    fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Page {
+    pub(crate) fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Page {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after.clone()),
             _ => Bound::Included(prefix.clone()),

@@ -2,7 +2,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use glidepath_env::{BulkStore, Env, Guard, Key, ObjectStore, Payload, PutError, Reads};
+use glidepath_env::{BulkStore, Env, Guard, Key, ObjectStore, Payload, PutError, Transfer};
 use glidepath_model::{ByteSize, Instant, Span};
 use proptest::prelude::*;
 
@@ -58,10 +58,11 @@ async fn contend(env: SimEnv, script: Vec<u8>, log: Log) {
             2 => format!("append {:?}", store.append(&key, Bytes::from_static(b"x").into(), end).await.ok()),
             3 => {
                 let (count, parallel) = (u64::from(step) % 7, u32::from(step) % 3 + 1);
-                let reads = Reads { count, parallel, size: ByteSize::from_bytes(10_000) };
-                format!("reads {:?}", store.bulk_read(reads).await.is_ok())
+                let size = ByteSize::from_bytes(10_000);
+                let reads = [Transfer::Read(size), Transfer::ReadMany { count, parallel, size }];
+                format!("reads {:?}", store.bulk(&reads).await.is_ok())
             }
-            4 => format!("write {:?}", store.bulk_write(ByteSize::from_bytes(100_000)).await.is_ok()),
+            4 => format!("write {:?}", store.bulk(&[Transfer::Write(ByteSize::from_bytes(100_000))]).await.is_ok()),
             _ => {
                 env.sleep_until(env.now() + Span::from_millis(u64::from(step) % 4)).await;
                 "slept".into()
