@@ -13,7 +13,7 @@ mod retry;
 
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
-    Appended, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object,
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object,
     ObjectStore, Page, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};

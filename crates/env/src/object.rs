@@ -32,7 +32,7 @@ pub trait ObjectStore {
     fn head(&self, key: &Key) -> impl Future<Output = Result<Metadata, ReadError>>;
 
     /// Writes the whole object if the guard holds, and returns the new tag. All or nothing.
-    fn put(&self, key: &Key, payload: Payload, guard: Guard) -> impl Future<Output = Result<Tag, PutError>>;
+    fn put(&self, key: &Key, body: impl Body, guard: Guard) -> impl Future<Output = Result<Tag, PutError>>;
 
     /// Adds to the end of the object if it is now exactly `offset` bytes long; an absent object is created by an append
     /// at 0. [`PutError::Refused`] where [`Capabilities::append`] is false.
@@ -207,6 +207,26 @@ impl Payload {
 impl From<Bytes> for Payload {
     fn from(bytes: Bytes) -> Self {
         Self { bytes, filler: ByteSize::default() }
+    }
+}
+
+/// What is to be written: a payload, or what can be made into one. A store that learns that a guard does not hold before
+/// it needs the bytes never asks for them.
+pub trait Body: Unpin {
+    /// The size of the payload.
+    fn size(&self) -> ByteSize;
+
+    /// The payload.
+    fn into_payload(self) -> Payload;
+}
+
+impl Body for Payload {
+    fn size(&self) -> ByteSize {
+        Self::size(self)
+    }
+
+    fn into_payload(self) -> Payload {
+        self
     }
 }
 

@@ -41,8 +41,8 @@ impl Latency {
 /// by parts in a million, and 8 KiB stay in the nearest cache.
 const BINS: usize = 1 << 10;
 
-/// Bins at either end that are computed exactly: together 1.6 % of the draws.
-const TAIL: usize = 8;
+/// Bins at either end that are computed exactly: together 0.4 % of the draws.
+const TAIL: usize = 2;
 
 /// A latency ready for drawing.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use glidepath_env::{
-    Appended, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page,
-    Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore,
+    Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 use slab::Slab;
@@ -258,12 +258,12 @@ impl ObjectStore for SimStore {
         self.request(Head { key }, &self.service.get).await
     }
 
-    async fn put(&self, key: &Key, payload: Payload, guard: Guard) -> Result<Tag, PutError> {
+    async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let latency = match guard {
             Guard::None => &self.service.put,
             Guard::Absent | Guard::Matches(_) => &self.service.conditional_put,
         };
-        self.request(Put { key, payload, guard }, latency).await
+        self.request(Put { key, body, guard }, latency).await
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {

@@ -88,7 +88,8 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
             self.env.sleep_until(self.env.now() + runtime).await;
             record.work_done = self.env.now();
             let mut flight = InFlight { client: self, record, targets, base, changes, appended: false };
-            flight.record.end = flight.commit().await.err().unwrap_or(End::Committed);
+            // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
+            flight.record.end = Box::pin(flight.commit()).await.err().unwrap_or(End::Committed);
             record = flight.record;
         }
         record.ended = self.env.now();

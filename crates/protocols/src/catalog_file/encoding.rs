@@ -87,13 +87,12 @@ impl File {
     /// The bytes of this file.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        encode(&self.root, self.older())
+        Draft { root: &self.root, older: self.older() }.encode()
     }
 
-    /// The bytes of the file that would follow this one with the next root.
-    #[must_use]
-    pub(crate) fn encode_next(&self, root: &Root) -> Bytes {
-        encode(root, &self.lineage[..self.known.min(LINEAGE - 1)])
+    /// The file that would follow this one with the next root.
+    pub(crate) fn draft<'a>(&'a self, root: &'a Root) -> Draft<'a> {
+        Draft { root, older: &self.lineage[..self.known.min(LINEAGE - 1)] }
     }
 
     /// Reads a file; what follows it in the object is filler.
@@ -123,46 +122,63 @@ impl File {
     }
 }
 
-fn encode(root: &Root, older: &[CommitId]) -> Bytes {
-    // Exactly as long as needed: then it becomes `Bytes` as it is.
-    let length = encoded_length(root, older);
-    let mut out = Vec::with_capacity(length);
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&FORMAT.to_le_bytes());
-    out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
-    out.extend_from_slice(&(length as u32).to_le_bytes());
-    out.extend_from_slice(&root.version.0.to_le_bytes());
-    out.push(older.len() as u8 + 1);
-    out.extend_from_slice(&root.commit.0.to_le_bytes());
-    let lineage = out.len();
-    out.resize(lineage + 8 * older.len(), 0);
-    for (bytes, commit) in out[lineage..].chunks_exact_mut(8).zip(older) {
-        bytes.copy_from_slice(&commit.0.to_le_bytes());
-    }
-    put_varint(&mut out, root.tables().len() as u64);
-    for (id, state) in root.tables() {
-        put_varint(&mut out, u64::from(id.0));
-        put_varint(&mut out, state.version.0);
-        out.extend_from_slice(&state.metadata.0.to_le_bytes());
-        put_varint(&mut out, state.partitions.len() as u64);
-        for version in &state.partitions {
-            put_varint(&mut out, version.0);
-        }
-    }
-    let checksum = crc32fast::hash(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
-    debug_assert_eq!(out.len(), length);
-    out.into()
+/// A file that is not there yet: a root, and the commits before it, newest first.
+#[derive(Clone, Copy)]
+pub(crate) struct Draft<'a> {
+    root: &'a Root,
+    older: &'a [CommitId],
 }
 
-fn encoded_length(root: &Root, older: &[CommitId]) -> usize {
-    let table = |(id, state): &(TableId, TableState)| {
-        let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
-        let count = varint_length(state.partitions.len() as u64);
-        varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
-    };
-    let head = 12 + 8 + 1 + 8 * (older.len() + 1) + varint_length(root.tables().len() as u64);
-    head + root.tables().iter().map(table).sum::<usize>() + CHECKSUM
+impl<'a> Draft<'a> {
+    /// The first file of a catalog.
+    pub(crate) fn first(root: &'a Root) -> Self {
+        Self { root, older: &[] }
+    }
+
+    pub(crate) fn encode(&self) -> Bytes {
+        // Exactly as long as needed: then it becomes `Bytes` as it is.
+        let length = self.length();
+        let Self { root, older } = *self;
+        let mut out = Vec::with_capacity(length);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
+        out.extend_from_slice(&(length as u32).to_le_bytes());
+        out.extend_from_slice(&root.version.0.to_le_bytes());
+        out.push(older.len() as u8 + 1);
+        out.extend_from_slice(&root.commit.0.to_le_bytes());
+        let lineage = out.len();
+        out.resize(lineage + 8 * older.len(), 0);
+        for (bytes, commit) in out[lineage..].chunks_exact_mut(8).zip(older) {
+            bytes.copy_from_slice(&commit.0.to_le_bytes());
+        }
+        put_varint(&mut out, root.tables().len() as u64);
+        for (id, state) in root.tables() {
+            put_varint(&mut out, u64::from(id.0));
+            put_varint(&mut out, state.version.0);
+            out.extend_from_slice(&state.metadata.0.to_le_bytes());
+            put_varint(&mut out, state.partitions.len() as u64);
+            for version in &state.partitions {
+                put_varint(&mut out, version.0);
+            }
+        }
+        let checksum = crc32fast::hash(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        debug_assert_eq!(out.len(), length);
+        out.into()
+    }
+
+    /// Of the encoded file, in bytes.
+    pub(crate) fn length(&self) -> usize {
+        let Self { root, older } = *self;
+        let table = |(id, state): &(TableId, TableState)| {
+            let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
+            let count = varint_length(state.partitions.len() as u64);
+            varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
+        };
+        let head = 12 + 8 + 1 + 8 * (older.len() + 1) + varint_length(root.tables().len() as u64);
+        head + root.tables().iter().map(table).sum::<usize>() + CHECKSUM
+    }
 }
 
 fn decode_content(content: &[u8]) -> Result<File, DecodeError> {

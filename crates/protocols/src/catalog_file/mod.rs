@@ -14,12 +14,12 @@ mod encoding;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, Key, Object, ObjectStore, Payload};
+use glidepath_env::{Backoff, Body, Cause, Env, Exponential, Guard, JitterRange, Key, Object, ObjectStore, Payload};
 use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use encoding::Draft;
 pub use encoding::{DecodeError, File, LINEAGE};
 
 /// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
@@ -59,13 +59,28 @@ impl Place {
     /// The object that holds this file.
     #[must_use]
     pub fn payload(&self, file: &File) -> Payload {
-        self.filled(file.encode(), file.root())
+        Payload { bytes: file.encode(), filler: self.filler(file.root()) }
     }
 
-    fn filled(&self, bytes: Bytes, root: &Root) -> Payload {
+    fn filler(&self, root: &Root) -> ByteSize {
         let tables = root.tables().len() as u64;
-        let filler = ByteSize::from_bytes(self.filler_per_table.as_bytes().saturating_mul(tables));
-        Payload { bytes, filler }
+        ByteSize::from_bytes(self.filler_per_table.as_bytes().saturating_mul(tables))
+    }
+}
+
+/// A file on its way to the store.
+struct NextFile<'a> {
+    draft: Draft<'a>,
+    filler: ByteSize,
+}
+
+impl Body for NextFile<'_> {
+    fn size(&self) -> ByteSize {
+        ByteSize::from_bytes(self.draft.length() as u64) + self.filler
+    }
+
+    fn into_payload(self) -> Payload {
+        Payload { bytes: self.draft.encode(), filler: self.filler }
     }
 }
 
@@ -112,11 +127,12 @@ impl<E: Env> CatalogFile<E> {
 
     /// Step 3. The same root and base give the same bytes under the same guard.
     async fn put(&self, root: &Root, base: Option<&Snapshot>) -> Result<Tag, PutError> {
-        let (bytes, guard) = match base {
-            Some(base) => (base.file.encode_next(root), Guard::Matches(base.tag.clone())),
-            None => (File::first(root.clone()).encode(), Guard::Absent),
+        let (draft, guard) = match base {
+            Some(base) => (base.file.draft(root), Guard::Matches(base.tag.clone())),
+            None => (Draft::first(root), Guard::Absent),
         };
-        self.store.put(&self.place.key, self.place.filled(bytes, root), guard).await
+        let body = NextFile { draft, filler: self.place.filler(root) };
+        self.store.put(&self.place.key, body, guard).await
     }
 
     fn landed(&self, root: Root, base: Option<&Snapshot>, tag: Tag) -> Snapshot {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use glidepath_env::{
-    Appended, Cause, DeleteError, Guard, Key, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
+    Appended, Body, Cause, DeleteError, Guard, Key, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::ByteSize;
 
@@ -37,9 +37,9 @@ pub(crate) struct Head<'a> {
     pub(crate) key: &'a Key,
 }
 
-pub(crate) struct Put<'a> {
+pub(crate) struct Put<'a, B> {
     pub(crate) key: &'a Key,
-    pub(crate) payload: Payload,
+    pub(crate) body: B,
     pub(crate) guard: Guard,
 }
 
@@ -116,19 +116,19 @@ impl Act for Head<'_> {
     }
 }
 
-impl Act for Put<'_> {
+impl<B: Body> Act for Put<'_, B> {
     act!(Put, Result<Tag, PutError>);
 
     fn size(&self) -> ByteSize {
-        self.payload.size()
+        self.body.size()
     }
 
     fn perform(self, state: &mut StoreState) -> Self::Answer {
-        state.put(self.key, self.payload, &self.guard)
+        state.put(self.key, self.body, &self.guard)
     }
 
     fn into_action(self) -> Action {
-        Action::Put(self.key.clone(), self.payload, self.guard)
+        Action::Put(self.key.clone(), self.body.into_payload(), self.guard)
     }
 }
 
@@ -178,7 +178,7 @@ impl Action {
         match self {
             Self::Get(key, range) => Answer::Get(Get { key: &key, range }.perform(state)),
             Self::Head(key) => Answer::Head(Head { key: &key }.perform(state)),
-            Self::Put(key, payload, guard) => Answer::Put(Put { key: &key, payload, guard }.perform(state)),
+            Self::Put(key, body, guard) => Answer::Put(Put { key: &key, body, guard }.perform(state)),
             Self::Append(key, payload, offset) => Answer::Append(Append { key: &key, payload, offset }.perform(state)),
             Self::List(prefix, after, limit) => {
                 Answer::List(List { prefix: &prefix, after: after.as_ref(), limit }.perform(state))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::rc::Rc;
 
-use glidepath_env::{Appended, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag};
+use glidepath_env::{Appended, Body, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag};
 use glidepath_model::ByteSize;
 
 use super::{Service, StoreModel};
@@ -76,13 +76,13 @@ impl StoreState {
         Ok(Metadata { size: stored.payload.size(), tag: Tag::number(stored.tag) })
     }
 
-    pub(crate) fn put(&mut self, key: &Key, payload: Payload, guard: &Guard) -> Result<Tag, PutError> {
+    pub(crate) fn put(&mut self, key: &Key, body: impl Body, guard: &Guard) -> Result<Tag, PutError> {
         let held = match guard {
             Guard::None => true,
             Guard::Absent => !self.objects.contains_key(key),
             Guard::Matches(tag) => self.objects.get(key).is_some_and(|stored| Tag::number(stored.tag) == *tag),
         };
-        if held { Ok(self.write(key, payload)) } else { Err(PutError::Lost) }
+        if held { Ok(self.write(key, body.into_payload())) } else { Err(PutError::Lost) }
     }
 
     pub(crate) fn append(&mut self, key: &Key, payload: &Payload, offset: u64) -> Result<Appended, PutError> {

@@ -53,7 +53,7 @@ async fn contend(env: SimEnv, script: Vec<u8>, log: Log) {
             1 => {
                 let guard = tag.clone().map_or(Guard::Absent, Guard::Matches);
                 let body = Bytes::from(vec![step; usize::from(step)]);
-                format!("put {:?}", store.put(&key, body.into(), guard).await.map(|tag| tag.to_string()).ok())
+                format!("put {:?}", store.put(&key, Payload::from(body), guard).await.map(|tag| tag.to_string()).ok())
             }
             2 => format!("append {:?}", store.append(&key, Bytes::from_static(b"x").into(), end).await.ok()),
             3 => {
