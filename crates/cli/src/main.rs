@@ -1,2 +1,55 @@
-//! Being written.
-fn main() {}
+//! `glidepath`: how many commits per second will land, on which store, with which protocol?
+//!
+//! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is simulated),
+//! `failure.rs` (how it ends), `output.rs`, `progress.rs`, `interrupt.rs`.
+//!
+//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted.
+
+mod experiments;
+mod failure;
+mod interrupt;
+mod knee;
+mod load_options;
+mod output;
+mod progress;
+mod providers;
+mod reproduce;
+mod simulate;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// How many commits per second will land, on which store, with which protocol?
+#[derive(Parser)]
+#[command(name = "glidepath", version, arg_required_else_help = true)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Simulate(simulate::Arguments),
+    Knee(knee::Arguments),
+    Reproduce(reproduce::Arguments),
+    Experiments(experiments::Arguments),
+    Providers(providers::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Program::parse().command {
+        Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Knee(arguments) => knee::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Experiments(arguments) => experiments::run(&arguments),
+        Command::Providers(arguments) => providers::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// The git revision this program was built from, or "unknown".
+const GIT_REVISION: &str = env!("GLIDEPATH_GIT_REVISION");

@@ -1,9 +1,19 @@
 //! What does an experiment say? From a TOML file to plans, parallel runs, results, pictures and reports.
 
 mod config;
+pub mod experiment;
+pub mod journal;
+pub mod knee;
+pub mod library;
 mod metrics;
+pub mod reproduce;
+pub mod runner;
+pub mod schema;
 mod simulate;
+pub mod summary;
 
 pub use config::{CatalogConfig, Config, MODEL_VERSION, Point, Protocol};
+pub use experiment::{Axis, Experiment, PlannedPoint};
 pub use metrics::{Group, Latency, Metrics, RANKS, Rank, STRETCHES, SpentMeans};
 pub use simulate::{Outcome, simulate};
+pub use summary::{GroupSummary, PointSummary, RankSummary, RunSummary, Spread};

@@ -150,7 +150,7 @@ fn latency() -> LineChart {
             .collect(),
         marks: true,
         line,
-        step: false,
+        ..Series::default()
     };
     LineChart {
         title: "Commit latency against throughput".into(),
@@ -175,7 +175,7 @@ fn providers() -> LineChart {
         points: TABLES.iter().map(|tables| Point::at(*tables, base * tables.powf(power))).collect(),
         marks: true,
         line: if dashed { LineStyle::Dashed } else { LineStyle::Solid },
-        step: false,
+        ..Series::default()
     };
     LineChart {
         title: "Usable throughput against number of tables".into(),

@@ -49,6 +49,12 @@ impl Chart {
         }
     }
 
+    /// What the picture shows, in words.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.plot().title()
+    }
+
     /// Draws the chart as an SVG document on a white background.
     ///
     /// Axis labels are where units belong: nothing is added to them.

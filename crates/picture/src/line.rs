@@ -16,7 +16,7 @@ pub struct LineChart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The lines. Colours repeat after ten, shapes of marks after six.
+    /// The lines. Unless they say which to take, colours repeat after ten, shapes of marks after six.
     pub series: Vec<Series>,
     /// Straight lines across the plot, such as limits.
     pub rules: Vec<Rule>,
@@ -48,6 +48,9 @@ pub struct Series {
     /// Whether the line keeps the value of a point until the next one. The last point keeps its
     /// value for as long as the one before it.
     pub step: bool,
+    /// Which colour (of ten) and which shape of marks (of six) to take, so that one thing looks alike in several
+    /// charts. None for those of its place in the chart.
+    pub slot: Option<usize>,
 }
 
 /// One point of a line.

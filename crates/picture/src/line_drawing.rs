@@ -99,10 +99,10 @@ impl<'a> Layout<'a> {
         let mut placer = Placer::new(Frame::new(left, top, wide, height));
         let rules = self.draw_rules(sheet)?;
         for (index, lines) in self.chart.series.iter().enumerate() {
-            self.draw_spreads(sheet, lines, series(index), &mut placer)?;
+            self.draw_spreads(sheet, lines, series(slot(index, lines)), &mut placer)?;
         }
         for (index, lines) in self.chart.series.iter().enumerate() {
-            self.draw_series(sheet, index, lines, &mut placer)?;
+            self.draw_series(sheet, slot(index, lines), lines, &mut placer)?;
         }
         self.draw_rule_labels(sheet, &rules, &mut placer)?;
         self.draw_notes(sheet, &mut placer)?;
@@ -127,8 +127,8 @@ impl<'a> Layout<'a> {
             .collect()
     }
 
-    fn draw_series(&self, sheet: &Sheet<'_>, index: usize, lines: &Series, placer: &mut Placer) -> Drawn {
-        let colour = series(index);
+    fn draw_series(&self, sheet: &Sheet<'_>, slot: usize, lines: &Series, placer: &mut Placer) -> Drawn {
+        let colour = series(slot);
         let spots: Vec<Spot> = self.shown(lines).iter().map(|(spot, _)| *spot).collect();
         let path = if lines.step {
             let end = step_end(self.chart, lines);
@@ -144,7 +144,7 @@ impl<'a> Layout<'a> {
         let edge = self.plot.grown(0.5);
         for &spot in spots.iter().filter(|spot| edge.holds(**spot)) {
             if lines.marks || spots.len() == 1 {
-                mark(sheet, index, spot, colour)?;
+                mark(sheet, slot, spot, colour)?;
                 placer.avoid_point(spot);
             }
         }
@@ -267,14 +267,20 @@ impl<'a> Layout<'a> {
         };
         self.legend.draw(sheet, &spots, |index, (x, y)| {
             let lines = &self.chart.series[index];
-            let colour = series(index);
+            let slot = slot(index, lines);
+            let colour = series(slot);
             line(sheet, &[(x, y), (x + SWATCH, y)], lines.line, colour)?;
             if lines.marks {
-                mark(sheet, index, (x + SWATCH / 2.0, y), colour)?;
+                mark(sheet, slot, (x + SWATCH / 2.0, y), colour)?;
             }
             Ok(())
         })
     }
+}
+
+/// Which colour and mark the series at this place of the chart takes.
+fn slot(index: usize, series: &Series) -> usize {
+    series.slot.unwrap_or(index)
 }
 
 /// Where the legend beside the plot starts, from the left side of the picture.

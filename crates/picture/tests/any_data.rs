@@ -56,7 +56,7 @@ fn point() -> impl Strategy<Value = Point> {
 fn series() -> impl Strategy<Value = Series> {
     let line = prop_oneof![Just(LineStyle::Solid), Just(LineStyle::Dashed), Just(LineStyle::Dotted)];
     (words(), vec(point(), 0..8), any::<bool>(), line, any::<bool>())
-        .prop_map(|(name, points, marks, line, step)| Series { name, points, marks, line, step })
+        .prop_map(|(name, points, marks, line, step)| Series { name, points, marks, line, step, slot: None })
 }
 
 fn rule() -> impl Strategy<Value = Rule> {

@@ -1,0 +1,72 @@
+//! How does a command end that did not do what was asked?
+
+use std::process::ExitCode;
+
+use glidepath_lab::experiment::ExperimentError;
+use glidepath_lab::journal::JournalError;
+use glidepath_lab::library::LibraryError;
+use glidepath_lab::runner::RunError;
+use glidepath_lab::schema::SchemaError;
+
+/// Why a command did not do what was asked, in words for people.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A mistake on the command line or in a file: exit code 2.
+    Mistake(String),
+    /// Something went wrong: exit code 1.
+    Failed(String),
+    /// Somebody pressed Ctrl-C: exit code 130, as shells have it.
+    Interrupted(String),
+    /// Nobody reads the output any more, as behind `| head`: nothing to say, and nothing wrong.
+    NobodyReads,
+}
+
+impl Failure {
+    /// Says it on the standard error output.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Mistake(message) => {
+                eprintln!("error: {message}");
+                ExitCode::from(2)
+            }
+            Self::Failed(message) => {
+                eprintln!("error: {message}");
+                ExitCode::FAILURE
+            }
+            Self::Interrupted(message) => {
+                eprintln!("{message}");
+                ExitCode::from(130)
+            }
+            Self::NobodyReads => ExitCode::SUCCESS,
+        }
+    }
+}
+
+macro_rules! becomes {
+    ($($error:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::$variant(error.to_string())
+            }
+        }
+    )*};
+}
+
+becomes! {
+    ExperimentError => Mistake,
+    LibraryError => Mistake,
+    JournalError => Failed,
+    RunError => Failed,
+    SchemaError => Failed,
+    serde_json::Error => Failed,
+}
+
+impl From<std::io::Error> for Failure {
+    /// An error of the standard output.
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            _ => Self::Failed(format!("cannot write the output: {error}")),
+        }
+    }
+}

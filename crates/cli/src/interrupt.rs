@@ -1,0 +1,19 @@
+//! What does Ctrl-C do? The first time, what is under way is finished and kept; the second time, it ends at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// From now on, Ctrl-C sets the flag that is returned. To be called once.
+pub(crate) fn on_interrupt() -> Result<&'static AtomicBool, Failure> {
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nStopping when the runs under way are done; press Ctrl-C again to stop at once.");
+    })
+    .map_err(|error| Failure::Failed(format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(&STOP)
+}

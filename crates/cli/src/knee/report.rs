@@ -1,0 +1,180 @@
+//! How does a person read a knee? A few lines, then two tables.
+
+use glidepath_lab::Point;
+use glidepath_lab::knee::{Answer, Bottleneck, Bound, KindAtKnee, Knee, Relief, Resource, WhatIf};
+
+use crate::output::{NONE, table};
+
+/// The whole answer.
+pub(super) fn text(preset: &str, point: &Point, answer: &Answer) -> String {
+    let mut parts = vec![setting(preset, point), verdict(&answer.knee), kinds(&answer.knee)];
+    parts.extend(answer.bottleneck.as_ref().map(binds));
+    if !answer.what_ifs.is_empty() {
+        parts.push(what_ifs(&answer.what_ifs));
+    }
+    parts.join("\n\n")
+}
+
+fn setting(preset: &str, point: &Point) -> String {
+    let config = &point.config;
+    let tables = match config.tables.count {
+        1 => "one table".to_owned(),
+        count => format!("{count} tables"),
+    };
+    let catalog = match config.catalog.latency {
+        None => "the catalog an object there".to_owned(),
+        Some(latency) => format!("a catalog that answers in {latency}"),
+    };
+    let fast = 100.0 * config.transaction.fast_append;
+    format!("{tables} on {}, {catalog}, {fast:.0} % fast appends (preset {preset})", config.provider)
+}
+
+fn verdict(knee: &Knee) -> String {
+    let Knee { knee_commits_per_s, offered_per_s, threshold, success, runs, deciding_transactions, .. } = knee;
+    let deciding = if knee.validated_overwrite.is_some() { "validated overwrites" } else { "transactions" };
+    let threshold = 100.0 * threshold;
+    let judged =
+        format!("judged by {deciding_transactions} {deciding} in {runs} runs of {:.0} min", knee.run_duration_s / 60.0);
+    let rate = rate(*knee_commits_per_s);
+    match knee.bound {
+        Bound::Found => {
+            let error = knee
+                .knee_relative_error
+                .map_or_else(String::new, |error| format!(" ± {:.0} %", (100.0 * error).ceil()));
+            format!(
+                "Knee: {rate} commits/s{error} of {} offered, where {:.1} % of {deciding} succeed (at least {threshold} % \
+                 wanted).\n      {judged}, found to {:.1} %.",
+                self::rate(*offered_per_s),
+                100.0 * success,
+                100.0 * knee.resolution.unwrap_or(0.0)
+            )
+        }
+        Bound::AllHold => format!(
+            "No knee: {rate} commits/s is the most that is worth a simulation, and {:.1} % of {deciding} still \
+             succeed.\n         {judged}.",
+            100.0 * success
+        ),
+        Bound::Unfinished => format!(
+            "Knee: above {rate} commits/s, where {:.1} % of {deciding} still succeed. A larger --budget finds it.\n      \
+             {judged}.",
+            100.0 * success
+        ),
+        Bound::NothingHolds => format!(
+            "No knee: even at {} offered per second, only {:.1} % of {deciding} succeed ({threshold} % \
+             wanted).\n         {judged}.",
+            self::rate(*offered_per_s),
+            100.0 * success
+        ),
+    }
+}
+
+fn kinds(knee: &Knee) -> String {
+    let header = ["at the knee", "commits/s", "success %", "mean", "P50", "P95", "P99", "retries", "not ended %"];
+    let kinds = [
+        ("all", Some(&knee.all)),
+        ("fast appends", knee.fast_append.as_ref()),
+        ("validated overwrites", knee.validated_overwrite.as_ref()),
+    ];
+    let mixed = knee.fast_append.is_some() && knee.validated_overwrite.is_some();
+    let row = |(name, kind): (&str, Option<&KindAtKnee>)| {
+        let kind = kind?;
+        let percent = |share: Option<f64>| number(share, |share| format!("{:.1}", 100.0 * share));
+        let mut row = vec![name.to_owned(), rate(kind.commits_per_s), percent(kind.success)];
+        row.extend(
+            [kind.latency_mean_s, kind.latency_p50_s, kind.latency_p95_s, kind.latency_p99_s]
+                .map(|latency| number(latency, time)),
+        );
+        row.extend([number(kind.retries_mean, |mean| format!("{mean:.2}")), percent(kind.not_ended)]);
+        Some(row)
+    };
+    let rows = kinds.into_iter().skip(usize::from(!mixed)).filter_map(row).collect();
+    table(&header.map(str::to_owned), 1, rows)
+}
+
+fn binds(bottleneck: &Bottleneck) -> String {
+    let measured = &bottleneck.measured;
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let relief = |relief: &Relief| {
+        let bound = if relief.at_least { "at least " } else { "" };
+        format!("{} {bound}x{:.1}", without(relief.resource), relief.factor)
+    };
+    let reliefs = bottleneck.reliefs.iter().map(relief).collect::<Vec<_>>().join(", ");
+    let gave_up = match (measured.gave_up_table_conflicts_mean, measured.gave_up_catalog_conflicts_mean) {
+        (Some(tables), Some(catalog)) => {
+            format!("; who gives up has met {tables:.1} commits to its table and {catalog:.1} elsewhere")
+        }
+        _ => String::new(),
+    };
+    format!(
+        "What binds: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their table, {} \
+         one elsewhere in the catalog{gave_up}.\n  The busiest table is taken {} of the time ({} for a pass), the catalog {} \
+         ({} for an install).\n  Time to commit goes {} to preparing, {} to reading after conflicts, {} to installing, {} to \
+         reading the catalog, {} to waiting.",
+        bottleneck.binds.map_or("nothing alone", name),
+        measured.attempts_mean,
+        percent(measured.table_conflict_share),
+        percent(measured.catalog_conflict_share),
+        percent(measured.busiest_table_utilisation),
+        time(measured.pass_mean_s),
+        percent(measured.catalog_utilisation),
+        time(measured.install_mean_s),
+        percent(measured.prepare_time_share),
+        percent(measured.conflict_read_time_share),
+        percent(measured.install_time_share),
+        percent(measured.catalog_read_time_share),
+        percent(measured.backoff_time_share),
+    )
+}
+
+fn name(resource: Resource) -> &'static str {
+    match resource {
+        Resource::TableMetadata => "reading and writing table metadata with each attempt",
+        Resource::Catalog => "reading and replacing the catalog",
+        Resource::History => "what validated overwrites read of the history they missed",
+        Resource::Retries => "the number of retries",
+    }
+}
+
+fn without(resource: Resource) -> &'static str {
+    match resource {
+        Resource::TableMetadata => "no table metadata I/O",
+        Resource::Catalog => "a catalog that takes no time",
+        Resource::History => "no history to read",
+        Resource::Retries => "twice the retries",
+    }
+}
+
+fn what_ifs(what_ifs: &[WhatIf]) -> String {
+    let row = |what_if: &WhatIf| {
+        let bound = if what_if.at_least { "> " } else { "" };
+        let error = number(what_if.knee_relative_error, |error| format!("± {:.0} %", (100.0 * error).ceil()));
+        let factor = format!("{bound}x{:.2}", what_if.factor);
+        vec![what_if.change.clone(), factor, rate(what_if.knee_commits_per_s), error]
+    };
+    let header = ["what one change would make of it", "factor", "commits/s", "luck"].map(str::to_owned);
+    table(&header, 1, what_ifs.iter().map(row).collect())
+}
+
+fn number(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), format)
+}
+
+/// A rate, to three digits or so.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        rate if rate >= 100.0 => format!("{rate:.0}"),
+        rate if rate >= 10.0 => format!("{rate:.1}"),
+        rate if rate >= 0.1 || rate == 0.0 => format!("{rate:.2}"),
+        rate => format!("{rate:.4}"),
+    }
+}
+
+/// A time, to three digits or so, with its unit.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 10.0 => format!("{s:.1} s"),
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s => format!("{:.0} ms", s * 1000.0),
+    }
+}

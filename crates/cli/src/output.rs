@@ -1,0 +1,67 @@
+//! How do numbers and tables look on a terminal?
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use glidepath_lab::summary::Spread;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// What stands where there is no number.
+pub(crate) const NONE: &str = "-";
+
+/// Writes to the standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{text}")?;
+    output.flush().map_err(Failure::from)
+}
+
+/// Writes JSON to the standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&serde_json::to_string_pretty(value)?)
+}
+
+/// A table whose first columns are texts, to the left, and whose other columns are numbers, to the right.
+pub(crate) fn table(header: &[String], texts: usize, rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    // A row is a line, however wide, so that the output can be searched and cut.
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header).add_rows(rows);
+    for column in table.column_iter_mut().skip(texts) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+/// A share as a percentage, with its spread if there is one.
+pub(crate) fn percent(share: Option<Spread>) -> String {
+    share.map_or_else(|| NONE.to_owned(), |Spread { mean, deviation }| with_spread(100.0 * mean, 100.0 * deviation, 1))
+}
+
+/// A rate per second, with its spread if there is one.
+pub(crate) fn rate(rate: Spread) -> String {
+    with_spread(rate.mean, rate.deviation, 2)
+}
+
+fn with_spread(mean: f64, deviation: f64, places: usize) -> String {
+    format!("{mean:.places$} ±{deviation:.places$}")
+}
+
+/// Seconds, to three digits.
+pub(crate) fn seconds(value: Option<Spread>) -> String {
+    let Some(Spread { mean, .. }) = value else { return NONE.to_owned() };
+    let places = match mean {
+        mean if mean < 1.0 => 3,
+        mean if mean < 10.0 => 2,
+        mean if mean < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{mean:.places$}")
+}
+
+/// A mean of counts.
+pub(crate) fn mean(value: Option<Spread>) -> String {
+    value.map_or_else(|| NONE.to_owned(), |Spread { mean, .. }| format!("{mean:.2}"))
+}

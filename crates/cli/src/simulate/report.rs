@@ -1,0 +1,120 @@
+//! What does `--json` print? Means over seeds, with units in the names of the fields; what does not apply is null.
+
+use std::collections::BTreeMap;
+
+use glidepath_lab::experiment::Experiment;
+use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, Spread};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::print_json;
+
+/// One load.
+#[derive(Serialize)]
+struct Load<'a> {
+    preset: &'a str,
+    provider: &'a str,
+    seeds: usize,
+    notes: &'a [String],
+    #[serde(flatten)]
+    numbers: Numbers,
+}
+
+/// An experiment.
+#[derive(Serialize)]
+struct Report<'a> {
+    experiment: &'a str,
+    title: &'a str,
+    preset: &'a str,
+    seeds: usize,
+    notes: &'a [String],
+    points: Vec<Point<'a>>,
+}
+
+#[derive(Serialize)]
+struct Point<'a> {
+    coordinates: BTreeMap<&'a str, &'a str>,
+    #[serde(flatten)]
+    numbers: Numbers,
+}
+
+/// Of all transactions, then of each kind.
+#[derive(Serialize)]
+struct Numbers {
+    #[serde(flatten)]
+    all: Group,
+    fast_append: Option<Group>,
+    validated_overwrite: Option<Group>,
+}
+
+#[derive(Serialize)]
+struct Group {
+    success_ratio: Option<f64>,
+    throughput_commits_per_s: f64,
+    latency_mean_s: Option<f64>,
+    latency_p50_s: Option<f64>,
+    latency_p95_s: Option<f64>,
+    latency_p99_s: Option<f64>,
+    retries_mean: Option<f64>,
+    not_ended_ratio: Option<f64>,
+    run_success_ratio: Option<f64>,
+    catalog_conflicts_per_transaction: Option<f64>,
+    table_conflicts_per_transaction: Option<f64>,
+}
+
+impl From<&GroupSummary> for Group {
+    fn from(group: &GroupSummary) -> Self {
+        let mean = |spread: Option<Spread>| spread.map(|spread| spread.mean);
+        Self {
+            success_ratio: mean(group.success),
+            throughput_commits_per_s: group.throughput_per_s.mean,
+            latency_mean_s: mean(group.latency_mean_s),
+            latency_p50_s: mean(group.latency_p50_s),
+            latency_p95_s: mean(group.latency_p95_s),
+            latency_p99_s: mean(group.latency_p99_s),
+            retries_mean: mean(group.retries_mean),
+            not_ended_ratio: mean(group.not_ended),
+            run_success_ratio: mean(group.run_success),
+            catalog_conflicts_per_transaction: mean(group.catalog_conflicts_per_transaction),
+            table_conflicts_per_transaction: mean(group.table_conflicts_per_transaction),
+        }
+    }
+}
+
+impl From<&PointSummary> for Numbers {
+    fn from(point: &PointSummary) -> Self {
+        Self {
+            all: (&point.all).into(),
+            fast_append: point.fast_append.as_ref().map(Group::from),
+            validated_overwrite: point.validated_overwrite.as_ref().map(Group::from),
+        }
+    }
+}
+
+/// Prints the numbers of one load.
+pub(super) fn print_load(experiment: &Experiment, summary: &RunSummary) -> Result<(), Failure> {
+    let loads = experiment.points.iter().zip(&summary.points).map(|(planned, point)| Load {
+        preset: &experiment.preset,
+        provider: &planned.point.config.provider,
+        seeds: experiment.seeds.len(),
+        notes: &experiment.notes,
+        numbers: point.into(),
+    });
+    loads.into_iter().try_for_each(|load| print_json(&load))
+}
+
+/// Prints the numbers of all points.
+pub(super) fn print_experiment(experiment: &Experiment, summary: &RunSummary) -> Result<(), Failure> {
+    let points = summary.points.iter().map(|point| Point {
+        coordinates: point.coordinates.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(),
+        numbers: point.into(),
+    });
+    print_json(&Report {
+        experiment: &experiment.name,
+        title: &experiment.title,
+        preset: &experiment.preset,
+        seeds: experiment.seeds.len(),
+        notes: &experiment.notes,
+        points: points.collect(),
+    })
+}

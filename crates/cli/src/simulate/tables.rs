@@ -1,0 +1,128 @@
+//! Which tables does a person see? One load by kind of transaction; an experiment by point, or, where that would be many
+//! screens, by knee.
+
+use glidepath_lab::experiment::Experiment;
+use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, knee_on_grid};
+
+use crate::output::{NONE, mean, percent, rate, seconds, table};
+
+/// More points than this are summed up on the screen.
+const ON_SCREEN: usize = 60;
+
+/// The axis of the load.
+const LOAD: &str = "arrivals.scale";
+
+fn heading(experiment: &Experiment) -> String {
+    let lines = [experiment.title.clone(), experiment.description.clone()].into_iter().filter(|line| !line.is_empty());
+    let seeds = match experiment.seeds.len() {
+        1 => "one seed".to_owned(),
+        count => format!("means over {count} seeds, ± standard deviation"),
+    };
+    let setting = format!("Preset {}, {seeds}.", experiment.preset);
+    lines.chain([setting]).chain(experiment.notes.iter().cloned()).collect::<Vec<_>>().join("\n")
+}
+
+/// One load: a row for each kind of transaction.
+pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
+    let header =
+        ["transactions", "success %", "commits/s", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
+    let rows = summary.points.iter().flat_map(|point| {
+        let kinds = [
+            ("all", Some(&point.all)),
+            ("fast appends", point.fast_append.as_ref()),
+            ("validated overwrites", point.validated_overwrite.as_ref()),
+        ];
+        kinds.into_iter().filter_map(|(name, group)| {
+            let group = group?;
+            let mut row = vec![name.to_owned(), percent(group.success), rate(group.throughput_per_s)];
+            row.extend(latencies(group));
+            row.extend([mean(group.retries_mean), percent(group.not_ended)]);
+            Some(row)
+        })
+    });
+    let header = header.map(str::to_owned);
+    format!("{}\n{}", heading(experiment), table(&header, 1, rows.collect()))
+}
+
+fn latencies(group: &GroupSummary) -> [String; 4] {
+    [group.latency_mean_s, group.latency_p50_s, group.latency_p95_s, group.latency_p99_s].map(seconds)
+}
+
+/// What fits on a screen or two: all points, or the knees if there are many.
+pub(super) fn on_screen(experiment: &Experiment, summary: &RunSummary) -> String {
+    if summary.points.len() > ON_SCREEN && experiment.axes.iter().any(|axis| axis.key == LOAD) {
+        return format!("{}\n{}", heading(experiment), knees(experiment, summary));
+    }
+    all_points(experiment, summary)
+}
+
+/// A row for each point.
+pub(super) fn all_points(experiment: &Experiment, summary: &RunSummary) -> String {
+    let mixed = summary.points.iter().any(|point| point.validated_overwrite.is_some());
+    let mut header: Vec<String> = experiment.axes.iter().map(|axis| axis.key.clone()).collect();
+    let axes = header.len();
+    let all = ["commits/s", "success %", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
+    let kinds = ["FA success %", "FA mean s", "VO success %", "VO mean s", "VO P99 s"];
+    header.extend(all.iter().chain(if mixed { &kinds[..] } else { &[] }).map(|name| (*name).to_owned()));
+    let row =
+        |point: &PointSummary| {
+            let mut row: Vec<String> = point.coordinates.iter().map(|(_, value)| value.clone()).collect();
+            row.extend([rate(point.all.throughput_per_s), percent(point.all.success)]);
+            row.extend(latencies(&point.all));
+            row.extend([mean(point.all.retries_mean), percent(point.all.not_ended)]);
+            if mixed {
+                let (fast, slow) = (point.fast_append.as_ref(), point.validated_overwrite.as_ref());
+                row.extend(fast.map_or([NONE; 2].map(str::to_owned), |group| {
+                    [percent(group.success), seconds(group.latency_mean_s)]
+                }));
+                row.extend(slow.map_or([NONE; 3].map(str::to_owned), |group| {
+                    [percent(group.success), seconds(group.latency_mean_s), seconds(group.latency_p99_s)]
+                }));
+            }
+            row
+        };
+    format!("{}\n{}", heading(experiment), table(&header, axes, summary.points.iter().map(row).collect()))
+}
+
+/// For each combination of all axes but the load: the highest throughput that is sustained.
+fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
+    let others: Vec<&str> = experiment.axes.iter().map(|axis| axis.key.as_str()).filter(|key| *key != LOAD).collect();
+    let place = |point: &PointSummary| -> Vec<String> {
+        others.iter().map(|key| point.coordinate(key).unwrap_or(NONE).to_owned()).collect()
+    };
+    let mut groups: Vec<(Vec<String>, Vec<&PointSummary>)> = Vec::new();
+    for point in &summary.points {
+        let place = place(point);
+        match groups.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, points)) => points.push(point),
+            None => groups.push((place, vec![point])),
+        }
+    }
+    let mut header: Vec<String> = others.iter().map(|key| (*key).to_owned()).collect();
+    let numbers = ["at arrivals.scale", "commits/s", "success %", "FA mean s", "VO success %", "VO mean s"];
+    header.extend(numbers.map(str::to_owned));
+    let rows = groups.into_iter().map(|(mut row, points)| {
+        let Some(knee) = knee_on_grid(points, SUSTAINED) else {
+            row.extend(["none of these", NONE, NONE, NONE, NONE, NONE].map(str::to_owned));
+            return row;
+        };
+        let fast = |of: fn(&GroupSummary) -> String| knee.fast_append.as_ref().map_or(NONE.to_owned(), of);
+        let slow = |of: fn(&GroupSummary) -> String| knee.validated_overwrite.as_ref().map_or(NONE.to_owned(), of);
+        row.extend([
+            knee.coordinate(LOAD).unwrap_or(NONE).to_owned(),
+            rate(knee.all.throughput_per_s),
+            percent(knee.all.success),
+            fast(|group| seconds(group.latency_mean_s)),
+            slow(|group| percent(group.success)),
+            slow(|group| seconds(group.latency_mean_s)),
+        ]);
+        row
+    });
+    let table = table(&header, others.len(), rows.collect());
+    let threshold = 100.0 * SUSTAINED;
+    format!(
+        "The highest load of those tried at which more than {threshold:.0} % succeed (of validated overwrites where there \
+         are any):\n{table}\nAll {} points are in table.txt.",
+        summary.points.len()
+    )
+}

@@ -1,0 +1,221 @@
+//! What is to be run? An experiment file, laid over a preset and under the command line, becomes a list of checked points.
+//!
+//! A file says `title`, `description`, `preset` and `seeds` (a count), then any section of a [`Config`](crate::Config) that
+//! differs from the preset, then what varies: `[sweep]`, whose keys are paths into the configuration (`"arrivals.scale"`)
+//! with a list of values each, and `[[alternatives]]`, each with a `name` and several fields to `set` together. All
+//! combinations are points, the last axis varying fastest. Everything is checked before anything runs.
+//!
+//! Start with [`Experiment::load`]; `layers.rs` says what overrides what, `sweep.rs` reads the file.
+
+mod complaint;
+mod layers;
+mod overrides;
+mod quick;
+mod sweep;
+
+use std::collections::BTreeMap;
+
+use glidepath_sim::Profile;
+use sha2::{Digest, Sha256};
+
+use crate::config::Point;
+use crate::library::{LibraryError, Shelf, profile};
+use layers::{Entry, Layers, entries};
+pub use overrides::{Overrides, Setting};
+use sweep::{AxisPlan, File};
+
+/// The preset of those who name none.
+pub const DEFAULT_PRESET: &str = "iceberg";
+
+/// What is to be run, with every point checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Short, as on the command line: the file's name without its ending.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Some sentences for people; may be empty.
+    pub description: String,
+    /// The name of the preset it lies on.
+    pub preset: String,
+    /// What readers of the results must know, such as that they are coarse. One sentence each.
+    pub notes: Vec<String>,
+    /// Each point runs with each of them.
+    pub seeds: Vec<u64>,
+    /// What varies, the last fastest. Empty if there is but one point.
+    pub axes: Vec<Axis>,
+    /// All points, in the order of the axes.
+    pub points: Vec<PlannedPoint>,
+}
+
+/// Something that varies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The path of the field in the configuration, or [`ALTERNATIVE`].
+    pub key: String,
+    /// Its values as in the file, without quotes.
+    pub values: Vec<String>,
+}
+
+/// The key of the axis of named alternatives.
+pub const ALTERNATIVE: &str = "alternative";
+
+/// A point and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedPoint {
+    /// For each axis, in their order: its key, and the value here.
+    pub coordinates: Vec<(String, String)>,
+    /// What to simulate.
+    pub point: Point,
+}
+
+/// Why there is no plan. Always a mistake of whoever wrote the file or the command line.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// A file that is not there.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// A file that is not TOML.
+    #[error("{origin}: {cause}")]
+    Syntax {
+        /// Which.
+        origin: String,
+        /// Where and why.
+        cause: toml::de::Error,
+    },
+    /// A field that cannot be so.
+    #[error("{origin}: {field}: {message}")]
+    Field {
+        /// Who set it: a file, or an option.
+        origin: String,
+        /// Its path, with dots.
+        field: String,
+        /// What was found and what is allowed.
+        message: String,
+    },
+}
+
+impl PlannedPoint {
+    /// The value on one axis.
+    #[must_use]
+    pub fn coordinate(&self, key: &str) -> Option<&str> {
+        self.coordinates.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Experiment {
+    /// The experiment of this name, or in the file at this path, with the command line's wishes on top.
+    ///
+    /// # Errors
+    /// What is wrong first, and in which layer.
+    pub fn load(name_or_path: &str, overrides: &Overrides) -> Result<Self, ExperimentError> {
+        let found = Shelf::Experiments.find(name_or_path)?;
+        let file = File::parse(&found.origin, &found.text)?;
+        Self::plan(&found.name, &found.origin, file, overrides)
+    }
+
+    /// A preset as it is, with the command line's wishes on top.
+    ///
+    /// # Errors
+    /// What is wrong first, and in which layer.
+    pub fn of_preset(name: &str, overrides: &Overrides) -> Result<Self, ExperimentError> {
+        let mut file = File::parse("the command line", "")?;
+        file.header.title = Some("One load".to_owned());
+        Self::plan(name, "the command line", file, overrides)
+    }
+
+    fn plan(name: &str, origin: &str, file: File, overrides: &Overrides) -> Result<Self, ExperimentError> {
+        let File { header, sections, mut axes } = file;
+        let preset = overrides.preset.clone().or(header.preset).unwrap_or_else(|| DEFAULT_PRESET.to_owned());
+        let mut base = Layers::default();
+        base.lay(preset_entries(&preset)?);
+        base.lay(entries(sections, origin));
+        let mut notes = Vec::new();
+        let mut seed_count = header.seeds;
+        if overrides.quick {
+            (seed_count, notes) = quick::thin(&mut axes);
+        }
+        let command_line = overrides.apply(&mut axes)?;
+        let seed_count = overrides.seeds.unwrap_or(seed_count);
+        sweep::check(&axes, seed_count, origin)?;
+        let mut profiles = Profiles::default();
+        let points = sweep::combinations(&axes)
+            .map(|choices| {
+                let mut layers = base.clone();
+                layers.lay(choices.iter().flat_map(|(_, choice)| choice.entries.iter().cloned()));
+                layers.lay(command_line.iter().cloned());
+                let coordinate =
+                    |(axis, choice): &(&AxisPlan, &sweep::Choice)| (axis.key.clone(), choice.display.clone());
+                let coordinates = choices.iter().map(coordinate).collect();
+                Ok(PlannedPoint { coordinates, point: point(layers, origin, &mut profiles)? })
+            })
+            .collect::<Result<_, ExperimentError>>()?;
+        Ok(Self {
+            name: name.to_owned(),
+            title: header.title.unwrap_or_else(|| name.to_owned()),
+            description: header.description.trim().to_owned(),
+            preset,
+            notes,
+            seeds: (1..=seed_count).collect(),
+            axes: axes.iter().map(AxisPlan::axis).collect(),
+            points,
+        })
+    }
+
+    /// Pairs of a point and a seed.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.points.len() * self.seeds.len()
+    }
+
+    /// Equal exactly if points, seeds and model version are.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let mut digest = Sha256::new();
+        for planned in &self.points {
+            self.seeds.iter().for_each(|seed| digest.update(planned.point.key(*seed)));
+        }
+        digest.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn preset_entries(preset: &str) -> Result<Vec<Entry>, ExperimentError> {
+    let found = Shelf::Presets.find(preset)?;
+    let table = toml::from_str::<toml::Table>(&found.text)
+        .map_err(|cause| ExperimentError::Syntax { origin: found.origin.clone(), cause })?;
+    Ok(entries(table, &found.origin).collect())
+}
+
+/// Every profile is read once.
+#[derive(Default)]
+struct Profiles(BTreeMap<String, Profile>);
+
+impl Profiles {
+    fn get(&mut self, name: &str) -> Result<Profile, LibraryError> {
+        if let Some(known) = self.0.get(name) {
+            return Ok(known.clone());
+        }
+        let profile = profile(name)?;
+        self.0.insert(name.to_owned(), profile.clone());
+        Ok(profile)
+    }
+}
+
+fn point(layers: Layers, fallback: &str, profiles: &mut Profiles) -> Result<Point, ExperimentError> {
+    let (config, layers) = layers.config(fallback)?;
+    let blame = |field: &str, message: String| {
+        let origin = layers.origin(field).unwrap_or(fallback).to_owned();
+        ExperimentError::Field { origin, field: field.to_owned(), message }
+    };
+    let profile = match profiles.get(&config.provider) {
+        Ok(profile) => profile,
+        // What is wrong inside a profile is that file's matter; a name that leads nowhere is the matter of who wrote it.
+        Err(error @ LibraryError::Profile { .. }) => return Err(error.into()),
+        Err(error) => return Err(blame("provider", error.to_string())),
+    };
+    Point::new(config, profile)
+        .map_err(|error| blame(error.field, format!("found {}, allowed is {}", error.found, error.allowed)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! How is a mistake put to the person who made it? What was found, what is allowed, and what was probably meant.
+
+use crate::library::nearest;
+
+/// Rewrites what the deserializer says.
+pub(crate) fn complaint(message: &str) -> String {
+    let message = message.trim();
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return format!("{field} is missing: add it, or take a preset that has it", field = unquoted(field));
+    }
+    let kinds = [
+        ("invalid type: ", ""),
+        ("invalid value: ", ""),
+        ("invalid length ", "length "),
+        ("unknown variant ", ""),
+        ("unknown field ", "unknown field "),
+    ];
+    let split = kinds.iter().find_map(|(prefix, what)| {
+        let (found, allowed) = message.strip_prefix(prefix)?.split_once(", expected ")?;
+        Some((*what, found, allowed))
+    });
+    let Some((what, found, allowed)) = split else { return message.to_owned() };
+    let allowed = plain(allowed.strip_prefix("one of ").unwrap_or(allowed)).replace('`', "\"");
+    let candidates = allowed.split('"').skip(1).step_by(2);
+    let near = nearest(unquoted(found), candidates).map(|near| format!(" (did you mean \"{near}\"?)"));
+    format!("found {what}{}{}, allowed is {allowed}", found.replace('`', "\""), near.unwrap_or_default())
+}
+
+/// The deserializer speaks of types; people do not.
+fn plain(allowed: &str) -> &str {
+    match allowed {
+        "f64" => "a number",
+        "u32" | "u64" => "a whole number, not negative",
+        "a boolean" => "true or false",
+        "a map" => "a table, such as { name = value }",
+        "a sequence" => "a list, such as [\"one\", \"two\"]",
+        other => other,
+    }
+}
+
+fn unquoted(word: &str) -> &str {
+    word.trim_matches('`')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_was_found_and_what_is_allowed() {
+        let cases = [
+            ("invalid type: integer `35`, expected a span", "found integer \"35\", allowed is a span"),
+            (
+                "unknown variant `unifrom`, expected `uniform` or `zipf`",
+                "found \"unifrom\" (did you mean \"uniform\"?), allowed is \"uniform\" or \"zipf\"",
+            ),
+            (
+                "unknown field `scal`, expected one of `kind`, `scale`",
+                "found unknown field \"scal\" (did you mean \"scale\"?), allowed is \"kind\", \"scale\"",
+            ),
+            ("missing field `kind`", "kind is missing: add it, or take a preset that has it"),
+            ("something else", "something else"),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(complaint(message), expected);
+        }
+    }
+}

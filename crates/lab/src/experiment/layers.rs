@@ -1,0 +1,185 @@
+//! What does a configuration say, once its layers lie on one another, and which layer said it?
+//!
+//! Preset, experiment file, sweep and command line are tables of TOML. A later layer overrides an earlier one field by
+//! field. Two rules keep that from surprising anybody:
+//!
+//! - A distribution of another `kind` does not inherit the `floor` of the old one, nor its `sigma` unless both are
+//!   lognormal. It does inherit the `scale`.
+//! - `"none"` takes an optional field away, since TOML cannot say so.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::config::Config;
+use crate::experiment::ExperimentError;
+use crate::experiment::complaint::complaint;
+
+/// Fields that `"none"` takes away.
+const OPTIONAL: [&str; 4] = ["catalog.latency", "arrivals.burst.table", "arrivals.burst", "retry.time_limit"];
+
+/// Where there are distributions.
+const DISTRIBUTIONS: [&str; 2] = ["arrivals", "transaction.runtime"];
+
+/// One field, or a whole section, as somebody set it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    /// Its path, with dots.
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    /// Who says so: how to refer to the file, or to the option on the command line.
+    pub(crate) origin: String,
+}
+
+/// Layers that lie on one another.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layers {
+    table: Table,
+    /// By path of a field: who set it last.
+    origins: BTreeMap<String, String>,
+}
+
+impl Layers {
+    /// Lays one more layer on top. Its entries are one layer: their order matters only where they contradict each other.
+    pub(crate) fn lay(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        let mut layer = Table::new();
+        for Entry { key, value, origin } in entries {
+            self.note(&key, &value, &origin);
+            // The innermost part of the path is the value's own name.
+            let nested =
+                key.rsplit('.').fold(value, |inner, part| Value::Table(Table::from_iter([(part.into(), inner)])));
+            if let Value::Table(nested) = nested {
+                merge(&mut layer, nested);
+            }
+        }
+        merge(&mut self.table, layer);
+    }
+
+    /// Remembers who set the leaves of this value.
+    fn note(&mut self, path: &str, value: &Value, origin: &str) {
+        match value {
+            Value::Table(table) if !table.is_empty() => {
+                table.iter().for_each(|(key, value)| self.note(&format!("{path}.{key}"), value, origin));
+            }
+            _ => {
+                self.origins.insert(path.to_owned(), origin.to_owned());
+            }
+        }
+    }
+
+    /// Who is to be told about this field: whoever set it, or what it is in, or else the last who set something in it.
+    pub(crate) fn origin(&self, field: &str) -> Option<&str> {
+        let field = field.split('[').next().unwrap_or(field);
+        let ends = field.match_indices('.').map(|(end, _)| end);
+        let mut above = ends.chain([field.len()]).rev().filter_map(|end| self.origins.get(&field[..end]));
+        let inside = format!("{field}.");
+        let below = || self.origins.iter().rev().find(|(path, _)| path.starts_with(&inside)).map(|(_, origin)| origin);
+        above.next().or_else(below).map(String::as_str)
+    }
+
+    /// The text at this path, if there is one.
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.get(path)?.as_str()
+    }
+
+    fn get(&self, path: &str) -> Option<&Value> {
+        let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+        let mut value = self.table.get(first)?;
+        for part in rest.into_iter().flat_map(|rest| rest.split('.')) {
+            value = value.get(part)?;
+        }
+        Some(value)
+    }
+
+    /// The whole as a configuration. `fallback` is told about what nobody set.
+    pub(crate) fn config(mut self, fallback: &str) -> Result<(Config, Self), ExperimentError> {
+        for path in OPTIONAL {
+            if self.text(path) == Some("none") {
+                remove(&mut self.table, path);
+            }
+        }
+        let wrong = |field: &str, message: String| ExperimentError::Field {
+            origin: self.origin(field).unwrap_or(fallback).to_owned(),
+            field: field.to_owned(),
+            message,
+        };
+        for path in DISTRIBUTIONS {
+            self.check_distribution(path).map_err(|message| wrong(&format!("{path}.sigma"), message))?;
+        }
+        let config: Result<Config, _> = serde_path_to_error::deserialize(Value::Table(self.table.clone()));
+        match config {
+            Ok(config) => Ok((config, self)),
+            Err(error) => Err(wrong(&error.path().to_string(), complaint(error.inner().message()))),
+        }
+    }
+
+    fn check_distribution(&self, path: &str) -> Result<(), String> {
+        let Some(kind) = self.text(&format!("{path}.kind")) else { return Ok(()) };
+        match self.get(&format!("{path}.sigma")) {
+            None if is_lognormal(kind) => Err(format!(
+                "found none, but kind = \"{kind}\" needs one: the standard deviation of the logarithm, 0 to 5"
+            )),
+            Some(sigma) if !is_lognormal(kind) => {
+                Err(format!("found {sigma}, but kind = \"{kind}\" has no sigma: only lognormal kinds have"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_lognormal(kind: &str) -> bool {
+    kind.starts_with("lognormal")
+}
+
+fn merge(base: &mut Table, over: Table) {
+    let kind = |table: &Table| table.get("kind").and_then(Value::as_str).map(str::to_owned);
+    if let (Some(old), Some(new)) = (kind(base), kind(&over))
+        && old != new
+    {
+        base.remove("floor");
+        if !(is_lognormal(&old) && is_lognormal(&new)) {
+            base.remove("sigma");
+        }
+    }
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(base)), Value::Table(over)) => merge(base, over),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+fn remove(table: &mut Table, path: &str) {
+    match path.split_once('.') {
+        None => {
+            table.remove(path);
+        }
+        Some((first, rest)) => {
+            if let Some(Value::Table(inner)) = table.get_mut(first) {
+                remove(inner, rest);
+            }
+        }
+    }
+}
+
+/// A whole file or section as entries.
+pub(crate) fn entries(table: Table, origin: &str) -> impl Iterator<Item = Entry> {
+    table.into_iter().map(|(key, value)| Entry { key, value, origin: origin.to_owned() })
+}
+
+/// Reads the value behind `=` as TOML; what is no value there is a text, so that `scale=35ms` needs no quotes.
+pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Line {
+        value: Value,
+    }
+    match toml::from_str::<Line>(&format!("value = {text}")) {
+        Ok(line) => Ok(line.value),
+        Err(error) if text.starts_with(['[', '{', '"', '\'']) => Err(error.message().to_owned()),
+        Err(_) => Ok(Value::String(text.to_owned())),
+    }
+}

@@ -1,0 +1,110 @@
+//! What does the command line change about an experiment?
+
+use toml::Value;
+
+use crate::experiment::ExperimentError;
+use crate::experiment::layers::{Entry, parse_value};
+use crate::experiment::sweep::{AxisPlan, Choice, display};
+
+/// The wishes of the command line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Another preset than the file's.
+    pub preset: Option<String>,
+    /// Another number of seeds than the file's.
+    pub seeds: Option<u64>,
+    /// A coarse answer soon: one seed, and fewer values on each axis.
+    pub quick: bool,
+    /// Fields. A later one overrides an earlier one of the same key.
+    pub settings: Vec<Setting>,
+}
+
+/// A field as set on the command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    key: String,
+    /// More than one makes an axis.
+    values: Vec<Value>,
+    origin: String,
+}
+
+impl Setting {
+    /// What stands behind `--set`: `key=value`, where the value is TOML, or a text without quotes.
+    ///
+    /// # Errors
+    /// It is not of this shape.
+    pub fn parse(assignment: &str) -> Result<Self, ExperimentError> {
+        let origin = format!("--set {assignment}");
+        let wrong = |message: &str| ExperimentError::Field {
+            origin: "command line".to_owned(),
+            field: origin.clone(),
+            message: message.to_owned(),
+        };
+        let (key, value) = assignment.split_once('=').ok_or_else(|| wrong("found no \"=\", allowed is key=value"))?;
+        let key = key.trim();
+        if key.split('.').any(|part| part.trim().is_empty()) {
+            return Err(wrong("found an empty name, allowed is a path such as arrivals.scale=50ms"));
+        }
+        let value =
+            parse_value(value.trim()).map_err(|cause| wrong(&format!("this is not a value: {}", cause.trim())))?;
+        Ok(Self { key: key.to_owned(), values: vec![value], origin })
+    }
+
+    /// What stands behind an option of its own: one value, or several with commas between, which make an axis.
+    #[must_use]
+    pub fn of_option(option: &str, key: &str, values: &str) -> Self {
+        let text = |value: &str| Value::String(value.trim().to_owned());
+        let value = |value: &str| parse_value(value.trim()).unwrap_or_else(|_| text(value));
+        Self {
+            key: key.to_owned(),
+            values: values.split(',').map(value).collect(),
+            origin: format!("{option} {values}"),
+        }
+    }
+
+    /// The same, for a field that holds a text: `1` is the text "1".
+    #[must_use]
+    pub fn of_text_option(option: &str, key: &str, values: &str) -> Self {
+        let text = |value: &str| Value::String(value.trim().to_owned());
+        Self {
+            key: key.to_owned(),
+            values: values.split(',').map(text).collect(),
+            origin: format!("{option} {values}"),
+        }
+    }
+
+    fn entry(&self, value: &Value) -> Entry {
+        Entry { key: self.key.clone(), value: value.clone(), origin: self.origin.clone() }
+    }
+
+    /// Whether this sets all of a field, whatever others say.
+    fn covers(&self, key: &str) -> bool {
+        key.strip_prefix(&self.key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
+    fn covers_all(&self, choice: &Choice) -> bool {
+        choice.entries.iter().all(|entry| self.covers(&entry.key))
+    }
+}
+
+impl Overrides {
+    /// Takes the place of the axes that these wishes cover, or adds axes; what is left is to be laid on top of all.
+    pub(super) fn apply(&self, axes: &mut Vec<AxisPlan>) -> Result<Vec<Entry>, ExperimentError> {
+        let mut single = Vec::new();
+        for setting in &self.settings {
+            let choices = || -> Vec<Choice> {
+                let choice = |value| Choice { display: display(value), entries: vec![setting.entry(value)] };
+                setting.values.iter().map(choice).collect()
+            };
+            let covered = |axis: &AxisPlan| axis.choices.iter().all(|choice| setting.covers_all(choice));
+            let place = axes.iter().position(covered).unwrap_or(axes.len());
+            axes.retain(|axis| !covered(axis));
+            single.retain(|entry: &Entry| !setting.covers(&entry.key));
+            match &setting.values[..] {
+                [value] => single.push(setting.entry(value)),
+                _ => axes.insert(place, AxisPlan { key: setting.key.clone(), choices: choices() }),
+            }
+        }
+        Ok(single)
+    }
+}

@@ -1,0 +1,44 @@
+//! What is left out of an experiment where a coarse answer will do?
+
+use crate::experiment::ALTERNATIVE;
+use crate::experiment::sweep::AxisPlan;
+
+/// Values kept of an axis of numbers.
+const KEPT: usize = 3;
+
+/// Thins the axes; returns the number of seeds and what the reader must be told.
+///
+/// Of the loads every second stays, without the first of the list: by custom the heaviest, which would cost as much as all
+/// others together. Of other numbers three stay, the ends among them. What is no number, such as providers, stays whole.
+/// The duration stays too: a shorter one would change what is measured, since work takes minutes.
+pub(super) fn thin(axes: &mut [AxisPlan]) -> (u64, Vec<String>) {
+    let (before, seeds) = (count(axes), 1);
+    for axis in axes.iter_mut() {
+        let mut index = 0;
+        if axis.key == "arrivals.scale" && axis.choices.len() > KEPT {
+            axis.choices.retain(|_| {
+                index += 1;
+                index % 2 == 0
+            });
+        } else if axis.choices.len() > KEPT && axis.key != ALTERNATIVE && axis.choices.iter().all(is_number) {
+            let last = axis.choices.len() - 1;
+            let kept: [usize; KEPT] = std::array::from_fn(|n| (n * last).div_ceil(KEPT - 1));
+            axis.choices.retain(|_| {
+                index += 1;
+                kept.contains(&(index - 1))
+            });
+        }
+    }
+    let after = count(axes);
+    let points = if after < before { format!("{after} of {before} points, ") } else { String::new() };
+    (seeds, vec![format!("Coarse (--quick): {points}one seed. Run it without --quick before you rely on it.")])
+}
+
+fn count(axes: &[AxisPlan]) -> usize {
+    axes.iter().map(|axis| axis.choices.len()).product()
+}
+
+/// Numbers and quantities begin with a digit.
+fn is_number(choice: &crate::experiment::sweep::Choice) -> bool {
+    choice.display.starts_with(|first: char| first.is_ascii_digit())
+}

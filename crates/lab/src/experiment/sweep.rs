@@ -1,0 +1,203 @@
+//! What does an experiment file vary? Reads the file's own keys and its axes; the rest is configuration.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::experiment::complaint::complaint;
+use crate::experiment::layers::Entry;
+use crate::experiment::{ALTERNATIVE, Axis, ExperimentError};
+use crate::library::nearest;
+
+/// More points than this are a slip of the pen.
+const MOST_POINTS: usize = 100_000;
+const MOST_SEEDS: u64 = 10_000;
+
+const HEADER: [&str; 6] = ["title", "description", "preset", "seeds", "sweep", "alternatives"];
+const SECTIONS: [&str; 8] = ["duration", "provider", "catalog", "arrivals", "transaction", "tables", "commit", "retry"];
+
+/// An experiment file, taken apart.
+pub(super) struct File {
+    pub(super) header: Header,
+    /// What it says about the configuration.
+    pub(super) sections: Table,
+    pub(super) axes: Vec<AxisPlan>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    pub(super) title: Option<String>,
+    #[serde(default)]
+    pub(super) description: String,
+    pub(super) preset: Option<String>,
+    #[serde(default = "five")]
+    pub(super) seeds: u64,
+    #[serde(default)]
+    sweep: Table,
+    #[serde(default)]
+    alternatives: Vec<Alternative>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Alternative {
+    name: String,
+    set: Table,
+}
+
+fn five() -> u64 {
+    5
+}
+
+/// An axis, with what each of its values sets.
+#[derive(Clone, Debug)]
+pub(super) struct AxisPlan {
+    pub(super) key: String,
+    pub(super) choices: Vec<Choice>,
+}
+
+/// One value of an axis.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub(super) display: String,
+    pub(super) entries: Vec<Entry>,
+}
+
+impl AxisPlan {
+    pub(super) fn axis(&self) -> Axis {
+        let values = self.choices.iter().map(|choice| choice.display.clone()).collect();
+        Axis { key: self.key.clone(), values }
+    }
+}
+
+impl File {
+    pub(super) fn parse(origin: &str, text: &str) -> Result<Self, ExperimentError> {
+        let table: Table =
+            toml::from_str(text).map_err(|cause| ExperimentError::Syntax { origin: origin.to_owned(), cause })?;
+        let (header, sections): (Table, Table) = table.into_iter().partition(|(key, _)| HEADER.contains(&key.as_str()));
+        if let Some(unknown) = sections.keys().find(|key| !SECTIONS.contains(&key.as_str())) {
+            let known = || HEADER.into_iter().chain(SECTIONS);
+            let hint = nearest(unknown, known()).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
+            let allowed = known().collect::<Vec<_>>().join(", ");
+            return Err(field(origin, unknown, format!("found this unknown field{hint}, allowed are {allowed}")));
+        }
+        let mut header: Header = serde_path_to_error::deserialize(Value::Table(header))
+            .map_err(|error| field(origin, &error.path().to_string(), complaint(error.inner().message())))?;
+        let mut axes = Vec::new();
+        collect_axes("", std::mem::take(&mut header.sweep), origin, &mut axes)?;
+        if !header.alternatives.is_empty() {
+            axes.push(alternatives(std::mem::take(&mut header.alternatives), origin));
+        }
+        Ok(Self { header, sections, axes })
+    }
+}
+
+fn field(origin: &str, field: &str, message: String) -> ExperimentError {
+    ExperimentError::Field { origin: origin.to_owned(), field: field.to_owned(), message }
+}
+
+/// `"arrivals.scale" = [...]` is an axis; so is `arrivals.scale = [...]`, which TOML takes for a table in a table.
+fn collect_axes(within: &str, sweep: Table, origin: &str, axes: &mut Vec<AxisPlan>) -> Result<(), ExperimentError> {
+    for (key, value) in sweep {
+        let key = if within.is_empty() { key } else { format!("{within}.{key}") };
+        match value {
+            Value::Table(inner) => collect_axes(&key, inner, origin, axes)?,
+            Value::Array(values) => {
+                let origin = format!("{origin}, [sweep]");
+                let entry = |value: &Value| Entry { key: key.clone(), value: value.clone(), origin: origin.clone() };
+                let choice = |value: &Value| Choice { display: display(value), entries: vec![entry(value)] };
+                let choices = values.iter().map(choice).collect();
+                axes.push(AxisPlan { key, choices });
+            }
+            single => {
+                let message = format!("found {single}, allowed is a list of values, such as [{single}]");
+                return Err(field(origin, &format!("sweep.{key}"), message));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn alternatives(alternatives: Vec<Alternative>, origin: &str) -> AxisPlan {
+    let choice = |Alternative { name, set }: Alternative| {
+        let origin = format!("{origin}, alternative \"{name}\"");
+        let mut entries = Vec::new();
+        leaves("", Value::Table(set), &origin, &mut entries);
+        Choice { display: name, entries }
+    };
+    AxisPlan { key: ALTERNATIVE.to_owned(), choices: alternatives.into_iter().map(choice).collect() }
+}
+
+fn leaves(path: &str, value: Value, origin: &str, entries: &mut Vec<Entry>) {
+    match value {
+        Value::Table(table) if !table.is_empty() || path.is_empty() => {
+            for (key, value) in table {
+                let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+                leaves(&path, value, origin, entries);
+            }
+        }
+        value => entries.push(Entry { key: path.to_owned(), value, origin: origin.to_owned() }),
+    }
+}
+
+/// A value for people: texts without quotes.
+pub(super) fn display(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Checks what concerns the axes as a whole.
+pub(super) fn check(axes: &[AxisPlan], seeds: u64, origin: &str) -> Result<(), ExperimentError> {
+    if !(1..=MOST_SEEDS).contains(&seeds) {
+        return Err(field(origin, "seeds", format!("found {seeds}, allowed is 1 to {MOST_SEEDS}")));
+    }
+    for (index, axis) in axes.iter().enumerate() {
+        if axis.choices.is_empty() {
+            return Err(field(
+                origin,
+                &format!("sweep.{}", axis.key),
+                "found no value, allowed is one or more".to_owned(),
+            ));
+        }
+        if let Some(twice) = twice(axis.choices.iter().map(|choice| &choice.display)) {
+            return Err(field(origin, &axis.key, format!("found \"{twice}\" twice, allowed is each value once")));
+        }
+        let keys = |axis: &AxisPlan| -> Vec<String> {
+            axis.choices.iter().flat_map(|choice| &choice.entries).map(|entry| entry.key.clone()).collect()
+        };
+        let earlier: Vec<String> = axes[..index].iter().flat_map(keys).collect();
+        if let Some(both) = keys(axis).into_iter().find(|key| earlier.contains(key)) {
+            let message =
+                "found in two axes, allowed is one: in [sweep], in [[alternatives]], or as an option".to_owned();
+            return Err(field(origin, &both, message));
+        }
+    }
+    let points = axes.iter().map(|axis| axis.choices.len()).try_fold(1_usize, usize::checked_mul);
+    if points.is_none_or(|points| points > MOST_POINTS) {
+        let found = points.map_or_else(|| "more than can be counted".to_owned(), |points| points.to_string());
+        return Err(field(origin, "sweep", format!("found {found} points, allowed are up to {MOST_POINTS}")));
+    }
+    Ok(())
+}
+
+fn twice<'a>(values: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let mut seen = std::collections::BTreeSet::new();
+    values.into_iter().find(|value| !seen.insert(*value))
+}
+
+/// All combinations of a value of each axis, the last axis varying fastest.
+pub(super) fn combinations(axes: &[AxisPlan]) -> impl Iterator<Item = Vec<(&AxisPlan, &Choice)>> {
+    let count = axes.iter().map(|axis| axis.choices.len()).product::<usize>();
+    (0..count).map(move |mut number| {
+        let mut picked: Vec<_> = axes
+            .iter()
+            .rev()
+            .map(|axis| {
+                let choice = &axis.choices[number % axis.choices.len()];
+                number /= axis.choices.len();
+                (axis, choice)
+            })
+            .collect();
+        picked.reverse();
+        picked
+    })
+}

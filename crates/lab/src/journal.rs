@@ -1,0 +1,143 @@
+//! Which runs are done? An append-only file of their numbers, so that nothing that was finished is lost.
+//!
+//! One line of JSON for each point and seed, written and flushed as one. A line without its end was torn by a crash or a
+//! full disk: it is cut off, and that run is done again. A whole line of another shape is somebody else's, and an error.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::Metrics;
+
+/// Its name in a run's folder.
+pub const JOURNAL: &str = "points.jsonl";
+
+/// The journal of one folder, open for appending. No other process can open it meanwhile.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// Where the last whole line ends.
+    length: u64,
+    done: HashMap<String, Metrics>,
+}
+
+#[derive(Serialize)]
+struct NewLine<'a> {
+    key: &'a str,
+    metrics: &'a Metrics,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    key: String,
+    metrics: Metrics,
+}
+
+/// Why there is no journal.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file or its folder cannot be read or written.
+    #[error("{path}: cannot {what}: {cause}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// Somebody else has it open.
+    #[error("{path}: another run is writing to this folder; wait for it, or choose another folder with --out")]
+    Busy {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A whole line that is not a finished run.
+    #[error(
+        "{path}, line {line}: found no finished run of this version ({cause}); move the file away to start anew, or \
+         choose another folder with --out"
+    )]
+    Shape {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        cause: serde_json::Error,
+    },
+}
+
+impl Journal {
+    /// Opens the journal of a folder, and creates both if need be.
+    ///
+    /// # Errors
+    /// The folder is unwritable, in use, or holds something else under the journal's name.
+    pub fn open(folder: &Path) -> Result<Self, JournalError> {
+        let path = folder.join(JOURNAL);
+        let io = |what| {
+            let path = path.clone();
+            move |cause| JournalError::Io { path, what, cause }
+        };
+        std::fs::create_dir_all(folder).map_err(io("create this folder"))?;
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).read(true).append(true).open(&path).map_err(io("open this file"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy { path }),
+            // Some file systems have no locks: then it is for people to keep two runs apart.
+            Err(TryLockError::Error(_)) => {}
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io("read this file"))?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole < bytes.len() {
+            file.set_len(whole as u64).map_err(io("cut off the torn last line of this file"))?;
+            file.seek(SeekFrom::End(0)).map_err(io("read this file"))?;
+        }
+        let mut done = HashMap::new();
+        for (index, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let line: Line = serde_json::from_slice(line).map_err(|cause| JournalError::Shape {
+                path: path.clone(),
+                line: index + 1,
+                cause,
+            })?;
+            done.insert(line.key, line.metrics);
+        }
+        Ok(Self { path, file, length: whole as u64, done })
+    }
+
+    /// The numbers of this run, if it is done.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Metrics> {
+        self.done.get(key)
+    }
+
+    /// Adds a run that is done.
+    ///
+    /// # Errors
+    /// It could not be written. What was written of it is taken back; if that fails too, the next opening does it.
+    pub fn append(&mut self, key: &str, metrics: &Metrics) -> Result<(), JournalError> {
+        let mut line = serde_json::to_vec(&NewLine { key, metrics }).map_err(|error| self.unwritable(error.into()))?;
+        line.push(b'\n');
+        if let Err(cause) = self.file.write_all(&line).and_then(|()| self.file.flush()) {
+            // A half line must not run into the next one. Nothing more can be done about an error here.
+            let _ = self.file.set_len(self.length);
+            return Err(self.unwritable(cause));
+        }
+        self.length += line.len() as u64;
+        self.done.insert(key.to_owned(), metrics.clone());
+        Ok(())
+    }
+
+    fn unwritable(&self, cause: std::io::Error) -> JournalError {
+        JournalError::Io { path: self.path.clone(), what: "write to this file", cause }
+    }
+}
+
+#[cfg(test)]
+mod tests;

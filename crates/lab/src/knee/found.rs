@@ -1,0 +1,134 @@
+//! What is there to know about a knee? The numbers at the highest load that held.
+
+use serde::Serialize;
+
+use super::KneeOptions;
+use super::hunt::{Found, deciding};
+use crate::metrics::Group;
+
+/// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Knee {
+    /// Transactions that arrived in the window and committed: the throughput at the knee; 0 if nothing holds.
+    pub knee_commits_per_s: f64,
+    /// Whether this is a knee, or a limit of what was tried.
+    pub bound: Bound,
+    /// Transactions that arrived.
+    pub offered_per_s: f64,
+    /// What `arrivals.scale` is there: the mean or median time between arrivals, as the family has it.
+    pub inter_arrival_scale_s: f64,
+    /// The success that a load needs to hold.
+    pub threshold: f64,
+    /// The success there of those that decide: validated overwrites where there are any, else all.
+    pub success: f64,
+    /// The standard error of that success, from its spread over the runs; absent for a single run.
+    pub success_standard_error: Option<f64>,
+    /// One standard error of the knee, as a share of it, that comes from judging loads by so many transactions and no
+    /// more; absent where that cannot be told.
+    pub knee_relative_error: Option<f64>,
+    /// How far the lowest load that failed lies above the highest that held, as a share of it; absent if there are not
+    /// both.
+    pub resolution: Option<f64>,
+    /// How many transactions that decide ended at this load.
+    pub deciding_transactions: u64,
+    /// How many runs they are from.
+    pub runs: u64,
+    /// The length of each.
+    pub run_duration_s: f64,
+    /// All virtual time simulated for this answer.
+    pub simulated_s: f64,
+    /// All events simulated for this answer.
+    pub events: u64,
+    /// All transactions at this load.
+    pub all: KindAtKnee,
+    /// The fast appends; absent where there are none.
+    pub fast_append: Option<KindAtKnee>,
+    /// The validated overwrites; absent where there are none.
+    pub validated_overwrite: Option<KindAtKnee>,
+}
+
+/// Whether a knee was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// A load held, and one little higher failed.
+    Found,
+    /// Every load held, up to the highest that is worth a simulation: the knee lies higher.
+    AllHold,
+    /// The work allowed was done before any load failed: the knee lies higher.
+    Unfinished,
+    /// Every load failed, down to the lowest. The numbers are those of the lowest.
+    NothingHolds,
+}
+
+/// The transactions of one kind at the knee. Latencies are of those that committed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub struct KindAtKnee {
+    pub success: Option<f64>,
+    /// The share that had not ended when their run did.
+    pub not_ended: Option<f64>,
+    pub commits_per_s: f64,
+    pub latency_mean_s: Option<f64>,
+    pub latency_p50_s: Option<f64>,
+    pub latency_p95_s: Option<f64>,
+    pub latency_p99_s: Option<f64>,
+    pub retries_mean: Option<f64>,
+}
+
+impl Knee {
+    pub(super) fn of(found: &Found, options: &KneeOptions) -> Self {
+        let runs = found.seeds.len() as f64;
+        let (metrics, config) = (&found.metrics, &found.point.config);
+        let of_kind = |group: &Group| KindAtKnee::of(group, runs);
+        let all = of_kind(&metrics.all);
+        let bound = match (found.held, found.fails) {
+            (true, Some(_)) => Bound::Found,
+            (true, None) if found.exhausted => Bound::Unfinished,
+            (true, None) => Bound::AllHold,
+            (false, _) => Bound::NothingHolds,
+        };
+        let window = config.duration.as_secs_f64() / 2.0 * runs;
+        Self {
+            knee_commits_per_s: if found.held { all.commits_per_s } else { 0.0 },
+            bound,
+            offered_per_s: metrics.all.window_arrived as f64 / window,
+            inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
+            threshold: options.threshold,
+            success: deciding(metrics).success().unwrap_or(0.0),
+            success_standard_error: standard_error(&found.success_by_run),
+            knee_relative_error: found.relative_error.filter(|_| bound == Bound::Found),
+            resolution: found.fails.filter(|_| found.held).map(|fails| fails / found.load - 1.0),
+            deciding_transactions: deciding(metrics).window_ended,
+            runs: found.seeds.len() as u64,
+            run_duration_s: config.duration.as_secs_f64(),
+            simulated_s: found.work.seconds,
+            events: found.work.events,
+            all,
+            fast_append: metrics.fast_append.as_ref().map(of_kind),
+            validated_overwrite: metrics.validated_overwrite.as_ref().map(of_kind),
+        }
+    }
+}
+
+impl KindAtKnee {
+    fn of(group: &Group, runs: f64) -> Self {
+        Self {
+            success: group.success(),
+            not_ended: group.not_ended(),
+            commits_per_s: group.throughput_per_s / runs,
+            latency_mean_s: group.latency.map(|latency| latency.mean_s),
+            latency_p50_s: group.latency.map(|latency| latency.p50_s),
+            latency_p95_s: group.latency.map(|latency| latency.p95_s),
+            latency_p99_s: group.latency.map(|latency| latency.p99_s),
+            retries_mean: group.retries_mean,
+        }
+    }
+}
+
+fn standard_error(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt())
+}

@@ -1,0 +1,123 @@
+//! How many runs, of which length, does it take to tell whether a load holds?
+//!
+//! Success is a share, and a share of few is noise: so a load is judged by as many runs (one per seed) as it takes for
+//! some number of *deciding* transactions (validated overwrites where there are any, else all) to end. Where loads are
+//! high one run has more than enough, and is made shorter; but not so short that much of what arrives in its window
+//! cannot end before the run does.
+
+use glidepath_model::Span;
+use glidepath_workload::{Choice, Shape, Step, TableMetadata};
+
+use crate::config::Point;
+
+/// The runs that judge one load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The virtual time of each.
+    pub(super) duration: Span,
+    /// How many.
+    pub(super) runs: u64,
+}
+
+/// No load is judged by more runs than this.
+const MOST_RUNS: u64 = 256;
+
+/// No load is tried that would make more arrivals in the shortest run: what one run holds in memory is a few hundred
+/// bytes for each.
+const MOST_ARRIVALS: f64 = 300_000.0;
+
+/// No load is tried that makes fewer arrivals in a run.
+const FEWEST_ARRIVALS: f64 = 8.0;
+
+/// No run is made shorter than this: the engine's start and the first transactions' are no part of the question.
+const SHORTEST: Span = Span::from_secs(600);
+
+/// Nine in ten draws of a normal variable are below.
+const NINTH_DECILE_Z: f64 = 1.281_551_565_5;
+
+impl Plan {
+    /// Runs of at most the configured length with at least so many deciding transactions at this load, if
+    /// [`MOST_RUNS`] allow it.
+    pub(super) fn new(point: &Point, load: f64, deciding: f64, fewest_runs: u64) -> Self {
+        let configured = point.config.duration;
+        // The window is half of a run.
+        let per_second = load * offered_per_load(point) * deciding_share(point) / 2.0;
+        let seconds = deciding / per_second;
+        let runs = (seconds / configured.as_secs_f64()).ceil().clamp(fewest_runs as f64, MOST_RUNS as f64);
+        let needed = Span::from_secs((seconds / runs).ceil() as u64);
+        Self { duration: needed.max(shortest(point)).min(configured), runs: runs as u64 }
+    }
+}
+
+/// The lowest and the highest load worth trying: transactions per `arrivals.scale`.
+pub(super) fn limits(point: &Point) -> (f64, f64) {
+    let seconds = point.config.duration.as_secs_f64();
+    let lowest = FEWEST_ARRIVALS / seconds;
+    let most = MOST_ARRIVALS / shortest(point).as_secs_f64() / offered_per_load(point);
+    let floor = point.config.arrivals.floor.as_secs_f64();
+    (lowest, if floor > 0.0 { most.min(1.0 / floor) } else { most })
+}
+
+/// Where to begin: half of what the store could commit if nobody ever met anybody, by the medians of its latencies.
+/// What a table can take is one commit per preparation and install, and the catalog one per read and install.
+pub(super) fn first_guess(point: &Point) -> f64 {
+    let config = &point.config;
+    let (profile, tables) = (&point.profile, &config.tables);
+    let put = |size: glidepath_model::ByteSize| {
+        profile.put.median.as_secs_f64() + profile.put.per_mib.as_secs_f64() * size.as_mib_f64()
+    };
+    let get = profile.get.median.as_secs_f64();
+    let step = |step: &Step| match step {
+        Step::ReadTableMetadata | Step::WriteTableMetadata if tables.metadata == TableMetadata::Inlined => 0.0,
+        Step::ReadTableMetadata | Step::ReadManifestList => get,
+        Step::WriteTableMetadata => put(tables.metadata_size),
+        Step::WriteManifestList => put(tables.manifest_list_size),
+        Step::WriteManifestFile => put(tables.manifest_file_size),
+    };
+    let prepare: f64 = config.commit.prepare.iter().map(step).sum::<f64>() * f64::from(config.transaction.tables);
+    let catalog = match config.catalog.latency {
+        Some(latency) => 2.0 * latency.as_secs_f64(),
+        None => get + profile.conditional_put.median.as_secs_f64(),
+    };
+    let most_popular = match tables.choice {
+        Choice::Uniform => 1.0 / f64::from(tables.count),
+        Choice::Zipf(exponent) => 1.0 / (1..=tables.count).map(|rank| f64::from(rank).powf(-exponent)).sum::<f64>(),
+    };
+    let per_table = most_popular * f64::from(config.transaction.tables) * (prepare + catalog);
+    0.5 / per_table.max(catalog).max(1e-6)
+}
+
+/// The share of transactions that decide.
+pub(super) fn deciding_share(point: &Point) -> f64 {
+    let overwrites = 1.0 - point.config.transaction.fast_append;
+    if overwrites > 0.0 { overwrites } else { 1.0 }
+}
+
+/// Transactions that arrive on average for each that `arrivals.scale` names.
+fn offered_per_load(point: &Point) -> f64 {
+    let arrivals = &point.config.arrivals;
+    let usual = match arrivals.kind {
+        // The mean of a lognormal is its median times exp(sigma^2 / 2).
+        Shape::Lognormal => (-arrivals.sigma * arrivals.sigma / 2.0).exp(),
+        Shape::Fixed | Shape::Exponential | Shape::LognormalMean => 1.0,
+    };
+    let burst = arrivals.burst.map_or(1.0, |burst| {
+        1.0 + (burst.factor - 1.0) * burst.lasts.as_secs_f64() / burst.every.as_secs_f64().max(1e-9)
+    });
+    usual * burst
+}
+
+/// The shortest run that is fair to long transactions: nine in ten of those that arrive as the window ends could end
+/// before the run does, which is a quarter of the run later.
+fn shortest(point: &Point) -> Span {
+    let runtime = &point.config.transaction.runtime;
+    let sigma = runtime.sigma;
+    let factor = match runtime.kind {
+        Shape::Fixed => 1.0,
+        Shape::Exponential => std::f64::consts::LN_10,
+        Shape::Lognormal => (NINTH_DECILE_Z * sigma).exp(),
+        Shape::LognormalMean => (NINTH_DECILE_Z * sigma - sigma * sigma / 2.0).exp(),
+    };
+    let ninth_decile = Span::from_secs_f64(runtime.scale.as_secs_f64() * factor).max(runtime.floor);
+    Span::from_secs_f64(4.0 * ninth_decile.as_secs_f64()).max(SHORTEST).min(point.config.duration)
+}

@@ -1,0 +1,176 @@
+//! Is a knee what it says? Simulated, with short runs of short transactions, so that it takes seconds.
+
+use std::num::NonZeroUsize;
+
+use glidepath_model::Span;
+use glidepath_workload::{Distribution, Shape};
+
+use super::*;
+use crate::experiment::{Experiment, Overrides, Setting};
+use crate::library::{Shelf, profile};
+use crate::metrics::Metrics;
+use crate::simulate::simulate;
+
+/// A point of the preset for users, but with transactions of five seconds, so that ten minutes are a long run.
+fn point(changes: &[&str]) -> Point {
+    let settings = changes.iter().map(|change| Setting::parse(change).unwrap()).collect();
+    let overrides = Overrides { settings, ..Overrides::default() };
+    let mut point = Experiment::of_preset("iceberg", &overrides).unwrap().points.remove(0).point;
+    let scale = Span::from_secs(5);
+    point.config.transaction.runtime = Distribution { kind: Shape::Exponential, scale, sigma: 0.0, floor: Span::ZERO };
+    point.config.duration = Span::from_secs(600);
+    point
+}
+
+fn options() -> KneeOptions {
+    KneeOptions { events: 400_000, tolerance: 0.05, ..KneeOptions::default() }
+}
+
+fn providers() -> Vec<Provider> {
+    let names = ["s3-express", "s3-standard"];
+    names.map(|name| Provider { name: name.to_owned(), profile: profile(name).unwrap() }).into()
+}
+
+/// The success of all seeds together at a load.
+fn success(point: &Point, load: f64, seeds: std::ops::Range<u64>) -> f64 {
+    let mut config = point.config.clone();
+    config.arrivals.scale = Span::from_secs_f64(1.0 / load);
+    let point = Point::new(config, point.profile.clone()).unwrap();
+    let runs = seeds.map(|seed| Metrics::of(&point, &simulate(&point, seed, glidepath_sim::Mode::LocalClocks)).all);
+    let (ended, committed) =
+        runs.fold((0, 0), |(ended, committed), all| (ended + all.window_ended, committed + all.window_committed));
+    committed as f64 / ended as f64
+}
+
+#[test]
+fn below_the_knee_load_holds_and_above_it_fails() {
+    let point = point(&[]);
+    let knee = find(&point, &options(), &|_| ()).unwrap();
+    assert_eq!(knee.bound, Bound::Found);
+    assert!(knee.resolution.unwrap() <= 0.0501 && knee.success >= 0.95, "{knee:?}");
+    let load = 1.0 / knee.inter_arrival_scale_s;
+    // Other seeds, and so far off that luck cannot matter.
+    assert!(success(&point, load * 0.7, 100..108) > 0.95);
+    assert!(success(&point, load * 1.4, 100..108) < 0.95);
+}
+
+#[test]
+fn the_numbers_of_a_knee_agree_with_each_other() {
+    let point = point(&["transaction.fast_append=0.5"]);
+    let knee = find(&point, &options(), &|_| ()).unwrap();
+    let (fast, slow) = (knee.fast_append.unwrap(), knee.validated_overwrite.unwrap());
+    assert!((fast.commits_per_s + slow.commits_per_s - knee.knee_commits_per_s).abs() < 1e-9);
+    assert_eq!(slow.success, Some(knee.success), "validated overwrites decide");
+    assert!(slow.latency_mean_s > fast.latency_mean_s);
+    assert!((knee.offered_per_s * knee.inter_arrival_scale_s - 1.0).abs() < 0.1, "exponential: the scale is the mean");
+    assert!(knee.deciding_transactions >= 300);
+}
+
+#[test]
+fn an_answer_depends_on_neither_threads_nor_time() {
+    let point = point(&["transaction.fast_append=0.9"]);
+    let of = |threads| {
+        let options = KneeOptions { threads: NonZeroUsize::new(threads).unwrap(), ..options() };
+        serde_json::to_string(&answer(&point, &options, Some(&providers()), &|_| ()).unwrap()).unwrap()
+    };
+    assert_eq!(of(1), of(3));
+}
+
+#[test]
+fn an_answer_explains_itself_with_units_in_its_names() {
+    let point = point(&[]);
+    let answer = answer(&point, &options(), Some(&providers()), &|_| ()).unwrap();
+    assert!(answer.what_ifs.is_sorted_by(|a, b| a.factor >= b.factor));
+    let json = serde_json::to_value(&answer).unwrap();
+    for pointer in [
+        "/knee_commits_per_s",
+        "/offered_per_s",
+        "/inter_arrival_scale_s",
+        "/all/latency_p99_s",
+        "/fast_append/retries_mean",
+        "/bottleneck/measured/catalog_utilisation",
+        "/bottleneck/reliefs/0/knee_commits_per_s",
+        "/what_ifs/0/knee_commits_per_s",
+        "/what_ifs/0/factor",
+    ] {
+        assert!(json.pointer(pointer).is_some_and(serde_json::Value::is_number), "{pointer}: {json}");
+    }
+    assert_eq!(json.pointer("/bound").unwrap(), "found");
+    assert_eq!(json.pointer("/bottleneck/binds").unwrap(), "table-metadata");
+    // A store whose every request is several times as fast.
+    let express = answer.what_ifs.iter().find(|what_if| what_if.change.contains("s3-express")).unwrap();
+    assert!(express.factor > 2.0, "{express:?}");
+}
+
+#[test]
+fn where_nobody_ever_gives_up_everything_holds() {
+    // Retries enough for anything that ends within the run.
+    let point = point(&["retry.retries=1000000", "retry.time_limit=none", "tables.count=1000", "catalog.latency=1us"]);
+    let knee = find(&point, &KneeOptions { events: 1000, ..options() }, &|_| ()).unwrap();
+    assert!(matches!(knee.bound, Bound::AllHold | Bound::Unfinished), "{knee:?}");
+    assert!(knee.knee_commits_per_s > 1.0 && knee.resolution.is_none());
+}
+
+#[test]
+fn where_nobody_commits_nothing_holds() {
+    // Every overwrite finds a real conflict, and its first attempt is minutes behind.
+    let point = point(&["transaction.fast_append=0", "transaction.real_conflicts=1", "commit.refresh_first=false"]);
+    let mut point = point;
+    point.config.transaction.runtime.scale = Span::from_secs(100);
+    let answer = answer(&point, &options(), Some(&providers()), &|_| ()).unwrap();
+    assert_eq!(answer.knee.bound, Bound::NothingHolds);
+    assert_eq!(answer.knee.knee_commits_per_s, 0.0);
+    assert!(answer.what_ifs.is_empty() && answer.bottleneck.is_none());
+}
+
+#[test]
+fn where_nothing_ends_that_is_said() {
+    let mut point = point(&[]);
+    point.config.transaction.runtime =
+        Distribution { kind: Shape::Fixed, scale: Span::from_secs(3600), sigma: 0.0, floor: Span::ZERO };
+    let error = find(&point, &options(), &|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("no transaction ended within a run of 10min"), "{error}");
+}
+
+#[test]
+fn given_seeds_are_those_that_are_used() {
+    let options = KneeOptions { seeds: Some(vec![7, 9, 11]), ..options() };
+    let knee = find(&point(&[]), &options, &|_| ()).unwrap();
+    assert_eq!((knee.runs, knee.run_duration_s), (3, 600.0));
+}
+
+#[test]
+fn options_out_of_range_are_refused_by_name() {
+    let wrong = [
+        KneeOptions { threshold: 0.0, ..options() },
+        KneeOptions { tolerance: f64::NAN, ..options() },
+        KneeOptions { seeds: Some(Vec::new()), ..options() },
+    ];
+    for (options, field) in wrong.iter().zip(["threshold", "tolerance", "seeds"]) {
+        let error = find(&point(&[]), options, &|_| ()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{field}: found ")), "{error}");
+    }
+}
+
+#[test]
+fn every_change_is_a_change_and_its_settings_say_which() {
+    for preset in Shelf::Presets.names() {
+        let base =
+            Experiment::of_preset(preset, &Overrides { preset: Some(preset.to_owned()), ..Overrides::default() });
+        let base = base.unwrap().points.remove(0).point;
+        let changes = change::changes(&base, &providers());
+        assert!(changes.len() >= 6, "{preset}");
+        for change in changes {
+            assert_ne!(change.point, base, "{preset}: {}", change.words);
+            // `--set` with them on the same preset makes the same point.
+            let settings = change.settings.iter().map(|setting| {
+                let (key, value) = setting.split_once(" = ").unwrap();
+                Setting::parse(&format!("{key}={value}")).unwrap()
+            });
+            let overrides =
+                Overrides { preset: Some(preset.to_owned()), settings: settings.collect(), ..Overrides::default() };
+            let again = Experiment::of_preset(preset, &overrides).unwrap().points.remove(0).point;
+            assert_eq!(again, change.point, "{preset}: {}", change.words);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What ships with the program? Presets, provider profiles and experiments, by name; a person's own, by path.
+
+use std::fmt;
+use std::path::Path;
+
+use glidepath_sim::{Profile, ProfileError};
+
+/// A kind of file that ships with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shelf {
+    /// Complete configurations, to be laid under an experiment.
+    Presets,
+    /// What stores cost and can do.
+    Providers,
+    /// Experiments.
+    Experiments,
+}
+
+macro_rules! files {
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../", $folder, "/", $name, ".toml")))),*]
+    };
+}
+
+const PRESETS: &[(&str, &str)] = files!("presets": "iceberg", "published-2026-03", "published-2026-06");
+const PROVIDERS: &[(&str, &str)] =
+    files!("profiles": "s3-express", "s3-standard", "azure-premium", "azure-standard", "gcs");
+const EXPERIMENTS: &[(&str, &str)] =
+    files!("experiments": "1a", "1b", "2a", "2b", "4a", "4a-zipf", "4b", "4b-zipf", "4c", "retry-policies");
+
+/// A file's text, and what to call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its name: without folder and ending, where it was given by path.
+    pub name: String,
+    /// How to refer to it in a message.
+    pub origin: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Why there is no such file.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// No file of this name ships with the program.
+    #[error("there is no {what} \"{name}\"{hint}; known are {known}. Your own goes by its path, such as ./{name}.toml")]
+    Unknown {
+        /// What kind of file was looked for.
+        what: Shelf,
+        /// Under what name.
+        name: String,
+        /// A near miss, put as a question.
+        hint: String,
+        /// All names there are.
+        known: String,
+    },
+    /// A file that a person named could not be read.
+    #[error("{path}: cannot read this {what}: {cause}")]
+    Unreadable {
+        /// What kind of file it should be.
+        what: Shelf,
+        /// Where it should be.
+        path: String,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// A profile that says something it must not.
+    #[error("{origin}: {cause}")]
+    Profile {
+        /// Which.
+        origin: String,
+        /// What is wrong with it.
+        cause: ProfileError,
+    },
+}
+
+impl fmt::Display for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Presets => "preset",
+            Self::Providers => "provider",
+            Self::Experiments => "experiment",
+        })
+    }
+}
+
+impl Shelf {
+    fn files(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Presets => PRESETS,
+            Self::Providers => PROVIDERS,
+            Self::Experiments => EXPERIMENTS,
+        }
+    }
+
+    /// The names of all that ship with the program.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        self.files().iter().map(|(name, _)| *name)
+    }
+
+    /// The file of this name, or at this path if it looks like one: with a separator in it, or `.toml` at its end.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn find(self, name: &str) -> Result<Found, LibraryError> {
+        if name.contains(std::path::is_separator) || name.ends_with(".toml") {
+            return self.open(name);
+        }
+        match self.files().iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => {
+                Ok(Found { name: name.to_owned(), origin: format!("{self} {name}"), text: (*text).to_owned() })
+            }
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    fn open(self, path: &str) -> Result<Found, LibraryError> {
+        let text = std::fs::read_to_string(path).map_err(|cause| LibraryError::Unreadable {
+            what: self,
+            path: path.to_owned(),
+            cause,
+        })?;
+        let name = Path::new(path).file_stem().map_or_else(|| path.into(), |stem| stem.to_string_lossy());
+        Ok(Found { name: name.into_owned(), origin: path.to_owned(), text })
+    }
+
+    fn unknown(self, name: &str) -> LibraryError {
+        let hint = nearest(name, self.names()).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
+        let known = self.names().collect::<Vec<_>>().join(", ");
+        LibraryError::Unknown { what: self, name: name.to_owned(), hint, known }
+    }
+}
+
+/// The profile of this name, or at this path, checked.
+///
+/// # Errors
+/// There is none, or it is not a profile.
+pub fn profile(name: &str) -> Result<Profile, LibraryError> {
+    let found = Shelf::Providers.find(name)?;
+    Profile::parse(&found.text).map_err(|cause| LibraryError::Profile { origin: found.origin, cause })
+}
+
+/// The candidate most like a word that was probably misspelt; none if they are all quite different.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |candidate: &str| strsim::jaro_winkler(word, candidate);
+    let best = candidates.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) > 0.75).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_that_ships_is_good_and_names_its_sources() {
+        for name in Shelf::Providers.names() {
+            let profile = profile(name).unwrap();
+            assert!(profile.operations().all(|(_, operation)| operation.source.len() > 10), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones_and_the_nearest() {
+        let error = profile("s3-standart").unwrap_err().to_string();
+        assert!(error.contains("did you mean \"s3-standard\"?"), "{error}");
+        assert!(error.contains("known are s3-express, s3-standard, azure-premium"), "{error}");
+        let error = Shelf::Experiments.find("nonsense").unwrap_err().to_string();
+        assert!(!error.contains("did you mean"), "{error}");
+    }
+
+    #[test]
+    fn what_looks_like_a_path_is_one() {
+        let error = Shelf::Presets.find("no/such").unwrap_err();
+        assert!(matches!(error, LibraryError::Unreadable { .. }), "{error}");
+        let error = Shelf::Presets.find("nosuch.toml").unwrap_err();
+        assert!(error.to_string().starts_with("nosuch.toml: cannot read this preset"), "{error}");
+    }
+}

@@ -1,0 +1,177 @@
+//! What can be seen in the results of an experiment? Which pictures there are follows from what was swept.
+//!
+//! [`plan`] decides what is drawn: it works for any experiment, and gives fewer pictures where less was swept or less
+//! came of it. [`write`] draws it, as SVG and as PNG. Start reading in `view`, the grid of results that all pictures are
+//! made of; each other module makes the pictures of one [`Section`].
+
+mod conflicts;
+#[cfg(test)]
+mod gather;
+#[cfg(test)]
+mod trial;
+mod curves;
+mod heat;
+mod knees;
+mod overview;
+mod spent;
+mod timeline;
+mod view;
+mod words;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use glidepath_picture::{Chart, PictureError, png};
+
+pub(crate) use knees::{Knee, grid_knee};
+pub(crate) use view::{Axis, Cell, Measures, Slice, Spread, View, Who};
+pub(crate) use words::{percent, seconds as seconds_text, significant};
+
+/// Pixels of the PNG per pixel of the SVG.
+const PNG_SCALE: f32 = 1.5;
+
+/// A picture before it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// The name of its files, without the ending; no two of a plan are the same.
+    pub file_stem: String,
+    /// What it belongs to.
+    pub section: Section,
+    /// How to read it, in a few sentences.
+    pub caption: String,
+    /// What is drawn.
+    pub chart: Chart,
+}
+
+/// What a picture is about, in the order in which a report shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Section {
+    /// The highest throughput that is sustained.
+    Usable,
+    /// Latency against throughput.
+    Curves,
+    /// Success, throughput and latency along the load, alternatives side by side.
+    Overview,
+    /// Heat maps of success.
+    Success,
+    /// Heat maps of latency.
+    Latency,
+    /// What the time of transactions goes to.
+    Spent,
+    /// Conflicts by table.
+    Conflicts,
+    /// Commits over the time of the run.
+    Timeline,
+}
+
+/// Why pictures could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WritePicturesError {
+    /// A file or a folder could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A picture could not be drawn.
+    #[error("cannot draw {file_stem}: {source}")]
+    Drawing {
+        /// Which.
+        file_stem: String,
+        /// Why.
+        source: PictureError,
+    },
+}
+
+impl Section {
+    /// Its heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Usable => "Usable throughput",
+            Self::Curves => "Latency against throughput",
+            Self::Overview => "Along the load",
+            Self::Success => "Success",
+            Self::Latency => "Commit latency",
+            Self::Spent => "Where time goes",
+            Self::Conflicts => "Conflicts by table",
+            Self::Timeline => "Commits over time",
+        }
+    }
+}
+
+/// All pictures of a view, in the order of their sections.
+pub(crate) fn plan_view(view: &View) -> Vec<Picture> {
+    let mut pictures = [
+        knees::usable_throughput(view),
+        curves::curves(view),
+        overview::overviews(view),
+        heat::maps(view),
+        spent::times(view),
+        conflicts::by_rank(view),
+        timeline::timelines(view),
+    ]
+    .concat();
+    // Values that differ only in characters that file names do not have.
+    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    for picture in &mut pictures {
+        let count = taken.entry(picture.file_stem.clone()).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            picture.file_stem = format!("{}--{count}", picture.file_stem);
+        }
+    }
+    pictures
+}
+
+/// Draws pictures into a folder (made if it is not there) as `<file_stem>.svg` and `<file_stem>.png`, on all cores. Files
+/// of the same names are replaced; others stay.
+///
+/// # Errors
+/// The first file that could not be written, or picture that could not be drawn.
+pub fn write(folder: &Path, pictures: &[Picture]) -> Result<(), WritePicturesError> {
+    std::fs::create_dir_all(folder).map_err(|source| WritePicturesError::File { path: folder.to_owned(), source })?;
+    let next = AtomicUsize::new(0);
+    let failure = Mutex::new(None);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(picture) = pictures.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = write_one(folder, picture) {
+                        next.store(pictures.len(), Ordering::Relaxed);
+                        // A thread that panicked while it held the lock cannot have left half an error.
+                        let mut failure = failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        failure.get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+fn write_one(folder: &Path, picture: &Picture) -> Result<(), WritePicturesError> {
+    let drawing = |source| WritePicturesError::Drawing { file_stem: picture.file_stem.clone(), source };
+    let svg = picture.chart.svg().map_err(drawing)?;
+    let pixels = png(&svg, PNG_SCALE).map_err(drawing)?;
+    for (ending, content) in [("svg", svg.into_bytes()), ("png", pixels)] {
+        let path = folder.join(format!("{}.{ending}", picture.file_stem));
+        std::fs::write(&path, content).map_err(|source| WritePicturesError::File { path, source })?;
+    }
+    Ok(())
+}
+
+/// A subtitle of what is worth saying; none if nothing is.
+fn note<const COUNT: usize>(parts: [String; COUNT]) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join(" \u{b7} "))
+}
+
+fn seeds(count: usize) -> String {
+    if count == 1 { "one seed".to_owned() } else { format!("means of {count} seeds") }
+}

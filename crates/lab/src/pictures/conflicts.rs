@@ -1,0 +1,56 @@
+//! Which tables meet which conflicts?
+
+use glidepath_picture::{Chart, StackedBars};
+
+use super::view::{Cell, View};
+use super::words::TABLES;
+use super::{Picture, Section, note, seeds};
+
+/// With fewer tables there is no ranking to see.
+const LEAST_TABLES: u32 = 5;
+
+/// More pictures than this are thinned out.
+const MOST: usize = 12;
+
+/// Conflicts per transaction by table, at the most tables and a middle load, for the combinations of the other axes.
+pub(super) fn by_rank(view: &View) -> Vec<Picture> {
+    let along: Vec<usize> = [view.load(), view.axis(TABLES)].into_iter().flatten().collect();
+    let slices = view.chosen_slices(&view.axes_without(&along), MOST);
+    let pictures = slices.iter().filter_map(|slice| {
+        let loads = view.load().map_or(1, |load| view.axes[load].values.len());
+        let counts = view.axis(TABLES).map_or(1, |tables| view.axes[tables].values.len());
+        let load = view.load().map(|load| (load, (loads - 1) / 2));
+        let tables = view.axis(TABLES).map(|tables| (tables, counts - 1));
+        let set: Vec<(usize, usize)> = load.into_iter().chain(tables).collect();
+        let cell = view.cell(slice, &set).filter(|cell| cell.tables >= LEAST_TABLES && !cell.ranks.is_empty())?;
+        let at: Vec<String> = set.iter().map(|&(axis, value)| view.axes[axis].phrase(value)).collect();
+        let words = [slice.words(view)].into_iter().chain(at).filter(|words| !words.is_empty()).collect::<Vec<_>>();
+        Some(Picture {
+            file_stem: format!("conflicts-by-table{}", slice.stem(view)),
+            section: Section::Conflicts,
+            caption: "Each bar is a table. A catalog conflict: another transaction has committed to another table \
+                      (or partition) meanwhile, and only the install is tried again. A table conflict: what this \
+                      transaction writes has changed, and it must be prepared again. Attempts of all transactions that \
+                      ended in the run, divided by these."
+                .to_owned(),
+            chart: Chart::StackedBars(bars(cell, note([words.join(", "), seeds(view.seeds)]))),
+        })
+    });
+    pictures.collect()
+}
+
+fn bars(cell: &Cell, subtitle: Option<String>) -> StackedBars {
+    let shown = cell.ranks.len();
+    let first = if (shown as u32) < cell.tables { format!(" (the first {shown} of {})", cell.tables) } else { String::new() };
+    StackedBars {
+        title: "Conflicts per transaction, by table".to_owned(),
+        subtitle,
+        x_label: format!("Table, by its number{first}; the most popular first where the choice is Zipf"),
+        y_label: "Conflicts per transaction".to_owned(),
+        categories: (1..=shown).map(|rank| rank.to_string()).collect(),
+        parts: vec![
+            ("catalog conflicts".to_owned(), cell.ranks.iter().map(|rank| rank.catalog).collect()),
+            ("table conflicts".to_owned(), cell.ranks.iter().map(|rank| rank.table).collect()),
+        ],
+    }
+}

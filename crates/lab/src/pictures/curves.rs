@@ -1,0 +1,175 @@
+//! What do commits cost as throughput grows?
+
+use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Point, Rule, RuleAxis, Series};
+
+use super::knees::{Knee, grid_knee};
+use super::view::{Cell, Measures, Slice, Spread, View, Who};
+use super::words::{axis_noun, percent, significant};
+use super::{Picture, Section, note, seeds};
+
+/// With more combinations than this, their curves are laid over each other.
+const MOST_APART: usize = 12;
+
+/// Success from this on is not worth a note.
+const NOTEWORTHY: f64 = 0.995;
+
+/// Curves along the load. None where the load is not swept.
+pub(super) fn curves(view: &View) -> Vec<Picture> {
+    let Some(load) = view.load() else { return Vec::new() };
+    let others = view.axes_without(&[load]);
+    let slices = view.slices(&others);
+    if slices.len() <= MOST_APART {
+        return slices.iter().filter_map(|slice| percentiles(view, load, slice)).collect();
+    }
+    let lines = others[0];
+    let rest = view.chosen_slices(&view.axes_without(&[load, lines]), MOST_APART);
+    rest.iter().filter_map(|slice| overlay(view, load, lines, slice)).collect()
+}
+
+const CAPTION: &str = "Each point is one load, from the lowest on the left end of a line on. Throughput is what all \
+    transactions together commit per second, latency runs from the end of a transaction's work to the answer that it is \
+    committed. ";
+
+/// P50, P95 and P99 of each kind of transactions.
+fn percentiles(view: &View, load: usize, slice: &Slice) -> Option<Picture> {
+    // From the lowest load on.
+    let cells: Vec<&Cell> = view.along(slice, Some(load)).into_iter().rev().collect();
+    let knee = grid_knee(view, slice, Some(load));
+    let kinds = View::kinds(cells.iter().copied());
+    let of = |who: Who| {
+        let points = |of: fn(&Measures) -> Option<Spread>, noted: bool| -> Vec<Point> {
+            cells.iter().filter_map(|cell| point(cell, who, of, noted)).collect()
+        };
+        let line = |name: &str, points: Vec<Point>, line: LineStyle| Series {
+            name: name.to_owned(),
+            points,
+            marks: true,
+            line,
+            ..Series::default()
+        };
+        LineChart {
+            title: format!("Commit latency of {} against throughput", who.noun()),
+            subtitle: note([
+                slice.words(view),
+                "in per cent: success where it is below 99.5 %".to_owned(),
+                seeds(view.seeds),
+            ]),
+            x: throughput_axis(),
+            y: latency_axis("Commit latency (s)"),
+            series: vec![
+                line("P50", points(|of| of.p50_s, false), LineStyle::Solid),
+                line("P95", points(|of| of.p95_s, false), LineStyle::Dashed),
+                line("P99", points(|of| of.p99_s, true), LineStyle::Dotted),
+            ],
+            rules: knee.iter().map(knee_rule).collect(),
+        }
+    };
+    let charts: Vec<LineChart> = kinds.iter().map(|who| of(*who)).collect();
+    let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());
+    shown.then(|| Picture {
+        file_stem: format!("latency-throughput{}", slice.stem(view)),
+        section: Section::Curves,
+        caption: format!(
+            "{CAPTION}Bars: one standard deviation over seeds. The vertical line is the usable throughput: the highest \
+             with a success above 95 % on the loads simulated. A line that turns up or back is overload."
+        ),
+        chart: side_by_side("Commit latency against throughput", charts),
+    })
+}
+
+/// The mean latency, one line per value of an axis.
+fn overlay(view: &View, load: usize, lines: usize, slice: &Slice) -> Option<Picture> {
+    let axis = &view.axes[lines];
+    let slices: Vec<Slice> = (0..axis.values.len()).map(|value| slice.with(lines, value)).collect();
+    let cells: Vec<Vec<&Cell>> =
+        slices.iter().map(|slice| view.along(slice, Some(load)).into_iter().rev().collect()).collect();
+    let kinds = View::kinds(cells.iter().flatten().copied());
+    let of = |who: Who| LineChart {
+        title: format!("Mean commit latency of {} against throughput", who.noun()),
+        subtitle: note([
+            slice.words(view),
+            "in per cent: success where it first falls below 95 %".to_owned(),
+            seeds(view.seeds),
+        ]),
+        x: Ruled { logarithmic: true, ..throughput_axis() },
+        y: latency_axis("Mean commit latency (s)"),
+        series: cells
+            .iter()
+            .enumerate()
+            .map(|(value, cells)| Series {
+                name: axis.phrase(value),
+                points: first_failure_noted(cells, who),
+                marks: true,
+                slot: Some(axis.slot(value)),
+                ..Series::default()
+            })
+            .collect(),
+        rules: Vec::new(),
+    };
+    let charts: Vec<LineChart> = kinds.iter().map(|who| of(*who)).collect();
+    let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());
+    shown.then(|| Picture {
+        file_stem: format!("latency-throughput{}", slice.stem(view)),
+        section: Section::Curves,
+        caption: format!(
+            "{CAPTION}One line per {}. The number beside a line is the success of these transactions at the first load \
+             at which it is below 95 %.",
+            axis_noun(&axis.key)
+        ),
+        chart: side_by_side("Commit latency against throughput", charts),
+    })
+}
+
+fn first_failure_noted(cells: &[&Cell], who: Who) -> Vec<Point> {
+    let mut points = Vec::new();
+    let mut noted = false;
+    for cell in cells {
+        let Some(mut point) = point(cell, who, |of| of.mean_s, false) else { continue };
+        let success = cell.of(who).and_then(|of| of.success).map(|success| success.mean);
+        if let Some(success) = success.filter(|success| *success < super::view::SUSTAINED && !noted) {
+            point.note = Some(format!("{} %", percent(success)));
+            noted = true;
+        }
+        points.push(Point { spread: None, ..point });
+    }
+    points
+}
+
+fn point(cell: &Cell, who: Who, of: fn(&Measures) -> Option<Spread>, noted: bool) -> Option<Point> {
+    let measures = cell.of(who)?;
+    let Spread { mean, deviation } = of(measures)?;
+    let low = success_below(measures, NOTEWORTHY).filter(|_| noted);
+    Some(Point {
+        x: cell.all.throughput_per_s.mean,
+        y: mean,
+        spread: (deviation > 0.0).then_some((mean - deviation, mean + deviation)),
+        note: low.map(|success| format!("{} %", percent(success))),
+    })
+}
+
+fn success_below(measures: &Measures, limit: f64) -> Option<f64> {
+    measures.success.map(|success| success.mean).filter(|success| *success < limit)
+}
+
+fn knee_rule(knee: &Knee<'_>) -> Rule {
+    let throughput = knee.cell.all.throughput_per_s.mean;
+    let sign = if knee.is_the_highest_load { "at least " } else { "" };
+    Rule { at: throughput, axis: RuleAxis::X, label: format!("usable: {sign}{}/s", significant(throughput)) }
+}
+
+pub(super) fn throughput_axis() -> Ruled {
+    Ruled { label: "Throughput (commits/s)".to_owned(), ..Ruled::default() }
+}
+
+pub(super) fn latency_axis(label: &str) -> Ruled {
+    Ruled { label: label.to_owned(), logarithmic: true, range: None }
+}
+
+/// One chart as it is, several beside each other.
+pub(super) fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
+    if charts.len() == 1 {
+        return Chart::LineChart(charts.remove(0));
+    }
+    let charts = charts.into_iter().map(Chart::LineChart).collect();
+    Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts })
+}

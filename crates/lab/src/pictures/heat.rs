@@ -1,0 +1,150 @@
+//! At which loads do commits succeed, and how long do they take: heat maps, as the published work has them.
+
+use glidepath_picture::{Cell as Square, Chart, Hatch, HatchLegend, HeatMap, Scale};
+
+use super::view::{Axis, Cell, Slice, Spread, SUSTAINED, View, Who};
+use super::words::{LOAD, axis_noun, percent, seconds};
+use super::{Picture, Section, note};
+
+/// Below this success a cell is hatched densely.
+const POOR: f64 = 0.8;
+
+/// Which number a map shows.
+#[derive(Clone, Copy, PartialEq)]
+enum Shown {
+    Success,
+    Latency,
+}
+
+/// The maps of a view: of success and of latency, for each kind of transactions, one per combination of the axes that
+/// are not drawn. None where fewer than two axes are swept.
+pub(super) fn maps(view: &View) -> Vec<Picture> {
+    let Some((x, y)) = drawn_axes(view) else { return Vec::new() };
+    let mut pictures = Vec::new();
+    for shown in [Shown::Success, Shown::Latency] {
+        for who in View::kinds(view.cells()) {
+            let map = Map { view, x, y, shown, who, scale: scale(view, shown, who) };
+            for slice in view.slices(&view.axes_without(&[x, y])) {
+                pictures.extend(map.picture(&slice));
+            }
+        }
+    }
+    pictures
+}
+
+/// The axes of a map: the load, or else the most interesting one, against the most interesting other one that has
+/// numbers.
+fn drawn_axes(view: &View) -> Option<(usize, usize)> {
+    let others = view.axes_without(view.load().as_slice());
+    let numeric = |axes: &[usize]| axes.iter().copied().find(|&axis| view.axes[axis].is_numeric());
+    match view.load() {
+        Some(load) => Some((load, numeric(&others).or(others.first().copied())?)),
+        None => {
+            let y = numeric(&others).or(others.first().copied())?;
+            let rest = view.axes_without(&[y]);
+            Some((numeric(&rest).or(rest.first().copied())?, y))
+        }
+    }
+}
+
+/// The colours, which are the same in all maps of one kind.
+fn scale(view: &View, shown: Shown, who: Who) -> Scale {
+    if shown == Shown::Success {
+        return Scale { label: "Success (%)".to_owned(), low: 0.0, high: 100.0, ..Scale::default() };
+    }
+    let latencies = view.cells().filter_map(|cell| Some(cell.of(who)?.middle_mean_s?.mean));
+    let (low, high) = latencies.fold((f64::INFINITY, 0.0_f64), |(low, high), s| (low.min(s), high.max(s)));
+    // A little air, and some width where all are alike.
+    let (low, high) = (low / 1.05, high.max(low * 1.5) * 1.05);
+    Scale { label: "Mean commit latency (s)".to_owned(), low, high, logarithmic: true, reversed: true }
+}
+
+struct Map<'a> {
+    view: &'a View,
+    x: usize,
+    y: usize,
+    shown: Shown,
+    who: Who,
+    scale: Scale,
+}
+
+impl Map<'_> {
+    fn picture(&self, slice: &Slice) -> Option<Picture> {
+        let (x, y) = (&self.view.axes[self.x], &self.view.axes[self.y]);
+        let row = |row: usize| -> Vec<Option<Square>> {
+            let cell = |column| self.view.cell(slice, &[(self.x, column), (self.y, row)]);
+            (0..x.values.len()).map(|column| self.square(cell(column)?)).collect()
+        };
+        let cells: Vec<Vec<Option<Square>>> = (0..y.values.len()).map(row).collect();
+        cells.iter().flatten().any(Option::is_some).then(|| {
+            let what = if self.shown == Shown::Success { "success" } else { "latency" };
+            Picture {
+                file_stem: format!("{what}-{}{}", self.who.slug(), slice.stem(self.view)),
+                section: if self.shown == Shown::Success { Section::Success } else { Section::Latency },
+                caption: self.caption(x),
+                chart: Chart::HeatMap(HeatMap {
+                    title: self.title(x, y),
+                    subtitle: note([slice.words(self.view), self.basis()]),
+                    x_label: if x.key == LOAD { format!("{}; highest load left", x.label()) } else { x.label() },
+                    y_label: y.label(),
+                    x_ticks: x.ticks(),
+                    y_ticks: y.ticks(),
+                    cells,
+                    scale: self.scale.clone(),
+                    hatch_legend: Some(HatchLegend {
+                        light: "success below 95 %".to_owned(),
+                        dense: "success below 80 %".to_owned(),
+                    }),
+                }),
+            }
+        })
+    }
+
+    fn square(&self, cell: &Cell) -> Option<Square> {
+        let measures = cell.of(self.who)?;
+        let success = measures.run_success.map(|success| success.mean);
+        let hatch = match success {
+            Some(success) if success < POOR => Hatch::Dense,
+            Some(success) if success < SUSTAINED => Hatch::Light,
+            _ => Hatch::None,
+        };
+        match self.shown {
+            Shown::Success => success.map(|share| Square { value: share * 100.0, text: percent(share), hatch }),
+            Shown::Latency => {
+                let Spread { mean, .. } = measures.middle_mean_s?;
+                Some(Square { value: mean, text: seconds(mean), hatch })
+            }
+        }
+    }
+
+    fn title(&self, x: &Axis, y: &Axis) -> String {
+        let by = format!("by {} and {}", axis_noun(&x.key), axis_noun(&y.key));
+        match self.shown {
+            Shown::Success => format!("{} that succeed, {by}", self.who.title()),
+            Shown::Latency => format!("Mean commit latency of {}, {by}", self.who.noun()),
+        }
+    }
+
+    fn basis(&self) -> String {
+        let seeds = super::seeds(self.view.seeds);
+        match self.shown {
+            Shown::Success => format!("whole run, {seeds}"),
+            Shown::Latency => format!("commits in the middle 80 % of the run, {seeds}"),
+        }
+    }
+
+    fn caption(&self, x: &Axis) -> String {
+        let read = match self.shown {
+            Shown::Success => {
+                "Each cell is the share of transactions that committed, of those that ended within the run."
+            }
+            Shown::Latency => {
+                "Each cell is the mean time from the end of a transaction's work to the answer that it is committed; \
+                 those that failed are not in it, so read hatched cells with care. Colours are logarithmic, and the \
+                 same in all maps of this kind of transactions."
+            }
+        };
+        let load = if x.key == LOAD { " The highest load is on the left." } else { "" };
+        format!("{read} Hatched: success below 95 %; cross-hatched: below 80 %.{load} Grey: nothing to show.")
+    }
+}

@@ -1,0 +1,124 @@
+//! How many commits per second can be had, and how does that grow with the number of tables?
+
+use glidepath_picture::{Axis as Ruled, LineChart, Point, Series};
+
+use super::curves::side_by_side;
+use super::view::{Cell, Slice, View};
+use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun};
+use super::{Picture, Section, note, seeds};
+
+/// The highest load that is sustained, on the loads that were simulated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Knee<'a> {
+    pub(crate) cell: &'a Cell,
+    /// No higher load was simulated: the true knee may be higher.
+    pub(crate) is_the_highest_load: bool,
+}
+
+/// The cell of the highest throughput among those whose deciding success is above 95 %; none if no load is sustained.
+pub(crate) fn grid_knee<'a>(view: &'a View, slice: &Slice, load: Option<usize>) -> Option<Knee<'a>> {
+    let cells = view.along(slice, load);
+    let throughput = |cell: &Cell| cell.all.throughput_per_s.mean;
+    let sustained = cells.iter().filter(|cell| cell.is_sustained());
+    let cell = *sustained.max_by(|a, b| throughput(a).total_cmp(&throughput(b)))?;
+    // The time between arrivals grows along the axis.
+    let is_the_highest_load = cells.first().is_some_and(|first| first.place == cell.place);
+    Some(Knee { cell, is_the_highest_load })
+}
+
+/// The axis along which usable throughput is drawn: the number of tables, or another that has numbers.
+fn drawn_axis(view: &View, load: usize) -> Option<usize> {
+    let known = [TABLES, CATALOG_LATENCY, FAST_APPEND].into_iter().find_map(|key| view.axis(key));
+    let other = || view.axes_without(&[load]).into_iter().find(|&axis| view.axes[axis].is_numeric());
+    known.or_else(other)
+}
+
+/// Usable throughput: a panel per share of fast appends, a line per provider (or what else is swept). None unless the
+/// load and something with numbers are swept.
+pub(super) fn usable_throughput(view: &View) -> Vec<Picture> {
+    let Some(load) = view.load() else { return Vec::new() };
+    let Some(x) = drawn_axis(view, load) else { return Vec::new() };
+    let panels = view.axis(FAST_APPEND).filter(|&axis| axis != x);
+    let others = view.axes_without(&[&[load, x], panels.as_slice()].concat());
+    let lines = view.axis(PROVIDER).filter(|axis| others.contains(axis)).or(others.first().copied());
+    let rest: Vec<usize> = others.into_iter().filter(|&axis| Some(axis) != lines).collect();
+    let drawing = Drawing { view, load, x, lines };
+    view.slices(&rest).iter().filter_map(|slice| drawing.picture(slice, panels)).collect()
+}
+
+struct Drawing<'a> {
+    view: &'a View,
+    load: usize,
+    x: usize,
+    lines: Option<usize>,
+}
+
+impl Drawing<'_> {
+    fn picture(&self, slice: &Slice, panels: Option<usize>) -> Option<Picture> {
+        let Self { view, .. } = self;
+        let title = format!("Usable throughput by {}", axis_noun(&view.axes[self.x].key));
+        // The most fast appends first.
+        let charts: Vec<LineChart> = match panels {
+            None => vec![self.chart(&title, slice, &slice.words(view))],
+            Some(axis) => (0..view.axes[axis].values.len())
+                .rev()
+                .map(|value| {
+                    let within = slice.with(axis, value);
+                    let words = [view.axes[axis].phrase(value), slice.words(view)];
+                    self.chart(&title, &within, &words.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(", "))
+                })
+                .collect(),
+        };
+        let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());
+        let key = view.axes[self.x].key.replace('.', "-");
+        shown.then(|| Picture {
+            file_stem: format!("usable-throughput-by-{}{}", super::words::slug(&key), slice.stem(view)),
+            section: Section::Usable,
+            caption: "Each point is the highest throughput of all transactions at which more than 95 % succeed (of the \
+                      validated overwrites, where there are any), on the loads simulated; \u{2265} marks those where \
+                      even the highest load was sustained. A missing point: no load was."
+                .to_owned(),
+            chart: side_by_side(&title, charts),
+        })
+    }
+
+    fn chart(&self, title: &str, slice: &Slice, words: &str) -> LineChart {
+        let Self { view, x, lines, .. } = *self;
+        let series = match lines {
+            None => vec![Series { marks: true, points: self.points(slice), ..Series::default() }],
+            Some(axis) => (0..view.axes[axis].values.len())
+                .map(|value| Series {
+                    name: view.axes[axis].phrase(value),
+                    points: self.points(&slice.with(axis, value)),
+                    marks: true,
+                    slot: Some(view.axes[axis].slot(value)),
+                    ..Series::default()
+                })
+                .collect(),
+        };
+        let axis = &view.axes[x];
+        let positive = (0..axis.values.len()).all(|index| axis.number(index).is_some_and(|number| number > 0.0));
+        LineChart {
+            title: title.to_owned(),
+            subtitle: note([words.to_owned(), "success above 95 %".to_owned(), seeds(view.seeds)]),
+            x: Ruled { label: axis.label(), logarithmic: positive && axis.key != FAST_APPEND, range: None },
+            y: Ruled { label: "Usable throughput (commits/s)".to_owned(), logarithmic: true, range: None },
+            series,
+            rules: Vec::new(),
+        }
+    }
+
+    fn points(&self, slice: &Slice) -> Vec<Point> {
+        let Self { view, load, x, .. } = *self;
+        let point = |index| {
+            let knee = grid_knee(view, &slice.with(x, index), Some(load))?;
+            Some(Point {
+                x: view.axes[x].number(index)?,
+                y: knee.cell.all.throughput_per_s.mean,
+                spread: None,
+                note: knee.is_the_highest_load.then(|| "\u{2265}".to_owned()),
+            })
+        };
+        (0..view.axes[x].values.len()).filter_map(point).collect()
+    }
+}

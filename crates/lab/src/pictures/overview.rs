@@ -1,0 +1,219 @@
+//! How do alternatives compare, load by load?
+//!
+//! Four panels: success, throughput, mean latency and the 99th percentile (of what commits), one line per alternative; or,
+//! where transactions of two kinds are mixed, success and mean latency of each kind.
+
+use glidepath_picture::{Axis as Ruled, Chart, LineChart, Panels, Point, Rule, RuleAxis, Series, StackedBars};
+
+use super::curves::latency_axis;
+use super::view::{Axis, Cell, Measures, Slice, SUSTAINED, Spread, View, Who};
+use super::words::{ALTERNATIVE, LOAD, axis_noun};
+use super::{Picture, Section, note, seeds};
+
+/// More pictures than this are thinned out.
+const MOST: usize = 12;
+
+/// What one panel shows.
+#[derive(Clone, Copy)]
+struct Panel {
+    title: &'static str,
+    who: Who,
+    label: &'static str,
+    unit: Unit,
+    of: fn(&Measures) -> Option<Spread>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    PerCent,
+    PerSecond,
+    Seconds,
+}
+
+const SUCCESS: Panel = Panel {
+    title: "Success",
+    who: Who::All,
+    label: "Success (%)",
+    unit: Unit::PerCent,
+    of: |of| of.success,
+};
+const THROUGHPUT: Panel = Panel {
+    title: "Throughput",
+    who: Who::All,
+    label: "Throughput (commits/s)",
+    unit: Unit::PerSecond,
+    of: |of| Some(of.throughput_per_s),
+};
+const MEAN: Panel = Panel {
+    title: "Mean commit latency",
+    who: Who::All,
+    label: "Mean commit latency (s)",
+    unit: Unit::Seconds,
+    of: |of| of.mean_s,
+};
+const P99: Panel = Panel {
+    title: "99th percentile of commit latency",
+    who: Who::All,
+    label: "P99 commit latency (s)",
+    unit: Unit::Seconds,
+    of: |of| of.p99_s,
+};
+
+fn panels(kinds: &[Who], named: bool) -> Vec<Panel> {
+    let of = |panel: Panel, who: Who, title: &'static str| Panel { who, title, ..panel };
+    let (fast, slow) = (Who::FastAppend, Who::ValidatedOverwrite);
+    match kinds {
+        [_, _] => {
+            let mut panels = vec![
+                of(SUCCESS, fast, "Success of fast appends"),
+                of(SUCCESS, slow, "Success of validated overwrites"),
+                of(MEAN, fast, "Mean commit latency of fast appends"),
+                of(MEAN, slow, "Mean commit latency of validated overwrites"),
+            ];
+            if named {
+                panels.push(THROUGHPUT);
+                panels.push(of(P99, slow, "99th percentile of validated overwrites"));
+            }
+            panels
+        }
+        _ => vec![SUCCESS, THROUGHPUT, MEAN, P99],
+    }
+}
+
+/// Comparisons along the load, or, where it is not swept, along the most interesting axis.
+pub(super) fn overviews(view: &View) -> Vec<Picture> {
+    let others = view.axes_without(view.load().as_slice());
+    let x = match view.load() {
+        Some(load) => load,
+        None => match others.iter().copied().find(|&axis| view.axes[axis].is_numeric()).or(others.first().copied()) {
+            Some(axis) => axis,
+            None => return Vec::new(),
+        },
+    };
+    let others = view.axes_without(&[x]);
+    let lines = others.first().copied();
+    let rest: Vec<usize> = others.into_iter().skip(1).collect();
+    let drawing = Drawing { view, x, lines };
+    view.chosen_slices(&rest, MOST).iter().filter_map(|slice| drawing.picture(slice)).collect()
+}
+
+struct Drawing<'a> {
+    view: &'a View,
+    x: usize,
+    lines: Option<usize>,
+}
+
+impl<'a> Drawing<'a> {
+    fn picture(&self, slice: &Slice) -> Option<Picture> {
+        let Self { view, x, lines } = *self;
+        let slices: Vec<Slice> = match lines {
+            None => vec![slice.clone()],
+            Some(axis) => (0..view.axes[axis].values.len()).map(|value| slice.with(axis, value)).collect(),
+        };
+        let cells: Vec<Vec<&Cell>> = slices.iter().map(|slice| view.along(slice, Some(x))).collect();
+        let kinds = View::kinds(cells.iter().flatten().copied());
+        let named = lines.is_some_and(|axis| view.axes[axis].key == ALTERNATIVE);
+        let chart = |panel: &Panel| match view.axes[x].is_numeric() {
+            true => Chart::LineChart(self.lines(*panel, &cells)),
+            false => Chart::StackedBars(self.bars(*panel, slice)),
+        };
+        let charts: Vec<Chart> = panels(&kinds, named).iter().map(chart).collect();
+        let axis = &view.axes[x];
+        let title = match lines {
+            None => format!("What happens along the {}", axis_noun(&axis.key)),
+            Some(lines) => format!("{} compared along the {}", plural(&view.axes[lines]), axis_noun(&axis.key)),
+        };
+        let words = slice.words(view);
+        let title = if words.is_empty() { title } else { format!("{title}: {words}") };
+        cells.iter().any(|cells| !cells.is_empty()).then(|| Picture {
+            file_stem: format!("overview{}", slice.stem(view)),
+            section: Section::Overview,
+            caption: format!(
+                "Transactions that arrived in the middle half of the run; {}. The dashed line is a success of 95 %. {}",
+                seeds(view.seeds),
+                if axis.key == LOAD { "Load is what arrives, committed or not." } else { "" }
+            )
+            .trim_end()
+            .to_owned(),
+            chart: Chart::Panels(Panels { title, columns: 2, charts }),
+        })
+    }
+
+    fn lines(&self, panel: Panel, cells: &[Vec<&Cell>]) -> LineChart {
+        let axis = &self.view.axes[self.x];
+        let is_load = axis.key == LOAD;
+        let point = |cell: &&Cell| -> Option<Point> {
+            let x = if is_load { cell.all.offered_per_s } else { axis.number(cell.place[self.x])? };
+            let Spread { mean, deviation } = (panel.of)(cell.of(panel.who)?)?;
+            let factor = if panel.unit == Unit::PerCent { 100.0 } else { 1.0 };
+            let (mean, deviation) = (mean * factor, deviation * factor);
+            let spread = (deviation > 0.0).then_some((mean - deviation, mean + deviation));
+            Some(Point { x, y: mean, spread, note: None })
+        };
+        let series = cells.iter().enumerate().map(|(index, cells)| Series {
+            name: self.lines.map(|axis| self.view.axes[axis].phrase(index)).unwrap_or_default(),
+            points: cells.iter().filter_map(point).collect(),
+            marks: true,
+            slot: self.lines.map(|axis| self.view.axes[axis].slot(index)),
+            ..Series::default()
+        });
+        let series = series.collect();
+        let positive = (0..axis.values.len()).all(|index| axis.number(index).is_some_and(|number| number > 0.0));
+        let success = panel.unit == Unit::PerCent;
+        LineChart {
+            title: panel.title.to_owned(),
+            subtitle: None,
+            x: Ruled {
+                label: if is_load { "Load (transactions/s)".to_owned() } else { axis.label() },
+                logarithmic: is_load || positive,
+                range: None,
+            },
+            y: match panel.unit {
+                Unit::PerCent => Ruled { label: panel.label.to_owned(), range: Some((0.0, 105.0)), logarithmic: false },
+                _ => latency_axis(panel.label),
+            },
+            series,
+            rules: if success { vec![Rule { at: SUSTAINED * 100.0, axis: RuleAxis::Y, label: String::new() }] } else { Vec::new() },
+        }
+    }
+
+    /// For an axis of names.
+    fn bars(&self, panel: Panel, slice: &Slice) -> StackedBars {
+        let Self { view, x, lines } = *self;
+        let axis = &view.axes[x];
+        let factor = if panel.unit == Unit::PerCent { 100.0 } else { 1.0 };
+        let height = |cell: &Cell| Some((panel.of)(cell.of(panel.who)?)?.mean * factor);
+        let mut categories = Vec::new();
+        let mut heights = Vec::new();
+        for value in 0..axis.values.len() {
+            let count = lines.map_or(1, |lines| view.axes[lines].values.len());
+            for line in 0..count {
+                let set = lines.map(|lines| (lines, line));
+                let cell = view.cell(slice, &[&[(x, value)], set.as_slice()].concat());
+                let line = lines.map(|lines| view.axes[lines].phrase(line));
+                let names = [Some(axis.phrase(value)), line];
+                categories.push(names.into_iter().flatten().collect::<Vec<_>>().join(", "));
+                heights.push(cell.and_then(height).unwrap_or(f64::NAN));
+            }
+        }
+        StackedBars {
+            title: panel.title.to_owned(),
+            subtitle: None,
+            x_label: axis.label(),
+            y_label: panel.label.to_owned(),
+            categories,
+            parts: vec![(String::new(), heights)],
+        }
+    }
+}
+
+fn plural(axis: &Axis) -> String {
+    match axis.key.as_str() {
+        "provider" => "Providers".to_owned(),
+        ALTERNATIVE => "Alternatives".to_owned(),
+        "tables.count" => "Numbers of tables".to_owned(),
+        "catalog.latency" => "Catalog latencies".to_owned(),
+        "transaction.fast_append" => "Shares of fast appends".to_owned(),
+        other => format!("Values of {other}"),
+    }
+}

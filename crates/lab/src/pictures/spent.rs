@@ -1,0 +1,57 @@
+//! What do transactions wait for between the end of their work and their own end?
+
+use glidepath_picture::{Chart, Panels, StackedBars};
+
+use super::view::{Cell, SPENT, View, Who};
+use super::words::significant;
+use super::{Picture, Section, note, seeds};
+
+/// More pictures than this are thinned out.
+const MOST: usize = 6;
+
+/// Stacked bars of the mean time per transaction, from the lowest load to the highest.
+pub(super) fn times(view: &View) -> Vec<Picture> {
+    let others = view.axes_without(view.load().as_slice());
+    let slices = view.chosen_slices(&others, MOST);
+    let pictures = slices.iter().filter_map(|slice| {
+        let cells: Vec<&Cell> = view.along(slice, view.load()).into_iter().rev().collect();
+        let kinds = View::kinds(cells.iter().copied());
+        let subtitle = note([slice.words(view), seeds(view.seeds)]);
+        let mut charts: Vec<Chart> =
+            kinds.iter().map(|who| Chart::StackedBars(bars(&cells, *who, subtitle.clone()))).collect();
+        if cells.is_empty() || charts.is_empty() {
+            return None;
+        }
+        Some(Picture {
+            file_stem: format!("time-spent{}", slice.stem(view)),
+            section: Section::Spent,
+            caption: "Means over all transactions that ended in the run, committed or not, summed over their attempts. \
+                      Prepare: reading and writing table metadata and manifest lists. Conflict reads: what is read \
+                      after a failed attempt to see what changed. Install: the conditional write of the catalog."
+                .to_owned(),
+            chart: match charts.len() {
+                1 => charts.remove(0),
+                _ => Chart::Panels(Panels { title: "Where time goes".to_owned(), columns: 2, charts }),
+            },
+        })
+    });
+    pictures.collect()
+}
+
+fn bars(cells: &[&Cell], who: Who, subtitle: Option<String>) -> StackedBars {
+    let shown: Vec<(&Cell, [f64; SPENT.len()])> =
+        cells.iter().filter_map(|cell| Some((*cell, cell.of(who)?.spent_s))).collect();
+    // All parts everywhere, also those that take no time, so that each keeps its colour.
+    let parts = SPENT.iter().enumerate().map(|(index, name)| {
+        let heights = shown.iter().map(|(_, spent)| spent[index]).collect();
+        ((*name).to_owned(), heights)
+    });
+    StackedBars {
+        title: format!("Where the time of {} goes", who.noun()),
+        subtitle,
+        x_label: "Load (transactions/s)".to_owned(),
+        y_label: "Mean time per transaction (s)".to_owned(),
+        categories: shown.iter().map(|(cell, _)| significant(cell.all.offered_per_s)).collect(),
+        parts: parts.collect(),
+    }
+}

@@ -1,0 +1,181 @@
+//! How are swept settings and their values called where people read them?
+
+use glidepath_model::{ByteSize, Span};
+
+/// The load: every curve runs along it.
+pub(crate) const LOAD: &str = "arrivals.scale";
+pub(crate) const TABLES: &str = "tables.count";
+pub(crate) const CATALOG_LATENCY: &str = "catalog.latency";
+pub(crate) const FAST_APPEND: &str = "transaction.fast_append";
+pub(crate) const PROVIDER: &str = "provider";
+/// The axis of named alternatives, each of which may set several fields.
+pub(crate) const ALTERNATIVE: &str = "alternative";
+
+/// The providers of the published work, in the order that fixes their colours.
+const PROVIDERS: [(&str, &str); 5] = [
+    ("s3-standard", "S3 Standard"),
+    ("s3-express", "S3 Express One Zone"),
+    ("azure-premium", "Azure Premium"),
+    ("azure-standard", "Azure Standard"),
+    ("gcs", "GCS"),
+];
+
+/// What a text stands for, as far as it can be put in order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Size {
+    /// In seconds.
+    Time(f64),
+    /// In bytes.
+    Bytes(f64),
+    Number(f64),
+    /// Neither: kept in the order of the file.
+    Name,
+}
+
+impl Size {
+    pub(crate) fn of(text: &str) -> Self {
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+        let time = || text.parse().ok().map(|span: Span| Self::Time(span.as_secs_f64()));
+        let bytes = || text.parse().ok().map(|size: ByteSize| Self::Bytes(size.as_bytes() as f64));
+        number.map(Self::Number).or_else(time).or_else(bytes).unwrap_or(Self::Name)
+    }
+
+    /// The bare number, in the unit of its kind; absent for names.
+    pub(crate) fn value(self) -> Option<f64> {
+        match self {
+            Self::Time(value) | Self::Bytes(value) | Self::Number(value) => Some(value),
+            Self::Name => None,
+        }
+    }
+}
+
+/// The name of an axis, with the unit in which [`tick`] gives its values.
+pub(crate) fn axis_label(key: &str, times: bool) -> String {
+    let unit = if times { " (ms)" } else { "" };
+    match key {
+        LOAD => format!("Time between arrivals{unit}"),
+        TABLES => "Tables".to_owned(),
+        CATALOG_LATENCY => format!("Catalog latency{unit}"),
+        FAST_APPEND => "Fast appends (% of transactions)".to_owned(),
+        PROVIDER => "Provider".to_owned(),
+        ALTERNATIVE => "Alternative".to_owned(),
+        other => format!("{other}{unit}"),
+    }
+}
+
+/// The same in the middle of a sentence.
+pub(crate) fn axis_noun(key: &str) -> &str {
+    match key {
+        LOAD => "load",
+        TABLES => "number of tables",
+        CATALOG_LATENCY => "catalog latency",
+        FAST_APPEND => "share of fast appends",
+        PROVIDER => "provider",
+        ALTERNATIVE => "alternative",
+        other => other,
+    }
+}
+
+/// A value beside its axis: times in milliseconds without the unit.
+pub(crate) fn tick(key: &str, text: &str) -> String {
+    match (key, Size::of(text)) {
+        (FAST_APPEND, Size::Number(share)) => plain(share * 100.0),
+        (_, Size::Time(seconds)) => plain(seconds * 1e3),
+        (PROVIDER, _) => provider_name(text).to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+/// A value that stands alone, as in a legend.
+pub(crate) fn phrase(key: &str, text: &str) -> String {
+    match (key, Size::of(text)) {
+        (LOAD, _) => format!("{text} between arrivals"),
+        (TABLES, _) if text == "1" => "1 table".to_owned(),
+        (TABLES, _) => format!("{text} tables"),
+        (CATALOG_LATENCY, _) => format!("{text} catalog latency"),
+        (FAST_APPEND, Size::Number(share)) if share == 1.0 => "fast appends only".to_owned(),
+        (FAST_APPEND, Size::Number(share)) if share == 0.0 => "validated overwrites only".to_owned(),
+        (FAST_APPEND, Size::Number(share)) => format!("{} % fast appends", plain(share * 100.0)),
+        (PROVIDER, _) => provider_name(text).to_owned(),
+        (ALTERNATIVE, _) => text.to_owned(),
+        _ => format!("{key} = {text}"),
+    }
+}
+
+fn provider_name(text: &str) -> &str {
+    PROVIDERS.iter().find(|(id, _)| *id == text).map_or(text, |(_, name)| name)
+}
+
+/// The colour of a known provider, the same in every picture. Others take the ones behind it.
+pub(crate) fn provider_slot(text: &str, index: usize) -> usize {
+    PROVIDERS.iter().position(|(id, _)| *id == text).unwrap_or(PROVIDERS.len() + index)
+}
+
+/// A number with at most three digits after the point.
+pub(crate) fn plain(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A number with three significant digits, as far as these are not before the point.
+pub(crate) fn significant(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A time with two or three significant digits and its unit.
+pub(crate) fn seconds(value: f64) -> String {
+    match value {
+        value if value < 0.009_95 => format!("{:.1} ms", value * 1e3),
+        value if value < 0.999_5 => format!("{:.0} ms", value * 1e3),
+        value if value < 9.95 => format!("{value:.1} s"),
+        value => format!("{value:.0} s"),
+    }
+}
+
+/// A share as per cent, rounded down: only all is 100.
+pub(crate) fn percent(share: f64) -> String {
+    if share >= 1.0 { "100".to_owned() } else { format!("{:.1}", (share * 1000.0 + 1e-9).floor() / 10.0) }
+}
+
+/// Lower-case letters, digits and points; everything else becomes a hyphen.
+pub(crate) fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for character in text.chars().map(|character| character.to_ascii_lowercase()) {
+        if character.is_ascii_lowercase() || character.is_ascii_digit() || character == '.' {
+            slug.push(character);
+        } else if !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.trim_matches(['-', '.']).chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_known_by_their_units() {
+        assert_eq!(Size::of("20ms"), Size::Time(0.02));
+        assert_eq!(Size::of("100KiB"), Size::Bytes(102_400.0));
+        assert_eq!(Size::of("0.9"), Size::Number(0.9));
+        assert_eq!(Size::of("{ zipf = 1.5 }"), Size::Name);
+    }
+
+    #[test]
+    fn values_read_as_people_say_them() {
+        assert_eq!(phrase(TABLES, "1"), "1 table");
+        assert_eq!(phrase(FAST_APPEND, "0.9"), "90 % fast appends");
+        assert_eq!(tick(LOAD, "1s"), "1000");
+        assert_eq!(tick(LOAD, "1500us"), "1.5");
+        assert_eq!(percent(0.9999), "99.9");
+        assert_eq!(seconds(0.0873), "87 ms");
+        assert_eq!(slug("tables.choice = { Zipf }"), "tables.choice-zipf");
+    }
+}

@@ -1,0 +1,237 @@
+//! How are many points run on all cores, losing nothing that was finished?
+//!
+//! Workers take runs from one list, the heaviest first, and hand their numbers to one thread, which journals them as they
+//! come. Whatever the number of workers and the order in which they finish, the results are in the order of the plan.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use glidepath_sim::Mode;
+
+use crate::config::Point;
+use crate::experiment::Experiment;
+use crate::journal::{Journal, JournalError};
+use crate::metrics::Metrics;
+use crate::schema::{Provenance, SchemaError, TransactionFolder};
+use crate::simulate::simulate;
+
+/// How to run.
+pub struct Running<'a> {
+    /// Runs at a time.
+    pub threads: NonZeroUsize,
+    /// Set by others to stop: what is under way is finished, and nothing new is begun.
+    pub stop: &'a AtomicBool,
+    /// Told about each run that is done, from one thread.
+    pub progress: &'a mut dyn FnMut(Progress),
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Runs that are done, those of an earlier time included.
+    pub done: usize,
+    /// All runs: points times seeds, equal ones counted once.
+    pub total: usize,
+    /// Of those done, the ones found in the journal.
+    pub found: usize,
+    /// Simulated seconds done now, without what was found.
+    pub simulated_s: f64,
+    /// Expected work, in arrivals: done now, without what was found.
+    pub arrivals_done: f64,
+    /// Expected work, in arrivals: to be done in all, without what was found.
+    pub arrivals_total: f64,
+}
+
+/// The numbers of all runs, in the order of the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    seeds: usize,
+    metrics: Vec<Metrics>,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// All runs are done.
+    Complete(Results),
+    /// It was stopped; what is done is in the journal.
+    Stopped(Progress),
+}
+
+/// Why it could not go on. What was finished before is in the journal.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The journal could not be written.
+    #[error("{cause}\nRuns finished so far ({done}) are safe: make room and run it again, and it continues there")]
+    Journal {
+        /// Runs that are safe.
+        done: usize,
+        /// What happened.
+        cause: JournalError,
+    },
+    /// The transactions of a run could not be written.
+    #[error("{cause}\nRuns finished so far ({done}) are safe: make room and run it again, and it continues there")]
+    Transactions {
+        /// Runs that are safe.
+        done: usize,
+        /// What happened.
+        cause: SchemaError,
+    },
+}
+
+impl Results {
+    /// For each point, its runs in the order of the seeds.
+    pub fn points(&self) -> impl Iterator<Item = &[Metrics]> {
+        self.metrics.chunks(self.seeds)
+    }
+}
+
+/// Where results are kept.
+pub struct Keeping<'a> {
+    /// What is done, and where to note what is done next.
+    pub journal: Journal,
+    /// Where to write each run's transactions, if they are wanted.
+    pub transactions: Option<&'a Path>,
+    /// What to write into the files about their origin.
+    pub provenance: &'a Provenance,
+}
+
+/// One point with one seed.
+struct Run<'a> {
+    point: &'a Point,
+    index: usize,
+    seed: u64,
+    key: String,
+    arrivals: f64,
+}
+
+/// Runs all points and seeds of an experiment that are not done yet. Without a place to keep them, results are only
+/// returned.
+///
+/// # Errors
+/// Results could not be written.
+pub fn run(experiment: &Experiment, keeping: Option<Keeping<'_>>, running: Running<'_>) -> Result<Ended, RunError> {
+    let keys = keys(experiment);
+    let (mut journal, transactions) = match keeping {
+        None => (None, None),
+        Some(Keeping { journal, transactions, provenance }) => {
+            let folder = transactions.map(|path| TransactionFolder::create(path, experiment, provenance)).transpose();
+            (Some(journal), folder.map_err(|cause| RunError::Transactions { done: 0, cause })?)
+        }
+    };
+    let mut results: HashMap<String, Metrics> = HashMap::new();
+    let mut todo: HashMap<&str, Run<'_>> = HashMap::new();
+    for (number, key) in keys.iter().enumerate() {
+        let (index, seed) = (number / experiment.seeds.len(), experiment.seeds[number % experiment.seeds.len()]);
+        let written = transactions.as_ref().is_none_or(|folder| folder.has(index, seed, key));
+        match journal.as_ref().and_then(|journal| journal.get(key)).filter(|_| written) {
+            Some(metrics) => {
+                results.insert(key.clone(), metrics.clone());
+            }
+            None => {
+                let point = &experiment.points[index].point;
+                let run = Run { point, index, seed, key: key.clone(), arrivals: expected_arrivals(point) };
+                todo.entry(key).or_insert(run);
+            }
+        }
+    }
+    let mut todo: Vec<Run<'_>> = todo.into_values().collect();
+    todo.sort_by(|a, b| b.arrivals.total_cmp(&a.arrivals).then(a.index.cmp(&b.index)).then(a.seed.cmp(&b.seed)));
+    let stopped = work(&todo, &mut journal, transactions.as_ref(), &mut results, running)?;
+    match stopped {
+        Some(progress) => Ok(Ended::Stopped(progress)),
+        None => {
+            let metrics = keys.iter().filter_map(|key| results.get(key).cloned()).collect();
+            Ok(Ended::Complete(Results { seeds: experiment.seeds.len(), metrics }))
+        }
+    }
+}
+
+/// The keys of all runs, in the order of the plan.
+fn keys(experiment: &Experiment) -> Vec<String> {
+    let of = |planned: &crate::experiment::PlannedPoint| {
+        experiment.seeds.iter().map(|seed| planned.point.key(*seed)).collect::<Vec<_>>()
+    };
+    experiment.points.iter().flat_map(of).collect()
+}
+
+/// A run's work grows with its arrivals.
+fn expected_arrivals(point: &Point) -> f64 {
+    let arrivals = &point.config.arrivals;
+    let usual = point.config.duration.as_secs_f64() / arrivals.scale.as_secs_f64().max(1e-9);
+    let share = |burst: glidepath_workload::Burst| burst.lasts.as_secs_f64() / burst.every.as_secs_f64();
+    usual * arrivals.burst.map_or(1.0, |burst| 1.0 + share(burst) * (burst.factor - 1.0))
+}
+
+/// Runs these on several threads. Returns how far it came if it was stopped before the end.
+fn work(
+    todo: &[Run<'_>],
+    journal: &mut Option<Journal>,
+    transactions: Option<&TransactionFolder<'_>>,
+    results: &mut HashMap<String, Metrics>,
+    Running { threads, stop, progress }: Running<'_>,
+) -> Result<Option<Progress>, RunError> {
+    let found = results.len();
+    let arrivals_total = todo.iter().map(|run| run.arrivals).sum();
+    let mut state = Progress { done: found, total: found + todo.len(), found, arrivals_total, ..Progress::default() };
+    progress(state);
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let halted = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..threads.get().min(todo.len()) {
+            let (sender, next, halted) = (sender.clone(), &next, &halted);
+            scope.spawn(move || {
+                while !halted()
+                    && let Some(run) = todo.get(next.fetch_add(1, Ordering::Relaxed))
+                    && sender.send((run, run.execute(transactions))).is_ok()
+                {}
+            });
+        }
+        drop(sender);
+        let mut error = None;
+        for (run, outcome) in receiver {
+            if error.is_some() {
+                continue;
+            }
+            let kept =
+                outcome.map_err(|cause| RunError::Transactions { done: state.done, cause }).and_then(|metrics| {
+                    if let Some(journal) = journal {
+                        let wrong = |cause| RunError::Journal { done: state.done, cause };
+                        journal.append(&run.key, &metrics).map_err(wrong)?;
+                    }
+                    Ok(metrics)
+                });
+            match kept {
+                Ok(metrics) => {
+                    results.insert(run.key.clone(), metrics);
+                    state.done += 1;
+                    state.simulated_s += run.point.config.duration.as_secs_f64();
+                    state.arrivals_done += run.arrivals;
+                    progress(state);
+                }
+                Err(cause) => {
+                    failed.store(true, Ordering::Relaxed);
+                    error = Some(cause);
+                }
+            }
+        }
+        error.map_or(Ok((state.done < state.total).then_some(state)), Err)
+    })
+}
+
+impl Run<'_> {
+    fn execute(&self, transactions: Option<&TransactionFolder<'_>>) -> Result<Metrics, SchemaError> {
+        let outcome = simulate(self.point, self.seed, Mode::LocalClocks);
+        if let Some(folder) = transactions {
+            folder.write(self.index, self.seed, &self.key, &outcome)?;
+        }
+        Ok(Metrics::of(self.point, &outcome))
+    }
+}
+
+#[cfg(test)]
+mod tests;

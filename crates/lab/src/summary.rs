@@ -1,0 +1,209 @@
+//! What came of an experiment, over its seeds? Means and spreads for tables, pictures and knees.
+
+use serde::Serialize;
+
+use crate::experiment::Experiment;
+use crate::metrics::{Group, Latency, Metrics, Rank, SpentMeans};
+use crate::runner::Results;
+
+/// An experiment's points, in its order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// One for each planned point.
+    pub points: Vec<PointSummary>,
+}
+
+/// A point, over all seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointSummary {
+    /// For each axis: its key, and the value here.
+    pub coordinates: Vec<(String, String)>,
+    /// Transactions of all kinds.
+    pub all: GroupSummary,
+    /// Fast appends; absent where the workload has none.
+    pub fast_append: Option<GroupSummary>,
+    /// Validated overwrites; absent where the workload has none.
+    pub validated_overwrite: Option<GroupSummary>,
+    /// The success that decides whether the load is sustained: mean over seeds of [`Metrics::deciding_success`].
+    pub deciding_success: Option<Spread>,
+    /// By table: mean counts over seeds.
+    pub ranks: Vec<RankSummary>,
+    /// Commits in each sixtieth of the run: means over seeds.
+    pub commits_over_time: Vec<f64>,
+}
+
+/// The transactions of one kind, over all seeds. A field is absent where no seed has it. Shares are between 0 and 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupSummary {
+    /// Committed, of those that arrived in the window and ended.
+    pub success: Option<Spread>,
+    /// Committed, of those that ended, over the whole run.
+    pub run_success: Option<Spread>,
+    /// Of those that arrived in the window, what had not ended when the run did.
+    pub not_ended: Option<Spread>,
+    /// Commits per second of the window.
+    pub throughput_per_s: Spread,
+    /// Commit latency in the window.
+    pub latency_mean_s: Option<Spread>,
+    /// Commit latency in the window.
+    pub latency_p50_s: Option<Spread>,
+    /// Commit latency in the window.
+    pub latency_p95_s: Option<Spread>,
+    /// Commit latency in the window.
+    pub latency_p99_s: Option<Spread>,
+    /// Mean retries of those that committed in the window.
+    pub retries_mean: Option<Spread>,
+    /// Mean commit latency in the middle 80 % of the run.
+    pub middle_latency_mean_s: Option<Spread>,
+    /// Per transaction that ended.
+    pub catalog_conflicts_per_transaction: Option<Spread>,
+    /// Per transaction that ended.
+    pub table_conflicts_per_transaction: Option<Spread>,
+    /// Per transaction that ended.
+    pub append_conflicts_per_transaction: Option<Spread>,
+    /// Manifest lists read to see what was missed, per transaction that ended.
+    pub history_reads_per_transaction: Option<Spread>,
+    /// Mean time per transaction that ended, by what it was spent on: mean over seeds.
+    pub spent: SpentMeans,
+}
+
+/// Mean and standard deviation (of a sample: n - 1) over seeds; deviation 0 for a single seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub struct Spread {
+    pub mean: f64,
+    pub deviation: f64,
+}
+
+/// One table: mean counts over seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub struct RankSummary {
+    pub ended: f64,
+    pub committed: f64,
+    pub catalog_conflicts: f64,
+    pub table_conflicts: f64,
+}
+
+impl Spread {
+    /// Over these values; absent if there are none.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        (!values.is_empty()).then(|| Self { mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt() })
+    }
+}
+
+impl RunSummary {
+    /// Sums up the results of an experiment.
+    #[must_use]
+    pub fn of(experiment: &Experiment, results: &Results) -> Self {
+        let points = experiment.points.iter().zip(results.points());
+        Self { points: points.map(|(planned, seeds)| PointSummary::of(planned.coordinates.clone(), seeds)).collect() }
+    }
+}
+
+impl PointSummary {
+    /// Sums up the runs of one point.
+    #[must_use]
+    pub fn of(coordinates: Vec<(String, String)>, seeds: &[Metrics]) -> Self {
+        let group = |of: fn(&Metrics) -> Option<&Group>| {
+            let groups: Vec<&Group> = seeds.iter().filter_map(of).collect();
+            (!groups.is_empty()).then(|| GroupSummary::of(&groups))
+        };
+        let all: Vec<&Group> = seeds.iter().map(|metrics| &metrics.all).collect();
+        let mean =
+            |value: &dyn Fn(&Metrics) -> u64| seeds.iter().map(value).sum::<u64>() as f64 / seeds.len().max(1) as f64;
+        let tables = seeds.iter().map(|metrics| metrics.ranks.len()).min().unwrap_or(0);
+        let rank = |table: usize| {
+            let count = |of: fn(&Rank) -> u64| mean(&|metrics| of(&metrics.ranks[table]));
+            RankSummary {
+                ended: count(|rank| rank.ended),
+                committed: count(|rank| rank.committed),
+                catalog_conflicts: count(|rank| rank.catalog_conflicts),
+                table_conflicts: count(|rank| rank.table_conflicts),
+            }
+        };
+        let stretches = seeds.iter().map(|metrics| metrics.commits_over_time.len()).min().unwrap_or(0);
+        Self {
+            coordinates,
+            all: GroupSummary::of(&all),
+            fast_append: group(|metrics| metrics.fast_append.as_ref()),
+            validated_overwrite: group(|metrics| metrics.validated_overwrite.as_ref()),
+            deciding_success: Spread::of(seeds.iter().filter_map(Metrics::deciding_success)),
+            ranks: (0..tables).map(rank).collect(),
+            commits_over_time: (0..stretches).map(|at| mean(&|metrics| metrics.commits_over_time[at])).collect(),
+        }
+    }
+
+    /// The value on one axis.
+    #[must_use]
+    pub fn coordinate(&self, key: &str) -> Option<&str> {
+        self.coordinates.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+}
+
+impl GroupSummary {
+    fn of(groups: &[&Group]) -> Self {
+        let spread = |of: &dyn Fn(&Group) -> Option<f64>| Spread::of(groups.iter().filter_map(|group| of(group)));
+        let latency = |of: fn(&Latency) -> f64| spread(&|group| group.latency.as_ref().map(of));
+        let per_transaction = |of: fn(&Group) -> u64| {
+            spread(&|group| (group.run_ended > 0).then(|| of(group) as f64 / group.run_ended as f64))
+        };
+        let spent = |of: fn(&SpentMeans) -> f64| {
+            groups.iter().map(|group| of(&group.spent)).sum::<f64>() / groups.len().max(1) as f64
+        };
+        Self {
+            success: spread(&Group::success),
+            run_success: spread(&Group::run_success),
+            not_ended: spread(&Group::not_ended),
+            throughput_per_s: spread(&|group| Some(group.throughput_per_s)).unwrap_or_default(),
+            latency_mean_s: latency(|latency| latency.mean_s),
+            latency_p50_s: latency(|latency| latency.p50_s),
+            latency_p95_s: latency(|latency| latency.p95_s),
+            latency_p99_s: latency(|latency| latency.p99_s),
+            retries_mean: spread(&|group| group.retries_mean),
+            middle_latency_mean_s: spread(&|group| group.middle_latency_mean_s),
+            catalog_conflicts_per_transaction: per_transaction(|group| group.catalog_conflicts),
+            table_conflicts_per_transaction: per_transaction(|group| group.table_conflicts),
+            append_conflicts_per_transaction: per_transaction(|group| group.append_conflicts),
+            history_reads_per_transaction: per_transaction(|group| group.history_reads),
+            spent: SpentMeans {
+                catalog_reads_s: spent(|spent| spent.catalog_reads_s),
+                prepare_s: spent(|spent| spent.prepare_s),
+                conflict_reads_s: spent(|spent| spent.conflict_reads_s),
+                install_s: spent(|spent| spent.install_s),
+                backoff_s: spent(|spent| spent.backoff_s),
+            },
+        }
+    }
+}
+
+/// The success above which a load counts as sustained, in the published work.
+pub const SUSTAINED: f64 = 0.95;
+
+/// Of points that differ in their load, the one of the highest throughput whose deciding success (mean over seeds) is
+/// above the threshold: the knee, or "usable throughput". None if no load is sustained.
+pub fn knee_on_grid<'a>(
+    points: impl IntoIterator<Item = &'a PointSummary>,
+    threshold: f64,
+) -> Option<&'a PointSummary> {
+    let sustained = |point: &&PointSummary| point.deciding_success.is_some_and(|success| success.mean > threshold);
+    let throughput = |point: &PointSummary| point.all.throughput_per_s.mean;
+    points.into_iter().filter(sustained).max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_mean_and_sample_deviation() {
+        assert_eq!(Spread::of([]), None);
+        assert_eq!(Spread::of([3.0]), Some(Spread { mean: 3.0, deviation: 0.0 }));
+        assert_eq!(Spread::of([1.0, 3.0]), Some(Spread { mean: 2.0, deviation: 2.0_f64.sqrt() }));
+    }
+}
