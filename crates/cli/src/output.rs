@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use glidepath_lab::summary::Spread;
 use serde::Serialize;
 
@@ -10,6 +10,9 @@ use crate::failure::Failure;
 
 /// What stands where there is no number.
 pub(crate) const NONE: &str = "-";
+
+/// A line under the header, and nothing else.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// Writes to the standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -27,7 +30,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 pub(crate) fn table(header: &[String], texts: usize, rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     // A row is a line, however wide, so that the output can be searched and cut.
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header).add_rows(rows);
     for column in table.column_iter_mut().skip(texts) {
         column.set_cell_alignment(CellAlignment::Right);

@@ -207,7 +207,7 @@ fn hunt_knee(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + S
     check(options)?;
     let task = Task {
         threshold: options.threshold,
-        start: plan::first_guess(point),
+        start: plan::first_load(point),
         highest: f64::INFINITY,
         rounds: [
             Round { deciding: 400.0, fewest_runs: 2, step: 2.0, tolerance: 0.15_f64.max(options.tolerance) },

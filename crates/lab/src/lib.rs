@@ -6,6 +6,7 @@ pub mod journal;
 pub mod knee;
 pub mod library;
 mod metrics;
+pub mod pictures;
 pub mod reproduce;
 pub mod runner;
 pub mod schema;

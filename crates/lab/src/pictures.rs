@@ -5,13 +5,10 @@
 //! made of; each other module makes the pictures of one [`Section`].
 
 mod conflicts;
-#[cfg(test)]
-mod gather;
-#[cfg(test)]
-mod trial;
 mod curves;
 mod heat;
 mod knees;
+mod offered;
 mod overview;
 mod spent;
 mod timeline;
@@ -25,9 +22,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use glidepath_picture::{Chart, PictureError, png};
 
-pub(crate) use knees::{Knee, grid_knee};
-pub(crate) use view::{Axis, Cell, Measures, Slice, Spread, View, Who};
-pub(crate) use words::{percent, seconds as seconds_text, significant};
+use crate::experiment::Experiment;
+use crate::summary::RunSummary;
+use view::View;
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 1.5;
@@ -104,8 +101,10 @@ impl Section {
     }
 }
 
-/// All pictures of a view, in the order of their sections.
-pub(crate) fn plan_view(view: &View) -> Vec<Picture> {
+/// The pictures that there are of an experiment, in the order of their sections. `summary` is that of this experiment.
+#[must_use]
+pub fn plan(experiment: &Experiment, summary: &RunSummary) -> Vec<Picture> {
+    let view = &View::new(experiment, summary);
     let mut pictures = [
         knees::usable_throughput(view),
         curves::curves(view),

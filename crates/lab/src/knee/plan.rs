@@ -26,6 +26,10 @@ const MOST_RUNS: u64 = 256;
 /// bytes for each.
 const MOST_ARRIVALS: f64 = 300_000.0;
 
+/// The first load tried makes no more arrivals in the shortest run: loads that hold are cheap, so it costs little to
+/// begin too low, and much to begin too high.
+const ARRIVALS_AT_FIRST: f64 = 20_000.0;
+
 /// No load is tried that makes fewer arrivals in a run.
 const FEWEST_ARRIVALS: f64 = 8.0;
 
@@ -58,7 +62,13 @@ pub(super) fn limits(point: &Point) -> (f64, f64) {
     (lowest, if floor > 0.0 { most.min(1.0 / floor) } else { most })
 }
 
-/// Where to begin: half of what the store could commit if nobody ever met anybody, by the medians of its latencies.
+/// The load to begin with, where nothing else is known.
+pub(super) fn first_load(point: &Point) -> f64 {
+    let most = ARRIVALS_AT_FIRST / shortest(point).as_secs_f64() / offered_per_load(point);
+    first_guess(point).min(most)
+}
+
+/// What the knee might be: half of what the store could commit if nobody ever met anybody, by the medians of its latencies.
 /// What a table can take is one commit per preparation and install, and the catalog one per read and install.
 pub(super) fn first_guess(point: &Point) -> f64 {
     let config = &point.config;

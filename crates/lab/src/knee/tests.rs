@@ -104,11 +104,14 @@ fn an_answer_explains_itself_with_units_in_its_names() {
 
 #[test]
 fn where_nobody_ever_gives_up_everything_holds() {
-    // Retries enough for anything that ends within the run.
-    let point = point(&["retry.retries=1000000", "retry.time_limit=none", "tables.count=1000", "catalog.latency=1us"]);
-    let knee = find(&point, &KneeOptions { events: 1000, ..options() }, &|_| ()).unwrap();
-    assert!(matches!(knee.bound, Bound::AllHold | Bound::Unfinished), "{knee:?}");
-    assert!(knee.knee_commits_per_s > 1.0 && knee.resolution.is_none());
+    // Arrivals cannot be closer than their floor: no load beyond it is tried.
+    let changes = ["retry.retries=1000000", "retry.time_limit=none", "tables.count=20", "arrivals.floor=200ms"];
+    let knee = find(&point(&changes), &options(), &|_| ()).unwrap();
+    assert_eq!(knee.bound, Bound::AllHold);
+    assert!((3.0..5.1).contains(&knee.knee_commits_per_s) && knee.resolution.is_none(), "{knee:?}");
+    // Without a floor there is always a higher load, but not always the work for it.
+    let knee = find(&point(&changes[..3]), &KneeOptions { events: 1000, ..options() }, &|_| ()).unwrap();
+    assert_eq!(knee.bound, Bound::Unfinished);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use glidepath_picture::{Chart, StackedBars};
 use super::view::{Cell, View};
 use super::words::TABLES;
 use super::{Picture, Section, note, seeds};
+use crate::summary::RankSummary;
 
 /// With fewer tables there is no ranking to see.
 const LEAST_TABLES: u32 = 5;
@@ -13,7 +14,7 @@ const LEAST_TABLES: u32 = 5;
 const MOST: usize = 12;
 
 /// Conflicts per transaction by table, at the most tables and a middle load, for the combinations of the other axes.
-pub(super) fn by_rank(view: &View) -> Vec<Picture> {
+pub(super) fn by_rank(view: &View<'_>) -> Vec<Picture> {
     let along: Vec<usize> = [view.load(), view.axis(TABLES)].into_iter().flatten().collect();
     let slices = view.chosen_slices(&view.axes_without(&along), MOST);
     let pictures = slices.iter().filter_map(|slice| {
@@ -22,7 +23,7 @@ pub(super) fn by_rank(view: &View) -> Vec<Picture> {
         let load = view.load().map(|load| (load, (loads - 1) / 2));
         let tables = view.axis(TABLES).map(|tables| (tables, counts - 1));
         let set: Vec<(usize, usize)> = load.into_iter().chain(tables).collect();
-        let cell = view.cell(slice, &set).filter(|cell| cell.tables >= LEAST_TABLES && !cell.ranks.is_empty())?;
+        let cell = view.cell(slice, &set).filter(|cell| cell.config.tables.count >= LEAST_TABLES && !cell.summary.ranks.is_empty())?;
         let at: Vec<String> = set.iter().map(|&(axis, value)| view.axes[axis].phrase(value)).collect();
         let words = [slice.words(view)].into_iter().chain(at).filter(|words| !words.is_empty()).collect::<Vec<_>>();
         Some(Picture {
@@ -39,18 +40,22 @@ pub(super) fn by_rank(view: &View) -> Vec<Picture> {
     pictures.collect()
 }
 
-fn bars(cell: &Cell, subtitle: Option<String>) -> StackedBars {
-    let shown = cell.ranks.len();
-    let first = if (shown as u32) < cell.tables { format!(" (the first {shown} of {})", cell.tables) } else { String::new() };
+fn bars(cell: &Cell<'_>, subtitle: Option<String>) -> StackedBars {
+    let (ranks, tables) = (&cell.summary.ranks, cell.config.tables.count);
+    let shown = ranks.len();
+    let first = if shown < tables as usize { format!(" (the first {shown} of {tables})") } else { String::new() };
+    let per_transaction = |count: fn(&RankSummary) -> f64| -> Vec<f64> {
+        ranks.iter().map(|rank| count(rank) / rank.ended.max(1.0)).collect()
+    };
     StackedBars {
         title: "Conflicts per transaction, by table".to_owned(),
         subtitle,
-        x_label: format!("Table, by its number{first}; the most popular first where the choice is Zipf"),
+        x_label: format!("Table{first}; the most popular first where the choice is Zipf"),
         y_label: "Conflicts per transaction".to_owned(),
         categories: (1..=shown).map(|rank| rank.to_string()).collect(),
         parts: vec![
-            ("catalog conflicts".to_owned(), cell.ranks.iter().map(|rank| rank.catalog).collect()),
-            ("table conflicts".to_owned(), cell.ranks.iter().map(|rank| rank.table).collect()),
+            ("catalog conflicts".to_owned(), per_transaction(|rank| rank.catalog_conflicts)),
+            ("table conflicts".to_owned(), per_transaction(|rank| rank.table_conflicts)),
         ],
     }
 }

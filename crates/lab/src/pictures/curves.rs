@@ -3,9 +3,10 @@
 use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Point, Rule, RuleAxis, Series};
 
 use super::knees::{Knee, grid_knee};
-use super::view::{Cell, Measures, Slice, Spread, View, Who};
+use super::view::{Cell, Slice, View, Who};
 use super::words::{axis_noun, percent, significant};
 use super::{Picture, Section, note, seeds};
+use crate::summary::{GroupSummary, SUSTAINED, Spread};
 
 /// With more combinations than this, their curves are laid over each other.
 const MOST_APART: usize = 12;
@@ -14,7 +15,7 @@ const MOST_APART: usize = 12;
 const NOTEWORTHY: f64 = 0.995;
 
 /// Curves along the load. None where the load is not swept.
-pub(super) fn curves(view: &View) -> Vec<Picture> {
+pub(super) fn curves(view: &View<'_>) -> Vec<Picture> {
     let Some(load) = view.load() else { return Vec::new() };
     let others = view.axes_without(&[load]);
     let slices = view.slices(&others);
@@ -31,13 +32,13 @@ const CAPTION: &str = "Each point is one load, from the lowest on the left end o
     committed. ";
 
 /// P50, P95 and P99 of each kind of transactions.
-fn percentiles(view: &View, load: usize, slice: &Slice) -> Option<Picture> {
+fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
     // From the lowest load on.
-    let cells: Vec<&Cell> = view.along(slice, Some(load)).into_iter().rev().collect();
-    let knee = grid_knee(view, slice, Some(load));
+    let cells: Vec<&Cell<'_>> = view.along(slice, Some(load)).into_iter().rev().collect();
+    let knee = grid_knee(view, slice);
     let kinds = View::kinds(cells.iter().copied());
     let of = |who: Who| {
-        let points = |of: fn(&Measures) -> Option<Spread>, noted: bool| -> Vec<Point> {
+        let points = |of: fn(&GroupSummary) -> Option<Spread>, noted: bool| -> Vec<Point> {
             cells.iter().filter_map(|cell| point(cell, who, of, noted)).collect()
         };
         let line = |name: &str, points: Vec<Point>, line: LineStyle| Series {
@@ -57,9 +58,9 @@ fn percentiles(view: &View, load: usize, slice: &Slice) -> Option<Picture> {
             x: throughput_axis(),
             y: latency_axis("Commit latency (s)"),
             series: vec![
-                line("P50", points(|of| of.p50_s, false), LineStyle::Solid),
-                line("P95", points(|of| of.p95_s, false), LineStyle::Dashed),
-                line("P99", points(|of| of.p99_s, true), LineStyle::Dotted),
+                line("P50", points(|of| of.latency_p50_s, false), LineStyle::Solid),
+                line("P95", points(|of| of.latency_p95_s, false), LineStyle::Dashed),
+                line("P99", points(|of| of.latency_p99_s, true), LineStyle::Dotted),
             ],
             rules: knee.iter().map(knee_rule).collect(),
         }
@@ -78,10 +79,10 @@ fn percentiles(view: &View, load: usize, slice: &Slice) -> Option<Picture> {
 }
 
 /// The mean latency, one line per value of an axis.
-fn overlay(view: &View, load: usize, lines: usize, slice: &Slice) -> Option<Picture> {
+fn overlay(view: &View<'_>, load: usize, lines: usize, slice: &Slice) -> Option<Picture> {
     let axis = &view.axes[lines];
     let slices: Vec<Slice> = (0..axis.values.len()).map(|value| slice.with(lines, value)).collect();
-    let cells: Vec<Vec<&Cell>> =
+    let cells: Vec<Vec<&Cell<'_>>> =
         slices.iter().map(|slice| view.along(slice, Some(load)).into_iter().rev().collect()).collect();
     let kinds = View::kinds(cells.iter().flatten().copied());
     let of = |who: Who| LineChart {
@@ -120,13 +121,13 @@ fn overlay(view: &View, load: usize, lines: usize, slice: &Slice) -> Option<Pict
     })
 }
 
-fn first_failure_noted(cells: &[&Cell], who: Who) -> Vec<Point> {
+fn first_failure_noted(cells: &[&Cell<'_>], who: Who) -> Vec<Point> {
     let mut points = Vec::new();
     let mut noted = false;
     for cell in cells {
-        let Some(mut point) = point(cell, who, |of| of.mean_s, false) else { continue };
+        let Some(mut point) = point(cell, who, |of| of.latency_mean_s, false) else { continue };
         let success = cell.of(who).and_then(|of| of.success).map(|success| success.mean);
-        if let Some(success) = success.filter(|success| *success < super::view::SUSTAINED && !noted) {
+        if let Some(success) = success.filter(|success| *success < SUSTAINED && !noted) {
             point.note = Some(format!("{} %", percent(success)));
             noted = true;
         }
@@ -135,24 +136,24 @@ fn first_failure_noted(cells: &[&Cell], who: Who) -> Vec<Point> {
     points
 }
 
-fn point(cell: &Cell, who: Who, of: fn(&Measures) -> Option<Spread>, noted: bool) -> Option<Point> {
+fn point(cell: &Cell<'_>, who: Who, of: fn(&GroupSummary) -> Option<Spread>, noted: bool) -> Option<Point> {
     let measures = cell.of(who)?;
     let Spread { mean, deviation } = of(measures)?;
     let low = success_below(measures, NOTEWORTHY).filter(|_| noted);
     Some(Point {
-        x: cell.all.throughput_per_s.mean,
+        x: cell.throughput_per_s(),
         y: mean,
         spread: (deviation > 0.0).then_some((mean - deviation, mean + deviation)),
         note: low.map(|success| format!("{} %", percent(success))),
     })
 }
 
-fn success_below(measures: &Measures, limit: f64) -> Option<f64> {
+fn success_below(measures: &GroupSummary, limit: f64) -> Option<f64> {
     measures.success.map(|success| success.mean).filter(|success| *success < limit)
 }
 
-fn knee_rule(knee: &Knee<'_>) -> Rule {
-    let throughput = knee.cell.all.throughput_per_s.mean;
+fn knee_rule(knee: &Knee<'_, '_>) -> Rule {
+    let throughput = knee.cell.throughput_per_s();
     let sign = if knee.is_the_highest_load { "at least " } else { "" };
     Rule { at: throughput, axis: RuleAxis::X, label: format!("usable: {sign}{}/s", significant(throughput)) }
 }

@@ -2,9 +2,10 @@
 
 use glidepath_picture::{Cell as Square, Chart, Hatch, HatchLegend, HeatMap, Scale};
 
-use super::view::{Axis, Cell, Slice, Spread, SUSTAINED, View, Who};
+use super::view::{Axis, Cell, Slice, View, Who};
 use super::words::{LOAD, axis_noun, percent, seconds};
 use super::{Picture, Section, note};
+use crate::summary::{SUSTAINED, Spread};
 
 /// Below this success a cell is hatched densely.
 const POOR: f64 = 0.8;
@@ -18,7 +19,7 @@ enum Shown {
 
 /// The maps of a view: of success and of latency, for each kind of transactions, one per combination of the axes that
 /// are not drawn. None where fewer than two axes are swept.
-pub(super) fn maps(view: &View) -> Vec<Picture> {
+pub(super) fn maps(view: &View<'_>) -> Vec<Picture> {
     let Some((x, y)) = drawn_axes(view) else { return Vec::new() };
     let mut pictures = Vec::new();
     for shown in [Shown::Success, Shown::Latency] {
@@ -34,7 +35,7 @@ pub(super) fn maps(view: &View) -> Vec<Picture> {
 
 /// The axes of a map: the load, or else the most interesting one, against the most interesting other one that has
 /// numbers.
-fn drawn_axes(view: &View) -> Option<(usize, usize)> {
+fn drawn_axes(view: &View<'_>) -> Option<(usize, usize)> {
     let others = view.axes_without(view.load().as_slice());
     let numeric = |axes: &[usize]| axes.iter().copied().find(|&axis| view.axes[axis].is_numeric());
     match view.load() {
@@ -48,11 +49,11 @@ fn drawn_axes(view: &View) -> Option<(usize, usize)> {
 }
 
 /// The colours, which are the same in all maps of one kind.
-fn scale(view: &View, shown: Shown, who: Who) -> Scale {
+fn scale(view: &View<'_>, shown: Shown, who: Who) -> Scale {
     if shown == Shown::Success {
         return Scale { label: "Success (%)".to_owned(), low: 0.0, high: 100.0, ..Scale::default() };
     }
-    let latencies = view.cells().filter_map(|cell| Some(cell.of(who)?.middle_mean_s?.mean));
+    let latencies = view.cells().filter_map(|cell| Some(cell.of(who)?.middle_latency_mean_s?.mean));
     let (low, high) = latencies.fold((f64::INFINITY, 0.0_f64), |(low, high), s| (low.min(s), high.max(s)));
     // A little air, and some width where all are alike.
     let (low, high) = (low / 1.05, high.max(low * 1.5) * 1.05);
@@ -60,7 +61,7 @@ fn scale(view: &View, shown: Shown, who: Who) -> Scale {
 }
 
 struct Map<'a> {
-    view: &'a View,
+    view: &'a View<'a>,
     x: usize,
     y: usize,
     shown: Shown,
@@ -100,7 +101,7 @@ impl Map<'_> {
         })
     }
 
-    fn square(&self, cell: &Cell) -> Option<Square> {
+    fn square(&self, cell: &Cell<'_>) -> Option<Square> {
         let measures = cell.of(self.who)?;
         let success = measures.run_success.map(|success| success.mean);
         let hatch = match success {
@@ -111,7 +112,7 @@ impl Map<'_> {
         match self.shown {
             Shown::Success => success.map(|share| Square { value: share * 100.0, text: percent(share), hatch }),
             Shown::Latency => {
-                let Spread { mean, .. } = measures.middle_mean_s?;
+                let Spread { mean, .. } = measures.middle_latency_mean_s?;
                 Some(Square { value: mean, text: seconds(mean), hatch })
             }
         }

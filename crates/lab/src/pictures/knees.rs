@@ -6,28 +6,28 @@ use super::curves::side_by_side;
 use super::view::{Cell, Slice, View};
 use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun};
 use super::{Picture, Section, note, seeds};
+use crate::summary::{SUSTAINED, knee_on_grid};
 
 /// The highest load that is sustained, on the loads that were simulated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Knee<'a> {
-    pub(crate) cell: &'a Cell,
+pub(crate) struct Knee<'c, 'a> {
+    pub(crate) cell: &'c Cell<'a>,
     /// No higher load was simulated: the true knee may be higher.
     pub(crate) is_the_highest_load: bool,
 }
 
-/// The cell of the highest throughput among those whose deciding success is above 95 %; none if no load is sustained.
-pub(crate) fn grid_knee<'a>(view: &'a View, slice: &Slice, load: Option<usize>) -> Option<Knee<'a>> {
-    let cells = view.along(slice, load);
-    let throughput = |cell: &Cell| cell.all.throughput_per_s.mean;
-    let sustained = cells.iter().filter(|cell| cell.is_sustained());
-    let cell = *sustained.max_by(|a, b| throughput(a).total_cmp(&throughput(b)))?;
+/// The knee of a slice, along the load where that is swept; none if no load is sustained.
+pub(crate) fn grid_knee<'c, 'a>(view: &'c View<'a>, slice: &Slice) -> Option<Knee<'c, 'a>> {
+    let cells = view.along(slice, view.load());
+    let best = knee_on_grid(cells.iter().map(|cell| cell.summary), SUSTAINED)?;
+    let cell = *cells.iter().find(|cell| std::ptr::eq(cell.summary, best))?;
     // The time between arrivals grows along the axis.
     let is_the_highest_load = cells.first().is_some_and(|first| first.place == cell.place);
     Some(Knee { cell, is_the_highest_load })
 }
 
 /// The axis along which usable throughput is drawn: the number of tables, or another that has numbers.
-fn drawn_axis(view: &View, load: usize) -> Option<usize> {
+fn drawn_axis(view: &View<'_>, load: usize) -> Option<usize> {
     let known = [TABLES, CATALOG_LATENCY, FAST_APPEND].into_iter().find_map(|key| view.axis(key));
     let other = || view.axes_without(&[load]).into_iter().find(|&axis| view.axes[axis].is_numeric());
     known.or_else(other)
@@ -35,20 +35,19 @@ fn drawn_axis(view: &View, load: usize) -> Option<usize> {
 
 /// Usable throughput: a panel per share of fast appends, a line per provider (or what else is swept). None unless the
 /// load and something with numbers are swept.
-pub(super) fn usable_throughput(view: &View) -> Vec<Picture> {
+pub(super) fn usable_throughput(view: &View<'_>) -> Vec<Picture> {
     let Some(load) = view.load() else { return Vec::new() };
     let Some(x) = drawn_axis(view, load) else { return Vec::new() };
     let panels = view.axis(FAST_APPEND).filter(|&axis| axis != x);
     let others = view.axes_without(&[&[load, x], panels.as_slice()].concat());
     let lines = view.axis(PROVIDER).filter(|axis| others.contains(axis)).or(others.first().copied());
     let rest: Vec<usize> = others.into_iter().filter(|&axis| Some(axis) != lines).collect();
-    let drawing = Drawing { view, load, x, lines };
+    let drawing = Drawing { view, x, lines };
     view.slices(&rest).iter().filter_map(|slice| drawing.picture(slice, panels)).collect()
 }
 
 struct Drawing<'a> {
-    view: &'a View,
-    load: usize,
+    view: &'a View<'a>,
     x: usize,
     lines: Option<usize>,
 }
@@ -109,12 +108,12 @@ impl Drawing<'_> {
     }
 
     fn points(&self, slice: &Slice) -> Vec<Point> {
-        let Self { view, load, x, .. } = *self;
+        let Self { view, x, .. } = *self;
         let point = |index| {
-            let knee = grid_knee(view, &slice.with(x, index), Some(load))?;
+            let knee = grid_knee(view, &slice.with(x, index))?;
             Some(Point {
                 x: view.axes[x].number(index)?,
-                y: knee.cell.all.throughput_per_s.mean,
+                y: knee.cell.throughput_per_s(),
                 spread: None,
                 note: knee.is_the_highest_load.then(|| "\u{2265}".to_owned()),
             })

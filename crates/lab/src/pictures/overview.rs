@@ -6,9 +6,10 @@
 use glidepath_picture::{Axis as Ruled, Chart, LineChart, Panels, Point, Rule, RuleAxis, Series, StackedBars};
 
 use super::curves::latency_axis;
-use super::view::{Axis, Cell, Measures, Slice, SUSTAINED, Spread, View, Who};
+use super::view::{Axis, Cell, Slice, View, Who};
 use super::words::{ALTERNATIVE, LOAD, axis_noun};
-use super::{Picture, Section, note, seeds};
+use super::{Picture, Section, seeds};
+use crate::summary::{GroupSummary, SUSTAINED, Spread};
 
 /// More pictures than this are thinned out.
 const MOST: usize = 12;
@@ -20,7 +21,7 @@ struct Panel {
     who: Who,
     label: &'static str,
     unit: Unit,
-    of: fn(&Measures) -> Option<Spread>,
+    of: fn(&GroupSummary) -> Option<Spread>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -49,14 +50,14 @@ const MEAN: Panel = Panel {
     who: Who::All,
     label: "Mean commit latency (s)",
     unit: Unit::Seconds,
-    of: |of| of.mean_s,
+    of: |of| of.latency_mean_s,
 };
 const P99: Panel = Panel {
     title: "99th percentile of commit latency",
     who: Who::All,
     label: "P99 commit latency (s)",
     unit: Unit::Seconds,
-    of: |of| of.p99_s,
+    of: |of| of.latency_p99_s,
 };
 
 fn panels(kinds: &[Who], named: bool) -> Vec<Panel> {
@@ -81,7 +82,7 @@ fn panels(kinds: &[Who], named: bool) -> Vec<Panel> {
 }
 
 /// Comparisons along the load, or, where it is not swept, along the most interesting axis.
-pub(super) fn overviews(view: &View) -> Vec<Picture> {
+pub(super) fn overviews(view: &View<'_>) -> Vec<Picture> {
     let others = view.axes_without(view.load().as_slice());
     let x = match view.load() {
         Some(load) => load,
@@ -98,19 +99,19 @@ pub(super) fn overviews(view: &View) -> Vec<Picture> {
 }
 
 struct Drawing<'a> {
-    view: &'a View,
+    view: &'a View<'a>,
     x: usize,
     lines: Option<usize>,
 }
 
-impl<'a> Drawing<'a> {
+impl Drawing<'_> {
     fn picture(&self, slice: &Slice) -> Option<Picture> {
         let Self { view, x, lines } = *self;
         let slices: Vec<Slice> = match lines {
             None => vec![slice.clone()],
             Some(axis) => (0..view.axes[axis].values.len()).map(|value| slice.with(axis, value)).collect(),
         };
-        let cells: Vec<Vec<&Cell>> = slices.iter().map(|slice| view.along(slice, Some(x))).collect();
+        let cells: Vec<Vec<&Cell<'_>>> = slices.iter().map(|slice| view.along(slice, Some(x))).collect();
         let kinds = View::kinds(cells.iter().flatten().copied());
         let named = lines.is_some_and(|axis| view.axes[axis].key == ALTERNATIVE);
         let chart = |panel: &Panel| match view.axes[x].is_numeric() {
@@ -139,11 +140,11 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    fn lines(&self, panel: Panel, cells: &[Vec<&Cell>]) -> LineChart {
+    fn lines(&self, panel: Panel, cells: &[Vec<&Cell<'_>>]) -> LineChart {
         let axis = &self.view.axes[self.x];
         let is_load = axis.key == LOAD;
         let point = |cell: &&Cell| -> Option<Point> {
-            let x = if is_load { cell.all.offered_per_s } else { axis.number(cell.place[self.x])? };
+            let x = if is_load { cell.offered_per_s() } else { axis.number(cell.place[self.x])? };
             let Spread { mean, deviation } = (panel.of)(cell.of(panel.who)?)?;
             let factor = if panel.unit == Unit::PerCent { 100.0 } else { 1.0 };
             let (mean, deviation) = (mean * factor, deviation * factor);

@@ -2,19 +2,20 @@
 
 use glidepath_picture::{Chart, Panels, StackedBars};
 
-use super::view::{Cell, SPENT, View, Who};
+use super::view::{Cell, View, Who};
 use super::words::significant;
 use super::{Picture, Section, note, seeds};
+use crate::metrics::SpentMeans;
 
 /// More pictures than this are thinned out.
 const MOST: usize = 6;
 
 /// Stacked bars of the mean time per transaction, from the lowest load to the highest.
-pub(super) fn times(view: &View) -> Vec<Picture> {
+pub(super) fn times(view: &View<'_>) -> Vec<Picture> {
     let others = view.axes_without(view.load().as_slice());
     let slices = view.chosen_slices(&others, MOST);
     let pictures = slices.iter().filter_map(|slice| {
-        let cells: Vec<&Cell> = view.along(slice, view.load()).into_iter().rev().collect();
+        let cells: Vec<&Cell<'_>> = view.along(slice, view.load()).into_iter().rev().collect();
         let kinds = View::kinds(cells.iter().copied());
         let subtitle = note([slice.words(view), seeds(view.seeds)]);
         let mut charts: Vec<Chart> =
@@ -38,20 +39,32 @@ pub(super) fn times(view: &View) -> Vec<Picture> {
     pictures.collect()
 }
 
-fn bars(cells: &[&Cell], who: Who, subtitle: Option<String>) -> StackedBars {
-    let shown: Vec<(&Cell, [f64; SPENT.len()])> =
-        cells.iter().filter_map(|cell| Some((*cell, cell.of(who)?.spent_s))).collect();
+/// What time goes to between the end of a transaction's work and its own end.
+fn parts(spent: &SpentMeans) -> [(&'static str, f64); 5] {
+    [
+        ("catalog reads", spent.catalog_reads_s),
+        ("prepare", spent.prepare_s),
+        ("conflict reads", spent.conflict_reads_s),
+        ("install", spent.install_s),
+        ("back-off", spent.backoff_s),
+    ]
+}
+
+fn bars(cells: &[&Cell<'_>], who: Who, subtitle: Option<String>) -> StackedBars {
+    let shown: Vec<(String, [(&str, f64); 5])> = cells
+        .iter()
+        .filter_map(|cell| Some((significant(cell.offered_per_s()), parts(&cell.of(who)?.spent))))
+        .collect();
     // All parts everywhere, also those that take no time, so that each keeps its colour.
-    let parts = SPENT.iter().enumerate().map(|(index, name)| {
-        let heights = shown.iter().map(|(_, spent)| spent[index]).collect();
-        ((*name).to_owned(), heights)
-    });
+    let part = |(index, (name, _)): (usize, (&str, f64))| {
+        (name.to_owned(), shown.iter().map(|(_, spent)| spent[index].1).collect())
+    };
     StackedBars {
         title: format!("Where the time of {} goes", who.noun()),
         subtitle,
         x_label: "Load (transactions/s)".to_owned(),
         y_label: "Mean time per transaction (s)".to_owned(),
-        categories: shown.iter().map(|(cell, _)| significant(cell.all.offered_per_s)).collect(),
-        parts: parts.collect(),
+        categories: shown.iter().map(|(load, _)| load.clone()).collect(),
+        parts: parts(&SpentMeans::default()).into_iter().enumerate().map(part).collect(),
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::offered;
 use super::words::{self, LOAD, Size, phrase};
-
-/// Success that counts as sustained.
-pub(crate) const SUSTAINED: f64 = 0.95;
+use crate::config::Config;
+use crate::experiment::{Experiment, PlannedPoint};
+use crate::summary::{GroupSummary, PointSummary, RunSummary};
 
 /// One value of an axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,66 +31,22 @@ pub(crate) enum Who {
     ValidatedOverwrite,
 }
 
-/// Mean over seeds, and how far these lie apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Spread {
-    pub(crate) mean: f64,
-    /// Standard deviation; 0 for one seed.
-    pub(crate) deviation: f64,
-}
-
-/// The numbers of the transactions of one kind, means over seeds. Shares are 0 to 1.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Measures {
-    pub(crate) success: Option<Spread>,
-    pub(crate) run_success: Option<Spread>,
-    pub(crate) throughput_per_s: Spread,
-    pub(crate) mean_s: Option<Spread>,
-    pub(crate) p50_s: Option<Spread>,
-    pub(crate) p95_s: Option<Spread>,
-    pub(crate) p99_s: Option<Spread>,
-    pub(crate) retries: Option<Spread>,
-    pub(crate) middle_mean_s: Option<Spread>,
-    pub(crate) not_ended: Option<f64>,
-    pub(crate) offered_per_s: f64,
-    /// Mean seconds per transaction that ended, in the order of [`SPENT`].
-    pub(crate) spent_s: [f64; SPENT.len()],
-}
-
-/// What time between the end of a transaction's work and its own end goes to.
-pub(crate) const SPENT: [&str; 5] = ["catalog reads", "prepare", "conflict reads", "install", "back-off"];
-
-/// Conflicts at one table, per transaction that ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct RankConflicts {
-    pub(crate) catalog: f64,
-    pub(crate) table: f64,
-}
-
 /// One point of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cell {
+pub(crate) struct Cell<'a> {
     /// Per axis of the view, which of its values.
     pub(crate) place: Vec<usize>,
-    pub(crate) all: Measures,
-    pub(crate) fast_append: Option<Measures>,
-    pub(crate) validated_overwrite: Option<Measures>,
-    pub(crate) tables: u32,
-    pub(crate) duration_s: f64,
-    pub(crate) ranks: Vec<RankConflicts>,
-    /// In equal parts of the run.
-    pub(crate) commits_per_s: Vec<f64>,
-    /// In the same parts, as the arrivals are configured.
-    pub(crate) offered_per_s: Vec<f64>,
+    pub(crate) config: &'a Config,
+    pub(crate) summary: &'a PointSummary,
 }
 
-/// All points of an experiment that were run.
+/// All points of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct View {
-    /// Axes with two values or more, the load first if it is swept.
+pub(crate) struct View<'a> {
+    /// Axes with two values or more: the load if it is swept, then the most interesting first.
     pub(crate) axes: Vec<Axis>,
     pub(crate) seeds: usize,
-    cells: BTreeMap<Vec<usize>, Cell>,
+    cells: BTreeMap<Vec<usize>, Cell<'a>>,
 }
 
 impl Who {
@@ -120,23 +77,23 @@ impl Who {
     }
 }
 
-impl Cell {
-    pub(crate) fn of(&self, who: Who) -> Option<&Measures> {
+impl<'a> Cell<'a> {
+    pub(crate) fn of(&self, who: Who) -> Option<&'a GroupSummary> {
         match who {
-            Who::All => Some(&self.all),
-            Who::FastAppend => self.fast_append.as_ref(),
-            Who::ValidatedOverwrite => self.validated_overwrite.as_ref(),
+            Who::All => Some(&self.summary.all),
+            Who::FastAppend => self.summary.fast_append.as_ref(),
+            Who::ValidatedOverwrite => self.summary.validated_overwrite.as_ref(),
         }
     }
 
-    /// Whose success decides whether a load is sustained.
-    pub(crate) fn deciding(&self) -> &Measures {
-        self.validated_overwrite.as_ref().unwrap_or(&self.all)
+    /// Commits of all kinds per second.
+    pub(crate) fn throughput_per_s(&self) -> f64 {
+        self.summary.all.throughput_per_s.mean
     }
 
-    /// Whether the load is sustained.
-    pub(crate) fn is_sustained(&self) -> bool {
-        self.deciding().success.is_some_and(|success| success.mean > SUSTAINED)
+    /// What arrives per second, on average over the run.
+    pub(crate) fn offered_per_s(&self) -> f64 {
+        offered::mean_per_s(&self.config.arrivals, self.config.duration)
     }
 }
 
@@ -202,41 +159,46 @@ fn ordered(mut values: Vec<Value>) -> Vec<Value> {
     values
 }
 
-impl View {
-    /// A view of cells, each with its coordinates (key and value as text; all cells have the same keys in the same
-    /// order). Their `place` is set here. Of two cells with the same coordinates the later one counts.
-    pub(crate) fn new(cells: Vec<(Vec<(String, String)>, Cell)>, seeds: usize) -> Self {
-        let mut axes: Vec<Axis> = Vec::new();
-        for (key, text) in cells.iter().flat_map(|(coordinates, _)| coordinates) {
-            let value = Value { text: text.clone(), size: Size::of(text) };
-            match axes.iter_mut().find(|axis| axis.key == *key) {
-                Some(axis) if axis.values.contains(&value) => {}
-                Some(axis) => axis.values.push(value),
-                None => axes.push(Axis { key: key.clone(), values: vec![value] }),
-            }
+/// The axes of an experiment with two values or more, in the order of a view.
+fn axes(experiment: &Experiment) -> Vec<Axis> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for (key, text) in experiment.points.iter().flat_map(|point| &point.coordinates) {
+        let value = Value { text: text.clone(), size: Size::of(text) };
+        match axes.iter_mut().find(|axis| axis.key == *key) {
+            Some(axis) if axis.values.contains(&value) => {}
+            Some(axis) => axis.values.push(value),
+            None => axes.push(Axis { key: key.clone(), values: vec![value] }),
         }
-        axes.retain(|axis| axis.values.len() > 1);
-        axes.sort_by_key(|axis| if axis.key == LOAD { 0 } else { 1 + interest(&axis.key) });
-        for axis in &mut axes {
-            axis.values = ordered(std::mem::take(&mut axis.values));
-        }
-        let place = |coordinates: &[(String, String)]| -> Vec<usize> {
+    }
+    axes.retain(|axis| axis.values.len() > 1);
+    axes.sort_by_key(|axis| if axis.key == LOAD { 0 } else { 1 + interest(&axis.key) });
+    for axis in &mut axes {
+        axis.values = ordered(std::mem::take(&mut axis.values));
+    }
+    axes
+}
+
+impl<'a> View<'a> {
+    /// The points of an experiment, each with what came of it.
+    pub(crate) fn new(experiment: &'a Experiment, summary: &'a RunSummary) -> Self {
+        let axes = axes(experiment);
+        let place = |planned: &PlannedPoint| -> Vec<usize> {
             let index = |axis: &Axis| {
-                let text = &coordinates.iter().find(|(key, _)| *key == axis.key)?.1;
-                axis.values.iter().position(|value| value.text == *text)
+                let text = planned.coordinate(&axis.key)?;
+                axis.values.iter().position(|value| value.text == text)
             };
             axes.iter().map(|axis| index(axis).unwrap_or(0)).collect()
         };
-        let placed = cells.into_iter().map(|(coordinates, cell)| {
-            let place = place(&coordinates);
-            (place.clone(), Cell { place, ..cell })
+        let cells = experiment.points.iter().zip(&summary.points).map(|(planned, summary)| {
+            let place = place(planned);
+            (place.clone(), Cell { place, config: &planned.point.config, summary })
         });
-        let cells = placed.collect();
-        Self { axes, seeds, cells }
+        let cells = cells.collect();
+        Self { axes, seeds: experiment.seeds.len(), cells }
     }
 
     /// All cells in the order of their places.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell<'a>> + Clone {
         self.cells.values()
     }
 
@@ -256,7 +218,7 @@ impl View {
     }
 
     /// The cell of a slice, with some axes set.
-    pub(crate) fn cell(&self, slice: &Slice, set: &[(usize, usize)]) -> Option<&Cell> {
+    pub(crate) fn cell(&self, slice: &Slice, set: &[(usize, usize)]) -> Option<&Cell<'a>> {
         let mut place = slice.place.clone();
         for &(axis, value) in set {
             *place.get_mut(axis)? = value;
@@ -265,7 +227,7 @@ impl View {
     }
 
     /// The cells of a slice along an axis, in its order; one cell where there is no axis.
-    pub(crate) fn along(&self, slice: &Slice, axis: Option<usize>) -> Vec<&Cell> {
+    pub(crate) fn along(&self, slice: &Slice, axis: Option<usize>) -> Vec<&Cell<'a>> {
         match axis {
             None => self.cell(slice, &[]).into_iter().collect(),
             Some(axis) => {
@@ -276,11 +238,12 @@ impl View {
     }
 
     /// The kinds of transactions that some of the cells have.
-    pub(crate) fn kinds<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Who> {
-        let (fast, slow) = cells.fold((false, false), |(fast, slow), cell| {
-            (fast || cell.fast_append.is_some(), slow || cell.validated_overwrite.is_some())
-        });
-        [(fast, Who::FastAppend), (slow, Who::ValidatedOverwrite)].iter().filter(|(any, _)| *any).map(|(_, who)| *who).collect()
+    pub(crate) fn kinds<'c>(cells: impl Iterator<Item = &'c Cell<'a>> + Clone) -> Vec<Who>
+    where
+        'a: 'c,
+    {
+        let kinds = [Who::FastAppend, Who::ValidatedOverwrite];
+        kinds.into_iter().filter(|who| cells.clone().any(|cell| cell.of(*who).is_some())).collect()
     }
 
     /// One slice per combination of the values of these axes.
@@ -335,13 +298,13 @@ pub(crate) struct Slice {
 
 impl Slice {
     /// What it is fixed to, in words; empty if nothing is.
-    pub(crate) fn words(&self, view: &View) -> String {
+    pub(crate) fn words(&self, view: &View<'_>) -> String {
         let phrases = self.fixed.iter().map(|&axis| view.axes[axis].phrase(self.place[axis]));
         phrases.collect::<Vec<_>>().join(", ")
     }
 
     /// What it is fixed to, as a part of a file's name; empty if nothing is.
-    pub(crate) fn stem(&self, view: &View) -> String {
+    pub(crate) fn stem(&self, view: &View<'_>) -> String {
         let part = |&axis: &usize| {
             let Axis { key, values } = &view.axes[axis];
             format!("--{}-{}", words::slug(&key.replace('.', "-")), words::slug(&values[self.place[axis]].text))

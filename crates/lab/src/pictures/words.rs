@@ -89,16 +89,24 @@ pub(crate) fn tick(key: &str, text: &str) -> String {
 /// A value that stands alone, as in a legend.
 pub(crate) fn phrase(key: &str, text: &str) -> String {
     match (key, Size::of(text)) {
-        (LOAD, _) => format!("{text} between arrivals"),
+        (LOAD, _) => format!("{} between arrivals", spaced(text)),
         (TABLES, _) if text == "1" => "1 table".to_owned(),
         (TABLES, _) => format!("{text} tables"),
-        (CATALOG_LATENCY, _) => format!("{text} catalog latency"),
+        (CATALOG_LATENCY, _) => format!("{} catalog latency", spaced(text)),
         (FAST_APPEND, Size::Number(share)) if share == 1.0 => "fast appends only".to_owned(),
         (FAST_APPEND, Size::Number(share)) if share == 0.0 => "validated overwrites only".to_owned(),
         (FAST_APPEND, Size::Number(share)) => format!("{} % fast appends", plain(share * 100.0)),
         (PROVIDER, _) => provider_name(text).to_owned(),
         (ALTERNATIVE, _) => text.to_owned(),
         _ => format!("{key} = {text}"),
+    }
+}
+
+/// A quantity with a space between number and unit.
+fn spaced(text: &str) -> String {
+    match text.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) if at > 0 => format!("{} {}", text[..at].trim_end(), &text[at..]),
+        _ => text.to_owned(),
     }
 }
 
@@ -172,6 +180,7 @@ mod tests {
     fn values_read_as_people_say_them() {
         assert_eq!(phrase(TABLES, "1"), "1 table");
         assert_eq!(phrase(FAST_APPEND, "0.9"), "90 % fast appends");
+        assert_eq!(phrase(LOAD, "20ms"), "20 ms between arrivals");
         assert_eq!(tick(LOAD, "1s"), "1000");
         assert_eq!(tick(LOAD, "1500us"), "1.5");
         assert_eq!(percent(0.9999), "99.9");

@@ -73,6 +73,7 @@ const OF_KNEE: &[(&str, OfKnee)] = &[
     }),
 ];
 
+#[cfg(test)]
 pub(super) fn known_metric(metric: &str) -> bool {
     let known = |name: &str| name == metric;
     OF_POINT.iter().any(|(name, _)| known(name))
