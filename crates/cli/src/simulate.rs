@@ -10,6 +10,8 @@ use std::time::Instant;
 use clap::Args;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
 use glidepath_lab::journal::{JOURNAL, Journal};
+use glidepath_lab::pictures;
+use glidepath_lab::report as page;
 use glidepath_lab::runner::{self, Ended, Keeping, Results, Running};
 use glidepath_lab::schema::{Provenance, write_results};
 use glidepath_lab::summary::RunSummary;
@@ -77,7 +79,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         write_all(&experiment, &results, &summary, folder)?;
         if !arguments.json {
             let seconds = began.elapsed().as_secs_f64();
-            print(&format!("{} runs in {seconds:.1} s; all results are in {}", experiment.runs(), folder.display()))?;
+            print(&format!(
+                "{} runs in {seconds:.1} s; all results are in {}, see report.html there",
+                experiment.runs(),
+                folder.display()
+            ))?;
         }
     }
     Ok(())
@@ -149,8 +155,8 @@ fn write_all(experiment: &Experiment, results: &Results, summary: &RunSummary, f
 }
 
 /// Draws what the experiment's axes allow, and writes the page that shows it.
-fn write_pictures(_experiment: &Experiment, _summary: &RunSummary, _folder: &Path) -> Result<(), Failure> {
-    // CALL SITE for pictures and report: glidepath_lab::pictures::write(experiment, summary, folder), then
-    // glidepath_lab::report::write(experiment, summary, folder); their errors become `Failure::Failed`.
-    Ok(())
+fn write_pictures(experiment: &Experiment, summary: &RunSummary, folder: &Path) -> Result<(), Failure> {
+    pictures::write(&folder.join("pictures"), &pictures::plan(experiment, summary))
+        .map_err(|error| Failure::Failed(error.to_string()))?;
+    page::write(folder, experiment, summary, &provenance()).map_err(|error| Failure::Failed(error.to_string()))
 }

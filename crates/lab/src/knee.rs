@@ -186,16 +186,16 @@ pub fn answer(
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
     let bottleneck = Some(Bottleneck::of(&found, &knee, reliefs.collect()));
     let what_if = |(change, result): (change::Change, Result<Found, KneeError>)| {
-        let with = Knee::of(&result.ok()?, options);
+        let with = result.ok()?;
         Some(WhatIf {
             change: change.words,
             settings: change.settings,
-            knee_commits_per_s: with.knee_commits_per_s,
-            factor: with.knee_commits_per_s / knee.knee_commits_per_s,
-            knee_relative_error: with.knee_relative_error,
-            at_least: matches!(with.bound, Bound::AllHold | Bound::Unfinished),
+            knee_commits_per_s: with.commits_per_s,
+            factor: with.commits_per_s / knee.knee_commits_per_s,
+            knee_relative_error: with.relative_error,
+            at_least: with.bound.is_lower(),
             resolution: with.resolution,
-            deciding_transactions: with.deciding_transactions,
+            deciding_transactions: with.deciding,
         })
     };
     let mut what_ifs: Vec<WhatIf> = changes.into_iter().zip(what_ifs).filter_map(what_if).collect();
@@ -219,6 +219,7 @@ fn hunt_knee(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + S
             },
         ],
         seeds: options.seeds.clone(),
+        keep: true,
         events: (options.events as f64 * KNEE_SHARE) as u64,
         most_events: (options.events as f64 * KNEE_MOST) as u64,
     };
@@ -243,6 +244,7 @@ fn variant_task(options: &KneeOptions, start: f64, highest: f64, events: u64) ->
             Round { deciding: 5_000.0, fewest_runs: 1, step: last_step(tolerance), tolerance },
         ],
         seeds: None,
+        keep: false,
         events,
         most_events: events.saturating_mul(2),
     }

@@ -7,6 +7,7 @@ pub mod knee;
 pub mod library;
 mod metrics;
 pub mod pictures;
+pub mod report;
 pub mod reproduce;
 pub mod runner;
 pub mod schema;

@@ -142,7 +142,8 @@ pub fn profile(name: &str) -> Result<Profile, LibraryError> {
 
 /// The candidate most like a word that was probably misspelt; none if they are all quite different.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |candidate: &str| strsim::jaro_winkler(word, candidate);
+    let word = word.to_lowercase();
+    let likeness = |candidate: &str| strsim::jaro_winkler(&word, &candidate.to_lowercase());
     let best = candidates.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) > 0.75).then_some(best)
 }

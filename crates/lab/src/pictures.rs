@@ -24,7 +24,10 @@ use glidepath_picture::{Chart, PictureError, png};
 
 use crate::experiment::Experiment;
 use crate::summary::RunSummary;
-use view::View;
+
+pub(crate) use knees::{Knee, grid_knee};
+pub(crate) use view::{Axis, Cell, Slice, View, Who};
+pub(crate) use words::{percent, plain, seconds, significant};
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 1.5;
@@ -36,6 +39,8 @@ pub struct Picture {
     pub file_stem: String,
     /// What it belongs to.
     pub section: Section,
+    /// What it has in common with some others of its section, such as the provider; empty if it stands alone.
+    pub group: String,
     /// How to read it, in a few sentences.
     pub caption: String,
     /// What is drawn.
@@ -67,7 +72,7 @@ pub enum Section {
 #[derive(Debug, thiserror::Error)]
 pub enum WritePicturesError {
     /// A file or a folder could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("{}: cannot write this file: {source}", path.display())]
     File {
         /// Which.
         path: PathBuf,
@@ -91,7 +96,7 @@ impl Section {
         match self {
             Self::Usable => "Usable throughput",
             Self::Curves => "Latency against throughput",
-            Self::Overview => "Along the load",
+            Self::Overview => "Comparison",
             Self::Success => "Success",
             Self::Latency => "Commit latency",
             Self::Spent => "Where time goes",
@@ -171,6 +176,9 @@ fn note<const COUNT: usize>(parts: [String; COUNT]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" \u{b7} "))
 }
 
-fn seeds(count: usize) -> String {
+fn seeds_words(count: usize) -> String {
     if count == 1 { "one seed".to_owned() } else { format!("means of {count} seeds") }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

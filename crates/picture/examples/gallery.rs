@@ -293,6 +293,7 @@ fn panels() -> Panels {
     Panels {
         title: "One experiment, four views".into(),
         columns: 2,
+        one_legend: false,
         charts: vec![
             titled("Latency against throughput", latency()),
             titled("Scaling with tables", providers()),
@@ -306,6 +307,7 @@ fn mixed_panels() -> Panels {
     Panels {
         title: "A map, bars and a line".into(),
         columns: 2,
+        one_legend: false,
         charts: vec![Chart::HeatMap(latency_map()), Chart::StackedBars(conflicts()), Chart::LineChart(over_time())],
     }
 }
@@ -340,6 +342,7 @@ fn degenerate() -> Panels {
     Panels {
         title: "Degenerate data".into(),
         columns: 3,
+        one_legend: false,
         charts: vec![
             line("No points", vec![], false),
             line("One point", vec![Point::at(3.0, 4.0)], true),

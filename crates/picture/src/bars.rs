@@ -3,7 +3,7 @@
 use plotters::style::Color;
 
 use crate::axes::{Axes, no_data, room_below, room_left};
-use crate::chart::{COMPACT, Plot, title_size};
+use crate::chart::{COMPACT, Chart, Plot, title_size};
 use crate::geometry::{Frame, Spot};
 use crate::heading::Heading;
 use crate::legend::{Legend, Place, box_swatch};
@@ -58,12 +58,17 @@ impl StackedBars {
         (0..self.parts.len()).map(|part| self.height_of(part, bar)).sum::<f64>().min(f64::MAX)
     }
 
+    /// The legend: none when nothing has a name.
+    fn legend(&self) -> Legend {
+        let named = self.parts.iter().any(|(name, _)| !name.is_empty());
+        Legend::new(self.parts.iter().filter(|_| named).map(|(name, _)| name.as_str()), SWATCH)
+    }
+
     fn layout(&self, at: Spot, width: f64) -> Layout {
         let subtitle = self.subtitle.as_deref();
         let heading = Heading::new(&self.title, subtitle, title_size(width), width);
         let height = if width < COMPACT { 280.0 } else { 380.0 };
-        let names = self.parts.iter().map(|(name, _)| name.as_str());
-        let legend = Legend::new(names, SWATCH);
+        let legend = self.legend();
         let place = legend.place(width, height);
         let totals = (0..self.categories.len()).map(|bar| self.total(bar));
         let y = Ruler::around(totals.chain([0.0]), false, true, Room::Along(height));
@@ -104,7 +109,7 @@ impl StackedBars {
         Ok(())
     }
 
-    fn draw_legend(&self, sheet: &Sheet<'_>, layout: &Layout) -> Drawn {
+    fn draw_own_legend(&self, sheet: &Sheet<'_>, layout: &Layout) -> Drawn {
         let Layout { legend, plot, .. } = layout;
         let spots = match layout.place {
             // Turned over, so that the names stand in the order of the stack.
@@ -154,6 +159,22 @@ impl Plot for StackedBars {
         if self.categories.is_empty() || self.parts.is_empty() {
             no_data(sheet, layout.plot)?;
         }
-        self.draw_legend(sheet, &layout)
+        self.draw_own_legend(sheet, &layout)
+    }
+
+    fn without_legend(&self) -> Option<Chart> {
+        let mut chart = self.clone();
+        chart.parts.iter_mut().for_each(|(name, _)| name.clear());
+        Some(Chart::StackedBars(chart))
+    }
+
+    fn legend_height(&self, width: f64) -> f64 {
+        self.legend().room_below(width)
+    }
+
+    fn draw_legend(&self, sheet: &Sheet<'_>, at: Spot, width: f64) -> Drawn {
+        let legend = self.legend();
+        let spots = legend.spots_below(at, width);
+        legend.draw(sheet, &spots, |part, spot| box_swatch(sheet, spot, SWATCH, series(part)))
     }
 }

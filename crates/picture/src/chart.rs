@@ -37,6 +37,18 @@ pub(crate) trait Plot {
     fn height(&self, width: f64) -> f64;
     /// Draws the chart from its upper left corner.
     fn draw(&self, sheet: &Sheet<'_>, at: Spot, width: f64) -> Drawn;
+    /// The chart without its legend; None for a chart whose legend cannot be taken off.
+    fn without_legend(&self) -> Option<Chart> {
+        None
+    }
+    /// The height of the legend alone when it is `width` wide.
+    fn legend_height(&self, _width: f64) -> f64 {
+        0.0
+    }
+    /// Draws the legend alone from its upper left corner.
+    fn draw_legend(&self, _sheet: &Sheet<'_>, _at: Spot, _width: f64) -> Drawn {
+        Ok(())
+    }
 }
 
 impl Chart {

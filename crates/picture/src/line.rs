@@ -1,8 +1,8 @@
 //! What is a line chart made of?
 
-use crate::chart::Plot;
+use crate::chart::{Chart, Plot};
 use crate::geometry::Spot;
-use crate::line_drawing::Layout;
+use crate::line_drawing::{Layout, draw_legend, legend};
 use crate::sheet::{Drawn, Sheet};
 
 /// Lines and points over two numeric axes.
@@ -123,5 +123,20 @@ impl Plot for LineChart {
 
     fn draw(&self, sheet: &Sheet<'_>, at: Spot, width: f64) -> Drawn {
         Layout::new(self, at, width).draw(sheet)
+    }
+
+    fn without_legend(&self) -> Option<Chart> {
+        let mut chart = self.clone();
+        chart.series.iter_mut().for_each(|series| series.name.clear());
+        Some(Chart::LineChart(chart))
+    }
+
+    fn legend_height(&self, width: f64) -> f64 {
+        legend(self).room_below(width)
+    }
+
+    fn draw_legend(&self, sheet: &Sheet<'_>, at: Spot, width: f64) -> Drawn {
+        let legend = legend(self);
+        draw_legend(sheet, self, &legend, &legend.spots_below(at, width))
     }
 }

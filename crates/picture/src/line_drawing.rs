@@ -265,17 +265,22 @@ impl<'a> Layout<'a> {
             Place::Beside => self.legend.spots_beside((self.at.0 + plot_end(self), plot.top)),
             Place::Below => self.legend.spots_below((plot.left, self.foot() + 8.0), plot.width),
         };
-        self.legend.draw(sheet, &spots, |index, (x, y)| {
-            let lines = &self.chart.series[index];
-            let slot = slot(index, lines);
-            let colour = series(slot);
-            line(sheet, &[(x, y), (x + SWATCH, y)], lines.line, colour)?;
-            if lines.marks {
-                mark(sheet, slot, (x + SWATCH / 2.0, y), colour)?;
-            }
-            Ok(())
-        })
+        draw_legend(sheet, self.chart, &self.legend, &spots)
     }
+}
+
+/// Draws the names of the series with a stroke of each at these spots.
+pub(crate) fn draw_legend(sheet: &Sheet<'_>, chart: &LineChart, legend: &Legend, spots: &[Spot]) -> Drawn {
+    legend.draw(sheet, spots, |index, (x, y)| {
+        let lines = &chart.series[index];
+        let slot = slot(index, lines);
+        let colour = series(slot);
+        line(sheet, &[(x, y), (x + SWATCH, y)], lines.line, colour)?;
+        if lines.marks {
+            mark(sheet, slot, (x + SWATCH / 2.0, y), colour)?;
+        }
+        Ok(())
+    })
 }
 
 /// Which colour and mark the series at this place of the chart takes.
@@ -297,7 +302,7 @@ fn note_margin(chart: &LineChart) -> f64 {
 }
 
 /// The legend of a chart: none when nothing has a name.
-fn legend(chart: &LineChart) -> Legend {
+pub(crate) fn legend(chart: &LineChart) -> Legend {
     let named = chart.series.iter().any(|series| !series.name.is_empty());
     let empty = |series: &Series| series.points.iter().all(|point| !shows(chart, point));
     let mixed = !chart.series.iter().all(empty);

@@ -6,7 +6,10 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use ttf_parser::Face;
+use skrifa::charmap::Charmap;
+use skrifa::instance::{LocationRef, Size};
+use skrifa::metrics::GlyphMetrics;
+use skrifa::{FontRef, MetadataProvider};
 
 /// Family name of the bundled font.
 pub(crate) const FAMILY: &str = "Noto Sans";
@@ -14,15 +17,30 @@ pub(crate) const FAMILY: &str = "Noto Sans";
 /// Width of a character that the bundled font lacks, as a share of the font size.
 const UNKNOWN_ADVANCE: f64 = 1.0;
 
-static REGULAR: LazyLock<Option<Face<'static>>> = LazyLock::new(|| Face::parse(notosans::REGULAR_TTF, 0).ok());
-static BOLD: LazyLock<Option<Face<'static>>> = LazyLock::new(|| Face::parse(notosans::BOLD_TTF, 0).ok());
+/// What measuring needs of a font.
+struct Face {
+    characters: Charmap<'static>,
+    glyphs: GlyphMetrics<'static>,
+    units_per_em: f64,
+}
+
+static REGULAR: LazyLock<Option<Face>> = LazyLock::new(|| Face::parse(notosans::REGULAR_TTF));
+static BOLD: LazyLock<Option<Face>> = LazyLock::new(|| Face::parse(notosans::BOLD_TTF));
+
+impl Face {
+    fn parse(data: &'static [u8]) -> Option<Self> {
+        let font = FontRef::new(data).ok()?;
+        let (size, location) = (Size::unscaled(), LocationRef::default());
+        let units_per_em = f64::from(font.metrics(size, location).units_per_em);
+        Some(Self { characters: font.charmap(), glyphs: font.glyph_metrics(size, location), units_per_em })
+    }
+}
 
 fn advance(character: char, bold: bool) -> Option<f64> {
     let face = if bold { &*BOLD } else { &*REGULAR };
     let face = face.as_ref()?;
-    let glyph = face.glyph_index(character)?;
-    let advance = face.glyph_hor_advance(glyph)?;
-    Some(f64::from(advance) / f64::from(face.units_per_em()))
+    let glyph = face.characters.map(character)?;
+    Some(f64::from(face.glyphs.advance_width(glyph)?) / face.units_per_em)
 }
 
 /// Whether the bundled font can show every character, so that its widths can be trusted.

@@ -105,8 +105,8 @@ fn one_chart() -> impl Strategy<Value = Chart> {
 }
 
 fn chart() -> impl Strategy<Value = Chart> {
-    let panels = (words(), 0..4_usize, vec(one_chart(), 0..4))
-        .prop_map(|(title, columns, charts)| Chart::Panels(Panels { title, columns, charts }));
+    let panels = (words(), 0..4_usize, vec(one_chart(), 0..4), any::<bool>())
+        .prop_map(|(title, columns, charts, one_legend)| Chart::Panels(Panels { title, columns, charts, one_legend }));
     prop_oneof![4 => one_chart(), 1 => panels]
 }
 
@@ -175,6 +175,20 @@ fn every_cell_says_its_text() {
     let texts = shown(&Chart::HeatMap(map).svg().expect("a picture"));
     assert!(texts.contains(&"v1".to_owned()) && texts.contains(&"v3".to_owned()));
     assert_eq!(texts.iter().filter(|text| *text == "–").count(), 2);
+}
+
+#[test]
+fn one_legend_stands_for_all_panels() {
+    let chart = |title: &str| {
+        let series = Series { name: "P95".into(), points: vec![Point::at(1.0, 2.0)], ..Series::default() };
+        Chart::LineChart(LineChart { title: title.into(), series: vec![series], ..LineChart::default() })
+    };
+    let legends = |one_legend| {
+        let panels = Panels { columns: 2, charts: vec![chart("a"), chart("b")], one_legend, ..Panels::default() };
+        let texts = shown(&Chart::Panels(panels).svg().expect("a picture"));
+        texts.iter().filter(|text| *text == "P95").count()
+    };
+    assert_eq!((legends(false), legends(true)), (2, 1));
 }
 
 #[test]

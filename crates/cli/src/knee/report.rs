@@ -131,6 +131,7 @@ fn name(resource: Resource) -> &'static str {
         Resource::TableMetadata => "reading and writing table metadata with each attempt",
         Resource::Catalog => "reading and replacing the catalog",
         Resource::History => "what validated overwrites read of the history they missed",
+        Resource::RealConflicts => "conflicts that are real",
         Resource::Retries => "the number of retries",
     }
 }
@@ -139,7 +140,8 @@ fn without(resource: Resource) -> &'static str {
     match resource {
         Resource::TableMetadata => "no table metadata I/O",
         Resource::Catalog => "a catalog that takes no time",
-        Resource::History => "no history to read",
+        Resource::History => "all history read at once",
+        Resource::RealConflicts => "no conflict a real one",
         Resource::Retries => "twice the retries",
     }
 }

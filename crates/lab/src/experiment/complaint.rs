@@ -34,6 +34,7 @@ fn plain(allowed: &str) -> &str {
         "a boolean" => "true or false",
         "a map" => "a table, such as { name = value }",
         "a sequence" => "a list, such as [\"one\", \"two\"]",
+        other if other.starts_with("struct ") => "a table, such as { name = value }",
         other => other,
     }
 }

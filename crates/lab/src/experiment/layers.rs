@@ -63,6 +63,8 @@ impl Layers {
                 table.iter().for_each(|(key, value)| self.note(&format!("{path}.{key}"), value, origin));
             }
             _ => {
+                // What was above as a single value, or below as a table's, is no longer there.
+                self.origins.retain(|known, _| !is_within(known, path) && !is_within(path, known));
                 self.origins.insert(path.to_owned(), origin.to_owned());
             }
         }
@@ -126,6 +128,11 @@ impl Layers {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether one path leads to something inside what the other leads to.
+fn is_within(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn is_lognormal(kind: &str) -> bool {

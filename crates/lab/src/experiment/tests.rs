@@ -200,6 +200,8 @@ fn the_command_line_is_named_for_its_own_mistakes() {
     let of = |setting: &str| plan("", &with(&[setting])).unwrap_err().to_string();
     assert!(of("arrivals.scale=35").starts_with("--set arrivals.scale=35: arrivals.scale: found integer \"35\""));
     assert!(of("retry.retires=3").starts_with("--set retry.retires=3: retry.retires: found unknown field"));
+    assert!(of("arrivals=3").starts_with("--set arrivals=3: arrivals: found integer \"3\", allowed is a table"));
+    assert!(of("provider.x=1").starts_with("--set provider.x=1: provider"), "{}", of("provider.x=1"));
     let wrong = |setting: &str| Setting::parse(setting).unwrap_err().to_string();
     assert!(wrong("duration").contains("allowed is key=value"), "{}", wrong("duration"));
     assert!(wrong("tables.choice={ zipf = }").contains("this is not a value"), "{}", wrong("tables.choice={ zipf = }"));

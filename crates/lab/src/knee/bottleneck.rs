@@ -12,12 +12,19 @@ use super::KneeError;
 use super::found::{Bound, Knee};
 use super::hunt::{Found, deciding};
 use crate::config::Point;
+use crate::metrics::Metrics;
 
 /// A relief is not followed beyond so many times the knee: what lifts it further than that, binds.
 pub(super) const MOST: f64 = 8.0;
 
 /// A relief that raises the knee by less than this says nothing: each is found to within a few percent.
 const SIGNIFICANT: f64 = 1.15;
+
+/// As many reads at a time as make no difference to more.
+const ALL_AT_ONCE: u32 = 64;
+
+const ALL: [Resource; 5] =
+    [Resource::TableMetadata, Resource::Catalog, Resource::History, Resource::RealConflicts, Resource::Retries];
 
 /// What may bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -27,8 +34,11 @@ pub enum Resource {
     TableMetadata,
     /// The reads and guarded writes of the catalog: relieved, it answers in a microsecond.
     Catalog,
-    /// What validated overwrites read of the history they missed: relieved, they are treated as fast appends.
+    /// What validated overwrites read of the history they missed: relieved, they read 64 manifest lists at a time,
+    /// which is nearly all at once.
     History,
+    /// Conflicts that are real: relieved, there are none.
+    RealConflicts,
     /// The number of retries: relieved, there are twice as many.
     Retries,
 }
@@ -108,24 +118,23 @@ pub(super) fn reliefs(point: &Point) -> Vec<(Resource, Point)> {
                 config.commit.refresh.clear();
             }
             Resource::Catalog => config.catalog.latency = Some(Span::from_nanos(1000)),
-            Resource::History => config.transaction.fast_append = 1.0,
+            Resource::History if config.transaction.fast_append < 1.0 => config.commit.history_parallel = ALL_AT_ONCE,
+            Resource::History => {}
+            Resource::RealConflicts if config.transaction.fast_append < 1.0 => config.transaction.real_conflicts = 0.0,
+            Resource::RealConflicts => {}
             Resource::Retries => config.retry.retries = config.retry.retries.saturating_mul(2).max(1),
         }
         (config != point.config).then(|| Point::new(config, point.profile.clone()).ok()).flatten()
     };
-    let all = [Resource::TableMetadata, Resource::Catalog, Resource::History, Resource::Retries];
-    all.into_iter().filter_map(|resource| Some((resource, relieved(resource)?))).collect()
+    ALL.into_iter().filter_map(|resource| Some((resource, relieved(resource)?))).collect()
 }
 
 impl Bottleneck {
     pub(super) fn of(found: &Found, knee: &Knee, reliefs: Vec<(Resource, Result<Found, KneeError>)>) -> Self {
         let relief = |(resource, result): (Resource, Result<Found, KneeError>)| {
             let with = result.ok()?;
-            let commits = with.metrics.all.throughput_per_s / with.seeds.len() as f64;
-            let (held, at_least) = (with.held, with.fails.is_none());
-            let knee_commits_per_s = if held { commits } else { 0.0 };
-            let factor = knee_commits_per_s / knee.knee_commits_per_s;
-            Some(Relief { resource, knee_commits_per_s, factor, at_least })
+            let factor = with.commits_per_s / knee.knee_commits_per_s;
+            Some(Relief { resource, knee_commits_per_s: with.commits_per_s, factor, at_least: with.bound.is_lower() })
         };
         let mut reliefs: Vec<Relief> = reliefs.into_iter().filter_map(relief).collect();
         reliefs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
@@ -136,7 +145,7 @@ impl Bottleneck {
 
 impl Measured {
     fn of(found: &Found) -> Self {
-        let metrics = &found.metrics;
+        let metrics = &Metrics::of(&found.point, &found.outcome);
         let (all, group) = (&metrics.all, deciding(metrics));
         let decides =
             |record: &&Record| metrics.validated_overwrite.is_none() || record.kind == Kind::ValidatedOverwrite;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::KneeOptions;
 use super::hunt::{Found, deciding};
-use crate::metrics::Group;
+use crate::metrics::{Group, Metrics};
 
 /// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,30 +76,33 @@ pub struct KindAtKnee {
     pub retries_mean: Option<f64>,
 }
 
+impl Bound {
+    /// Whether the knee may lie higher than the load that was found.
+    pub(super) fn is_lower(self) -> bool {
+        matches!(self, Self::AllHold | Self::Unfinished)
+    }
+}
+
 impl Knee {
     pub(super) fn of(found: &Found, options: &KneeOptions) -> Self {
         let runs = found.seeds.len() as f64;
-        let (metrics, config) = (&found.metrics, &found.point.config);
+        let config = &found.point.config;
+        // All runs as one: counts and percentiles are of all of them, rates are to be divided by their number.
+        let metrics = &Metrics::of(&found.point, &found.outcome);
         let of_kind = |group: &Group| KindAtKnee::of(group, runs);
         let all = of_kind(&metrics.all);
-        let bound = match (found.held, found.fails) {
-            (true, Some(_)) => Bound::Found,
-            (true, None) if found.exhausted => Bound::Unfinished,
-            (true, None) => Bound::AllHold,
-            (false, _) => Bound::NothingHolds,
-        };
         let window = config.duration.as_secs_f64() / 2.0 * runs;
         Self {
-            knee_commits_per_s: if found.held { all.commits_per_s } else { 0.0 },
-            bound,
+            knee_commits_per_s: found.commits_per_s,
+            bound: found.bound,
             offered_per_s: metrics.all.window_arrived as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,
             success: deciding(metrics).success().unwrap_or(0.0),
             success_standard_error: standard_error(&found.success_by_run),
-            knee_relative_error: found.relative_error.filter(|_| bound == Bound::Found),
-            resolution: found.fails.filter(|_| found.held).map(|fails| fails / found.load - 1.0),
-            deciding_transactions: deciding(metrics).window_ended,
+            knee_relative_error: found.relative_error,
+            resolution: found.resolution,
+            deciding_transactions: found.deciding,
             runs: found.seeds.len() as u64,
             run_duration_s: config.duration.as_secs_f64(),
             simulated_s: found.work.seconds,

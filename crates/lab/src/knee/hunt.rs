@@ -10,9 +10,11 @@
 use std::sync::Arc;
 
 use glidepath_model::Span;
+use glidepath_sim::Counts;
 use glidepath_workload::SpecError;
 
 use super::KneeError;
+use super::found::Bound;
 use super::noise::{Tried, relative_error};
 use super::plan::{Plan, deciding_share, limits};
 use super::search::{Range, Search};
@@ -33,6 +35,8 @@ pub(super) struct Task {
     pub(super) rounds: [Round; 2],
     /// If given, the last round uses these seeds and runs of the configured length.
     pub(super) seeds: Option<Vec<u64>>,
+    /// Whether the transactions of the load that is found are wanted, or its rates only.
+    pub(super) keep: bool,
     /// The work it should do, in events: it decides how many transactions judge a load.
     pub(super) events: u64,
     /// The work it may do, in events, once it has found any load that holds: then it stops short of its tolerance.
@@ -66,8 +70,9 @@ pub(super) struct Hunt {
     search: Search,
     plan: Plan,
     trial: Option<Trial>,
+    /// The highest load of this round that held; as long as there is none, the lowest that failed.
     best: Option<Trial>,
-    worst: Option<Trial>,
+    held: bool,
     tried: Vec<Tried>,
     work: Work,
 }
@@ -93,7 +98,9 @@ pub(super) struct Trial {
 
 /// What came of one run.
 pub(super) struct RunResult {
-    outcome: Outcome,
+    outcome: Option<Outcome>,
+    events: u64,
+    commits_per_s: f64,
     ended: u64,
     committed: u64,
 }
@@ -106,30 +113,32 @@ pub(super) struct Job {
     pub(super) seed: u64,
     /// Its place in the trial.
     pub(super) run: usize,
+    /// Whether its transactions are wanted.
+    pub(super) keep: bool,
 }
 
 /// What a hunt found.
 pub(super) struct Found {
-    /// The load that the metrics are of: the highest that held; the lowest tried if none did.
+    /// The load that was found: the highest that held; the lowest tried if none did.
     pub(super) load: f64,
-    /// Whether it held.
-    pub(super) held: bool,
-    /// The lowest load that failed.
-    pub(super) fails: Option<f64>,
-    /// Whether the work allowed ran out before the search came to its end.
-    pub(super) exhausted: bool,
-    /// The point at that load.
-    pub(super) point: Arc<Point>,
-    /// All its runs as one.
-    pub(super) outcome: Outcome,
-    /// The numbers of all its runs as one. Rates are of all runs together: divide them by the number of runs.
-    pub(super) metrics: Metrics,
-    /// The deciding success of each run in which anything that decides ended.
-    pub(super) success_by_run: Vec<f64>,
+    /// Whether this is a knee.
+    pub(super) bound: Bound,
+    /// How far the lowest load that failed lies above it, as a share of it.
+    pub(super) resolution: Option<f64>,
+    /// Commits per second of the window at this load, on average over its runs; 0 if it did not hold.
+    pub(super) commits_per_s: f64,
+    /// Transactions that decide and ended there.
+    pub(super) deciding: u64,
     /// One standard error of the load, as a share of it; absent where the loads tried show no slope.
     pub(super) relative_error: Option<f64>,
-    /// The seeds of these runs.
+    /// The deciding success of each run in which anything that decides ended.
+    pub(super) success_by_run: Vec<f64>,
+    /// The point at that load.
+    pub(super) point: Arc<Point>,
+    /// The seeds of its runs.
     pub(super) seeds: Vec<u64>,
+    /// All its runs as one, if they were to be kept.
+    pub(super) outcome: Outcome,
     /// What it took.
     pub(super) work: Work,
 }
@@ -140,10 +149,17 @@ pub(super) fn deciding(metrics: &Metrics) -> &Group {
 }
 
 impl RunResult {
-    pub(super) fn new(point: &Point, outcome: Outcome) -> Self {
-        let metrics = Metrics::of(point, &outcome);
+    /// What came of a job.
+    pub(super) fn new(job: &Job, outcome: Outcome) -> Self {
+        let metrics = Metrics::of(&job.point, &outcome);
         let group = deciding(&metrics);
-        Self { ended: group.window_ended, committed: group.window_committed, outcome }
+        Self {
+            events: outcome.counts.events,
+            commits_per_s: metrics.all.throughput_per_s,
+            ended: group.window_ended,
+            committed: group.window_committed,
+            outcome: job.keep.then_some(outcome),
+        }
     }
 }
 
@@ -162,7 +178,7 @@ impl Trial {
     }
 
     fn events(&self) -> u64 {
-        self.results().map(|run| run.outcome.counts.events).sum()
+        self.results().map(|run| run.events).sum()
     }
 }
 
@@ -171,7 +187,7 @@ impl Hunt {
         let plan = Plan::new(point, task.start, task.rounds[0].deciding, task.rounds[0].fewest_runs);
         let search = Search::new(range(point, &task, 0, task.start));
         let (point, work) = (point.clone(), Work::default());
-        Self { point, task, round: 0, search, plan, trial: None, best: None, worst: None, tried: Vec::new(), work }
+        Self { point, task, round: 0, search, plan, trial: None, best: None, held: false, tried: Vec::new(), work }
     }
 
     /// The runs that the next load needs; `None` at the end. Ask again once all of them have been [taken](Self::take).
@@ -179,7 +195,7 @@ impl Hunt {
     /// # Errors
     /// The load makes no sense to the point's checks.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Job>>, SpecError> {
-        let exhausted = self.work.events >= self.task.most_events && self.best.is_some();
+        let exhausted = self.work.events >= self.task.most_events && self.held;
         let mut load = self.search.next().filter(|_| !exhausted);
         if load.is_none() && self.round + 1 < self.task.rounds.len() {
             self.next_round();
@@ -196,7 +212,7 @@ impl Hunt {
         let point = Arc::new(Point::new(config, self.point.profile.clone())?);
         let given = self.task.seeds.as_ref().filter(|_| self.round > 0);
         let seeds: Vec<u64> = given.cloned().unwrap_or_else(|| (1..=self.plan.runs).collect());
-        let job = |(run, &seed)| Job { point: Arc::clone(&point), seed, run };
+        let job = |(run, &seed)| Job { point: Arc::clone(&point), seed, run, keep: self.task.keep };
         let jobs = seeds.iter().enumerate().map(job).collect();
         let results = seeds.iter().map(|_| None).collect();
         self.trial = Some(Trial { load, point, seeds, results });
@@ -219,7 +235,7 @@ impl Hunt {
         if self.task.seeds.is_some() {
             self.plan.duration = self.point.config.duration;
         }
-        (self.best, self.worst) = (None, None);
+        (self.best, self.held) = (None, false);
     }
 
     /// Takes a run's result; true when it was the last of its load.
@@ -228,7 +244,7 @@ impl Hunt {
     /// No transaction that could decide ended in any run of this load.
     pub(super) fn take(&mut self, run: usize, result: RunResult) -> Result<bool, KneeError> {
         let Some(trial) = &mut self.trial else { return Ok(false) };
-        self.work.events += result.outcome.counts.events;
+        self.work.events += result.events;
         self.work.runs += 1;
         self.work.seconds += trial.point.config.duration.as_secs_f64();
         trial.results[run] = Some(result);
@@ -244,7 +260,10 @@ impl Hunt {
         self.tried.push(Tried { load: trial.load, ended, committed });
         let held = committed as f64 >= self.task.threshold * ended as f64;
         self.search.tell(trial.load, held);
-        *(if held { &mut self.best } else { &mut self.worst }) = Some(trial);
+        if held || !self.held {
+            self.best = Some(trial);
+        }
+        self.held |= held;
         Ok(true)
     }
 
@@ -254,35 +273,46 @@ impl Hunt {
 
     /// What was found; `None` if nothing was ever tried.
     pub(super) fn found(self) -> Option<Found> {
-        let held = self.best.is_some();
-        let trial = self.best.or(self.worst)?;
+        let (fails, exhausted) = (self.search.fails(), self.search.next().is_some());
+        let trial = self.best?;
         let (ended, committed) = trial.decided();
+        let bound = match (self.held, fails) {
+            (true, Some(_)) => Bound::Found,
+            (true, None) if exhausted => Bound::Unfinished,
+            (true, None) => Bound::AllHold,
+            (false, _) => Bound::NothingHolds,
+        };
         let of_run = |run: &RunResult| (run.ended > 0).then(|| run.committed as f64 / run.ended as f64);
         let success_by_run = trial.results().filter_map(of_run).collect();
-        let mut outcome =
-            Outcome { records: Vec::new(), arrivals: Vec::new(), counts: glidepath_sim::Counts::default() };
-        for run in trial.results.into_iter().flatten() {
-            outcome.records.extend(run.outcome.records);
-            outcome.arrivals.extend(run.outcome.arrivals);
-            outcome.counts.events += run.outcome.counts.events;
-            outcome.counts.processes += run.outcome.counts.processes;
-            outcome.counts.most_alive = outcome.counts.most_alive.max(run.outcome.counts.most_alive);
-        }
-        let metrics = Metrics::of(&trial.point, &outcome);
+        let commits_per_s = trial.results().map(|run| run.commits_per_s).sum::<f64>() / trial.seeds.len() as f64;
+        let relative_error = relative_error(&self.tried, Tried { load: trial.load, ended, committed });
         Some(Found {
             load: trial.load,
-            held,
-            fails: self.search.fails(),
-            exhausted: self.search.next().is_some(),
-            point: trial.point,
-            outcome,
-            metrics,
+            bound,
+            resolution: fails.filter(|_| self.held).map(|fails| fails / trial.load - 1.0),
+            commits_per_s: if self.held { commits_per_s } else { 0.0 },
+            deciding: ended,
+            relative_error: relative_error.filter(|_| bound == Bound::Found),
             success_by_run,
-            relative_error: relative_error(&self.tried, Tried { load: trial.load, ended, committed }),
+            outcome: as_one(trial.results.into_iter().flatten().filter_map(|run| run.outcome)),
+            point: trial.point,
             seeds: trial.seeds,
             work: self.work,
         })
     }
+}
+
+fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let nothing = Outcome { records: Vec::new(), arrivals: Vec::new(), counts: Counts::default() };
+    let join = |mut all: Outcome, one: Outcome| {
+        all.records.extend(one.records);
+        all.arrivals.extend(one.arrivals);
+        all.counts.events += one.counts.events;
+        all.counts.processes += one.counts.processes;
+        all.counts.most_alive = all.counts.most_alive.max(one.counts.most_alive);
+        all
+    };
+    outcomes.reduce(join).unwrap_or(nothing)
 }
 
 fn range(point: &Point, task: &Task, round: usize, start: f64) -> Range {

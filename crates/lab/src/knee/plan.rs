@@ -22,11 +22,14 @@ pub(super) struct Plan {
 /// No load is judged by more runs than this.
 const MOST_RUNS: u64 = 256;
 
-/// No load is tried that would make more arrivals in the shortest run: what one run holds in memory is a few hundred
-/// bytes for each.
+/// No load is tried that would make more arrivals in half of a [fair](fair) run: what one run holds in memory is a few
+/// hundred bytes for each.
 const MOST_ARRIVALS: f64 = 300_000.0;
 
-/// The first load tried makes no more arrivals in the shortest run: loads that hold are cheap, so it costs little to
+/// More arrivals in a fair run than this are a burden: one such run judges a load, and may be as short as half of it.
+const LARGE: f64 = 60_000.0;
+
+/// The first load tried makes no more arrivals in a fair run: loads that hold are cheap, so it costs little to
 /// begin too low, and much to begin too high.
 const ARRIVALS_AT_FIRST: f64 = 20_000.0;
 
@@ -43,13 +46,20 @@ impl Plan {
     /// Runs of at most the configured length with at least so many deciding transactions at this load, if
     /// [`MOST_RUNS`] allow it.
     pub(super) fn new(point: &Point, load: f64, deciding: f64, fewest_runs: u64) -> Self {
-        let configured = point.config.duration;
+        let (configured, fair) = (point.config.duration, fair(point));
+        let arrivals_per_second = load * offered_per_load(point);
+        let large = arrivals_per_second * fair.as_secs_f64() > LARGE;
+        let (fewest_runs, fair) = if large {
+            let enough = Span::from_secs((LARGE / arrivals_per_second).ceil() as u64);
+            (1, enough.max(fair.half()))
+        } else {
+            (fewest_runs, fair)
+        };
         // The window is half of a run.
-        let per_second = load * offered_per_load(point) * deciding_share(point) / 2.0;
-        let seconds = deciding / per_second;
+        let seconds = deciding / (arrivals_per_second * deciding_share(point) / 2.0);
         let runs = (seconds / configured.as_secs_f64()).ceil().clamp(fewest_runs as f64, MOST_RUNS as f64);
         let needed = Span::from_secs((seconds / runs).ceil() as u64);
-        Self { duration: needed.max(shortest(point)).min(configured), runs: runs as u64 }
+        Self { duration: needed.max(fair).min(configured), runs: runs as u64 }
     }
 }
 
@@ -57,14 +67,14 @@ impl Plan {
 pub(super) fn limits(point: &Point) -> (f64, f64) {
     let seconds = point.config.duration.as_secs_f64();
     let lowest = FEWEST_ARRIVALS / seconds;
-    let most = MOST_ARRIVALS / shortest(point).as_secs_f64() / offered_per_load(point);
+    let most = MOST_ARRIVALS / fair(point).half().as_secs_f64() / offered_per_load(point);
     let floor = point.config.arrivals.floor.as_secs_f64();
     (lowest, if floor > 0.0 { most.min(1.0 / floor) } else { most })
 }
 
 /// The load to begin with, where nothing else is known.
 pub(super) fn first_load(point: &Point) -> f64 {
-    let most = ARRIVALS_AT_FIRST / shortest(point).as_secs_f64() / offered_per_load(point);
+    let most = ARRIVALS_AT_FIRST / fair(point).as_secs_f64() / offered_per_load(point);
     first_guess(point).min(most)
 }
 
@@ -117,9 +127,15 @@ fn offered_per_load(point: &Point) -> f64 {
     usual * burst
 }
 
-/// The shortest run that is fair to long transactions: nine in ten of those that arrive as the window ends could end
-/// before the run does, which is a quarter of the run later.
-fn shortest(point: &Point) -> Span {
+/// The shortest run that is fair to long transactions, if the configured length allows it: nine in ten of those that
+/// arrive as the window ends could end before the run does, which is a quarter of the run later.
+///
+/// In a shorter run than the configured one, fewer of the long transactions are there when the window begins, and fewer of
+/// them end. Measured against runs of an hour, preset `iceberg`, `s3-express`, 10 tables, 90 % fast appends: the knee in
+/// commits per second is 1.5 % lower with a fair run (26 min), 2.5 % lower with half of it (13 min), within an error of
+/// about 1.5 %. Preset `published-2026-06`, `s3-express`, one table: 2.6 % lower with 30 min, 5 % with 20 min, 10 % with
+/// 10 min; there a fair run is longer than the hour, and half of it is 41 min.
+fn fair(point: &Point) -> Span {
     let runtime = &point.config.transaction.runtime;
     let sigma = runtime.sigma;
     let factor = match runtime.kind {
@@ -129,5 +145,5 @@ fn shortest(point: &Point) -> Span {
         Shape::LognormalMean => (NINTH_DECILE_Z * sigma - sigma * sigma / 2.0).exp(),
     };
     let ninth_decile = Span::from_secs_f64(runtime.scale.as_secs_f64() * factor).max(runtime.floor);
-    Span::from_secs_f64(4.0 * ninth_decile.as_secs_f64()).max(SHORTEST).min(point.config.duration)
+    Span::from_secs_f64(4.0 * ninth_decile.as_secs_f64()).max(SHORTEST)
 }

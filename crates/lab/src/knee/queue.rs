@@ -89,7 +89,7 @@ impl Queue<'_> {
         while let Some((hunt, job)) = self.next_job() {
             // Should the run panic, the others must not wait for it.
             let running = Running(self);
-            let result = RunResult::new(&job.point, simulate(&job.point, job.seed, Mode::LocalClocks));
+            let result = RunResult::new(&job, simulate(&job.point, job.seed, Mode::LocalClocks));
             let mut state = self.lock();
             state.take(hunt, job.run, result);
             let progress = state.progress;

@@ -2,9 +2,11 @@
 
 use glidepath_picture::{Chart, StackedBars};
 
+use glidepath_workload::Choice;
+
 use super::view::{Cell, View};
 use super::words::TABLES;
-use super::{Picture, Section, note, seeds};
+use super::{Picture, Section, note, seeds_words};
 use crate::summary::RankSummary;
 
 /// With fewer tables there is no ranking to see.
@@ -23,18 +25,21 @@ pub(super) fn by_rank(view: &View<'_>) -> Vec<Picture> {
         let load = view.load().map(|load| (load, (loads - 1) / 2));
         let tables = view.axis(TABLES).map(|tables| (tables, counts - 1));
         let set: Vec<(usize, usize)> = load.into_iter().chain(tables).collect();
-        let cell = view.cell(slice, &set).filter(|cell| cell.config.tables.count >= LEAST_TABLES && !cell.summary.ranks.is_empty())?;
+        let cell = view
+            .cell(slice, &set)
+            .filter(|cell| cell.config.tables.count >= LEAST_TABLES && !cell.summary.ranks.is_empty())?;
         let at: Vec<String> = set.iter().map(|&(axis, value)| view.axes[axis].phrase(value)).collect();
         let words = [slice.words(view)].into_iter().chain(at).filter(|words| !words.is_empty()).collect::<Vec<_>>();
         Some(Picture {
             file_stem: format!("conflicts-by-table{}", slice.stem(view)),
             section: Section::Conflicts,
+            group: slice.group(view),
             caption: "Each bar is a table. A catalog conflict: another transaction has committed to another table \
                       (or partition) meanwhile, and only the install is tried again. A table conflict: what this \
                       transaction writes has changed, and it must be prepared again. Attempts of all transactions that \
                       ended in the run, divided by these."
                 .to_owned(),
-            chart: Chart::StackedBars(bars(cell, note([words.join(", "), seeds(view.seeds)]))),
+            chart: Chart::StackedBars(bars(cell, note([words.join(", "), seeds_words(view.seeds)]))),
         })
     });
     pictures.collect()
@@ -50,7 +55,10 @@ fn bars(cell: &Cell<'_>, subtitle: Option<String>) -> StackedBars {
     StackedBars {
         title: "Conflicts per transaction, by table".to_owned(),
         subtitle,
-        x_label: format!("Table{first}; the most popular first where the choice is Zipf"),
+        x_label: match cell.config.tables.choice {
+            Choice::Uniform => format!("Table{first}; all are equally popular"),
+            Choice::Zipf(_) => format!("Table{first}; the most popular on the left"),
+        },
         y_label: "Conflicts per transaction".to_owned(),
         categories: (1..=shown).map(|rank| rank.to_string()).collect(),
         parts: vec![

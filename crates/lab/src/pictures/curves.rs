@@ -4,8 +4,8 @@ use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Poin
 
 use super::knees::{Knee, grid_knee};
 use super::view::{Cell, Slice, View, Who};
-use super::words::{axis_noun, percent, significant};
-use super::{Picture, Section, note, seeds};
+use super::words::{axis_noun, percent, short};
+use super::{Picture, Section, note, seeds_words};
 use crate::summary::{GroupSummary, SUSTAINED, Spread};
 
 /// With more combinations than this, their curves are laid over each other.
@@ -53,7 +53,7 @@ fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
             subtitle: note([
                 slice.words(view),
                 "in per cent: success where it is below 99.5 %".to_owned(),
-                seeds(view.seeds),
+                seeds_words(view.seeds),
             ]),
             x: throughput_axis(),
             y: latency_axis("Commit latency (s)"),
@@ -65,11 +65,12 @@ fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
             rules: knee.iter().map(knee_rule).collect(),
         }
     };
-    let charts: Vec<LineChart> = kinds.iter().map(|who| of(*who)).collect();
+    let charts: Vec<LineChart> = kinds.iter().map(|who| with_headroom(of(*who))).collect();
     let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());
     shown.then(|| Picture {
         file_stem: format!("latency-throughput{}", slice.stem(view)),
         section: Section::Curves,
+        group: slice.group(view),
         caption: format!(
             "{CAPTION}Bars: one standard deviation over seeds. The vertical line is the usable throughput: the highest \
              with a success above 95 % on the loads simulated. A line that turns up or back is overload."
@@ -90,7 +91,7 @@ fn overlay(view: &View<'_>, load: usize, lines: usize, slice: &Slice) -> Option<
         subtitle: note([
             slice.words(view),
             "in per cent: success where it first falls below 95 %".to_owned(),
-            seeds(view.seeds),
+            seeds_words(view.seeds),
         ]),
         x: Ruled { logarithmic: true, ..throughput_axis() },
         y: latency_axis("Mean commit latency (s)"),
@@ -107,11 +108,12 @@ fn overlay(view: &View<'_>, load: usize, lines: usize, slice: &Slice) -> Option<
             .collect(),
         rules: Vec::new(),
     };
-    let charts: Vec<LineChart> = kinds.iter().map(|who| of(*who)).collect();
+    let charts: Vec<LineChart> = kinds.iter().map(|who| with_headroom(of(*who))).collect();
     let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());
     shown.then(|| Picture {
         file_stem: format!("latency-throughput{}", slice.stem(view)),
         section: Section::Curves,
+        group: slice.group(view),
         caption: format!(
             "{CAPTION}One line per {}. The number beside a line is the success of these transactions at the first load \
              at which it is below 95 %.",
@@ -155,7 +157,7 @@ fn success_below(measures: &GroupSummary, limit: f64) -> Option<f64> {
 fn knee_rule(knee: &Knee<'_, '_>) -> Rule {
     let throughput = knee.cell.throughput_per_s();
     let sign = if knee.is_the_highest_load { "at least " } else { "" };
-    Rule { at: throughput, axis: RuleAxis::X, label: format!("usable: {sign}{}/s", significant(throughput)) }
+    Rule { at: throughput, axis: RuleAxis::X, label: format!("usable: {sign}{}/s", short(throughput)) }
 }
 
 pub(super) fn throughput_axis() -> Ruled {
@@ -166,11 +168,25 @@ pub(super) fn latency_axis(label: &str) -> Ruled {
     Ruled { label: label.to_owned(), logarithmic: true, range: None }
 }
 
+/// The chart with room above its lines, so that notes find it there and not between lines.
+fn with_headroom(mut chart: LineChart) -> LineChart {
+    let points = chart.series.iter().flat_map(|series| &series.points);
+    let ends = points.flat_map(|point| {
+        let (low, high) = point.spread.unwrap_or((point.y, point.y));
+        [low, point.y, high]
+    });
+    let (low, high) =
+        ends.filter(|end| *end > 0.0).fold((f64::INFINITY, 0.0_f64), |(low, high), end| (low.min(end), high.max(end)));
+    let share = (high / low).powf(0.05);
+    chart.y.range = (low <= high).then(|| (low / share.max(1.02), high * share.powf(2.5).max(1.1)));
+    chart
+}
+
 /// One chart as it is, several beside each other.
 pub(super) fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
     if charts.len() == 1 {
         return Chart::LineChart(charts.remove(0));
     }
     let charts = charts.into_iter().map(Chart::LineChart).collect();
-    Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts })
+    Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts, one_legend: true })
 }

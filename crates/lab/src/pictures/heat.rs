@@ -5,6 +5,7 @@ use glidepath_picture::{Cell as Square, Chart, Hatch, HatchLegend, HeatMap, Scal
 use super::view::{Axis, Cell, Slice, View, Who};
 use super::words::{LOAD, axis_noun, percent, seconds};
 use super::{Picture, Section, note};
+use crate::experiment::ALTERNATIVE;
 use crate::summary::{SUSTAINED, Spread};
 
 /// Below this success a cell is hatched densely.
@@ -33,17 +34,19 @@ pub(super) fn maps(view: &View<'_>) -> Vec<Picture> {
     pictures
 }
 
-/// The axes of a map: the load, or else the most interesting one, against the most interesting other one that has
-/// numbers.
+/// The axes of a map: the load, or else the most interesting one, against alternatives, or else the most interesting
+/// other one that has numbers.
 fn drawn_axes(view: &View<'_>) -> Option<(usize, usize)> {
-    let others = view.axes_without(view.load().as_slice());
-    let numeric = |axes: &[usize]| axes.iter().copied().find(|&axis| view.axes[axis].is_numeric());
+    let best = |without: &[usize]| {
+        let axes = view.axes_without(without);
+        let drawn = |axis: usize| view.axes[axis].is_numeric() || view.axes[axis].key == ALTERNATIVE;
+        axes.iter().copied().find(|&axis| drawn(axis)).or(axes.first().copied())
+    };
     match view.load() {
-        Some(load) => Some((load, numeric(&others).or(others.first().copied())?)),
+        Some(load) => Some((load, best(&[load])?)),
         None => {
-            let y = numeric(&others).or(others.first().copied())?;
-            let rest = view.axes_without(&[y]);
-            Some((numeric(&rest).or(rest.first().copied())?, y))
+            let y = best(&[])?;
+            Some((best(&[y])?, y))
         }
     }
 }
@@ -82,6 +85,7 @@ impl Map<'_> {
             Picture {
                 file_stem: format!("{what}-{}{}", self.who.slug(), slice.stem(self.view)),
                 section: if self.shown == Shown::Success { Section::Success } else { Section::Latency },
+                group: slice.group(self.view),
                 caption: self.caption(x),
                 chart: Chart::HeatMap(HeatMap {
                     title: self.title(x, y),
@@ -127,7 +131,7 @@ impl Map<'_> {
     }
 
     fn basis(&self) -> String {
-        let seeds = super::seeds(self.view.seeds);
+        let seeds = super::seeds_words(self.view.seeds);
         match self.shown {
             Shown::Success => format!("whole run, {seeds}"),
             Shown::Latency => format!("commits in the middle 80 % of the run, {seeds}"),

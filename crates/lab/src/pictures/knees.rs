@@ -5,7 +5,7 @@ use glidepath_picture::{Axis as Ruled, LineChart, Point, Series};
 use super::curves::side_by_side;
 use super::view::{Cell, Slice, View};
 use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun};
-use super::{Picture, Section, note, seeds};
+use super::{Picture, Section, note, seeds_words};
 use crate::summary::{SUSTAINED, knee_on_grid};
 
 /// The highest load that is sustained, on the loads that were simulated.
@@ -46,6 +46,17 @@ pub(super) fn usable_throughput(view: &View<'_>) -> Vec<Picture> {
     view.slices(&rest).iter().filter_map(|slice| drawing.picture(slice, panels)).collect()
 }
 
+/// The charts with the same vertical axis, so that they can be compared.
+fn on_one_scale(mut charts: Vec<LineChart>) -> Vec<LineChart> {
+    let points = || charts.iter().flat_map(|chart| &chart.series).flat_map(|series| &series.points);
+    let ends = points().map(|point| point.y).filter(|y| *y > 0.0);
+    let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
+    if charts.len() > 1 && low <= high {
+        charts.iter_mut().for_each(|chart| chart.y.range = Some((low / 1.3, high * 1.5)));
+    }
+    charts
+}
+
 struct Drawing<'a> {
     view: &'a View<'a>,
     x: usize,
@@ -56,16 +67,14 @@ impl Drawing<'_> {
     fn picture(&self, slice: &Slice, panels: Option<usize>) -> Option<Picture> {
         let Self { view, .. } = self;
         let title = format!("Usable throughput by {}", axis_noun(&view.axes[self.x].key));
-        // The most fast appends first.
+        let words = slice.words(view);
+        let whole = if words.is_empty() { title.clone() } else { format!("{title}: {words}") };
         let charts: Vec<LineChart> = match panels {
-            None => vec![self.chart(&title, slice, &slice.words(view))],
+            None => vec![self.chart(&title, slice, &words)],
+            // The most fast appends first.
             Some(axis) => (0..view.axes[axis].values.len())
                 .rev()
-                .map(|value| {
-                    let within = slice.with(axis, value);
-                    let words = [view.axes[axis].phrase(value), slice.words(view)];
-                    self.chart(&title, &within, &words.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(", "))
-                })
+                .map(|value| self.chart(&view.axes[axis].phrase(value), &slice.with(axis, value), ""))
                 .collect(),
         };
         let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());
@@ -73,11 +82,13 @@ impl Drawing<'_> {
         shown.then(|| Picture {
             file_stem: format!("usable-throughput-by-{}{}", super::words::slug(&key), slice.stem(view)),
             section: Section::Usable,
-            caption: "Each point is the highest throughput of all transactions at which more than 95 % succeed (of the \
+            group: slice.group(view),
+            caption:
+                "Each point is the highest throughput of all transactions at which more than 95 % succeed (of the \
                       validated overwrites, where there are any), on the loads simulated; \u{2265} marks those where \
                       even the highest load was sustained. A missing point: no load was."
-                .to_owned(),
-            chart: side_by_side(&title, charts),
+                    .to_owned(),
+            chart: side_by_side(&whole, on_one_scale(charts)),
         })
     }
 
@@ -99,7 +110,7 @@ impl Drawing<'_> {
         let positive = (0..axis.values.len()).all(|index| axis.number(index).is_some_and(|number| number > 0.0));
         LineChart {
             title: title.to_owned(),
-            subtitle: note([words.to_owned(), "success above 95 %".to_owned(), seeds(view.seeds)]),
+            subtitle: note([words.to_owned(), "success above 95 %".to_owned(), seeds_words(view.seeds)]),
             x: Ruled { label: axis.label(), logarithmic: positive && axis.key != FAST_APPEND, range: None },
             y: Ruled { label: "Usable throughput (commits/s)".to_owned(), logarithmic: true, range: None },
             series,

@@ -7,8 +7,9 @@ use glidepath_picture::{Axis as Ruled, Chart, LineChart, Panels, Point, Rule, Ru
 
 use super::curves::latency_axis;
 use super::view::{Axis, Cell, Slice, View, Who};
-use super::words::{ALTERNATIVE, LOAD, axis_noun};
-use super::{Picture, Section, seeds};
+use super::words::{LOAD, axis_noun};
+use super::{Picture, Section, seeds_words};
+use crate::experiment::ALTERNATIVE;
 use crate::summary::{GroupSummary, SUSTAINED, Spread};
 
 /// More pictures than this are thinned out.
@@ -31,13 +32,8 @@ enum Unit {
     Seconds,
 }
 
-const SUCCESS: Panel = Panel {
-    title: "Success",
-    who: Who::All,
-    label: "Success (%)",
-    unit: Unit::PerCent,
-    of: |of| of.success,
-};
+const SUCCESS: Panel =
+    Panel { title: "Success", who: Who::All, label: "Success (%)", unit: Unit::PerCent, of: |of| of.success };
 const THROUGHPUT: Panel = Panel {
     title: "Throughput",
     who: Who::All,
@@ -129,14 +125,15 @@ impl Drawing<'_> {
         cells.iter().any(|cells| !cells.is_empty()).then(|| Picture {
             file_stem: format!("overview{}", slice.stem(view)),
             section: Section::Overview,
+            group: slice.group(view),
             caption: format!(
                 "Transactions that arrived in the middle half of the run; {}. The dashed line is a success of 95 %. {}",
-                seeds(view.seeds),
+                seeds_words(view.seeds),
                 if axis.key == LOAD { "Load is what arrives, committed or not." } else { "" }
             )
             .trim_end()
             .to_owned(),
-            chart: Chart::Panels(Panels { title, columns: 2, charts }),
+            chart: Chart::Panels(Panels { title, columns: 2, charts, one_legend: true }),
         })
     }
 
@@ -174,7 +171,11 @@ impl Drawing<'_> {
                 _ => latency_axis(panel.label),
             },
             series,
-            rules: if success { vec![Rule { at: SUSTAINED * 100.0, axis: RuleAxis::Y, label: String::new() }] } else { Vec::new() },
+            rules: if success {
+                vec![Rule { at: SUSTAINED * 100.0, axis: RuleAxis::Y, label: String::new() }]
+            } else {
+                Vec::new()
+            },
         }
     }
 

@@ -3,8 +3,8 @@
 use glidepath_picture::{Chart, Panels, StackedBars};
 
 use super::view::{Cell, View, Who};
-use super::words::significant;
-use super::{Picture, Section, note, seeds};
+use super::words::short;
+use super::{Picture, Section, note, seeds_words};
 use crate::metrics::SpentMeans;
 
 /// More pictures than this are thinned out.
@@ -17,7 +17,7 @@ pub(super) fn times(view: &View<'_>) -> Vec<Picture> {
     let pictures = slices.iter().filter_map(|slice| {
         let cells: Vec<&Cell<'_>> = view.along(slice, view.load()).into_iter().rev().collect();
         let kinds = View::kinds(cells.iter().copied());
-        let subtitle = note([slice.words(view), seeds(view.seeds)]);
+        let subtitle = note([slice.words(view), seeds_words(view.seeds)]);
         let mut charts: Vec<Chart> =
             kinds.iter().map(|who| Chart::StackedBars(bars(&cells, *who, subtitle.clone()))).collect();
         if cells.is_empty() || charts.is_empty() {
@@ -26,13 +26,17 @@ pub(super) fn times(view: &View<'_>) -> Vec<Picture> {
         Some(Picture {
             file_stem: format!("time-spent{}", slice.stem(view)),
             section: Section::Spent,
-            caption: "Means over all transactions that ended in the run, committed or not, summed over their attempts. \
+            group: slice.group(view),
+            caption:
+                "Means over all transactions that ended in the run, committed or not, summed over their attempts. \
                       Prepare: reading and writing table metadata and manifest lists. Conflict reads: what is read \
                       after a failed attempt to see what changed. Install: the conditional write of the catalog."
-                .to_owned(),
+                    .to_owned(),
             chart: match charts.len() {
                 1 => charts.remove(0),
-                _ => Chart::Panels(Panels { title: "Where time goes".to_owned(), columns: 2, charts }),
+                _ => {
+                    Chart::Panels(Panels { title: "Where time goes".to_owned(), columns: 2, charts, one_legend: true })
+                }
             },
         })
     });
@@ -51,10 +55,8 @@ fn parts(spent: &SpentMeans) -> [(&'static str, f64); 5] {
 }
 
 fn bars(cells: &[&Cell<'_>], who: Who, subtitle: Option<String>) -> StackedBars {
-    let shown: Vec<(String, [(&str, f64); 5])> = cells
-        .iter()
-        .filter_map(|cell| Some((significant(cell.offered_per_s()), parts(&cell.of(who)?.spent))))
-        .collect();
+    let shown: Vec<(String, [(&str, f64); 5])> =
+        cells.iter().filter_map(|cell| Some((short(cell.offered_per_s()), parts(&cell.of(who)?.spent)))).collect();
     // All parts everywhere, also those that take no time, so that each keeps its colour.
     let part = |(index, (name, _)): (usize, (&str, f64))| {
         (name.to_owned(), shown.iter().map(|(_, spent)| spent[index].1).collect())

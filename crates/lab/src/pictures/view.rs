@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::offered;
 use super::words::{self, LOAD, Size, phrase};
 use crate::config::Config;
-use crate::experiment::{Experiment, PlannedPoint};
+use crate::experiment::{ALTERNATIVE, Experiment, PlannedPoint};
 use crate::summary::{GroupSummary, PointSummary, RunSummary};
 
 /// One value of an axis.
@@ -144,7 +144,7 @@ impl Axis {
 
 /// How well an axis tells the story: lines and rows are made of the one that does it best.
 fn interest(key: &str) -> usize {
-    let order = [words::ALTERNATIVE, words::PROVIDER, words::TABLES, words::CATALOG_LATENCY, words::FAST_APPEND];
+    let order = [ALTERNATIVE, words::PROVIDER, words::TABLES, words::CATALOG_LATENCY, words::FAST_APPEND];
     order.iter().position(|known| *known == key).unwrap_or(order.len())
 }
 
@@ -322,5 +322,10 @@ impl Slice {
     /// The value it has on an axis.
     pub(crate) fn value(&self, axis: usize) -> usize {
         self.place[axis]
+    }
+
+    /// What the most interesting of its axes is fixed to, in words; empty if nothing is.
+    pub(crate) fn group(&self, view: &View<'_>) -> String {
+        self.fixed.iter().min().map(|&axis| view.axes[axis].phrase(self.place[axis])).unwrap_or_default()
     }
 }

@@ -2,14 +2,16 @@
 
 use glidepath_model::{ByteSize, Span};
 
+use crate::experiment::ALTERNATIVE;
+
 /// The load: every curve runs along it.
 pub(crate) const LOAD: &str = "arrivals.scale";
 pub(crate) const TABLES: &str = "tables.count";
 pub(crate) const CATALOG_LATENCY: &str = "catalog.latency";
 pub(crate) const FAST_APPEND: &str = "transaction.fast_append";
 pub(crate) const PROVIDER: &str = "provider";
-/// The axis of named alternatives, each of which may set several fields.
-pub(crate) const ALTERNATIVE: &str = "alternative";
+const BURST_FACTOR: &str = "arrivals.burst.factor";
+const RETRIES: &str = "retry.retries";
 
 /// The providers of the published work, in the order that fixes their colours.
 const PROVIDERS: [(&str, &str); 5] = [
@@ -59,6 +61,8 @@ pub(crate) fn axis_label(key: &str, times: bool) -> String {
         FAST_APPEND => "Fast appends (% of transactions)".to_owned(),
         PROVIDER => "Provider".to_owned(),
         ALTERNATIVE => "Alternative".to_owned(),
+        BURST_FACTOR => "Arrivals in bursts (times as many)".to_owned(),
+        RETRIES => "Retries".to_owned(),
         other => format!("{other}{unit}"),
     }
 }
@@ -72,6 +76,8 @@ pub(crate) fn axis_noun(key: &str) -> &str {
         FAST_APPEND => "share of fast appends",
         PROVIDER => "provider",
         ALTERNATIVE => "alternative",
+        BURST_FACTOR => "strength of bursts",
+        RETRIES => "number of retries",
         other => other,
     }
 }
@@ -81,6 +87,7 @@ pub(crate) fn tick(key: &str, text: &str) -> String {
     match (key, Size::of(text)) {
         (FAST_APPEND, Size::Number(share)) => plain(share * 100.0),
         (_, Size::Time(seconds)) => plain(seconds * 1e3),
+        (_, Size::Number(number)) => plain(number),
         (PROVIDER, _) => provider_name(text).to_owned(),
         _ => text.to_owned(),
     }
@@ -93,11 +100,14 @@ pub(crate) fn phrase(key: &str, text: &str) -> String {
         (TABLES, _) if text == "1" => "1 table".to_owned(),
         (TABLES, _) => format!("{text} tables"),
         (CATALOG_LATENCY, _) => format!("{} catalog latency", spaced(text)),
-        (FAST_APPEND, Size::Number(share)) if share == 1.0 => "fast appends only".to_owned(),
-        (FAST_APPEND, Size::Number(share)) if share == 0.0 => "validated overwrites only".to_owned(),
+        (FAST_APPEND, Size::Number(1.0)) => "fast appends only".to_owned(),
+        (FAST_APPEND, Size::Number(0.0)) => "validated overwrites only".to_owned(),
         (FAST_APPEND, Size::Number(share)) => format!("{} % fast appends", plain(share * 100.0)),
         (PROVIDER, _) => provider_name(text).to_owned(),
         (ALTERNATIVE, _) => text.to_owned(),
+        (BURST_FACTOR, Size::Number(factor)) => format!("bursts of {} times the arrivals", plain(factor)),
+        (RETRIES, _) if text == "1" => "1 retry".to_owned(),
+        (RETRIES, _) => format!("{text} retries"),
         _ => format!("{key} = {text}"),
     }
 }
@@ -123,6 +133,12 @@ pub(crate) fn provider_slot(text: &str, index: usize) -> usize {
 pub(crate) fn plain(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A number with three significant digits, as far as these are not before the point, and without zeros at the end.
+pub(crate) fn short(value: f64) -> String {
+    let text = significant(value);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// A number with three significant digits, as far as these are not before the point.

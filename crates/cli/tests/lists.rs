@@ -1,0 +1,38 @@
+//! Does what `glidepath experiments` and `glidepath providers` list agree with what ships?
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{glidepath, output, refused};
+
+#[test]
+fn experiments_are_listed_with_their_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = output(glidepath(folder.path(), "experiments"));
+    assert!(text.contains("4c") && text.contains("900") && text.contains("retry-policies"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&output(glidepath(folder.path(), "experiments --json"))).unwrap();
+    assert_eq!((&json[0]["name"], &json[0]["points"]), (&"1a".into(), &10.into()));
+}
+
+#[test]
+fn providers_are_listed_with_their_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = output(glidepath(folder.path(), "providers"));
+    assert!(text.contains("azure-premium") && text.contains("part 3, Distribution Parameters, GET"), "{text}");
+    let json = output(glidepath(folder.path(), "providers s3-express --json"));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["operations"]["conditional_put"]["median_ms"], 22.0);
+    assert!(json[0]["operations"]["append"]["source"].as_str().unwrap().contains("June 2025"));
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = refused(glidepath(folder.path(), "providers s3"), 2);
+    assert!(error.contains("there is no provider \"s3\"") && error.contains("known are s3-express"), "{error}");
+    std::fs::write(folder.path().join("mine.toml"), "title = \"Mine\"\n").unwrap();
+    let error = refused(glidepath(folder.path(), "providers mine.toml"), 2);
+    assert!(error.starts_with("error: mine.toml: "), "{error}");
+}

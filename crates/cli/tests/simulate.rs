@@ -1,0 +1,202 @@
+//! What does `glidepath simulate` answer to what people type, right and wrong?
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{glidepath, output, refused};
+
+/// A small experiment: two points of two simulated minutes each.
+const SMALL: &str = "\
+title = \"Small\"
+seeds = 2
+duration = \"120s\"
+[transaction]
+runtime = { scale = \"5s\" }
+[sweep]
+\"arrivals.scale\" = [\"500ms\", \"250ms\"]
+";
+
+fn write(folder: &Path, text: &str) {
+    fs::write(folder.join("mine.toml"), text).unwrap();
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn one_load_prints_a_table_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = "simulate --duration 120s --inter-arrival 200ms --fast-append 0.8 --set transaction.runtime.scale=5s";
+    let text = output(glidepath(folder.path(), load));
+    for expected in ["Preset iceberg, means over 5 seeds", "success %", "P99 s", "validated overwrites"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn one_load_as_json_has_units_in_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = "simulate --provider s3-express --duration 120s --fast-append 0.8 --tables 3 --catalog-latency 1ms --json \
+                --set transaction.runtime.scale=5s --seeds 2";
+    let json: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), load))).unwrap();
+    let fields = ["success_ratio", "throughput_commits_per_s", "latency_mean_s", "latency_p50_s", "latency_p95_s"];
+    for group in [&json, &json["fast_append"], &json["validated_overwrite"]] {
+        for field in fields.iter().chain(&["latency_p99_s", "retries_mean"]) {
+            assert!(group[field].is_f64(), "{field}: {group}");
+        }
+    }
+    assert_eq!((&json["provider"], &json["seeds"]), (&"s3-express".into(), &2.into()));
+}
+
+#[test]
+fn an_experiment_fills_its_folder_and_finds_everything_done_the_second_time() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), SMALL);
+    let text = output(glidepath(folder.path(), "simulate mine.toml --transactions"));
+    assert!(text.contains("Small") && text.contains("250ms") && text.contains("4 runs"), "{text}");
+    let results = folder.path().join("results/mine");
+    let parquet = fs::read(results.join("results.parquet")).unwrap();
+    assert_eq!(fs::read_dir(results.join("transactions")).unwrap().count(), 4);
+    assert!(read(results.join("table.txt")).contains("500ms"));
+    assert!(read(results.join("report.html")).contains("Small"));
+    assert!(fs::read_dir(results.join("pictures")).unwrap().count() > 0);
+    let journal = read(results.join("points.jsonl"));
+    assert_eq!(journal.lines().count(), 4);
+    output(glidepath(folder.path(), "simulate mine.toml --threads 1"));
+    assert_eq!(read(results.join("points.jsonl")), journal);
+    assert!(fs::read(results.join("results.parquet")).unwrap() == parquet);
+}
+
+#[test]
+fn a_quick_run_says_that_it_is_coarse_and_goes_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        output(glidepath(folder.path(), "simulate 1a --quick --duration 120s --set transaction.runtime.scale=5s"));
+    assert!(text.contains("Coarse (--quick): 5 of 10 points, one seed."), "{text}");
+    assert!(folder.path().join("results/1a-quick/results.parquet").exists());
+    assert!(!folder.path().join("results/1a").exists());
+}
+
+#[test]
+fn many_points_are_summed_up_by_their_knees() {
+    let folder = tempfile::tempdir().unwrap();
+    let many = SMALL.replace("[sweep]", "[sweep]\n\"tables.count\" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\nprovider = [\"gcs\", \"s3-express\", \"s3-standard\", \"azure-premium\"]");
+    write(folder.path(), &many);
+    let text = output(glidepath(folder.path(), "simulate mine.toml --seeds 1 --out here"));
+    assert!(text.contains("more than 95 % succeed") && text.contains("All 80 points are in table.txt"), "{text}");
+    assert!(read(folder.path().join("here/table.txt")).lines().count() > 80);
+}
+
+#[test]
+fn mistakes_are_answered_with_file_field_found_and_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        (
+            "[arrivals]\nscal = \"1s\"\n",
+            "mine.toml: arrivals.scal: found unknown field \"scal\" (did you mean \"scale\"?)",
+        ),
+        ("[arrivals]\nscale = 35\n", "mine.toml: arrivals.scale: found integer \"35\", allowed is a span of time"),
+        (
+            "[tables]\nmanifest_list = \"append\"\n",
+            "mine.toml: tables.manifest_list: found \"append\", allowed is \"rewrite\"",
+        ),
+        ("provider = \"s3-standart\"\n", "mine.toml: provider: there is no provider \"s3-standart\" (did you mean"),
+        ("preset = \"nowhere/to/be.toml\"\n", "nowhere/to/be.toml: cannot read this preset"),
+        ("seeds = \n", "TOML parse error at line 1"),
+    ];
+    for (text, expected) in cases {
+        write(folder.path(), text);
+        let error = refused(glidepath(folder.path(), "simulate mine.toml"), 2);
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    assert!(!folder.path().join("results").exists(), "nothing may be written before the plan is good");
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_answered_so_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("simulate 4d", "there is no experiment \"4d\""),
+        ("simulate no-such.toml", "no-such.toml: cannot read this experiment"),
+        ("simulate --inter-arrival 20", "--inter-arrival 20: arrivals.scale: \"20\" is not a span of time"),
+        ("simulate --tables many", "--tables many: tables.count: found string \"many\", allowed is a whole number"),
+        ("simulate --fast-append 1.5", "--fast-append 1.5: transaction.fast_append: found 1.5, allowed is 0 to 1"),
+        ("simulate --provider aws", "--provider aws: provider: there is no provider \"aws\""),
+        ("simulate --preset icebreg", "did you mean \"iceberg\"?"),
+        ("simulate --set retry.retires=3", "did you mean \"retries\"?"),
+        ("simulate --set retries", "allowed is key=value"),
+        ("simulate --duration 0s", "--duration 0s: duration: found 0ns, allowed is 1s to"),
+        ("simulate --inter-arrival 1ns", "at most 20000000 arrivals"),
+        ("simulate --seeds 0", "seeds: found 0"),
+        ("simulate --threads 0", "invalid value '0' for '--threads"),
+        ("simulate --transactions", "add --out FOLDER"),
+        ("simulat 1a", "a similar subcommand exists: 'simulate'"),
+    ];
+    for (arguments, expected) in cases {
+        let error = refused(glidepath(folder.path(), arguments), 2);
+        assert!(error.contains(expected), "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), SMALL);
+    fs::write(folder.path().join("results"), "a file, and no folder").unwrap();
+    let error = refused(glidepath(folder.path(), "simulate mine.toml"), 1);
+    assert!(error.contains("results/mine/points.jsonl: cannot create this folder"), "{error}");
+}
+
+#[test]
+fn a_damaged_journal_is_repaired_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), SMALL);
+    output(glidepath(folder.path(), "simulate mine.toml"));
+    let journal = folder.path().join("results/mine/points.jsonl");
+    let whole = read(&journal);
+    fs::write(&journal, &whole[..whole.len() - 100]).unwrap();
+    output(glidepath(folder.path(), "simulate mine.toml"));
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&read(&journal)), sorted(&whole));
+    fs::write(&journal, format!("{whole}something else\n")).unwrap();
+    let error = refused(glidepath(folder.path(), "simulate mine.toml"), 1);
+    assert!(error.contains("points.jsonl, line 5: found no finished run"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_says_how_to_continue_and_does() {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    let folder = tempfile::tempdir().unwrap();
+    // Many small runs: some will be done, and not all, when the signal comes.
+    write(folder.path(), &SMALL.replace("seeds = 2", "seeds = 2000"));
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("glidepath"));
+    command.args(["simulate", "mine.toml"]).current_dir(folder.path());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let journal = folder.path().join("results/mine/points.jsonl");
+    while fs::read_to_string(&journal).is_ok_and(|text| text.is_empty()) || !journal.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let mut error = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{error}");
+    assert!(error.contains("give the same command again:\n  glidepath simulate mine.toml"), "{error}");
+    let done = read(&journal);
+    assert!(!done.is_empty());
+    // The same with fewer seeds: those done already are found.
+    output(glidepath(folder.path(), "simulate mine.toml --seeds 3"));
+    assert!(read(&journal).starts_with(&done));
+}

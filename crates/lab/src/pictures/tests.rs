@@ -1,0 +1,212 @@
+//! Pictures of made-up results, for experiments of every shape.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::experiment::Overrides;
+use crate::metrics::SpentMeans;
+use crate::summary::{GroupSummary, PointSummary, RankSummary, Spread};
+
+/// An experiment with these lines in its file.
+pub(crate) fn experiment(text: &str) -> Experiment {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, text).unwrap();
+    Experiment::load(&path.to_string_lossy(), &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Numbers of a kind that is worse off the higher the load: none of the window's transactions commits at a load of 0.
+fn group(health: f64) -> GroupSummary {
+    let spread = |mean: f64| Some(Spread { mean, deviation: mean / 50.0 });
+    let latency = |factor: f64| spread(factor / health).filter(|_| health > 0.0);
+    GroupSummary {
+        success: spread(health),
+        run_success: spread(health),
+        not_ended: spread(0.1),
+        throughput_per_s: Spread { mean: 10.0 * health, deviation: 0.1 },
+        latency_mean_s: latency(1.0),
+        latency_p50_s: latency(0.8),
+        latency_p95_s: latency(2.0),
+        latency_p99_s: latency(4.0),
+        retries_mean: latency(0.5),
+        middle_latency_mean_s: latency(1.1),
+        catalog_conflicts_per_transaction: spread(0.5),
+        table_conflicts_per_transaction: spread(0.25),
+        append_conflicts_per_transaction: None,
+        history_reads_per_transaction: None,
+        spent: SpentMeans { prepare_s: 0.5, install_s: 0.1, ..SpentMeans::default() },
+    }
+}
+
+/// Made-up results: `health` says how well a point does, from the number of the point and that of all points.
+pub(crate) fn results(experiment: &Experiment, health: impl Fn(usize, usize) -> f64) -> RunSummary {
+    let count = experiment.points.len();
+    let point = |(index, planned): (usize, &crate::experiment::PlannedPoint)| {
+        let health = health(index, count);
+        let share = planned.point.config.transaction.fast_append;
+        let tables = planned.point.config.tables.count as usize;
+        let conflicts =
+            RankSummary { ended: 10.0, committed: 9.0 * health, catalog_conflicts: 3.0, table_conflicts: 1.0 };
+        PointSummary {
+            coordinates: planned.coordinates.clone(),
+            all: group(health),
+            fast_append: (share > 0.0).then(|| group(health)),
+            validated_overwrite: (share < 1.0).then(|| group(health * 0.9)),
+            deciding_success: Some(Spread { mean: health, deviation: 0.0 }),
+            ranks: vec![conflicts; tables.min(50)],
+            commits_over_time: vec![60.0 * health; 60],
+        }
+    };
+    RunSummary { points: experiment.points.iter().enumerate().map(point).collect() }
+}
+
+/// From nearly nothing to all.
+pub(crate) fn growing(index: usize, count: usize) -> f64 {
+    (index + 1) as f64 / count as f64
+}
+
+fn stems(text: &str, health: impl Fn(usize, usize) -> f64) -> BTreeSet<String> {
+    let experiment = experiment(text);
+    let plan = plan(&experiment, &results(&experiment, health));
+    for picture in &plan {
+        let svg = picture.chart.svg().unwrap();
+        assert!(svg.starts_with("<svg"), "{}", picture.file_stem);
+        assert!(!picture.caption.is_empty() && !picture.chart.title().is_empty(), "{}", picture.file_stem);
+    }
+    let stems: BTreeSet<String> = plan.iter().map(|picture| picture.file_stem.clone()).collect();
+    assert_eq!(stems.len(), plan.len(), "two pictures of one name");
+    stems
+}
+
+fn expect(stems: &BTreeSet<String>, expected: &[&str]) {
+    let expected: BTreeSet<String> = expected.iter().map(|stem| (*stem).to_owned()).collect();
+    assert_eq!(stems, &expected);
+}
+
+const LOADS: &str = "[sweep]\n\"arrivals.scale\" = [\"1s\", \"50ms\", \"200ms\"]\n";
+
+#[test]
+fn one_point_has_no_curves() {
+    expect(&stems("", |_, _| 1.0), &["commit-rate", "time-spent"]);
+    expect(&stems("[tables]\ncount = 5", |_, _| 1.0), &["commit-rate", "conflicts-by-table", "time-spent"]);
+}
+
+#[test]
+fn a_sweep_of_the_load_has_curves_but_no_maps() {
+    let expected = ["commit-rate", "latency-throughput", "overview", "time-spent"];
+    expect(&stems(LOADS, growing), &expected);
+    // Where nothing commits there is no latency.
+    expect(&stems(LOADS, |_, _| 0.0), &["commit-rate", "overview", "time-spent"]);
+}
+
+#[test]
+fn two_axes_have_maps() {
+    let text = format!("{LOADS}\"tables.count\" = [10, 2, 1]\n");
+    let expected = [
+        "commit-rate--tables-count-1",
+        "commit-rate--tables-count-10",
+        "commit-rate--tables-count-2",
+        "conflicts-by-table",
+        "latency-fast-append",
+        "latency-throughput--tables-count-1",
+        "latency-throughput--tables-count-10",
+        "latency-throughput--tables-count-2",
+        "overview",
+        "success-fast-append",
+        "time-spent--tables-count-1",
+        "time-spent--tables-count-10",
+        "time-spent--tables-count-2",
+        "usable-throughput-by-tables-count",
+    ];
+    expect(&stems(&text, growing), &expected);
+}
+
+#[test]
+fn kinds_that_a_point_lacks_leave_gaps() {
+    let text = format!("{LOADS}\"transaction.fast_append\" = [1.0, 0.5, 0.0]\n");
+    let found = stems(&text, growing);
+    for stem in ["success-fast-append", "success-validated-overwrite", "latency-validated-overwrite", "overview"] {
+        assert!(found.contains(stem), "{stem}: {found:?}");
+    }
+}
+
+#[test]
+fn alternatives_are_laid_over_each_other() {
+    let text = format!(
+        "{LOADS}[[alternatives]]\nname = \"one retry\"\nset = {{ \"retry.retries\" = 1 }}\n\
+         [[alternatives]]\nname = \"<script>\"\nset = {{ \"retry.retries\" = 2 }}\n"
+    );
+    let found = stems(&text, growing);
+    assert!(found.contains("overview") && found.contains("success-fast-append"), "{found:?}");
+    assert!(found.contains("commit-rate--alternative-script"), "{found:?}");
+}
+
+#[test]
+fn names_that_differ_in_other_characters_only_do_not_share_a_file() {
+    let text = format!(
+        "{LOADS}[[alternatives]]\nname = \"a b\"\nset = {{ \"retry.retries\" = 1 }}\n\
+         [[alternatives]]\nname = \"a/b\"\nset = {{ \"retry.retries\" = 2 }}\n"
+    );
+    let found = stems(&text, growing);
+    assert!(found.contains("commit-rate--alternative-a-b") && found.contains("commit-rate--alternative-a-b--2"));
+}
+
+#[test]
+fn without_a_load_the_next_axis_takes_its_place() {
+    let names = "[sweep]\nprovider = [\"s3-standard\", \"gcs\"]\n";
+    assert!(stems(names, growing).contains("overview"));
+    let numbers = "[sweep]\n\"tables.count\" = [1, 5, 20]\n\"retry.retries\" = [1, 2]\n";
+    let found = stems(numbers, growing);
+    assert!(found.contains("overview") && found.contains("success-fast-append"), "{found:?}");
+}
+
+#[test]
+fn a_large_sweep_is_thinned_out() {
+    let text = format!(
+        "{LOADS}provider = [\"s3-standard\", \"s3-express\", \"gcs\"]\n\"tables.count\" = [1, 2, 5, 10, 20, 50]\n\
+         \"transaction.fast_append\" = [1.0, 0.9, 0.5]\n"
+    );
+    let found = stems(&text, growing);
+    assert!(found.len() < 100, "{}", found.len());
+    // But all maps are there: 9 of fast appends, 6 of validated overwrites.
+    assert_eq!(found.iter().filter(|stem| stem.starts_with("success-")).count(), 15);
+    assert!(found.contains("usable-throughput-by-tables-count"), "{found:?}");
+    assert!(found.contains("overview--tables-count-10--transaction-fast-append-0.9"), "{found:?}");
+}
+
+#[test]
+fn loads_are_ordered_by_value() {
+    let experiment = experiment(&format!("{LOADS}\"tables.count\" = [10, 2]\n"));
+    let pictures = plan(&experiment, &results(&experiment, growing));
+    let map = pictures.iter().find_map(|picture| match &picture.chart {
+        Chart::HeatMap(map) => Some(map),
+        _ => None,
+    });
+    let map = map.unwrap();
+    assert_eq!(map.x_ticks, ["50", "200", "1000"]);
+    assert_eq!(map.y_ticks, ["2", "10"]);
+    // The cell of 50 ms and 10 tables is that of the third point of six.
+    assert_eq!(map.cells[1][0].as_ref().unwrap().text, "50.0");
+}
+
+#[test]
+fn the_same_results_give_the_same_files() {
+    let experiment = experiment(LOADS);
+    let pictures = plan(&experiment, &results(&experiment, growing));
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    folders.iter().for_each(|folder| write(&folder.path().join("pictures"), &pictures).unwrap());
+    for picture in &pictures {
+        for ending in ["svg", "png"] {
+            let name = format!("pictures/{}.{ending}", picture.file_stem);
+            let [one, two] = folders.each_ref().map(|folder| std::fs::read(folder.path().join(&name)).unwrap());
+            assert!(one == two && !one.is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = write(&file.path().join("pictures"), &[]).unwrap_err().to_string();
+    assert!(error.contains("pictures: cannot write this file"), "{error}");
+}

@@ -1,0 +1,175 @@
+//! What does one page say about an experiment, to whoever opens it years later without anything else?
+//!
+//! [`page`] is one HTML document that needs nothing but itself: findings, pictures, the table of results, the exact
+//! configuration, and how numbers are defined. It loads nothing (its own policy forbids it to) and can be printed. What
+//! users write ends up in it as text only: `maud` escapes it.
+
+mod configuration;
+mod findings;
+mod gallery;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use glidepath_picture::PictureError;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::config::MODEL_VERSION;
+use crate::experiment::Experiment;
+use crate::pictures::{View, plan};
+use crate::schema::Provenance;
+use crate::summary::RunSummary;
+
+/// The name of the report in the folder of a run.
+pub const REPORT: &str = "report.html";
+
+const STYLE: &str = include_str!("report/style.css");
+const SCRIPT: &str = include_str!("report/script.js");
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The file could not be written.
+    #[error("{}: cannot write this file: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A picture could not be drawn.
+    #[error("cannot draw {file_stem}: {source}")]
+    Drawing {
+        /// Which.
+        file_stem: String,
+        /// Why.
+        source: PictureError,
+    },
+}
+
+/// Writes the report of a run into its folder, as [`REPORT`].
+///
+/// # Errors
+/// The file cannot be written, or a picture not be drawn.
+pub fn write(
+    folder: &Path,
+    experiment: &Experiment,
+    summary: &RunSummary,
+    provenance: &Provenance,
+) -> Result<(), ReportError> {
+    let path = folder.join(REPORT);
+    let page = page(experiment, summary, provenance)?;
+    std::fs::write(&path, page).map_err(|source| ReportError::File { path, source })
+}
+
+/// The report as HTML. `summary` is that of this experiment. Equal arguments give equal bytes.
+///
+/// # Errors
+/// A picture cannot be drawn.
+pub fn page(experiment: &Experiment, summary: &RunSummary, provenance: &Provenance) -> Result<String, ReportError> {
+    let view = View::new(experiment, summary);
+    let gallery = gallery::Gallery::new(plan(experiment, summary));
+    let pictures = gallery.markup()?;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy"
+                    content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+                title { (experiment.title) " \u{2013} Glidepath" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (experiment.title) }
+                    @for paragraph in experiment.description.split("\n\n").filter(|text| !text.trim().is_empty()) {
+                        p.lead { (paragraph) }
+                    }
+                    (facts(experiment, provenance))
+                    @for note in &experiment.notes {
+                        p.warning role="note" { (note) }
+                    }
+                }
+                (contents(&gallery))
+                main {
+                    (findings::section(&view))
+                    (pictures)
+                    (table::section(&view))
+                    (configuration::section(experiment, provenance))
+                    (definitions())
+                }
+                footer { p { "Made by Glidepath, which simulates the commit protocols of lakehouse catalogs." } }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    Ok(page.into_string())
+}
+
+fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
+    let (points, seeds) = (experiment.points.len(), experiment.seeds.len());
+    let hours = experiment.points.iter().map(|point| point.point.config.duration.as_secs_f64()).sum::<f64>();
+    html! {
+        p.facts {
+            "Experiment " strong { (experiment.name) } ": " (counted(points, "point")) ", " (counted(seeds, "seed")) " each, "
+            (crate::pictures::plain((hours * seeds as f64 / 360.0).round() / 10.0)) " simulated hours. Preset "
+            (experiment.preset) ", model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
+        }
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn contents(gallery: &gallery::Gallery) -> Markup {
+    html! {
+        nav aria-label="Contents" {
+            h2 { "Contents" }
+            ol {
+                li { a href="#findings" { "Findings" } }
+                @for (section, count) in gallery.sections() {
+                    li { a href=(format!("#{}", gallery::anchor(section))) { (section.title()) } " (" (counted(count, "picture")) ")" }
+                }
+                li { a href="#results" { "Results" } }
+                li { a href="#configuration" { "Configuration" } }
+                li { a href="#definitions" { "How numbers are defined" } }
+            }
+        }
+    }
+}
+
+fn definitions() -> Markup {
+    let entry = |name: &str, text: &str| html! { dt { (name) } dd { (text) } };
+    html! {
+        section #definitions {
+            h2 { "How numbers are defined" }
+            dl {
+                (entry("Window", "Transactions that arrived in the middle half of the run (minutes 15 to 45 of an hour) and \
+                    ended before it did. Tables, knees and line charts are of the window."))
+                (entry("Not ended", "The share of the transactions that arrived in the window and had not ended when the run \
+                    did. They count neither as success nor as failure, and their latency is unknown: where this share is \
+                    large, success and latency look better than they are."))
+                (entry("Success", "Committed, of those that ended: in the window, or (heat maps) in the whole run. The \
+                    deciding success is that of validated overwrites where there are any, else that of all."))
+                (entry("Throughput", "Commits of the window's transactions per second of it."))
+                (entry("Commit latency", "From the end of a transaction's own work to the answer that it is committed, of \
+                    those that committed: in the window, or (heat maps) of the commits in the middle 80 % of the run."))
+                (entry("Usable throughput, knee", "The highest throughput at which the deciding success is above 95 %, on the \
+                    loads that were simulated. Between these the true knee may be higher; \u{201c}glidepath knee\u{201d} finds it."))
+                (entry("Load", "Transactions that arrive per second, as configured, whether or not they commit. Arrivals do \
+                    not wait for commits."))
+                (entry("Retries", "Attempts after the first, of transactions that committed."))
+                (entry("Catalog conflict, table conflict", "A failed attempt. Table: something that this transaction writes \
+                    has changed. Catalog: only something else has."))
+                (entry("Means over seeds", "Every number is the mean over seeds, of those seeds in which there is one; \u{b1} is \
+                    their standard deviation (n \u{2212} 1)."))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

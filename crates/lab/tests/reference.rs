@@ -1,0 +1,74 @@
+//! A subset of the published figures, on every change. `glidepath reproduce` checks all of them.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+
+use glidepath_lab::PlannedPoint;
+use glidepath_lab::experiment::{Experiment, Overrides};
+use glidepath_lab::reproduce::{Figure, Runs, figures, judge};
+use glidepath_lab::runner::{self, Ended, Running};
+use glidepath_lab::summary::RunSummary;
+
+/// Runs the points of an experiment that are wanted, with so many seeds, and compares all figures that are then known.
+fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: impl Fn(&Figure) -> bool) -> usize {
+    let mut experiment = Experiment::load(name, &Overrides::default()).unwrap();
+    experiment.points.retain(|point| wanted(point));
+    experiment.seeds.truncate(seeds);
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let running = Running { threads, stop: &AtomicBool::new(false), progress: &mut |_| {} };
+    let Ended::Complete(results) = runner::run(&experiment, None, running).unwrap() else {
+        panic!("nobody stopped it");
+    };
+    let summary = RunSummary::of(&experiment, &results);
+    let runs = Runs::from([(name.to_owned(), (experiment, summary))]);
+    let figures = figures().unwrap();
+    let of_this = figures.iter().filter(|figure| figure.experiment == name && of(figure));
+    let judged: Vec<_> = of_this.map(|figure| (figure, judge(figure, &runs))).collect();
+    let judged: Vec<_> = judged.into_iter().filter(|(_, judgement)| judgement.within.is_some()).collect();
+    for (figure, judgement) in &judged {
+        assert_eq!(judgement.within, Some(true), "{}: {judgement:?}, published {:?}", figure.id, figure.published);
+    }
+    judged.len()
+}
+
+fn has(point: &PlannedPoint, key: &str, values: &[&str]) -> bool {
+    point.coordinates.iter().any(|(known, value)| known == key && values.contains(&value.as_str()))
+}
+
+/// Part 2's table 1a, the rows from 1 to 20 offered commits a second. (The others need all five seeds.)
+#[test]
+fn part_2_table_1a() {
+    let loads = ["50ms", "100ms", "200ms", "300ms", "400ms", "500ms", "1000ms"];
+    let metrics = ["success_percent", "p50_s", "p95_s", "mean_retries", "throughput_per_s"];
+    let of = |figure: &Figure| figure.source == "part 2, table 1a" && metrics.contains(&figure.metric.as_str());
+    let count = check("1a", 3, |point| has(point, "arrivals.scale", &loads), of);
+    assert!(count >= 30, "{count} figures");
+}
+
+/// Part 3's knees of a single table, fast appends only, on all five stores.
+#[test]
+fn part_3_single_table_knees() {
+    let wanted = |point: &PlannedPoint| {
+        has(point, "tables.count", &["1"])
+            && has(point, "transaction.fast_append", &["1.0"])
+            && !has(point, "arrivals.scale", &["20ms"])
+    };
+    let of = |figure: &Figure| figure.source.contains("single-table") && figure.metric == "knee_throughput_per_s";
+    let count = check("4c", 2, wanted, of);
+    assert!(count >= 5, "{count} figures");
+}
+
+/// Part 3's heat map of success at a catalog latency of 10 ms, for one table and for many.
+#[test]
+fn part_3_success_by_table_count() {
+    let wanted = |point: &PlannedPoint| {
+        has(point, "catalog.latency", &["10ms"])
+            && has(point, "tables.count", &["1", "50"])
+            && has(point, "arrivals.scale", &["20ms"])
+    };
+    let of = |figure: &Figure| figure.metric == "run_fa_success_percent" && figure.published.is_some();
+    let count = check("4a", 1, wanted, of);
+    assert!(count >= 2, "{count} figures");
+}
