@@ -4,8 +4,7 @@
 //! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns, never reads another clock, and
 //! meets every failure of a store as a value. This crate refuses to know any store or any protocol.
 //!
-//! Start with [`Env`], then [`ObjectStore`] and the three bad ends of a guarded write, [`PutError`]. What every store
-//! must do is stated once, as a test suite: [`conformance`].
+//! Start with [`Env`], then [`ObjectStore`] and the three bad ends of a guarded write, [`PutError`].
 
 mod luck;
 mod object;

@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use glidepath_picture::{Chart, PictureError, png};
+use glidepath_picture::{Chart, LineChart, Panels, PictureError, png};
 
 use crate::experiment::Experiment;
 use crate::summary::RunSummary;
 
 pub(crate) use knees::{Knee, grid_knee};
 pub(crate) use view::{Axis, Cell, Slice, View, Who};
-pub(crate) use words::{percent, plain, seconds, significant};
+pub(crate) use words::{percent, plain, rounded_percent, seconds, significant};
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 1.5;
@@ -168,6 +168,20 @@ fn write_one(folder: &Path, picture: &Picture) -> Result<(), WritePicturesError>
         std::fs::write(&path, content).map_err(|source| WritePicturesError::File { path, source })?;
     }
     Ok(())
+}
+
+/// One chart as it is, several beside each other.
+fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
+    if charts.len() == 1 {
+        return Chart::LineChart(charts.remove(0));
+    }
+    let charts = charts.into_iter().map(Chart::LineChart).collect();
+    Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts, one_legend: true })
+}
+
+/// What is not empty, with commas between.
+fn joined(parts: impl IntoIterator<Item = String>) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// A subtitle of what is worth saying; none if nothing is.

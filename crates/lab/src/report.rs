@@ -110,11 +110,11 @@ pub fn page(experiment: &Experiment, summary: &RunSummary, provenance: &Provenan
 
 fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
     let (points, seeds) = (experiment.points.len(), experiment.seeds.len());
-    let hours = experiment.points.iter().map(|point| point.point.config.duration.as_secs_f64()).sum::<f64>();
+    let run_s = experiment.points.iter().map(|point| point.point.config.duration.as_secs_f64()).sum::<f64>();
     html! {
         p.facts {
             "Experiment " strong { (experiment.name) } ": " (counted(points, "point")) ", " (counted(seeds, "seed")) " each, "
-            (crate::pictures::plain((hours * seeds as f64 / 360.0).round() / 10.0)) " simulated hours. Preset "
+            (crate::pictures::plain((run_s * seeds as f64 / 360.0).round() / 10.0)) " simulated hours. Preset "
             (experiment.preset) ", model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
         }
     }
@@ -164,8 +164,8 @@ fn definitions() -> Markup {
                 (entry("Retries", "Attempts after the first, of transactions that committed."))
                 (entry("Catalog conflict, table conflict", "A failed attempt. Table: something that this transaction writes \
                     has changed. Catalog: only something else has."))
-                (entry("Means over seeds", "Every number is the mean over seeds, of those seeds in which there is one; \u{b1} is \
-                    their standard deviation (n \u{2212} 1)."))
+                (entry("Means over seeds", "Every number is the mean over seeds, of those seeds in which there is one. Error bars \
+                    in pictures are one standard deviation (n \u{2212} 1) up and down."))
             }
         }
     }

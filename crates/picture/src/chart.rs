@@ -31,6 +31,17 @@ pub enum Chart {
 pub(crate) trait Plot {
     /// What the picture shows, in words.
     fn title(&self) -> &str;
+    /// What holds for all of it.
+    fn subtitle(&self) -> Option<&str> {
+        None
+    }
+    /// What is said of the picture to those who do not see it.
+    fn label(&self) -> String {
+        match self.subtitle() {
+            Some(subtitle) => format!("{} ({subtitle})", self.title()),
+            None => self.title().to_owned(),
+        }
+    }
     /// The width the chart would choose, alone or as one of several panels.
     fn natural_width(&self, in_panel: bool) -> f64;
     /// The height the chart needs when it is `width` wide.
@@ -78,7 +89,7 @@ impl Chart {
         let plot = self.plot();
         let width = plot.natural_width(false);
         let size = (width + 2.0 * MARGIN, plot.height(width) + 2.0 * MARGIN);
-        compose(size, plot.title(), |sheet| plot.draw(sheet, (MARGIN, MARGIN), width))
+        compose(size, &plot.label(), |sheet| plot.draw(sheet, (MARGIN, MARGIN), width))
     }
 }
 

@@ -122,6 +122,10 @@ impl Plot for HeatMap {
         &self.title
     }
 
+    fn subtitle(&self) -> Option<&str> {
+        self.subtitle.as_deref()
+    }
+
     fn natural_width(&self, _in_panel: bool) -> f64 {
         Layout::natural_width(self)
     }

@@ -25,7 +25,7 @@ const BAR_LABEL_ROOM: f64 = LABEL_SIZE + 9.0;
 /// Between cells.
 const SEAM: f64 = 1.0;
 const SWATCH: (f64, f64) = (28.0, 15.0);
-const LONGEST_ROW_NAME: f64 = 200.0;
+const LONGEST_ROW_NAME: f64 = 280.0;
 
 /// The places of all parts of one heat map.
 pub(crate) struct Layout<'a> {

@@ -113,6 +113,10 @@ impl Plot for LineChart {
         &self.title
     }
 
+    fn subtitle(&self) -> Option<&str> {
+        self.subtitle.as_deref()
+    }
+
     fn natural_width(&self, in_panel: bool) -> f64 {
         if in_panel { 560.0 } else { 920.0 }
     }

@@ -69,6 +69,12 @@ impl Plot for Panels {
         &self.title
     }
 
+    fn label(&self) -> String {
+        let charts: Vec<String> = self.charts.iter().map(|chart| chart.plot().label()).collect();
+        let charts = charts.join("; ");
+        if self.title.is_empty() { charts } else { format!("{}: {charts}", self.title) }
+    }
+
     fn natural_width(&self, _in_panel: bool) -> f64 {
         let columns = self.columns(&self.drawn());
         let gaps = columns.len().saturating_sub(1) as f64 * GAP;

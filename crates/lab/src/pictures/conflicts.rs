@@ -6,7 +6,7 @@ use glidepath_workload::Choice;
 
 use super::view::{Cell, View};
 use super::words::TABLES;
-use super::{Picture, Section, note, seeds_words};
+use super::{Picture, Section, joined, note, seeds_words};
 use crate::summary::RankSummary;
 
 /// With fewer tables there is no ranking to see.
@@ -28,8 +28,8 @@ pub(super) fn by_rank(view: &View<'_>) -> Vec<Picture> {
         let cell = view
             .cell(slice, &set)
             .filter(|cell| cell.config.tables.count >= LEAST_TABLES && !cell.summary.ranks.is_empty())?;
-        let at: Vec<String> = set.iter().map(|&(axis, value)| view.axes[axis].phrase(value)).collect();
-        let words = [slice.words(view)].into_iter().chain(at).filter(|words| !words.is_empty()).collect::<Vec<_>>();
+        let at = set.iter().map(|&(axis, value)| view.axes[axis].phrase(value));
+        let words = joined([slice.words(view)].into_iter().chain(at));
         Some(Picture {
             file_stem: format!("conflicts-by-table{}", slice.stem(view)),
             section: Section::Conflicts,
@@ -39,7 +39,7 @@ pub(super) fn by_rank(view: &View<'_>) -> Vec<Picture> {
                       transaction writes has changed, and it must be prepared again. Attempts of all transactions that \
                       ended in the run, divided by these."
                 .to_owned(),
-            chart: Chart::StackedBars(bars(cell, note([words.join(", "), seeds_words(view.seeds)]))),
+            chart: Chart::StackedBars(bars(cell, note([words, seeds_words(view.seeds)]))),
         })
     });
     pictures.collect()

@@ -1,11 +1,11 @@
 //! What do commits cost as throughput grows?
 
-use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Point, Rule, RuleAxis, Series};
+use glidepath_picture::{Axis as Ruled, LineChart, LineStyle, Point, Rule, RuleAxis, Series};
 
 use super::knees::{Knee, grid_knee};
 use super::view::{Cell, Slice, View, Who};
 use super::words::{axis_noun, percent, short};
-use super::{Picture, Section, note, seeds_words};
+use super::{Picture, Section, note, seeds_words, side_by_side};
 use crate::summary::{GroupSummary, SUSTAINED, Spread};
 
 /// With more combinations than this, their curves are laid over each other.
@@ -180,13 +180,4 @@ fn with_headroom(mut chart: LineChart) -> LineChart {
     let share = (high / low).powf(0.05);
     chart.y.range = (low <= high).then(|| (low / share.max(1.02), high * share.powf(2.5).max(1.1)));
     chart
-}
-
-/// One chart as it is, several beside each other.
-pub(super) fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
-    if charts.len() == 1 {
-        return Chart::LineChart(charts.remove(0));
-    }
-    let charts = charts.into_iter().map(Chart::LineChart).collect();
-    Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts, one_legend: true })
 }

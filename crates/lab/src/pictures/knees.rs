@@ -2,10 +2,9 @@
 
 use glidepath_picture::{Axis as Ruled, LineChart, Point, Series};
 
-use super::curves::side_by_side;
 use super::view::{Cell, Slice, View};
 use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun};
-use super::{Picture, Section, note, seeds_words};
+use super::{Picture, Section, note, seeds_words, side_by_side};
 use crate::summary::{SUSTAINED, knee_on_grid};
 
 /// The highest load that is sustained, on the loads that were simulated.

@@ -1,9 +1,9 @@
 //! Do commits keep up with arrivals, through bursts and to the end of the run?
 
-use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Point, Series};
+use glidepath_picture::{Axis as Ruled, LineChart, LineStyle, Point, Series};
 
 use super::view::{Cell, View};
-use super::{Picture, Section, note, offered, seeds_words};
+use super::{Picture, Section, joined, note, offered, seeds_words, side_by_side};
 
 /// More pictures than this are thinned out.
 const MOST: usize = 6;
@@ -16,20 +16,16 @@ pub(super) fn timelines(view: &View<'_>) -> Vec<Picture> {
         let cells = view.along(slice, view.load());
         let (&highest, &middle) = (cells.first()?, cells.get((cells.len() - 1) / 2)?);
         let words = slice.words(view);
-        let chosen: Vec<&Cell<'_>> = if cells.len() > 1 { vec![middle, highest] } else { vec![highest] };
-        let names: &[&str] = if cells.len() > 1 { &["middle load", "highest load"] } else { &[""] };
-        let charts = chosen.iter().zip(names).map(|(cell, name)| {
+        let all = "Commit rate over time";
+        let chosen: &[(&str, &Cell<'_>)] = match cells.len() {
+            1 => &[(all, highest)],
+            _ => &[("Commit rate at a middle load", middle), ("Commit rate at the highest load", highest)],
+        };
+        let charts = chosen.iter().map(|(title, cell)| {
             let load = view.load().map(|load| view.axes[load].phrase(cell.place[load])).unwrap_or_default();
-            let title =
-                if name.is_empty() { "Commit rate over time".to_owned() } else { format!("Commit rate at a {name}") };
-            let title = title.replace("a highest", "the highest");
-            let at = [words.clone(), load].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ");
-            Chart::LineChart(chart(cell, title, note([at, seeds_words(view.seeds)])))
+            chart(cell, title, note([joined([words.clone(), load]), seeds_words(view.seeds)]))
         });
-        let mut charts: Vec<Chart> = charts.collect();
-        if charts.is_empty() {
-            return None;
-        }
+        let charts = charts.collect();
         Some(Picture {
             file_stem: format!("commit-rate{}", slice.stem(view)),
             section: Section::Timeline,
@@ -38,21 +34,13 @@ pub(super) fn timelines(view: &View<'_>) -> Vec<Picture> {
                       Transactions work before they commit, so commits follow arrivals at a distance; where they stay \
                       below for good, transactions fail or pile up."
                 .to_owned(),
-            chart: match charts.len() {
-                1 => charts.remove(0),
-                _ => Chart::Panels(Panels {
-                    title: "Commit rate over time".to_owned(),
-                    columns: 2,
-                    charts,
-                    one_legend: true,
-                }),
-            },
+            chart: side_by_side(all, charts),
         })
     });
     pictures.collect()
 }
 
-fn chart(cell: &Cell<'_>, title: String, subtitle: Option<String>) -> LineChart {
+fn chart(cell: &Cell<'_>, title: &str, subtitle: Option<String>) -> LineChart {
     let commits = &cell.summary.commits_over_time;
     let duration = cell.config.duration;
     let part_s = duration.as_secs_f64() / commits.len().max(1) as f64;
@@ -62,7 +50,7 @@ fn chart(cell: &Cell<'_>, title: String, subtitle: Option<String>) -> LineChart 
     let at = |index: usize| index as f64 * part_s / 60.0;
     let points = |rates: &[f64]| rates.iter().enumerate().map(|(index, rate)| Point::at(at(index), *rate)).collect();
     LineChart {
-        title,
+        title: title.to_owned(),
         subtitle,
         x: Ruled { label: "Simulated time (min)".to_owned(), ..Ruled::default() },
         // Some air, so that the tops of bursts can be seen.

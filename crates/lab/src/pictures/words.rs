@@ -167,6 +167,11 @@ pub(crate) fn percent(share: f64) -> String {
     if share >= 1.0 { "100".to_owned() } else { format!("{:.1}", (share * 1000.0 + 1e-9).floor() / 10.0) }
 }
 
+/// A share as per cent, to a tenth.
+pub(crate) fn rounded_percent(share: f64) -> String {
+    plain((share * 1000.0).round() / 10.0)
+}
+
 /// Lower-case letters, digits and points; everything else becomes a hyphen.
 pub(crate) fn slug(text: &str) -> String {
     let mut slug = String::new();

@@ -142,13 +142,13 @@ fn put(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// The value of an axis as the configuration has it, else as it is displayed.
+/// The value of an axis: as it is displayed if it is a text, else as the configuration has it.
 fn written(experiment: &Experiment, configs: &[BTreeMap<String, Value>], key: &str, value: &str) -> Value {
     let chosen = experiment.points.iter().position(|planned| planned.coordinate(key) == Some(value));
     let mut own = Table::new();
     for (path, field) in chosen.into_iter().flat_map(|index| &configs[index]) {
         match path.strip_prefix(key) {
-            Some("") => return field.clone(),
+            Some("") if !field.is_str() => return field.clone(),
             Some(rest) if rest.starts_with('.') => put(&mut own, &rest[1..], field.clone()),
             _ => {}
         }

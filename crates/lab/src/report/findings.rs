@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pictures::{Axis, Cell, Knee, Slice, View, Who, grid_knee, percent, plain, seconds, significant};
+use crate::pictures::{Axis, Cell, Knee, Slice, View, Who, grid_knee, percent, rounded_percent, seconds, significant};
 
 /// A table of more rows is folded.
 const MOST_ROWS: usize = 24;
@@ -67,9 +67,11 @@ fn of_knees(view: &View<'_>) -> Vec<String> {
     }
     let open = knees.iter().filter(|(_, knee)| knee.is_the_highest_load).count();
     if open > 0 {
-        let combinations = if all == 1 { String::new() } else { format!("In {open} of {all} combinations even") };
-        let sentence = format!("{combinations} the highest load is sustained: the true knee is higher.");
-        sentences.push(if all == 1 { "Even".to_owned() + &sentence } else { sentence });
+        let even = "even the highest load is sustained: the true knee is higher";
+        sentences.push(match all {
+            1 => format!("Of the loads simulated, {even}."),
+            _ => format!("In {open} of {all} combinations {even}."),
+        });
     }
     sentences
 }
@@ -106,8 +108,7 @@ fn of_points(view: &View<'_>) -> Vec<String> {
 fn not_ended(view: &View<'_>) -> Option<String> {
     let shares = || view.cells().filter_map(|cell| Some(cell.summary.all.not_ended?.mean));
     let (low, high) = shares().fold((f64::INFINITY, 0.0_f64), |(low, high), share| (low.min(share), high.max(share)));
-    let written = |share: f64| plain((share * 1000.0).round() / 10.0);
-    let range = match (written(low), written(high)) {
+    let range = match (rounded_percent(low), rounded_percent(high)) {
         _ if shares().next().is_none() => return None,
         (low, high) if low == high => format!("{low} %"),
         (low, high) => format!("{low} % to {high} %"),
@@ -172,6 +173,6 @@ fn knee_cells(view: &View<'_>, kinds: &[Who], knee: &Knee<'_, '_>) -> Markup {
                 None => { td { "\u{2013}" } }
             }
         }
-        td { @if let Some(share) = cell.summary.all.not_ended { (plain((share.mean * 1000.0).round() / 10.0)) } }
+        td { @if let Some(share) = cell.summary.all.not_ended { (rounded_percent(share.mean)) } }
     }
 }

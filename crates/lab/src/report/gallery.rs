@@ -88,7 +88,7 @@ fn figure(picture: &Picture, captioned: bool) -> Result<Markup, ReportError> {
     // The SVG says what it shows (its role and label), and was escaped where it was drawn.
     Ok(html! {
         figure {
-            div.picture tabindex="0" { (PreEscaped(svg)) }
+            div.picture role="group" tabindex="0" aria-label=(picture.chart.title()) { (PreEscaped(svg)) }
             figcaption {
                 @if captioned { (picture.caption) " " }
                 span.file { "pictures/" (picture.file_stem) ".svg" }

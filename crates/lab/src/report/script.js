@@ -4,10 +4,11 @@ const key = (row, column) => {
   const cell = row.cells[column];
   return cell ? cell.dataset.sort ?? cell.textContent.trim() : "";
 };
-const compare = (a, b) => {
+const compare = (a, b, sign) => {
   const [x, y] = [parseFloat(a), parseFloat(b)];
+  // What is no number stands below.
   if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1;
-  return isNaN(x) ? a.localeCompare(b) : x - y;
+  return sign * (isNaN(x) ? a.localeCompare(b) : x - y);
 };
 for (const table of document.querySelectorAll("table.sortable")) {
   table.querySelectorAll("thead th").forEach((heading, column) => {
@@ -19,7 +20,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
       heading.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
       const body = table.tBodies[0];
-      body.append(...[...body.rows].sort((a, b) => sign * compare(key(a, column), key(b, column))));
+      body.append(...[...body.rows].sort((a, b) => compare(key(a, column), key(b, column), sign)));
     });
   });
 }

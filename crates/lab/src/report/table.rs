@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pictures::{Axis, Cell, View, Who, percent, plain, significant};
+use crate::pictures::{Axis, Cell, View, Who, percent, rounded_percent, significant};
 use crate::summary::{GroupSummary, Spread};
 
 /// The section of all results.
@@ -56,9 +56,9 @@ fn row(view: &View<'_>, kinds: &[Who], cell: &Cell<'_>) -> Markup {
         tr {
             @for (axis, &value) in view.axes.iter().zip(&cell.place) { (coordinate(axis, value)) }
             td { (significant(cell.offered_per_s())) }
-            td title=[deviation(Some(cell.summary.all.throughput_per_s))] { (significant(cell.throughput_per_s())) }
+            td { (significant(cell.throughput_per_s())) }
             @for who in kinds { (of_kind(cell.of(*who))) }
-            (number(cell.summary.all.not_ended, &|share| plain((share * 1000.0).round() / 10.0)))
+            (number(cell.summary.all.not_ended, &rounded_percent))
         }
     }
 }
@@ -82,12 +82,6 @@ fn number(value: Option<Spread>, written: &dyn Fn(f64) -> String) -> Markup {
             None => { td { "\u{2013}" } }
         }
     }
-}
-
-/// What is shown where one points at a number.
-fn deviation(spread: Option<Spread>) -> Option<String> {
-    let deviation = spread?.deviation;
-    (deviation > 0.0).then(|| format!("\u{b1} {}", significant(deviation)))
 }
 
 /// The cell of a value on an axis, which is sorted by size and not as text.

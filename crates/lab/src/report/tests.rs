@@ -68,7 +68,7 @@ fn results_of_every_shape_have_a_report() {
         for health in [0.0, 1.0] {
             let provenance = Provenance { git_revision: "unknown".to_owned() };
             let page = page(&experiment, &results(&experiment, |_, _| health), &provenance).unwrap();
-            assert!(page.contains("</html>") && !page.contains("NaN") && !page.contains("inf "), "{text}");
+            assert!(page.contains("</html>") && !page.contains(">NaN") && !page.contains(">inf"), "{text}");
         }
     }
 }
