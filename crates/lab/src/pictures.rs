@@ -1,7 +1,7 @@
 //! What can be seen in the results of an experiment? Which pictures there are follows from what was swept.
 //!
 //! [`plan`] decides what is drawn: it works for any experiment, and gives fewer pictures where less was swept or less
-//! came of it. [`write`] draws it, as SVG and as PNG. Start reading in `view`, the grid of results that all pictures are
+//! came of it. [`write()`] draws it, as SVG and as PNG. Start reading in `view`, the grid of results that all pictures are
 //! made of; each other module makes the pictures of one [`Section`].
 
 mod conflicts;
