@@ -161,6 +161,8 @@ fn definitions() -> Markup {
                     loads that were simulated. Between these the true knee may be higher; \u{201c}glidepath knee\u{201d} finds it."))
                 (entry("Load", "Transactions that arrive per second, as configured, whether or not they commit. Arrivals do \
                     not wait for commits."))
+                (entry("Time between arrivals", "The scale of their distribution: its mean or, for \u{201c}lognormal\u{201d}, its \
+                    median, which is lower than the mean. The load takes that into account."))
                 (entry("Retries", "Attempts after the first, of transactions that committed."))
                 (entry("Catalog conflict, table conflict", "A failed attempt. Table: something that this transaction writes \
                     has changed. Catalog: only something else has."))

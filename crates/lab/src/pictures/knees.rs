@@ -3,7 +3,7 @@
 use glidepath_picture::{Axis as Ruled, LineChart, Point, Series};
 
 use super::view::{Cell, Slice, View};
-use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun};
+use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun, capital};
 use super::{Picture, Section, note, seeds_words, side_by_side};
 use crate::summary::{SUSTAINED, knee_on_grid};
 
@@ -73,7 +73,7 @@ impl Drawing<'_> {
             // The most fast appends first.
             Some(axis) => (0..view.axes[axis].values.len())
                 .rev()
-                .map(|value| self.chart(&view.axes[axis].phrase(value), &slice.with(axis, value), ""))
+                .map(|value| self.chart(&capital(&view.axes[axis].phrase(value)), &slice.with(axis, value), ""))
                 .collect(),
         };
         let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());

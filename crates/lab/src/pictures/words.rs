@@ -169,7 +169,14 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// A share as per cent, to a tenth.
 pub(crate) fn rounded_percent(share: f64) -> String {
-    plain((share * 1000.0).round() / 10.0)
+    format!("{:.1}", share * 100.0)
+}
+
+/// At the start of a line.
+pub(crate) fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(characters).collect()
 }
 
 /// Lower-case letters, digits and points; everything else becomes a hyphen.
