@@ -1,8 +1,9 @@
 //! What a run amounted to: the numbers that tables, pictures and knees are made of.
 //!
-//! Two views of the same transactions, as the published work has them. Tables and knees take the *window*: transactions
-//! that arrived in the middle half of the run (minutes 15 to 45 of an hour) and ended within the run. Heat maps take the
-//! success of the *whole run*, and the latency of the commits of its *middle* 80 %.
+//! Three views of the same transactions, as the published work has them. Tables and knees take the *window*:
+//! transactions that arrived in the middle half of the run (minutes 15 to 45 of an hour) and ended within the run. Heat
+//! maps take the success of the *whole run*, and the latency of the commits of its *middle* 80 %. The knees of part 3 take
+//! the *warm* run: all that arrived after its first quarter and ended within it.
 
 use glidepath_model::{Instant, Span};
 use glidepath_workload::{End, Kind, Record};
@@ -53,6 +54,14 @@ pub struct Group {
     pub latency: Option<Latency>,
     /// Mean number of retries of those that committed in the window.
     pub retries_mean: Option<f64>,
+    /// Transactions that arrived after the first quarter and ended within the run.
+    pub warm_ended: u64,
+    /// Of these, those that committed.
+    pub warm_committed: u64,
+    /// Of these, the commits per second of the last three quarters.
+    pub warm_throughput_per_s: f64,
+    /// Of these, the mean commit latency; absent where none committed.
+    pub warm_latency_mean_s: Option<f64>,
     /// Transactions that arrived in the whole run.
     pub run_arrived: u64,
     /// Of these, those that ended within the run.
@@ -116,6 +125,12 @@ impl Group {
         ratio(self.window_committed, self.window_ended)
     }
 
+    /// The same of those that arrived after the first quarter.
+    #[must_use]
+    pub fn warm_success(&self) -> Option<f64> {
+        ratio(self.warm_committed, self.warm_ended)
+    }
+
     /// The same over the whole run.
     #[must_use]
     pub fn run_success(&self) -> Option<f64> {
@@ -176,12 +191,15 @@ impl Metrics {
 fn group(duration: Span, outcome: &Outcome, kind: Option<Kind>) -> Group {
     let share = |part: f64| Instant::ZERO + Span::from_secs_f64(duration.as_secs_f64() * part);
     let in_window = |at: Instant| (share(0.25)..share(0.75)).contains(&at);
+    let is_warm = |at: Instant| at >= share(0.25);
     let in_middle = |at: Instant| (share(0.1)..share(0.9)).contains(&at);
     let of_kind = |found: Kind| kind.is_none_or(|wanted| wanted == found);
     let arrivals = || outcome.arrivals.iter().filter(|(_, kind)| of_kind(*kind));
     let records: Vec<&Record> = outcome.records.iter().filter(|record| of_kind(record.kind)).collect();
     let committed = || records.iter().filter(|record| record.end == End::Committed);
     let window = || committed().filter(|record| in_window(record.arrived));
+    let warm = || committed().filter(|record| is_warm(record.arrived));
+    let warm_committed = warm().count() as u64;
     let window_committed = window().count() as u64;
     let middle = committed().filter(|record| in_middle(record.ended)).map(|record| record.commit_latency());
     let sum = |what: fn(&Record) -> u64| records.iter().map(|record| what(record)).sum::<u64>();
@@ -195,6 +213,10 @@ fn group(duration: Span, outcome: &Outcome, kind: Option<Kind>) -> Group {
         throughput_per_s: window_committed as f64 / (duration.as_secs_f64() / 2.0),
         latency: latency(window().map(|record| record.commit_latency()).collect()),
         retries_mean: average(window().map(|record| f64::from(record.retries))),
+        warm_ended: records.iter().filter(|record| is_warm(record.arrived)).count() as u64,
+        warm_committed,
+        warm_throughput_per_s: warm_committed as f64 / (duration.as_secs_f64() * 0.75),
+        warm_latency_mean_s: average(warm().map(|record| record.commit_latency().as_secs_f64())),
         run_arrived: arrivals().count() as u64,
         run_ended: records.len() as u64,
         run_committed: committed().count() as u64,

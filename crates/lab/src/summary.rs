@@ -37,6 +37,12 @@ pub struct PointSummary {
 pub struct GroupSummary {
     /// Committed, of those that arrived in the window and ended.
     pub success: Option<Spread>,
+    /// Committed, of those that arrived after the first quarter and ended.
+    pub warm_success: Option<Spread>,
+    /// Of these, commits per second of the last three quarters.
+    pub warm_throughput_per_s: Spread,
+    /// Of these, mean commit latency.
+    pub warm_latency_mean_s: Option<Spread>,
     /// Committed, of those that ended, over the whole run.
     pub run_success: Option<Spread>,
     /// Of those that arrived in the window, what had not ended when the run did.
@@ -158,6 +164,9 @@ impl GroupSummary {
         };
         Self {
             success: spread(&Group::success),
+            warm_success: spread(&Group::warm_success),
+            warm_throughput_per_s: spread(&|group| Some(group.warm_throughput_per_s)).unwrap_or_default(),
+            warm_latency_mean_s: spread(&|group| group.warm_latency_mean_s),
             run_success: spread(&Group::run_success),
             not_ended: spread(&Group::not_ended),
             throughput_per_s: spread(&|group| Some(group.throughput_per_s)).unwrap_or_default(),

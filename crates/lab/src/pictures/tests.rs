@@ -21,6 +21,9 @@ fn group(health: f64) -> GroupSummary {
     let latency = |factor: f64| spread(factor / health).filter(|_| health > 0.0);
     GroupSummary {
         success: spread(health),
+        warm_success: spread(health),
+        warm_throughput_per_s: Spread { mean: 10.0 * health, deviation: 0.1 },
+        warm_latency_mean_s: latency(1.0),
         run_success: spread(health),
         not_ended: spread(0.1),
         throughput_per_s: Spread { mean: 10.0 * health, deviation: 0.1 },

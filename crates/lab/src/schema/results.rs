@@ -162,6 +162,8 @@ fn group(columns: &mut Columns, kind: &str, rows: &[Row<'_>], of: fn(&Metrics) -
     count("window_arrived", |group| group.window_arrived);
     count("window_ended", |group| group.window_ended);
     count("window_committed", |group| group.window_committed);
+    count("warm_ended", |group| group.warm_ended);
+    count("warm_committed", |group| group.warm_committed);
     count("run_arrived", |group| group.run_arrived);
     count("run_ended", |group| group.run_ended);
     count("run_committed", |group| group.run_committed);
@@ -174,6 +176,9 @@ fn group(columns: &mut Columns, kind: &str, rows: &[Row<'_>], of: fn(&Metrics) -
         columns.number_or_none(&format!("{kind}_{name}"), groups().map(|group| value(group?)));
     };
     number("success_ratio", Group::success);
+    number("warm_success_ratio", Group::warm_success);
+    number("warm_throughput_per_s", |group| Some(group.warm_throughput_per_s));
+    number("warm_latency_mean_s", |group| group.warm_latency_mean_s);
     number("run_success_ratio", Group::run_success);
     number("not_ended_ratio", Group::not_ended);
     number("throughput_per_s", |group| Some(group.throughput_per_s));
