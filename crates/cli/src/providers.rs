@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let header = ["provider", "operation", "median", "per MiB", "sigma", "floor", "source"].map(str::to_owned);
     let row = |name: &str, (operation, costs): (&str, &OperationProfile)| {
-        let OperationProfile { median, per_mib, sigma, floor, source } = costs;
+        let OperationProfile { median, per_mib, sigma, floor, source, .. } = costs;
         let texts = [name, operation].map(str::to_owned).into_iter();
         let numbers = [median.to_string(), per_mib.to_string(), sigma.to_string(), floor.to_string()];
         texts.chain(numbers).chain([source.clone()]).collect::<Vec<_>>()

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use glidepath_env::unit_interval;
 use glidepath_model::{ByteSize, Span};
 
+use crate::distribution::Distribution;
 use crate::luck::Stream;
 
 /// The distribution of one operation's round trip: `max(floor, (base + per_mib x MiB) x exp(sigma x Z))` with Z standard
@@ -49,24 +50,79 @@ const TAIL: usize = 2;
 pub(crate) struct Sampler {
     base_ns: f64,
     per_byte_ns: f64,
-    sigma: f64,
     floor: Span,
-    /// exp(sigma x Z) at the edges of the bins; absent where sigma is 0.
-    factors: Option<Rc<[f64; BINS + 1]>>,
+    /// exp(sigma x Z); absent where sigma is 0.
+    factors: Option<QuantileTable>,
+}
+
+/// The quantiles of a distribution, ready for drawing.
+#[derive(Clone, Debug)]
+pub(crate) struct QuantileTable {
+    /// At the edges of the bins.
+    edges: Rc<[f64; BINS + 1]>,
+    shape: Shape,
+}
+
+/// Where the exact quantiles come from.
+#[derive(Clone, Debug)]
+enum Shape {
+    /// exp(sigma x Z)
+    Lognormal {
+        sigma: f64,
+    },
+    Given(Rc<Distribution>),
+}
+
+impl QuantileTable {
+    /// Latencies in nanoseconds.
+    pub(crate) fn of(distribution: Distribution) -> Self {
+        Self::new(Shape::Given(Rc::new(distribution)))
+    }
+
+    fn new(shape: Shape) -> Self {
+        let edges = std::array::from_fn(|edge| shape.quantile(edge as f64 / BINS as f64));
+        Self { edges: Rc::new(edges), shape }
+    }
+
+    /// The value at the place that these bits choose.
+    #[inline]
+    pub(crate) fn value(&self, bits: u64) -> f64 {
+        // The top bits choose the bin, the others the place in it.
+        let bin = (bits >> (64 - BINS.trailing_zeros())) as usize;
+        if (TAIL..BINS - TAIL).contains(&bin) {
+            let place = unit_interval(bits << BINS.trailing_zeros());
+            return self.edges[bin] + (self.edges[bin + 1] - self.edges[bin]) * place;
+        }
+        self.exact_value(bits)
+    }
+
+    #[cold]
+    fn exact_value(&self, bits: u64) -> f64 {
+        // Never 0 or 1, whose quantiles are infinite.
+        self.shape.quantile(unit_interval(bits) + 0.5_f64.powi(54))
+    }
+}
+
+impl Shape {
+    fn quantile(&self, share: f64) -> f64 {
+        match self {
+            Self::Lognormal { sigma } => libm::exp(sigma * inverse_normal(share)),
+            Self::Given(distribution) => distribution.quantile_ns(share),
+        }
+    }
 }
 
 impl Sampler {
     pub(crate) fn new(latency: Latency) -> Self {
-        let factor = |edge: usize| libm::exp(latency.sigma * inverse_normal(edge as f64 / BINS as f64));
-        let factors = (latency.sigma > 0.0).then(|| Rc::new(std::array::from_fn(factor)));
+        let sigma = latency.sigma;
+        let factors = (sigma > 0.0).then(|| QuantileTable::new(Shape::Lognormal { sigma }));
         let per_byte_ns = latency.per_mib.as_nanos() as f64 / f64::from(1 << 20);
-        let (base_ns, sigma) = (latency.base.as_nanos() as f64, latency.sigma);
-        Self { base_ns, per_byte_ns, sigma, floor: latency.floor, factors }
+        Self { base_ns: latency.base.as_nanos() as f64, per_byte_ns, floor: latency.floor, factors }
     }
 
     /// One draw for a request that carries so many bytes.
     pub(crate) fn draw(&self, size: ByteSize, luck: &mut Stream) -> Span {
-        let factor = self.factors.as_deref().map_or(1.0, |factors| self.factor(factors, luck.draw()));
+        let factor = self.factors.as_ref().map_or(1.0, |factors| factors.value(luck.draw()));
         Span::from_nanos_f64(self.median_ns(size) * factor).max(self.floor)
     }
 
@@ -78,29 +134,11 @@ impl Sampler {
     fn median_ns(&self, size: ByteSize) -> f64 {
         self.base_ns + self.per_byte_ns * size.as_bytes() as f64
     }
-
-    #[inline]
-    fn factor(&self, factors: &[f64; BINS + 1], bits: u64) -> f64 {
-        // The top bits choose the bin, the others the place in it.
-        let bin = (bits >> (64 - BINS.trailing_zeros())) as usize;
-        if (TAIL..BINS - TAIL).contains(&bin) {
-            let place = unit_interval(bits << BINS.trailing_zeros());
-            return factors[bin] + (factors[bin + 1] - factors[bin]) * place;
-        }
-        self.tail_factor(bits)
-    }
-
-    #[cold]
-    fn tail_factor(&self, bits: u64) -> f64 {
-        // Never 0 or 1, whose quantiles are infinite.
-        let share = unit_interval(bits) + 0.5_f64.powi(54);
-        libm::exp(self.sigma * inverse_normal(share))
-    }
 }
 
 /// The quantile of the standard normal distribution: Newton's method on erfc (accurate to parts in 10^12), in
 /// software arithmetic, so that every machine gets the same bits. The ends are cut at 9 standard deviations.
-fn inverse_normal(share: f64) -> f64 {
+pub(crate) fn inverse_normal(share: f64) -> f64 {
     if share <= 0.0 || share >= 1.0 {
         return if share < 0.5 { -9.0 } else { 9.0 };
     }

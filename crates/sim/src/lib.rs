@@ -9,6 +9,8 @@
 
 mod agenda;
 mod clock;
+mod contention;
+mod distribution;
 mod fault;
 mod latency;
 mod luck;
@@ -17,9 +19,10 @@ mod simulation;
 mod store;
 
 pub use clock::SimEnv;
+pub use distribution::{Component, Distribution};
 pub use fault::Faults;
 pub use latency::Latency;
 pub use luck::Stream;
-pub use profile::{OperationProfile, Profile, ProfileError};
+pub use profile::{ContendedProfile, OperationProfile, Profile, ProfileError, RateCap};
 pub use simulation::{Counts, Mode, Setup, Simulation};
 pub use store::{EffectPoint, SimStore, StoreId, StoreModel};

@@ -4,6 +4,7 @@ use glidepath_env::Capabilities;
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::Distribution;
 use crate::latency::Latency;
 
 /// A store's latencies and capabilities.
@@ -23,6 +24,19 @@ pub struct Profile {
     /// Appends at an offset; absent where the store cannot append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<OperationProfile>,
+    /// The most writes that one object takes; absent where no such limit was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_cap: Option<RateCap>,
+}
+
+/// A limit on the guarded writes to one object. A write beyond it is turned away before any effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Copy)]
+#[serde(deny_unknown_fields)]
+pub struct RateCap {
+    /// In the long run.
+    pub writes_per_s: f64,
+    /// At once, after a pause.
+    pub burst: f64,
 }
 
 /// The latency of one operation: lognormal, `max(floor, (median + per_mib x MiB) x exp(sigma x Z))`.
@@ -42,6 +56,27 @@ pub struct OperationProfile {
     pub floor: Span,
     /// Where these numbers come from: measurement, date, region; or "assumed", and why.
     pub source: String,
+    /// Of guarded writes: what was measured with several writers on one object, in the order of their number. Where there
+    /// is any, it stands instead of median, sigma and floor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contended: Vec<ContendedProfile>,
+}
+
+/// Guarded writes to one object by so many writers, each writing again as soon as it is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContendedProfile {
+    /// How many.
+    pub writers: u32,
+    /// A write that comes sooner after the last one that won is turned away, whatever it is guarded by. Fitted, so that
+    /// the failure rate is the measured one.
+    #[serde(default)]
+    pub hold: Span,
+    /// Round trips of writes that won.
+    pub success: Distribution,
+    /// Round trips of writes that did not; absent where none was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Distribution>,
 }
 
 /// Why a text is not a profile.
@@ -69,16 +104,42 @@ impl Profile {
     /// [`ProfileError`] names the field, what was found and what is allowed.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text)?;
-        profile.operations().try_for_each(|(name, operation)| operation.check(name))?;
+        profile.check()?;
         Ok(profile)
+    }
+
+    fn check(&self) -> Result<(), ProfileError> {
+        self.operations().try_for_each(|(name, operation)| operation.check(name))?;
+        for (name, operation) in [("get", &self.get), ("put", &self.put)] {
+            if !operation.contended.is_empty() {
+                return Err(range(format!("{name}.contended"), "it", "only in conditional_put and append"));
+            }
+        }
+        let Some(RateCap { writes_per_s, burst }) = self.rate_cap else { return Ok(()) };
+        if !(writes_per_s > 0.0 && writes_per_s.is_finite()) {
+            return Err(range("rate_cap.writes_per_s".to_owned(), &writes_per_s.to_string(), "above 0"));
+        }
+        if !(1.0..1e6).contains(&burst) {
+            return Err(range("rate_cap.burst".to_owned(), &burst.to_string(), "1 to 1000000"));
+        }
+        if self.conditional_put.contended.is_empty() {
+            return Err(range("rate_cap".to_owned(), "it", "only beside conditional_put.contended"));
+        }
+        Ok(())
     }
 
     /// A store whose every operation takes the same time: the "instant" catalog of the published experiments.
     #[must_use]
     pub fn constant(latency: Span) -> Self {
         let source = "a parameter of the experiment".to_owned();
-        let operation =
-            OperationProfile { median: latency, per_mib: Span::ZERO, sigma: 0.0, floor: Span::ZERO, source };
+        let operation = OperationProfile {
+            median: latency,
+            per_mib: Span::ZERO,
+            sigma: 0.0,
+            floor: Span::ZERO,
+            source,
+            contended: Vec::new(),
+        };
         Self {
             title: format!("a store that answers in {latency}"),
             source: operation.source.clone(),
@@ -86,6 +147,7 @@ impl Profile {
             put: operation.clone(),
             conditional_put: operation.clone(),
             append: Some(operation),
+            rate_cap: None,
         }
     }
 
@@ -113,13 +175,31 @@ impl OperationProfile {
 
     fn check(&self, name: &str) -> Result<(), ProfileError> {
         // At 5 the 99th percentile is 100,000 times the median: beyond that a sigma is a slip of the pen.
-        if (0.0..=5.0).contains(&self.sigma) {
-            return Ok(());
+        if !(0.0..=5.0).contains(&self.sigma) {
+            let allowed = "0 to 5 (the standard deviation of the logarithm of the latency)";
+            return Err(range(format!("{name}.sigma"), &self.sigma.to_string(), allowed));
         }
-        Err(ProfileError::Range {
-            field: format!("{name}.sigma"),
-            found: self.sigma.to_string(),
-            allowed: "0 to 5 (the standard deviation of the logarithm of the latency)",
-        })
+        let rising = self.contended.windows(2).all(|pair| pair[0].writers < pair[1].writers);
+        if !rising || self.contended.first().is_some_and(|knot| knot.writers == 0) {
+            let found: Vec<_> = self.contended.iter().map(|knot| knot.writers.to_string()).collect();
+            return Err(range(format!("{name}.contended.writers"), &found.join(", "), "rising, from 1"));
+        }
+        self.contended.iter().try_for_each(|knot| knot.check(name))
     }
+}
+
+impl ContendedProfile {
+    fn check(&self, name: &str) -> Result<(), ProfileError> {
+        for (outcome, distribution) in [("success", Some(&self.success)), ("failure", self.failure.as_ref())] {
+            let Some(distribution) = distribution else { continue };
+            distribution.check().map_err(|(field, found, allowed)| {
+                range(format!("{name}.contended (writers = {}).{outcome}{field}", self.writers), &found, allowed)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn range(field: String, found: &str, allowed: &'static str) -> ProfileError {
+    ProfileError::Range { field, found: found.to_owned(), allowed }
 }

@@ -17,8 +17,10 @@ use slab::Slab;
 
 use crate::agenda::Event;
 use crate::clock::{Process, SimEnv};
+use crate::contention::{Contention, Ticket};
 use crate::fault::{Fault, Faults};
 use crate::latency::Sampler;
+use crate::luck::Stream;
 use crate::profile::{OperationProfile, Profile};
 use crate::simulation::{Mode, World};
 
@@ -68,16 +70,26 @@ pub(crate) struct Service {
     model: StoreModel,
     get: Sampler,
     put: Sampler,
-    conditional_put: Sampler,
-    append: Option<Sampler>,
+    conditional_put: Guarded,
+    append: Option<Guarded>,
+}
+
+/// A guarded operation: one latency for all, or what was measured under contention.
+struct Guarded {
+    sampler: Sampler,
+    contention: Option<Contention>,
 }
 
 impl Service {
     pub(crate) fn new(model: StoreModel) -> Self {
         let sampler = |operation: &OperationProfile| Sampler::new(operation.latency());
-        let Profile { get, put, conditional_put, append, .. } = &model.profile;
-        let (get, put, conditional_put) = (sampler(get), sampler(put), sampler(conditional_put));
-        let append = append.as_ref().map(sampler);
+        let Profile { get, put, conditional_put, append, rate_cap, .. } = &model.profile;
+        let guarded = |operation: &OperationProfile| Guarded {
+            sampler: sampler(operation),
+            contention: Contention::new(operation, *rate_cap),
+        };
+        let (get, put, conditional_put) = (sampler(get), sampler(put), guarded(conditional_put));
+        let append = append.as_ref().map(guarded);
         Self { model, get, put, conditional_put, append }
     }
 }
@@ -88,6 +100,13 @@ pub struct SimStore {
     env: SimEnv,
     id: StoreId,
     service: Rc<Service>,
+}
+
+/// When a request is answered: known when it is sent, or only when it meets others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    At(Instant),
+    Contended(Ticket),
 }
 
 /// Requests on their way.
@@ -101,7 +120,7 @@ struct Request {
     /// Taken when the request takes effect.
     action: Option<Action>,
     answer: Option<Answer>,
-    answer_at: Instant,
+    when: When,
     /// Whether the answer has reached the sender.
     answered: bool,
     /// `None` where nobody waits for the answer any more.
@@ -120,45 +139,59 @@ impl SimStore {
         process.count_operation();
         let sent = process.clock.get();
         let size = act.size();
-        let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
-        let way = match model.effect {
-            EffectPoint::Half => round_trip.half(),
-            EffectPoint::End => round_trip,
+        let contention = act.contention(&self.service).map(Contention::way);
+        let (way, when) = match contention {
+            None => {
+                let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
+                let way = match model.effect {
+                    EffectPoint::Half => round_trip.half(),
+                    EffectPoint::End => round_trip,
+                };
+                (way, When::At(sent + round_trip))
+            }
+            Some(way) => {
+                let luck = process.with_luck(Purpose::Store, Stream::draw);
+                (way, When::Contended(Ticket { sent, size, luck }))
+            }
         };
         if self.env.world.mode == Mode::LocalClocks {
-            return Turn::new(self, act, sent + way, sent + round_trip).await;
+            return Turn::new(self, act, sent + way, when).await;
         }
         let fault = process.with_luck(Purpose::Fault, |luck| model.faults.draw(luck));
         let answer = match fault {
-            None => self.send(act.into_action(), sent + way, sent + round_trip).await,
-            Some(fault) => self.send_badly(fault, act.into_action(), sent, way, round_trip).await,
+            None => self.send(act.into_action(), sent + way, when).await,
+            Some(fault) => self.send_badly(fault, act.into_action(), (sent, way), when).await,
         };
         A::answer(answer)
     }
 
-    async fn send(&self, action: Action, effect_at: Instant, answer_at: Instant) -> Answer {
+    async fn send(&self, action: Action, effect_at: Instant, when: When) -> Answer {
         let sender = Some(Rc::clone(&self.env.process));
-        let id = self.enter(Request { answer_at, ..Request::new(self.id, Some(action), sender) });
+        let id = self.enter(Request::new(self.id, Some(action), when, sender));
         self.env.world.schedule(effect_at, &self.env.process, Event::Arrive { request: id });
         self.wait(id).await
     }
 
-    async fn send_badly(&self, fault: Fault, action: Action, sent: Instant, way: Span, round_trip: Span) -> Answer {
+    async fn send_badly(&self, fault: Fault, action: Action, (sent, way): (Instant, Span), when: When) -> Answer {
         let Faults { timeout, lateness, .. } = self.service.model.faults;
+        let refused_at = match when {
+            When::At(at) => at,
+            When::Contended(_) => sent + way + way,
+        };
         let (effect_at, answer) = match fault {
             Fault::RequestLost => (None, Some((sent + timeout, action.unknown("the request was lost")))),
             Fault::AnswerLost => (Some(sent + way), Some((sent + timeout, action.unknown("the answer was lost")))),
             Fault::Late => (Some(sent + lateness), Some((sent + timeout, action.unknown("no answer in time")))),
-            Fault::Refused => (None, Some((sent + round_trip, action.refused("503 Slow Down")))),
+            Fault::Refused => (None, Some((refused_at, action.refused("503 Slow Down")))),
             Fault::Crash => (Some(sent + way), None),
         };
         if let Some(at) = effect_at {
-            let orphan = self.enter(Request::new(self.id, Some(action), None));
+            let orphan = self.enter(Request::new(self.id, Some(action), when, None));
             self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
         }
         let Some((at, answer)) = answer else { return std::future::pending().await };
         let sender = Some(Rc::clone(&self.env.process));
-        let id = self.enter(Request { answer: Some(answer), answer_at: at, ..Request::new(self.id, None, sender) });
+        let id = self.enter(Request { answer: Some(answer), ..Request::new(self.id, None, When::At(at), sender) });
         self.env.world.schedule(at, &self.env.process, Event::Answer { request: id });
         self.wait(id).await
     }
@@ -182,18 +215,20 @@ impl SimStore {
 
     /// Lets a request take effect. Nobody learns of it before the answer.
     pub(crate) fn arrive(world: &World, id: u32) -> Option<u32> {
-        let (store, action) = {
+        let (store, when, action) = {
             let mut requests = world.requests.borrow_mut();
             let request = &mut requests.slab[id as usize];
-            (request.store, request.action.take()?)
+            (request.store, request.when, request.action.take()?)
         };
-        let answer = action.perform(&mut world.stores.borrow_mut()[store.0]);
+        let now = world.turn.get().at();
+        let (answer, answer_at) = action.perform_at(&mut world.stores.borrow_mut()[store.0], now, &when);
         let mut requests = world.requests.borrow_mut();
         let request = &mut requests.slab[id as usize];
         match &request.sender {
             Some(sender) => {
                 request.answer = Some(answer);
-                world.schedule(request.answer_at, sender, Event::Answer { request: id });
+                request.when = When::At(answer_at);
+                world.schedule(answer_at, sender, Event::Answer { request: id });
             }
             None => {
                 requests.slab.remove(id as usize);
@@ -210,15 +245,17 @@ impl SimStore {
             requests.slab.remove(id as usize);
             return None;
         };
-        sender.reach(request.answer_at);
+        if let When::At(at) = request.when {
+            sender.reach(at);
+        }
         request.answered = true;
         Some(sender.task)
     }
 }
 
 impl Request {
-    fn new(store: StoreId, action: Option<Action>, sender: Option<Rc<Process>>) -> Self {
-        Self { store, action, answer: None, answer_at: Instant::ZERO, answered: false, sender }
+    fn new(store: StoreId, action: Option<Action>, when: When, sender: Option<Rc<Process>>) -> Self {
+        Self { store, action, answer: None, when, answered: false, sender }
     }
 }
 
@@ -261,7 +298,7 @@ impl ObjectStore for SimStore {
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let latency = match guard {
             Guard::None => &self.service.put,
-            Guard::Absent | Guard::Matches(_) => &self.service.conditional_put,
+            Guard::Absent | Guard::Matches(_) => &self.service.conditional_put.sampler,
         };
         self.request(Put { key, body, guard }, latency).await
     }
@@ -270,7 +307,7 @@ impl ObjectStore for SimStore {
         let Some(latency) = &self.service.append else {
             return Err(PutError::Refused(Cause::words("this store cannot append")));
         };
-        self.request(Append { key, payload, offset }, latency).await
+        self.request(Append { key, payload, offset }, &latency.sampler).await
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {

@@ -2,16 +2,19 @@
 //! the sender may be gone ([`Action`]).
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use glidepath_env::{
     Appended, Body, Cause, DeleteError, Guard, Key, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
 };
-use glidepath_model::ByteSize;
+use glidepath_model::{ByteSize, Instant};
 
 use super::state::StoreState;
+use super::{Service, When};
+use crate::contention::Contention;
 
 /// A request in the hands of its sender, who still holds the key.
-pub(crate) trait Act: Unpin {
+pub(crate) trait Act: Sized + Unpin {
     type Answer;
 
     /// The bytes it carries to the store. (What a read carries back is not known before it takes effect.)
@@ -20,6 +23,19 @@ pub(crate) trait Act: Unpin {
     }
 
     fn perform(self, state: &mut StoreState) -> Self::Answer;
+
+    /// What it does to others at the same object, where the store's profile knows.
+    fn contention<'a>(&self, _: &'a Service) -> Option<&'a Contention> {
+        None
+    }
+
+    /// Performs it at this instant; returns when it is answered too.
+    fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {
+        match when {
+            When::At(at) => (self.perform(state), *at),
+            When::Contended(ticket) => (self.perform(state), ticket.sent.max(now)),
+        }
+    }
 
     /// The same request in the hands of the world.
     fn into_action(self) -> Action;
@@ -127,6 +143,22 @@ impl<B: Body> Act for Put<'_, B> {
         state.put(self.key, self.body, &self.guard)
     }
 
+    fn contention<'a>(&self, service: &'a Service) -> Option<&'a Contention> {
+        service.conditional_put.contention.as_ref().filter(|_| self.guard != Guard::None)
+    }
+
+    fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {
+        let ticket = match when {
+            When::At(at) => return (self.perform(state), *at),
+            When::Contended(ticket) => ticket,
+        };
+        let service = Rc::clone(&state.service);
+        let key = self.key;
+        let holds = state.holds(key, &self.guard);
+        let contention = self.contention(&service);
+        state.contend(key, contention, (now, ticket), holds, |state| self.perform(state))
+    }
+
     fn into_action(self) -> Action {
         Action::Put(self.key.clone(), self.body.into_payload(), self.guard)
     }
@@ -141,6 +173,22 @@ impl Act for Append<'_> {
 
     fn perform(self, state: &mut StoreState) -> Self::Answer {
         state.append(self.key, &self.payload, self.offset)
+    }
+
+    fn contention<'a>(&self, service: &'a Service) -> Option<&'a Contention> {
+        service.append.as_ref()?.contention.as_ref()
+    }
+
+    fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {
+        let ticket = match when {
+            When::At(at) => return (self.perform(state), *at),
+            When::Contended(ticket) => ticket,
+        };
+        let service = Rc::clone(&state.service);
+        let key = self.key;
+        let holds = state.ends_at(key, self.offset);
+        let contention = self.contention(&service);
+        state.contend(key, contention, (now, ticket), holds, |state| self.perform(state))
     }
 
     fn into_action(self) -> Action {
@@ -174,16 +222,26 @@ impl Act for Delete<'_> {
 }
 
 impl Action {
-    pub(crate) fn perform(self, state: &mut StoreState) -> Answer {
+    /// Performs it at this instant; returns when it is answered too.
+    pub(crate) fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Answer, Instant) {
+        fn with<A: Act>(
+            act: A,
+            wrap: fn(A::Answer) -> Answer,
+            to: (&mut StoreState, Instant, &When),
+        ) -> (Answer, Instant) {
+            let (answer, at) = act.perform_at(to.0, to.1, to.2);
+            (wrap(answer), at)
+        }
+        let to = (state, now, when);
         match self {
-            Self::Get(key, range) => Answer::Get(Get { key: &key, range }.perform(state)),
-            Self::Head(key) => Answer::Head(Head { key: &key }.perform(state)),
-            Self::Put(key, body, guard) => Answer::Put(Put { key: &key, body, guard }.perform(state)),
-            Self::Append(key, payload, offset) => Answer::Append(Append { key: &key, payload, offset }.perform(state)),
+            Self::Get(key, range) => with(Get { key: &key, range }, Answer::Get, to),
+            Self::Head(key) => with(Head { key: &key }, Answer::Head, to),
+            Self::Put(key, body, guard) => with(Put { key: &key, body, guard }, Answer::Put, to),
+            Self::Append(key, payload, offset) => with(Append { key: &key, payload, offset }, Answer::Append, to),
             Self::List(prefix, after, limit) => {
-                Answer::List(List { prefix: &prefix, after: after.as_ref(), limit }.perform(state))
+                with(List { prefix: &prefix, after: after.as_ref(), limit }, Answer::List, to)
             }
-            Self::Delete(key) => Answer::Delete(Delete { key: &key }.perform(state)),
+            Self::Delete(key) => with(Delete { key: &key }, Answer::Delete, to),
         }
     }
 

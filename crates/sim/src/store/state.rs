@@ -4,16 +4,21 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::rc::Rc;
 
-use glidepath_env::{Appended, Body, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag};
-use glidepath_model::ByteSize;
+use glidepath_env::{
+    Appended, Body, Cause, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
+};
+use glidepath_model::{ByteSize, Instant};
 
 use super::{Service, StoreModel};
+use crate::contention::{Contention, Entry, Hot, Ticket};
 
 pub(crate) struct StoreState {
     pub(crate) service: Rc<Service>,
     objects: BTreeMap<Key, Stored>,
     last_tag: u64,
     writes: Option<Vec<Payload>>,
+    /// Objects that guarded writes contend for, where the profile says what that does to them.
+    hot: BTreeMap<Key, Hot>,
 }
 
 struct Stored {
@@ -23,7 +28,13 @@ struct Stored {
 
 impl StoreState {
     pub(crate) fn new(model: StoreModel) -> Self {
-        Self { service: Rc::new(Service::new(model)), objects: BTreeMap::new(), last_tag: 0, writes: None }
+        Self {
+            service: Rc::new(Service::new(model)),
+            objects: BTreeMap::new(),
+            last_tag: 0,
+            writes: None,
+            hot: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn seed(&mut self, key: &Key, payload: Payload) -> Tag {
@@ -77,19 +88,53 @@ impl StoreState {
     }
 
     pub(crate) fn put(&mut self, key: &Key, body: impl Body, guard: &Guard) -> Result<Tag, PutError> {
-        let held = match guard {
+        if self.holds(key, guard) { Ok(self.write(key, body.into_payload())) } else { Err(PutError::Lost) }
+    }
+
+    /// Whether a guard holds.
+    pub(crate) fn holds(&self, key: &Key, guard: &Guard) -> bool {
+        match guard {
             Guard::None => true,
             Guard::Absent => !self.objects.contains_key(key),
             Guard::Matches(tag) => self.objects.get(key).is_some_and(|stored| Tag::number(stored.tag) == *tag),
+        }
+    }
+
+    /// Whether an object is so many bytes long; an absent one is 0.
+    pub(crate) fn ends_at(&self, key: &Key, offset: u64) -> bool {
+        self.objects.get(key).map_or(0, |stored| stored.payload.size().as_bytes()) == offset
+    }
+
+    /// Lets a guarded write arrive among others at the same object, and take effect if it may. Returns its outcome and
+    /// when it is answered.
+    pub(crate) fn contend<T>(
+        &mut self,
+        key: &Key,
+        contention: Option<&Contention>,
+        (now, ticket): (Instant, &Ticket),
+        holds: bool,
+        effect: impl FnOnce(&mut Self) -> Result<T, PutError>,
+    ) -> (Result<T, PutError>, Instant) {
+        let Some(contention) = contention else { return (effect(self), now) };
+        let mut hot = self.hot.remove(key).unwrap_or_default();
+        let (entry, writers) = hot.arrive(now, contention);
+        let outcome = match entry {
+            // What the guard says goes before all else: who has lost shall know it.
+            _ if !holds => Err(PutError::Lost),
+            Entry::Free => effect(self),
+            Entry::Held => Err(PutError::Refused(Cause::words("409: another conditional write was in flight"))),
+            Entry::Capped => Err(PutError::Refused(Cause::words("429: too many writes to this object"))),
         };
-        if held { Ok(self.write(key, body.into_payload())) } else { Err(PutError::Lost) }
+        let at = hot.answer(now, writers, outcome.is_ok(), (contention, ticket));
+        self.hot.insert(key.clone(), hot);
+        (outcome, at)
     }
 
     pub(crate) fn append(&mut self, key: &Key, payload: &Payload, offset: u64) -> Result<Appended, PutError> {
-        let before = self.objects.get(key).map(|stored| &stored.payload);
-        if before.map_or(0, |payload| payload.size().as_bytes()) != offset {
+        if !self.ends_at(key, offset) {
             return Err(PutError::Lost);
         }
+        let before = self.objects.get(key).map(|stored| &stored.payload);
         // Filler is zeros: content behind it forces it out into real zeros, so that offsets stay what they are.
         let joined = match before {
             None => payload.clone(),

@@ -6,7 +6,10 @@ use glidepath_env::{BulkStore, Env, Guard, Key, ObjectStore, Payload, PutError, 
 use glidepath_model::{ByteSize, Instant, Span};
 use proptest::prelude::*;
 
-use crate::{EffectPoint, Faults, Mode, OperationProfile, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+use crate::{
+    Component, ContendedProfile, Distribution, EffectPoint, Faults, Mode, OperationProfile, Profile, RateCap, Setup,
+    SimEnv, Simulation, StoreId, StoreModel,
+};
 
 fn noisy() -> Profile {
     let operation = |millis, sigma| OperationProfile {
@@ -15,6 +18,7 @@ fn noisy() -> Profile {
         sigma,
         floor: Span::from_millis(1),
         source: "assumed".into(),
+        contended: Vec::new(),
     };
     Profile {
         title: "noisy".into(),
@@ -23,6 +27,31 @@ fn noisy() -> Profile {
         put: operation(7, 0.3),
         conditional_put: operation(6, 0.4),
         append: Some(operation(6, 0.4)),
+        rate_cap: None,
+    }
+}
+
+/// A store where guarded writes slow each other down, keep each other out, and are capped.
+fn crowded() -> Profile {
+    let knot = |writers: u32, millis: u64| ContendedProfile {
+        writers,
+        hold: Span::from_millis(millis),
+        success: lognormals(millis * 2),
+        failure: Some(lognormals(millis)),
+    };
+    let mut profile = noisy();
+    profile.conditional_put.contended = vec![knot(1, 3), knot(4, 9)];
+    profile.append.as_mut().unwrap().contended = vec![knot(2, 2), knot(8, 20)];
+    profile.rate_cap = Some(RateCap { writes_per_s: 20.0, burst: 3.0 });
+    profile
+}
+
+fn lognormals(millis: u64) -> Distribution {
+    let component = |weight, millis| Component { weight, median: Span::from_millis(millis), sigma: 0.5 };
+    Distribution {
+        floor: Span::from_millis(1),
+        mixture: vec![component(3.0, millis), component(1.0, millis * 10)],
+        quantiles: Vec::new(),
     }
 }
 
@@ -101,13 +130,17 @@ proptest! {
     fn local_clocks_change_nothing(
         seed in any::<u64>(),
         scripts in prop::collection::vec((0_u64..30, prop::collection::vec(any::<u8>(), 1..30)), 1..8),
-        fixed in any::<bool>(),
+        kind in 0..3,
         half in any::<bool>(),
     ) {
         let mut scripts = scripts;
         scripts.sort();
         // A store of constant latency makes many ties; one that answers in no time makes nothing but ties.
-        let profile = if fixed { Profile::constant(Span::from_millis(seed % 3)) } else { noisy() };
+        let profile = match kind {
+            0 => Profile::constant(Span::from_millis(seed % 3)),
+            1 => noisy(),
+            _ => crowded(),
+        };
         let effect = if half { EffectPoint::Half } else { EffectPoint::End };
         let fast = run(setup(Mode::LocalClocks, seed, profile.clone(), effect), &scripts);
         let plain = run(setup(Mode::EveryOperation, seed, profile, effect), &scripts);

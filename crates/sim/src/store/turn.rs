@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use glidepath_model::Instant;
 
 use super::act::Act;
-use super::{Request, SimStore};
+use super::{Request, SimStore, When};
 use crate::agenda::{Entry, Event, Order};
 use crate::clock::SimEnv;
 
@@ -16,15 +16,15 @@ pub(super) struct Turn<'a, A: Act> {
     store: &'a SimStore,
     /// Taken when it takes effect.
     act: Option<A>,
-    answer_at: Instant,
+    when: When,
     order: Order,
 }
 
 impl<'a, A: Act> Turn<'a, A> {
-    pub(super) fn new(store: &'a SimStore, act: A, effect_at: Instant, answer_at: Instant) -> Self {
+    pub(super) fn new(store: &'a SimStore, act: A, effect_at: Instant, when: When) -> Self {
         let SimEnv { world, process } = &store.env;
         let order = world.schedule(effect_at, process, Event::Turn { task: process.task });
-        Self { store, act: Some(act), answer_at, order }
+        Self { store, act: Some(act), when, order }
     }
 }
 
@@ -36,18 +36,19 @@ impl<A: Act> Future for Turn<'_, A> {
         if world.turn.get() != self.order {
             return Poll::Pending;
         }
-        // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
-        process.reach(self.answer_at);
-        let store = self.store;
         let Some(act) = self.act.take() else { return Poll::Pending };
-        Poll::Ready(act.perform(&mut store.env.world.stores.borrow_mut()[store.id.0]))
+        let state = &mut world.stores.borrow_mut()[self.store.id.0];
+        let (answer, answer_at) = act.perform_at(state, self.order.at(), &self.when);
+        // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
+        process.reach(answer_at);
+        Poll::Ready(answer)
     }
 }
 
 impl<A: Act> Drop for Turn<'_, A> {
     fn drop(&mut self) {
         if let Some(act) = self.act.take() {
-            let request = self.store.enter(Request::new(self.store.id, Some(act.into_action()), None));
+            let request = self.store.enter(Request::new(self.store.id, Some(act.into_action()), self.when, None));
             let event = Event::Arrive { request };
             self.store.env.world.agenda.borrow_mut().push(Entry { order: self.order, event });
         }

@@ -1,0 +1,144 @@
+//! What do guarded writes to one object do to each other? Measured stores answer a write that wins and one that loses in
+//! different times, both depend on how many writers there are, and each winner keeps others out for a while.
+
+use glidepath_model::{ByteSize, Instant, Span};
+
+use crate::latency::QuantileTable;
+use crate::profile::{ContendedProfile, OperationProfile, RateCap};
+
+/// Guarded writes under contention, ready for drawing.
+#[derive(Debug)]
+pub(crate) struct Contention {
+    knots: Vec<Knot>,
+    per_mib: Span,
+    /// From the sender to the store: half of the shortest round trip in the profile.
+    way: Span,
+    cap: Option<RateCap>,
+}
+
+/// What was measured with so many writers.
+#[derive(Debug)]
+struct Knot {
+    writers: f64,
+    hold: Span,
+    success: QuantileTable,
+    failure: QuantileTable,
+}
+
+/// What a request brings with it that decides when it is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) sent: Instant,
+    pub(crate) size: ByteSize,
+    /// The place of the answer's latency in its distribution.
+    pub(crate) luck: u64,
+}
+
+impl Contention {
+    /// `None` where the profile has one latency for all.
+    pub(crate) fn new(operation: &OperationProfile, cap: Option<RateCap>) -> Option<Self> {
+        let first = operation.contended.first()?;
+        let knot = |knot: &ContendedProfile| Knot {
+            writers: f64::from(knot.writers),
+            hold: knot.hold,
+            success: QuantileTable::of(knot.success.clone()),
+            // With one writer nobody loses; should somebody, it is as fast as winning.
+            failure: QuantileTable::of(knot.failure.clone().unwrap_or_else(|| knot.success.clone())),
+        };
+        let latencies = || {
+            let all = operation.contended.iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);
+            all.flatten().map(|distribution| distribution.quantile_ns(0.0))
+        };
+        let shortest = latencies().fold(first.success.quantile_ns(0.0), f64::min);
+        Some(Self {
+            knots: operation.contended.iter().map(knot).collect(),
+            per_mib: operation.per_mib,
+            way: Span::from_nanos_f64(shortest / 2.0),
+            cap,
+        })
+    }
+
+    /// How long a request is on its way before it takes effect.
+    pub(crate) fn way(&self) -> Span {
+        self.way
+    }
+
+    /// The round trip of a request that met so many writers, itself among them.
+    fn round_trip(&self, writers: usize, won: bool, ticket: &Ticket) -> Span {
+        let latency = |knot: &Knot| {
+            let table = if won { &knot.success } else { &knot.failure };
+            table.value(ticket.luck)
+        };
+        let (low, high, share) = self.between(writers);
+        // Between two measured counts, each quantile goes along the logarithm of the count.
+        let nanos = libm::exp(libm::log(latency(low)) * (1.0 - share) + libm::log(latency(high)) * share);
+        Span::from_nanos_f64(nanos + self.per_mib.as_nanos() as f64 * ticket.size.as_mib_f64())
+    }
+
+    fn hold(&self, writers: usize) -> Span {
+        let (low, high, share) = self.between(writers);
+        let nanos = |knot: &Knot| knot.hold.as_nanos() as f64;
+        Span::from_nanos_f64(nanos(low) * (1.0 - share) + nanos(high) * share)
+    }
+
+    /// The measured counts on either side, and how far between them this one is.
+    fn between(&self, writers: usize) -> (&Knot, &Knot, f64) {
+        let writers = writers as f64;
+        let after = self.knots.partition_point(|knot| knot.writers < writers).min(self.knots.len() - 1);
+        let (low, high) = (&self.knots[after.saturating_sub(1)], &self.knots[after]);
+        if high.writers <= low.writers || writers >= high.writers {
+            return (high, high, 0.0);
+        }
+        let share = (writers / low.writers).ln().max(0.0) / (high.writers / low.writers).ln();
+        (low, high, share)
+    }
+}
+
+/// One object that guarded writes contend for.
+#[derive(Debug, Default)]
+pub(crate) struct Hot {
+    /// When the writes that have taken effect, or failed to, are answered.
+    answers: Vec<Instant>,
+    held_until: Instant,
+    /// Writes it may take at once, as of `counted`.
+    tokens: f64,
+    counted: Option<Instant>,
+}
+
+/// What a write may do, having arrived.
+pub(crate) enum Entry {
+    Free,
+    /// Another has just been let in.
+    Held,
+    /// The object has had its share of writes.
+    Capped,
+}
+
+impl Hot {
+    /// A write arrives. Returns what it may do, and how many writers there are with it.
+    pub(crate) fn arrive(&mut self, now: Instant, contention: &Contention) -> (Entry, usize) {
+        // A writer that has been answered and writes again at once is on its way: it counts until it arrives.
+        self.answers.retain(|answer| *answer + contention.way > now);
+        let writers = self.answers.len() + 1;
+        if now < self.held_until {
+            return (Entry::Held, writers);
+        }
+        let Some(cap) = contention.cap else { return (Entry::Free, writers) };
+        let passed = self.counted.map_or(f64::MAX, |counted| now.since(counted).as_secs_f64());
+        self.tokens = (self.tokens + passed * cap.writes_per_s).min(cap.burst);
+        self.counted = Some(now);
+        (if self.tokens < 1.0 { Entry::Capped } else { Entry::Free }, writers)
+    }
+
+    /// The write has won, or not. Returns when it is answered.
+    pub(crate) fn answer(&mut self, now: Instant, writers: usize, won: bool, to: (&Contention, &Ticket)) -> Instant {
+        let (contention, ticket) = to;
+        let at = (ticket.sent + contention.round_trip(writers, won, ticket)).max(now);
+        self.answers.push(at);
+        if won {
+            self.held_until = now + contention.hold(writers);
+            self.tokens -= 1.0;
+        }
+        at
+    }
+}
