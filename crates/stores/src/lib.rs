@@ -1,0 +1,22 @@
+//! Where are the objects really? Live object stores behind the seam, chosen by URL: the protocols that run in the
+//! simulated world run on these unchanged.
+//!
+//! | URL | store |
+//! |---|---|
+//! | `memory:` | in this process ([`memory`]) |
+//! | `file:///directory` | local disk ([`local`]) |
+//! | `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix` | object stores of a cloud ([`cloud`]) |
+//!
+//! Start with [`open`]. This crate refuses to know any protocol, and never repeats a guarded write by itself: what it
+//! cannot know, it reports as unknown.
+
+pub mod cloud;
+mod live;
+pub mod local;
+pub mod memory;
+mod open;
+mod store;
+
+pub use live::LiveEnv;
+pub use open::{OpenError, Options, open};
+pub use store::Store;

@@ -1,0 +1,80 @@
+//! One type for every live store, so that a protocol is compiled for live use once.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use glidepath_env::{
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore,
+    Page, Payload, PutError, ReadError, Tag, Transfer,
+};
+use glidepath_model::ByteSize;
+
+use crate::cloud::CloudStore;
+use crate::local::LocalStore;
+use crate::memory::MemoryStore;
+
+/// A live store. Clones share connections, counters and limits.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// In this process.
+    Memory(MemoryStore),
+    /// On local disk.
+    Local(LocalStore),
+    /// In a cloud.
+    Cloud(CloudStore),
+}
+
+/// The same call on whichever store it is.
+macro_rules! each {
+    ($self:ident, $store:ident => $call:expr) => {
+        match $self {
+            Store::Memory($store) => $call,
+            Store::Local($store) => $call,
+            Store::Cloud($store) => $call,
+        }
+    };
+}
+
+impl ObjectStore for Store {
+    fn capabilities(&self) -> Capabilities {
+        each!(self, store => store.capabilities())
+    }
+
+    async fn get(&self, key: &Key) -> Result<Object, ReadError> {
+        each!(self, store => store.get(key).await)
+    }
+
+    async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
+        each!(self, store => store.get_range(key, range).await)
+    }
+
+    async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
+        each!(self, store => store.head(key).await)
+    }
+
+    async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+        // Made into a payload first: what a protocol drafts may borrow, and the future of a live store must be `Send`.
+        let payload = body.into_payload();
+        each!(self, store => store.put(key, payload, guard).await)
+    }
+
+    async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
+        each!(self, store => store.append(key, payload, offset).await)
+    }
+
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+        each!(self, store => store.list(prefix, after, limit).await)
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
+        each!(self, store => store.delete(key).await)
+    }
+}
+
+/// Bulk traffic against a live store is real traffic of the same size, under scratch keys.
+impl BulkStore for Store {
+    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
+        let _ = (transfers, Bytes::new(), ByteSize::default());
+        Err(BulkError(Cause::words("bulk traffic is not offered on live stores yet")))
+    }
+}
