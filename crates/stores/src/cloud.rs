@@ -1,48 +1,365 @@
-//! How is a store in a cloud reached? (In the making: it opens nothing yet.)
+//! How is a store in a cloud reached, and what does each of its answers mean? S3, Azure Blob Storage and Google Cloud
+//! Storage, over the `object_store` crate with its own repeats switched off.
+//!
+//! The meaning of every answer is decided in one table per provider (`cloud/outcome.rs`, printed in `docs/stores/`),
+//! from what the layer under the library saw on the wire (`cloud/wire.rs`).
+//!
+//! Start with [`CloudStore`].
 
+mod address;
+mod connect;
+mod counts;
+mod keys;
+mod outcome;
+mod signed;
+mod wire;
+
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, PutError,
-    ReadError, Tag,
+    Appended, Backoff, Body, Capabilities, Cause, DeleteError, Exponential, Guard, JitterRange, Key, Listed, Metadata,
+    Object, ObjectStore, Page, Payload, PutError, ReadError, Tag,
 };
+use glidepath_model::{ByteSize, Span};
+use object_store::list::{PaginatedListOptions, PaginatedListResult};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, PutMode, PutOptions, PutPayload, UpdateVersion};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use url::Url;
 
 use crate::open::{OpenError, Options};
+use address::Address;
+use connect::Client;
+use outcome::{Condition, Ending, ReadMeaning, WriteMeaning};
+use signed::{Request, Signed};
+use wire::{Connector, Trace};
 
-/// A store in a cloud. None can be made yet.
-#[derive(Clone, Debug)]
-pub struct CloudStore(std::convert::Infallible);
+pub use counts::{Counts, Operation, OperationCounts};
+pub use outcome::Provider;
+
+/// The client through which requests leave, for those who put something between.
+pub use object_store::client::HttpClient;
+
+/// Waits before a repeat.
+const BACKOFF: Backoff = Backoff::Exponential(Exponential {
+    first: Span::from_millis(100),
+    factor: 2.0,
+    longest: Span::from_secs(5),
+    jitter: JitterRange { low: 0.5, high: 1.5 },
+});
+
+/// Objects that one request lists at most; no provider gives more than it likes.
+const PAGE_LIMIT: usize = 1000;
+
+/// Filler is sent from one block of zeros, over and over.
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
+/// A bucket, or what is below a prefix in it. Clones share connections, limits and counters.
+#[derive(Clone)]
+pub struct CloudStore(Arc<Inner>);
+
+struct Inner {
+    address: Address,
+    client: Client,
+    signed: Signed,
+    tally: Arc<counts::Tally>,
+    permits: Semaphore,
+    repeats: u32,
+}
+
+impl fmt::Debug for CloudStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CloudStore").field(&self.0.address.shown).finish()
+    }
+}
 
 impl CloudStore {
-    pub(crate) fn open(url: &Url, _: &Options) -> Result<Self, OpenError> {
-        Err(OpenError::Unusable { url: url.to_string(), why: "stores of a cloud are still in the making".to_owned() })
+    /// The store that a URL names, with the credentials that the provider's own tools would find in the environment.
+    /// Makes no request.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what is wrong with the URL or missing in the environment.
+    pub fn open(url: &Url, options: &Options) -> Result<Self, OpenError> {
+        Self::open_through(url, options, |client| client)
     }
+
+    /// The same, with something put between the store and the network, for tests of servers that speak a dialect.
+    /// Requests are counted as they were before it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_through(
+        url: &Url,
+        options: &Options,
+        rewrite: impl FnOnce(HttpClient) -> HttpClient,
+    ) -> Result<Self, OpenError> {
+        let address = Address::parse(url)?;
+        let tally = Arc::new(counts::Tally::default());
+        let unusable = |error: &(dyn std::error::Error + 'static)| OpenError::Unusable {
+            url: address.shown.clone(),
+            why: wire::chain(error),
+        };
+        let connector = Connector::new(options, &tally, rewrite).map_err(|error| unusable(&error))?;
+        let (client, signed) = connect::connect(&address, &connector).map_err(|error| unusable(&error))?;
+        let permits = Semaphore::new(options.requests_in_flight.clamp(1, Semaphore::MAX_PERMITS));
+        Ok(Self(Arc::new(Inner { address, client, signed, tally, permits, repeats: options.repeats })))
+    }
+
+    /// The traffic since it was opened, over all clones.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.0.tally.counts()
+    }
+
+    fn provider(&self) -> Provider {
+        self.0.address.provider
+    }
+
+    /// A place among the requests in flight; never refused, for the semaphore is never closed.
+    async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.0.permits.acquire().await.ok()
+    }
+
+    /// Waits before sending again, unless it was sent often enough.
+    async fn may_repeat(&self, operation: Operation, repeated: &mut u32) -> bool {
+        if *repeated >= self.0.repeats {
+            return false;
+        }
+        let wait = BACKOFF.wait(*repeated, rand::random);
+        *repeated += 1;
+        tokio::time::sleep(Duration::from_nanos(wait.as_nanos())).await;
+        self.0.tally.repeat(operation);
+        true
+    }
+
+    fn path(&self, key: &Key) -> Result<Path, Cause> {
+        self.0.address.keys.path(key.as_str()).map_err(Cause::words)
+    }
+
+    fn cause(&self, ending: &Ending) -> Cause {
+        Cause::words(format!("{}: {ending}", self.0.address.shown))
+    }
+
+    /// Reads an object, or its outside only. `Ok(None)`: the range begins at or beyond the end.
+    async fn read(&self, path: &Path, range: Option<Range<u64>>, head: bool) -> Result<Option<Read>, ReadError> {
+        let operation = if head { Operation::Head } else { Operation::Get };
+        let mut repeated = 0;
+        loop {
+            let trace = Trace::new(operation);
+            let options = GetOptions {
+                range: range.clone().map(GetRange::Bounded),
+                head,
+                extensions: trace.extensions(),
+                ..GetOptions::default()
+            };
+            let permit = self.permit().await;
+            let result = self.read_once(path, options).await;
+            drop(permit);
+            let ending = trace.ending(result.as_ref().err().map(|error| error as _));
+            match (outcome::of_read(&ending), result) {
+                (ReadMeaning::Done, Ok(read)) => return Ok(Some(read)),
+                (ReadMeaning::NotFound, _) => return Err(ReadError::NotFound),
+                (ReadMeaning::BeyondEnd, _) => return Ok(None),
+                (ReadMeaning::Failed { later: true }, _) if self.may_repeat(operation, &mut repeated).await => {}
+                _ => return Err(ReadError::Failed(self.cause(&ending))),
+            }
+        }
+    }
+
+    async fn read_once(&self, path: &Path, options: GetOptions) -> object_store::Result<Read> {
+        let head = options.head;
+        let result = self.0.client.objects().get_opts(path, options).await?;
+        let (size, version, etag) = (result.meta.size, result.meta.version.clone(), result.meta.e_tag.clone());
+        let bytes = if head { Bytes::new() } else { result.bytes().await? };
+        let tag = tag(self.provider(), etag, version).ok_or_else(|| object_store::Error::Generic {
+            store: "cloud",
+            source: "the answer names no tag of the object".into(),
+        })?;
+        Ok(Read { bytes, size, tag })
+    }
+
+    async fn list_once(&self, prefix: &str, page: PaginatedListOptions) -> Result<PaginatedListResult, ReadError> {
+        let mut repeated = 0;
+        loop {
+            let trace = Trace::new(Operation::List);
+            let options = PaginatedListOptions { extensions: trace.extensions(), ..page.clone() };
+            let permit = self.permit().await;
+            let result = self.0.client.pages().list_paginated(Some(prefix), options).await;
+            drop(permit);
+            let ending = trace.ending(result.as_ref().err().map(|error| error as _));
+            match (outcome::of_read(&ending), result) {
+                (ReadMeaning::Done, Ok(result)) => return Ok(result),
+                (ReadMeaning::Failed { later: true }, _) if self.may_repeat(Operation::List, &mut repeated).await => {}
+                _ => return Err(ReadError::Failed(self.cause(&ending))),
+            }
+        }
+    }
+}
+
+struct Read {
+    bytes: Bytes,
+    size: u64,
+    tag: Tag,
 }
 
 impl ObjectStore for CloudStore {
     fn capabilities(&self) -> Capabilities {
-        match self.0 {}
+        Capabilities { put_if_absent: true, put_if_match: true, append: false }
     }
-    async fn get(&self, _: &Key) -> Result<Object, ReadError> {
-        match self.0 {}
+
+    async fn get(&self, key: &Key) -> Result<Object, ReadError> {
+        let path = self.path(key).map_err(ReadError::Failed)?;
+        match self.read(&path, None, false).await? {
+            Some(read) => Ok(Object { payload: read.bytes.into(), tag: read.tag }),
+            None => Err(ReadError::Failed(Cause::words("the store answered as if a range had been asked for"))),
+        }
     }
-    async fn get_range(&self, _: &Key, _: Range<u64>) -> Result<Object, ReadError> {
-        match self.0 {}
+
+    async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
+        let path = self.path(key).map_err(ReadError::Failed)?;
+        if range.start < range.end {
+            if let Some(read) = self.read(&path, Some(range.clone()), false).await? {
+                return Ok(Object { payload: read.bytes.into(), tag: read.tag });
+            }
+        }
+        // No provider gives an empty range, nor says in refusing one which state the object is in.
+        let metadata = self.head(key).await?;
+        Ok(Object { payload: Payload::default(), tag: metadata.tag })
     }
-    async fn head(&self, _: &Key) -> Result<Metadata, ReadError> {
-        match self.0 {}
+
+    async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
+        let path = self.path(key).map_err(ReadError::Failed)?;
+        match self.read(&path, None, true).await? {
+            Some(read) => Ok(Metadata { size: ByteSize::from_bytes(read.size), tag: read.tag }),
+            None => Err(ReadError::Failed(Cause::words("the store answered as if a range had been asked for"))),
+        }
     }
-    async fn put(&self, _: &Key, _: impl Body, _: Guard) -> Result<Tag, PutError> {
-        match self.0 {}
+
+    async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+        let upload = upload(body.into_payload());
+        let path = self.path(key).map_err(PutError::Refused)?;
+        let Some((mode, condition)) = mode(self.provider(), guard) else {
+            return Err(PutError::Lost);
+        };
+        let mut repeated = 0;
+        loop {
+            let trace = Trace::new(Operation::Put);
+            let options = PutOptions { mode: mode.clone(), extensions: trace.extensions(), ..PutOptions::default() };
+            let permit = self.permit().await;
+            let result = self.0.client.objects().put_opts(&path, upload.clone(), options).await;
+            drop(permit);
+            let ending = trace.ending(result.as_ref().err().map(|error| error as _));
+            match (outcome::of_write(self.provider(), condition, &ending), result) {
+                (WriteMeaning::Done, Ok(put)) => {
+                    return tag(self.provider(), put.e_tag, put.version)
+                        .ok_or_else(|| PutError::Unknown(Cause::words("written, but the answer names no tag")));
+                }
+                (WriteMeaning::Lost, _) => return Err(PutError::Lost),
+                (WriteMeaning::Refused { later: true }, _) if self.may_repeat(Operation::Put, &mut repeated).await => {}
+                (WriteMeaning::Refused { .. }, _) => return Err(PutError::Refused(self.cause(&ending))),
+                (WriteMeaning::Unknown | WriteMeaning::Done, _) => return Err(PutError::Unknown(self.cause(&ending))),
+            }
+        }
     }
+
     async fn append(&self, _: &Key, _: Payload, _: u64) -> Result<Appended, PutError> {
-        match self.0 {}
+        Err(PutError::Refused(Cause::words("this store was not opened with append=true")))
     }
-    async fn list(&self, _: &Key, _: Option<&Key>, _: usize) -> Result<Page, ReadError> {
-        match self.0 {}
+
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+        let keys = &self.0.address.keys;
+        let full = keys.full(prefix.as_str());
+        let mut next = PaginatedListOptions {
+            offset: after.map(|after| keys.full(after.as_str())),
+            max_keys: Some(limit.clamp(1, PAGE_LIMIT)),
+            ..PaginatedListOptions::default()
+        };
+        let mut objects = Vec::new();
+        loop {
+            let listed = self.list_once(&full, next.clone()).await?;
+            for object in listed.result.objects {
+                let Some(key) = keys.key(object.location.as_ref()).filter(|key| key.starts_with(prefix.as_str()))
+                else {
+                    continue;
+                };
+                let key = Key::new(key);
+                if after.is_none_or(|after| key > *after) {
+                    objects.push(Listed { key, size: ByteSize::from_bytes(object.size) });
+                }
+            }
+            next.page_token = listed.page_token;
+            if objects.len() > limit || next.page_token.is_none() || objects.len() == limit {
+                break;
+            }
+        }
+        objects.sort_by(|a, b| a.key.cmp(&b.key));
+        let more = next.page_token.is_some() || objects.len() > limit;
+        objects.truncate(limit);
+        Ok(Page { objects, more })
     }
-    async fn delete(&self, _: &Key) -> Result<(), DeleteError> {
-        match self.0 {}
+
+    async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
+        let path = self.path(key).map_err(DeleteError::Refused)?;
+        let mut repeated = 0;
+        loop {
+            let trace = Trace::new(Operation::Delete);
+            let request = Request {
+                method: http::Method::DELETE,
+                path: &path,
+                query: "",
+                headers: Vec::new(),
+                body: Bytes::new(),
+            };
+            let permit = self.permit().await;
+            let (ending, _) = self.0.signed.send(request, &trace).await;
+            drop(permit);
+            match outcome::of_delete(self.provider(), &ending) {
+                WriteMeaning::Done => return Ok(()),
+                WriteMeaning::Refused { later: true } if self.may_repeat(Operation::Delete, &mut repeated).await => {}
+                WriteMeaning::Refused { .. } => return Err(DeleteError::Refused(self.cause(&ending))),
+                WriteMeaning::Unknown | WriteMeaning::Lost => return Err(DeleteError::Unknown(self.cause(&ending))),
+            }
+        }
     }
+}
+
+/// What names an object's state: the generation on GCS, the ETag elsewhere.
+fn tag(provider: Provider, etag: Option<String>, version: Option<String>) -> Option<Tag> {
+    match provider {
+        Provider::Gcs => version?.parse().ok().map(Tag::number),
+        Provider::S3 | Provider::Azure => etag.map(|etag| Tag::text(&etag)),
+    }
+}
+
+/// The library's form of a guard. None where the guard names a state in which no object of this provider can be.
+fn mode(provider: Provider, guard: Guard) -> Option<(PutMode, Condition)> {
+    let tag = match guard {
+        Guard::None => return Some((PutMode::Overwrite, Condition::None)),
+        Guard::Absent => return Some((PutMode::Create, Condition::Absent)),
+        Guard::Matches(tag) => tag.to_string(),
+    };
+    let possible = match provider {
+        Provider::Gcs => tag.parse::<u64>().is_ok_and(|generation| generation > 0),
+        // A star would match every state, and a list several.
+        Provider::S3 | Provider::Azure => {
+            tag.bytes().all(|byte| byte.is_ascii_graphic()) && !tag.is_empty() && !tag.contains(['*', ','])
+        }
+    };
+    possible
+        .then(|| (PutMode::Update(UpdateVersion { e_tag: Some(tag.clone()), version: Some(tag) }), Condition::Matches))
+}
+
+fn upload(payload: Payload) -> PutPayload {
+    let mut filler = payload.filler.as_bytes();
+    let mut parts = vec![payload.bytes];
+    while filler > 0 {
+        let part = usize::try_from(filler).map_or(ZEROS.len(), |filler| filler.min(ZEROS.len()));
+        parts.push(Bytes::from_static(&ZEROS[..part]));
+        filler -= part as u64;
+    }
+    parts.into_iter().filter(|part| !part.is_empty()).collect()
 }

@@ -1,0 +1,154 @@
+//! Where is the store? From the URL that a person wrote to a provider, a bucket, a prefix and an endpoint.
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::keys::Keys;
+use super::outcome::Provider;
+use crate::open::OpenError;
+
+/// The address of a store, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    pub(crate) provider: Provider,
+    /// Bucket or container.
+    pub(crate) bucket: String,
+    pub(crate) keys: Keys,
+    /// Without a slash at its end; none for the provider's own.
+    pub(crate) endpoint: Option<Url>,
+    pub(crate) region: Option<String>,
+    /// Azure's storage account.
+    pub(crate) account: Option<String>,
+    /// Whether it offers appends, as stated.
+    pub(crate) append: bool,
+    /// For people, without anything that may be secret.
+    pub(crate) shown: String,
+}
+
+impl Address {
+    pub(crate) fn parse(url: &Url) -> Result<Self, OpenError> {
+        // Neither a password nor a parameter's value is ever shown.
+        let shown = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
+        Self::checked(url, &shown).map_err(|why| OpenError::Url { url: shown, why })
+    }
+
+    fn checked(url: &Url, shown: &str) -> Result<Self, String> {
+        let (provider, allowed): (_, &[&str]) = match url.scheme() {
+            "s3" => (Provider::S3, &["endpoint", "region", "append"]),
+            "az" => (Provider::Azure, &["endpoint", "account", "append"]),
+            "gs" => (Provider::Gcs, &["endpoint"]),
+            other => return Err(format!("it begins with {other:?}")),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("credentials belong in the environment, not in a URL".to_owned());
+        }
+        let decode = |text: &str| percent_decode_str(text).decode_utf8().map(String::from).map_err(|e| e.to_string());
+        let bucket = decode(url.host_str().unwrap_or_default())?;
+        if bucket.is_empty() {
+            return Err("it names no bucket".to_owned());
+        }
+        let mut address = Self {
+            provider,
+            bucket,
+            keys: Keys::below(decode(url.path())?.trim_matches('/'))?,
+            endpoint: None,
+            region: None,
+            account: None,
+            append: false,
+            shown: shown.to_owned(),
+        };
+        for (name, value) in url.query_pairs() {
+            if !allowed.contains(&name.as_ref()) {
+                return Err(format!("there is no parameter {name:?}; it may have {}", allowed.join(", ")));
+            }
+            match name.as_ref() {
+                "endpoint" => address.endpoint = Some(endpoint(&value)?),
+                "region" => address.region = Some(value.into_owned()),
+                "account" => address.account = Some(value.into_owned()),
+                _ => address.append = value.parse().map_err(|_| "append is true or false".to_owned())?,
+            }
+        }
+        if address.account.is_none() {
+            address.account = address.endpoint.as_ref().and_then(account);
+        }
+        Ok(address)
+    }
+
+    /// The endpoint as text, without a slash at its end.
+    pub(crate) fn endpoint(&self) -> Option<String> {
+        self.endpoint.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned())
+    }
+
+    /// Whether what is sent can be read on the way.
+    pub(crate) fn in_the_clear(&self) -> bool {
+        self.endpoint.as_ref().is_some_and(|url| url.scheme() == "http")
+    }
+
+    /// Whether it is a directory bucket of S3 Express One Zone.
+    pub(crate) fn is_express(&self) -> bool {
+        self.provider == Provider::S3 && self.bucket.ends_with("--x-s3")
+    }
+}
+
+fn endpoint(value: &str) -> Result<Url, String> {
+    let url = Url::parse(value).map_err(|error| format!("its endpoint is no URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err("its endpoint must begin with http:// or https:// and name a host".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err("its endpoint may have a host, a port and a path, nothing else".to_owned());
+    }
+    Ok(url)
+}
+
+/// The storage account that an endpoint of Azure names: in its path (an emulator), else in its host.
+fn account(endpoint: &Url) -> Option<String> {
+    let in_path = endpoint.path_segments().and_then(|mut parts| parts.next()).filter(|part| !part.is_empty());
+    match endpoint.host() {
+        Some(url::Host::Domain(host)) if in_path.is_none() => host.split_once('.').map(|(name, _)| name.to_owned()),
+        _ => in_path.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<Address, OpenError> {
+        Address::parse(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn addresses() {
+        let address = parse("s3://bucket/a/b%20c/?endpoint=http://127.0.0.1:7070/&region=eu-west-1").unwrap();
+        assert_eq!(address.bucket, "bucket");
+        assert_eq!(address.keys.full("x"), "a/b c/x");
+        assert_eq!(address.endpoint().as_deref(), Some("http://127.0.0.1:7070"));
+        assert_eq!(address.region.as_deref(), Some("eu-west-1"));
+        assert!(address.in_the_clear());
+        let address = parse("az://c?endpoint=http://127.0.0.1:10000/devstoreaccount1").unwrap();
+        assert_eq!(address.account.as_deref(), Some("devstoreaccount1"));
+        let address = parse("az://c?endpoint=https://mine.blob.core.windows.net").unwrap();
+        assert_eq!(address.account.as_deref(), Some("mine"));
+        assert!(parse("s3://b--use1-az4--x-s3/p").unwrap().is_express());
+    }
+
+    #[test]
+    fn mistakes_are_named_and_secrets_are_not() {
+        let rows = [
+            ("s3://bucket?endpont=http://x", "endpoint, region, append"),
+            ("gs://bucket?region=x", "it may have endpoint"),
+            ("s3:///prefix", "names no bucket"),
+            ("s3://bucket?endpoint=127.0.0.1:7070", "endpoint"),
+            ("s3://bucket?endpoint=http://secret:secret@host", "nothing else"),
+            ("s3://secret:secret@bucket", "environment"),
+            ("az://c?append=secret", "true or false"),
+            ("s3://bucket/a//b", "slashes"),
+        ];
+        for (url, part) in rows {
+            let error = parse(url).unwrap_err().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+            assert!(!error.contains("secret"), "{url}: {error}");
+        }
+    }
+}

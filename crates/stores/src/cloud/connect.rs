@@ -1,0 +1,125 @@
+//! How is a provider's client made? From an address and the environment that the provider's own tools read.
+
+use std::env;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::list::PaginatedListStore;
+use object_store::{ObjectStore, RetryConfig};
+
+use super::address::Address;
+use super::outcome::Provider;
+use super::signed::{Credentials, Signed};
+use super::wire::Connector;
+
+/// The client library's store of one provider.
+#[derive(Clone)]
+pub(crate) enum Client {
+    S3(object_store::aws::AmazonS3),
+    Azure(object_store::azure::MicrosoftAzure),
+    Gcs(object_store::gcp::GoogleCloudStorage),
+}
+
+impl Client {
+    pub(crate) fn objects(&self) -> &dyn ObjectStore {
+        match self {
+            Self::S3(store) => store,
+            Self::Azure(store) => store,
+            Self::Gcs(store) => store,
+        }
+    }
+
+    pub(crate) fn pages(&self) -> &dyn PaginatedListStore {
+        match self {
+            Self::S3(store) => store,
+            Self::Azure(store) => store,
+            Self::Gcs(store) => store,
+        }
+    }
+}
+
+/// The library's repeats are off. It repeats whatever failed, conditional writes too, and then takes its own first
+/// attempt's effect for somebody else's.
+fn no_repeats() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+/// The client of an address, and beside it the one for what the library does not offer. Makes no request.
+pub(crate) fn connect(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
+    match address.provider {
+        Provider::S3 => s3(address, connector),
+        Provider::Azure => azure(address, connector),
+        Provider::Gcs => gcs(address, connector),
+    }
+}
+
+fn s3(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
+    let mut builder = AmazonS3Builder::from_env()
+        .with_bucket_name(&address.bucket)
+        .with_retry(no_repeats())
+        .with_allow_http(true)
+        .with_http_connector(connector.clone());
+    if address.is_express() {
+        builder = builder.with_s3_express(true);
+    }
+    if let Some(endpoint) = address.endpoint() {
+        builder = builder.with_endpoint(endpoint);
+    }
+    let region = address.region.clone().or_else(|| variable("AWS_REGION")).or_else(|| variable("AWS_DEFAULT_REGION"));
+    let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+    let endpoint =
+        address.endpoint().or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
+    let base = match (endpoint, address.bucket.strip_suffix("--x-s3").and_then(|name| name.rsplit_once("--"))) {
+        (Some(endpoint), _) => format!("{}/{}", endpoint.trim_end_matches('/'), address.bucket),
+        (None, Some((_, zone))) => format!("https://{}.s3express-{zone}.{region}.amazonaws.com", address.bucket),
+        (None, None) => format!("https://s3.{region}.amazonaws.com/{}", address.bucket),
+    };
+    let store = builder.with_region(&region).build()?;
+    let credentials = Credentials::Aws { provider: store.credentials().clone(), region };
+    Ok((Client::S3(store), Signed::new(connector.client(), base, credentials)))
+}
+
+fn azure(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
+    let mut builder = MicrosoftAzureBuilder::from_env()
+        .with_container_name(&address.bucket)
+        .with_retry(no_repeats())
+        .with_allow_http(true)
+        .with_http_connector(connector.clone());
+    // What Azure's own command line reads, beside the library's own names.
+    let account = address.account.clone().or_else(|| variable("AZURE_STORAGE_ACCOUNT_NAME"));
+    let account = account.or_else(|| variable("AZURE_STORAGE_ACCOUNT")).unwrap_or_default();
+    if !account.is_empty() {
+        builder = builder.with_account(&account);
+    }
+    if let Some(key) = variable("AZURE_STORAGE_KEY") {
+        builder = builder.with_access_key(key);
+    }
+    let service = address.endpoint().unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
+    let store = builder.with_endpoint(service.clone()).build()?;
+    let credentials = Credentials::Azure { provider: store.credentials().clone(), account };
+    Ok((Client::Azure(store), Signed::new(connector.client(), format!("{service}/{}", address.bucket), credentials)))
+}
+
+fn gcs(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
+    let mut builder = GoogleCloudStorageBuilder::from_env()
+        .with_bucket_name(&address.bucket)
+        .with_retry(no_repeats())
+        .with_http_connector(connector.clone());
+    if let Some(endpoint) = address.endpoint() {
+        builder = builder.with_base_url(&endpoint);
+    }
+    if address.in_the_clear() {
+        // An emulator asks for no token, and one sent in the clear would be given away.
+        builder = builder.with_skip_signature(true);
+    }
+    let service = address.endpoint().unwrap_or_else(|| "https://storage.googleapis.com".to_owned());
+    let store = builder.build()?;
+    let credentials =
+        if address.in_the_clear() { Credentials::None } else { Credentials::Gcs(store.credentials().clone()) };
+    Ok((Client::Gcs(store), Signed::new(connector.client(), format!("{service}/{}", address.bucket), credentials)))
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}

@@ -1,0 +1,87 @@
+//! Which object does a key name? Keys under the store's prefix, as the provider has them, and back.
+
+use object_store::path::Path;
+
+/// The part of a bucket that a store is: everything below a prefix.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    /// Empty, or ends in `/`.
+    prefix: String,
+}
+
+impl Keys {
+    /// `prefix` without slashes around it.
+    pub(crate) fn below(prefix: &str) -> Result<Self, String> {
+        if prefix.is_empty() {
+            return Ok(Self { prefix: String::new() });
+        }
+        exact(prefix)?;
+        Ok(Self { prefix: format!("{prefix}/") })
+    }
+
+    /// The object that a key names, or why there cannot be one.
+    pub(crate) fn path(&self, key: &str) -> Result<Path, String> {
+        if key.is_empty() {
+            return Err("an empty key names no object".to_owned());
+        }
+        exact(key)?;
+        exact(&format!("{}{key}", self.prefix))
+    }
+
+    /// The full name of what may not be a whole key: a prefix or the place to list from.
+    pub(crate) fn full(&self, part: &str) -> String {
+        format!("{}{part}", self.prefix)
+    }
+
+    /// The key that an object's full name stands for, if it belongs to the store.
+    pub(crate) fn key<'a>(&self, full: &'a str) -> Option<&'a str> {
+        full.strip_prefix(&self.prefix).filter(|key| !key.is_empty())
+    }
+}
+
+/// The name as it is, byte for byte; what the library would change is turned away.
+fn exact(name: &str) -> Result<Path, String> {
+    let wrong = |why: &str| Err(format!("cloud stores take no key such as {name:?}: {why}"));
+    if name.chars().any(char::is_control) {
+        return wrong("it has control characters");
+    }
+    if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return wrong("it has a part between slashes that is empty, \".\" or \"..\"");
+    }
+    if name.trim() != name {
+        // The provider would take it, but the listing's parser trims it.
+        return wrong("it begins or ends with white space");
+    }
+    match Path::parse(name) {
+        Ok(path) if path.as_ref() == name => Ok(path),
+        Ok(_) => wrong("it would be changed"),
+        Err(error) => wrong(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_keys_stay_as_they_are() {
+        let keys = Keys::below("some prefix/50%").unwrap();
+        for key in ["plain", "a b", "a%20b", "a+b", "ä/ö", "🛩", "a\\b", "~.-_", "a=b&c?d#e", "\"<>'", "%", "...", ".a"]
+        {
+            let path = keys.path(key).unwrap();
+            assert_eq!(path.as_ref(), format!("some prefix/50%/{key}"));
+            assert_eq!(keys.key(path.as_ref()), Some(key));
+        }
+        assert_eq!(keys.key("some prefix/50"), None);
+        assert_eq!(keys.key("some prefix/50%/"), None);
+    }
+
+    #[test]
+    fn impossible_keys_are_turned_away() {
+        let keys = Keys::below("").unwrap();
+        for key in ["", "/a", "a/", "a//b", ".", "a/../b", "a/./b", "a\nb", "a\u{7f}", " a", "a "] {
+            assert!(keys.path(key).is_err(), "{key:?}");
+        }
+        assert!(Keys::below("a//b").is_err());
+    }
+}

@@ -1,0 +1,226 @@
+//! What became of a request? One table per provider from how an exchange ended to what it means for the object, as pure
+//! functions; `docs/stores/` prints the tables, and the tests below hold them.
+
+use std::fmt;
+
+/// Whose protocol is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Amazon S3 and compatibles.
+    S3,
+    /// Azure Blob Storage.
+    Azure,
+    /// Google Cloud Storage.
+    Gcs,
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::S3 => "S3",
+            Self::Azure => "Azure",
+            Self::Gcs => "GCS",
+        })
+    }
+}
+
+/// How one exchange with a server ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The server answered.
+    Answered(Answer),
+    /// No connection came about, so no byte of the request left.
+    NotConnected {
+        /// Whether the time allowed for connecting ran out, rather than the connection being turned down at once.
+        timed_out: bool,
+        /// For people.
+        why: String,
+    },
+    /// The connection broke, or the time ran out, with the request possibly sent.
+    Broken {
+        /// For people.
+        why: String,
+    },
+    /// The request was not even tried: no credentials, an impossible key.
+    NotTried {
+        /// For people.
+        why: String,
+    },
+}
+
+/// A server's answer, as far as its meaning goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// HTTP status.
+    pub(crate) status: u16,
+    /// The provider's own name for the error, where it gave one. The answer to a HEAD has no body and, except on Azure, no
+    /// code.
+    pub(crate) code: Option<String>,
+    /// The provider's own words.
+    pub(crate) words: Option<String>,
+}
+
+/// The condition that went with a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Always.
+    None,
+    /// There is no object of this key.
+    Absent,
+    /// The object is in a certain state.
+    Matches,
+    /// The object has a certain size.
+    Offset,
+}
+
+/// What a write's ending means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteMeaning {
+    /// It happened.
+    Done,
+    /// The condition did not hold; nothing was written.
+    Lost,
+    /// It may have happened, or may yet.
+    Unknown,
+    /// Turned away before any effect.
+    Refused {
+        /// Whether the server only asked to come again later.
+        later: bool,
+    },
+}
+
+/// What a read's ending means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadMeaning {
+    /// Here it is.
+    Done,
+    /// The range asked for begins at or beyond the end.
+    BeyondEnd,
+    /// There is no such object.
+    NotFound,
+    /// Says nothing about the object.
+    Failed {
+        /// Whether another try may help.
+        later: bool,
+    },
+}
+
+/// The meaning of a write's ending.
+pub(crate) fn of_write(provider: Provider, condition: Condition, ending: &Ending) -> WriteMeaning {
+    match ending {
+        Ending::NotTried { .. } | Ending::NotConnected { .. } => WriteMeaning::Refused { later: false },
+        Ending::Broken { .. } => WriteMeaning::Unknown,
+        Ending::Answered(answer) => of_write_answer(provider, condition, answer),
+    }
+}
+
+fn of_write_answer(provider: Provider, condition: Condition, answer: &Answer) -> WriteMeaning {
+    let guarded = condition != Condition::None;
+    let code = answer.code.as_deref().unwrap_or_default();
+    match answer.status {
+        200..=299 => WriteMeaning::Done,
+        // Some compatible servers answer a failed If-None-Match so.
+        304 if condition == Condition::Absent => WriteMeaning::Lost,
+        // Redirects are not followed: the server that answered did nothing.
+        300..=399 => WriteMeaning::Refused { later: false },
+        400 if condition == Condition::Offset && code == "InvalidWriteOffset" => WriteMeaning::Lost,
+        404 if matches!(condition, Condition::Matches | Condition::Offset) && names_missing_object(code) => {
+            WriteMeaning::Lost
+        }
+        // Comes from something between us and the store, which may have passed the request on.
+        408 => WriteMeaning::Unknown,
+        // S3 has 409 for a write that met another one in flight and was turned away: neither won nor lost.
+        409 if provider == Provider::Azure && guarded && code == "BlobAlreadyExists" => WriteMeaning::Lost,
+        // A lease is no condition of ours.
+        412 if guarded && !code.starts_with("Lease") => WriteMeaning::Lost,
+        429 => WriteMeaning::Refused { later: true },
+        400..=499 | 501 => WriteMeaning::Refused { later: false },
+        // Only in the provider's own words is it a promise that nothing happened; a gateway's 503 is not.
+        503 if asks_to_slow_down(provider, code) => WriteMeaning::Refused { later: true },
+        _ => WriteMeaning::Unknown,
+    }
+}
+
+/// The meaning of a delete's ending; [`WriteMeaning::Lost`] is not among them.
+pub(crate) fn of_delete(provider: Provider, ending: &Ending) -> WriteMeaning {
+    match ending {
+        Ending::Answered(answer) if answer.status == 404 && !names_missing_place(answer) => WriteMeaning::Done,
+        ending => of_write(provider, Condition::None, ending),
+    }
+}
+
+/// The meaning of a read's ending.
+pub(crate) fn of_read(ending: &Ending) -> ReadMeaning {
+    match ending {
+        Ending::NotTried { .. } => ReadMeaning::Failed { later: false },
+        // One that took long to fail will take long again, and whoever waits had better be told.
+        Ending::NotConnected { timed_out, .. } => ReadMeaning::Failed { later: !timed_out },
+        Ending::Broken { .. } => ReadMeaning::Failed { later: true },
+        Ending::Answered(answer) => match answer.status {
+            200..=299 => ReadMeaning::Done,
+            404 if !names_missing_place(answer) => ReadMeaning::NotFound,
+            416 => ReadMeaning::BeyondEnd,
+            408 | 429 | 500 | 502..=599 => ReadMeaning::Failed { later: true },
+            _ => ReadMeaning::Failed { later: false },
+        },
+    }
+}
+
+fn names_missing_object(code: &str) -> bool {
+    matches!(code, "NoSuchKey" | "BlobNotFound" | "ResourceNotFound")
+}
+
+fn names_missing_place(answer: &Answer) -> bool {
+    let code = answer.code.as_deref().unwrap_or_default();
+    matches!(code, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted" | "ContainerDisabled")
+}
+
+fn asks_to_slow_down(provider: Provider, code: &str) -> bool {
+    match provider {
+        Provider::S3 => matches!(code, "SlowDown" | "ServiceUnavailable" | "Busy"),
+        Provider::Azure => code == "ServerBusy",
+        Provider::Gcs => code == "SlowDown",
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered(answer) => write!(f, "{answer}"),
+            Self::NotConnected { why, .. } => write!(f, "no connection: {why}"),
+            Self::Broken { why } => write!(f, "the connection broke or the time ran out: {why}"),
+            Self::NotTried { why } => write!(f, "{why}"),
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server answered {}", self.status)?;
+        if let Some(code) = &self.code {
+            write!(f, " {code}")?;
+        }
+        if let Some(words) = &self.words {
+            write!(f, " ({words})")?;
+        }
+        f.write_str(self.advice())
+    }
+}
+
+impl Answer {
+    /// What a person can do about it.
+    fn advice(&self) -> &'static str {
+        match (self.status, self.code.as_deref().unwrap_or_default()) {
+            (301 | 307 | 308, _) => "; is this the bucket's region? Set ?region=",
+            (401 | 403, _) => "; check the credentials in the environment, and what they may do",
+            (_, "NoSuchBucket" | "ContainerNotFound") => "; create it first, or correct the URL",
+            (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
+            (501, _) => "; the store does not offer this",
+            _ => "",
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "outcome_tests.rs"]
+mod tests;

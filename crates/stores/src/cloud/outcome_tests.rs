@@ -1,0 +1,154 @@
+//! The tables, row by row.
+
+use super::*;
+
+const PROVIDERS: [Provider; 3] = [Provider::S3, Provider::Azure, Provider::Gcs];
+const CONDITIONS: [Condition; 4] = [Condition::None, Condition::Absent, Condition::Matches, Condition::Offset];
+
+fn answered(status: u16, code: &str) -> Ending {
+    let code = (!code.is_empty()).then(|| code.to_owned());
+    Ending::Answered(Answer { status, code, words: None })
+}
+
+fn refused() -> WriteMeaning {
+    WriteMeaning::Refused { later: false }
+}
+
+fn refused_for_now() -> WriteMeaning {
+    WriteMeaning::Refused { later: true }
+}
+
+/// Rows that hold for every provider and every condition.
+#[test]
+fn endings_that_mean_the_same_everywhere() {
+    let why = String::new;
+    let rows = [
+        (answered(200, ""), WriteMeaning::Done),
+        (answered(201, ""), WriteMeaning::Done),
+        (answered(301, "PermanentRedirect"), refused()),
+        (answered(307, "TemporaryRedirect"), refused()),
+        (answered(400, "InvalidRequest"), refused()),
+        (answered(401, ""), refused()),
+        (answered(403, "AccessDenied"), refused()),
+        (answered(404, "NoSuchBucket"), refused()),
+        (answered(404, "ContainerNotFound"), refused()),
+        (answered(404, ""), refused()),
+        (answered(405, ""), refused()),
+        (answered(408, ""), WriteMeaning::Unknown),
+        (answered(409, "OperationAborted"), refused()),
+        (answered(409, "ConditionalRequestConflict"), refused()),
+        (answered(412, "LeaseIdMissing"), refused()),
+        (answered(429, "TooManyRequests"), refused_for_now()),
+        (answered(500, "InternalError"), WriteMeaning::Unknown),
+        (answered(500, "OperationTimedOut"), WriteMeaning::Unknown),
+        (answered(501, "NotImplemented"), refused()),
+        (answered(502, ""), WriteMeaning::Unknown),
+        (answered(503, ""), WriteMeaning::Unknown),
+        (answered(504, ""), WriteMeaning::Unknown),
+        (answered(599, ""), WriteMeaning::Unknown),
+        (answered(100, ""), WriteMeaning::Unknown),
+        (Ending::Broken { why: why() }, WriteMeaning::Unknown),
+        (Ending::NotConnected { timed_out: false, why: why() }, refused()),
+        (Ending::NotConnected { timed_out: true, why: why() }, refused()),
+        (Ending::NotTried { why: why() }, refused()),
+    ];
+    for provider in PROVIDERS {
+        for condition in CONDITIONS {
+            for (ending, meaning) in &rows {
+                assert_eq!(of_write(provider, condition, ending), *meaning, "{provider} {condition:?} {ending:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_condition_is_a_loss() {
+    use Condition::{Absent, Matches, None, Offset};
+    use Provider::{Azure, Gcs, S3};
+    let rows = [
+        (S3, Absent, 412, "PreconditionFailed"),
+        (S3, Absent, 304, ""),
+        (S3, Matches, 412, "PreconditionFailed"),
+        (S3, Matches, 404, "NoSuchKey"),
+        (S3, Offset, 400, "InvalidWriteOffset"),
+        (S3, Offset, 404, "NoSuchKey"),
+        (Azure, Absent, 409, "BlobAlreadyExists"),
+        (Azure, Absent, 412, "ConditionNotMet"),
+        (Azure, Matches, 412, "ConditionNotMet"),
+        (Azure, Matches, 404, "BlobNotFound"),
+        (Azure, Offset, 412, "AppendPositionConditionNotMet"),
+        (Azure, Offset, 404, "BlobNotFound"),
+        (Gcs, Absent, 412, "PreconditionFailed"),
+        (Gcs, Matches, 412, ""),
+    ];
+    for (provider, condition, status, code) in rows {
+        let ending = answered(status, code);
+        assert_eq!(of_write(provider, condition, &ending), WriteMeaning::Lost, "{provider} {condition:?} {ending:?}");
+        assert_eq!(of_write(provider, None, &ending), refused(), "{provider} unguarded {ending:?}");
+    }
+}
+
+#[test]
+fn only_the_providers_own_words_make_a_503_a_refusal() {
+    let rows = [
+        (Provider::S3, "SlowDown", refused_for_now()),
+        (Provider::S3, "ServiceUnavailable", refused_for_now()),
+        (Provider::S3, "ServerBusy", WriteMeaning::Unknown),
+        (Provider::Azure, "ServerBusy", refused_for_now()),
+        (Provider::Azure, "SlowDown", WriteMeaning::Unknown),
+        (Provider::Gcs, "SlowDown", refused_for_now()),
+        (Provider::Gcs, "ServiceUnavailable", WriteMeaning::Unknown),
+    ];
+    for (provider, code, meaning) in rows {
+        assert_eq!(of_write(provider, Condition::Matches, &answered(503, code)), meaning, "{provider} {code}");
+    }
+}
+
+#[test]
+fn deletes() {
+    for provider in PROVIDERS {
+        assert_eq!(of_delete(provider, &answered(204, "")), WriteMeaning::Done);
+        assert_eq!(of_delete(provider, &answered(404, "NoSuchKey")), WriteMeaning::Done);
+        assert_eq!(of_delete(provider, &answered(404, "BlobNotFound")), WriteMeaning::Done);
+        assert_eq!(of_delete(provider, &answered(404, "")), WriteMeaning::Done);
+        assert_eq!(of_delete(provider, &answered(404, "NoSuchBucket")), refused());
+        assert_eq!(of_delete(provider, &answered(404, "ContainerNotFound")), refused());
+        assert_eq!(of_delete(provider, &answered(403, "")), refused());
+        assert_eq!(of_delete(provider, &answered(500, "")), WriteMeaning::Unknown);
+        assert_eq!(of_delete(provider, &Ending::Broken { why: String::new() }), WriteMeaning::Unknown);
+    }
+}
+
+#[test]
+fn reads() {
+    let later = ReadMeaning::Failed { later: true };
+    let never = ReadMeaning::Failed { later: false };
+    let why = String::new;
+    let rows = [
+        (answered(200, ""), ReadMeaning::Done),
+        (answered(206, ""), ReadMeaning::Done),
+        (answered(404, "NoSuchKey"), ReadMeaning::NotFound),
+        (answered(404, ""), ReadMeaning::NotFound),
+        (answered(404, "NoSuchBucket"), never),
+        (answered(404, "ContainerNotFound"), never),
+        (answered(416, "InvalidRange"), ReadMeaning::BeyondEnd),
+        (answered(400, ""), never),
+        (answered(401, ""), never),
+        (answered(403, ""), never),
+        (answered(301, ""), never),
+        (answered(501, ""), never),
+        (answered(408, ""), later),
+        (answered(429, ""), later),
+        (answered(500, ""), later),
+        (answered(502, ""), later),
+        (answered(503, "SlowDown"), later),
+        (answered(504, ""), later),
+        (Ending::Broken { why: why() }, later),
+        (Ending::NotConnected { timed_out: false, why: why() }, later),
+        (Ending::NotConnected { timed_out: true, why: why() }, never),
+        (Ending::NotTried { why: why() }, never),
+    ];
+    for (ending, meaning) in rows {
+        assert_eq!(of_read(&ending), meaning, "{ending:?}");
+    }
+}
