@@ -6,6 +6,8 @@
 //!
 //! Start with [`Env`], then [`ObjectStore`] and the three bad ends of a guarded write, [`PutError`].
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod luck;
 mod object;
 mod retry;
