@@ -10,6 +10,7 @@
 //! Start with [`open`]. This crate refuses to know any protocol, and never repeats a guarded write by itself: what it
 //! cannot know, it reports as unknown.
 
+mod bulk;
 pub mod cloud;
 mod live;
 pub mod local;
@@ -17,6 +18,7 @@ pub mod memory;
 mod open;
 mod store;
 
+pub use bulk::SCRATCH;
 pub use live::LiveEnv;
 pub use open::{OpenError, Options, open};
 pub use store::Store;

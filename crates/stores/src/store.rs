@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore,
-    Page, Payload, PutError, ReadError, Tag, Transfer,
+    Appended, Body, Capabilities, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, PutError,
+    ReadError, Tag,
 };
-use glidepath_model::ByteSize;
 
 use crate::cloud::CloudStore;
 use crate::local::LocalStore;
@@ -68,13 +66,5 @@ impl ObjectStore for Store {
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         each!(self, store => store.delete(key).await)
-    }
-}
-
-/// Bulk traffic against a live store is real traffic of the same size, under scratch keys.
-impl BulkStore for Store {
-    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
-        let _ = (transfers, Bytes::new(), ByteSize::default());
-        Err(BulkError(Cause::words("bulk traffic is not offered on live stores yet")))
     }
 }

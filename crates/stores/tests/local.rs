@@ -1,0 +1,232 @@
+//! Does the store on local disk keep the contract, also between threads and between processes?
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use glidepath_env::conformance::run_all;
+use glidepath_env::{BulkStore, Guard, Key, ObjectStore, Payload, PutError, Transfer};
+use glidepath_model::ByteSize;
+use glidepath_stores::local::{Durability, LocalStore};
+use glidepath_stores::{OpenError, Options, SCRATCH, open};
+use support::{Child, child_task, none};
+
+fn store(directory: &Path) -> LocalStore {
+    LocalStore::new(directory, Durability::None).unwrap()
+}
+
+fn body(text: String) -> Payload {
+    Bytes::from(text).into()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn keeps_the_contract() {
+    let directory = tempfile::tempdir().unwrap();
+    // Handles that share nothing but the directory, as if each were of a process of its own.
+    let stores: Vec<_> = (0..4).map(|_| store(directory.path())).collect();
+    none(&tokio::spawn(async move { run_all(&stores, &Key::new("scratch")).await }).await.unwrap());
+    assert_eq!(files_in(directory.path(), "objects"), 0, "empty folders stay behind");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn keeps_the_contract_durably() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", directory.path().display());
+    let store = open(&url, &Options::default()).unwrap();
+    none(&tokio::spawn(async move { run_all(&[store], &Key::new("scratch")).await }).await.unwrap());
+}
+
+fn files_in(directory: &Path, folder: &str) -> usize {
+    fs::read_dir(directory.join(folder)).unwrap().count()
+}
+
+async fn increment(store: &LocalStore, times: u64) {
+    let key = Key::new("shared/counter");
+    for _ in 0..times {
+        loop {
+            let object = store.get(&key).await.unwrap();
+            let number: u64 = std::str::from_utf8(&object.payload.bytes).unwrap().parse().unwrap();
+            match store.put(&key, body((number + 1).to_string()), Guard::Matches(object.tag)).await {
+                Ok(_) => break,
+                Err(PutError::Lost) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+async fn append(store: &LocalStore, writer: u64, times: u64) {
+    let key = Key::new("shared/log");
+    for number in 0..times {
+        loop {
+            let end = store.head(&key).await.map_or(0, |metadata| metadata.size.as_bytes());
+            match store.append(&key, body(format!("{writer:03} {number:03}\n")), end).await {
+                Ok(_) => break,
+                Err(PutError::Lost) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// Every increment counts, and every record is there once, each writer's in their order.
+async fn check_counter_and_log(store: &LocalStore, writers: u64, times: u64) {
+    let counter = store.get(&Key::new("shared/counter")).await.unwrap().payload.bytes;
+    assert_eq!(counter, (writers * times).to_string());
+    let log = store.get(&Key::new("shared/log")).await.unwrap().payload.bytes;
+    let log = std::str::from_utf8(&log).unwrap();
+    assert_eq!(log.lines().count() as u64, writers * times);
+    for writer in 0..writers {
+        let prefix = format!("{writer:03} ");
+        let records: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix(&prefix)).collect();
+        let wanted: Vec<String> = (0..times).map(|number| format!("{number:03}")).collect();
+        assert_eq!(records, wanted, "writer {writer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn threads_do_not_overwrite_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = store(directory.path());
+    first.put(&Key::new("shared/counter"), body("0".to_owned()), Guard::Absent).await.unwrap();
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            // Half of them share a handle.
+            let store = if writer % 2 == 0 { first.clone() } else { store(directory.path()) };
+            tokio::spawn(async move {
+                increment(&store, 50).await;
+                append(&store, writer, 50).await;
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    check_counter_and_log(&first, 8, 50).await;
+}
+
+/// Not a test of its own: what the processes of the next one do.
+#[tokio::test]
+async fn child_of_processes() {
+    let Some((directory, writer)) = child_task("processes") else { return };
+    let store = store(Path::new(&directory));
+    increment(&store, 100).await;
+    append(&store, writer.parse().unwrap(), 100).await;
+}
+
+#[tokio::test]
+async fn processes_do_not_overwrite_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    store.put(&Key::new("shared/counter"), body("0".to_owned()), Guard::Absent).await.unwrap();
+    let start = |writer: u64| Child::start("child_of_processes", "processes", directory.path(), &writer.to_string());
+    let children: Vec<_> = (0..4).map(start).collect();
+    for child in children {
+        child.succeeds();
+    }
+    check_counter_and_log(&store, 4, 100).await;
+    assert_eq!(files_in(directory.path(), "writers"), 1, "processes that ended left their folders behind");
+}
+
+#[tokio::test]
+async fn unfinished_files_of_the_dead_are_removed_and_those_of_the_living_are_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let living = store(directory.path());
+    let writers = directory.path().join("writers");
+    fs::create_dir(writers.join("dead")).unwrap();
+    fs::write(writers.join("dead/17"), "half a").unwrap();
+    assert_eq!(files_in(directory.path(), "writers"), 2);
+    let second = store(directory.path());
+    assert!(!writers.join("dead").exists());
+    assert_eq!(files_in(directory.path(), "writers"), 2, "the folder of a living process was removed");
+    drop(second);
+    assert_eq!(files_in(directory.path(), "writers"), 1);
+    living.put(&Key::new("a"), body("x".to_owned()), Guard::Absent).await.unwrap();
+}
+
+/// Not a test of its own: what the process of the next one does, in which no file can grow beyond 64 KiB.
+#[tokio::test]
+async fn child_of_full() {
+    let Some((directory, _)) = child_task("full") else { return };
+    let store = store(Path::new(&directory));
+    let (object, log) = (Key::new("object"), Key::new("log"));
+    let large = || Payload { filler: ByteSize::from_bytes(1 << 20), ..body("large".to_owned()) };
+    let tag = store.put(&object, body("small".to_owned()), Guard::Absent).await.unwrap();
+    let end = store.append(&log, body("first".to_owned()), 0).await.unwrap().end;
+    for guard in [Guard::None, Guard::Matches(tag.clone())] {
+        let put = store.put(&object, large(), guard).await;
+        assert!(matches!(put, Err(PutError::Refused(_))), "{put:?}");
+    }
+    let put = store.put(&Key::new("new"), large(), Guard::Absent).await;
+    assert!(matches!(put, Err(PutError::Refused(_))), "{put:?}");
+    let appended = store.append(&log, large(), end).await;
+    assert!(matches!(appended, Err(PutError::Refused(_))), "{appended:?}");
+
+    assert_eq!(store.get(&object).await.unwrap().tag, tag);
+    assert_eq!(store.list(&Key::new(""), None, 10).await.unwrap().objects.len(), 2);
+    assert_eq!(store.get(&log).await.unwrap().payload.bytes, "first");
+    for writer in fs::read_dir(Path::new(&directory).join("writers")).unwrap() {
+        assert_eq!(fs::read_dir(writer.unwrap().path()).unwrap().count(), 0, "an unfinished file stayed");
+    }
+    // What fits is written as if nothing had happened.
+    store.put(&object, body("other".to_owned()), Guard::Matches(tag)).await.unwrap();
+    store.append(&log, body(" second".to_owned()), end).await.unwrap();
+    assert_eq!(store.get(&log).await.unwrap().payload.bytes, "first second");
+}
+
+#[test]
+fn a_write_for_which_there_is_no_room_is_refused_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    Child::start_without_room("child_of_full", "full", directory.path()).succeeds();
+}
+
+#[test]
+fn what_cannot_be_a_store_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let complaint = |url: &str| open(url, &Options::default()).map(drop).unwrap_err();
+    let unusable = [format!("file://{}", file.display()), "file:///proc/glidepath".to_owned()];
+    for url in unusable {
+        let error = complaint(&url);
+        assert!(matches!(error, OpenError::Unusable { .. }) && error.to_string().contains(&url), "{error}");
+    }
+    for url in ["file://host/directory", "file:///tmp?durability=perhaps", "file:///tmp?other=none"] {
+        let error = complaint(url);
+        assert!(matches!(error, OpenError::Url { .. }) && error.to_string().contains(url), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_and_not_an_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let key = Key::new("a");
+    let tag = store.put(&key, body("x".to_owned()), Guard::Absent).await.unwrap();
+    fs::write(directory.path().join("objects/a%o"), "").unwrap();
+    assert!(store.get(&key).await.unwrap_err().to_string().contains("damaged"));
+    let put = store.put(&key, body("y".to_owned()), Guard::Matches(tag)).await;
+    assert!(matches!(put, Err(PutError::Refused(_))), "{put:?}");
+}
+
+#[tokio::test]
+async fn bulk_traffic_is_real_and_stays_under_its_prefix() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&format!("file://{}?durability=none", directory.path().display()), &Options::default()).unwrap();
+    let size = |bytes| ByteSize::from_bytes(bytes);
+    let transfers = [
+        Transfer::Write(size(1000)),
+        Transfer::Read(size(70)),
+        Transfer::Read(size(70)),
+        Transfer::ReadMany { count: 10, size: size(80), parallel: 3 },
+        Transfer::Write(size(1000)),
+    ];
+    store.bulk(&transfers).await.unwrap();
+    let objects = store.list(&Key::new(""), None, 100).await.unwrap().objects;
+    let mut sizes: Vec<u64> = objects.iter().map(|listed| listed.size.as_bytes()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [70, 80, 1000, 1000]);
+    assert!(objects.iter().all(|listed| listed.key.as_str().starts_with(SCRATCH)));
+}

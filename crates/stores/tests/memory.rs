@@ -1,0 +1,14 @@
+//! Does the store in memory keep the contract?
+
+mod support;
+
+use glidepath_env::Key;
+use glidepath_env::conformance::run_all;
+use glidepath_stores::memory::MemoryStore;
+use support::none;
+
+#[tokio::test]
+async fn keeps_the_contract() {
+    let store = MemoryStore::new();
+    none(&run_all(&[store], &Key::new("scratch")).await);
+}
