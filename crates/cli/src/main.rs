@@ -10,6 +10,7 @@ mod failure;
 mod interrupt;
 mod knee;
 mod load_options;
+mod measure;
 mod output;
 mod progress;
 mod providers;
@@ -36,6 +37,7 @@ struct Program {
 enum Command {
     Simulate(simulate::Arguments),
     Knee(knee::Arguments),
+    Measure(measure::Arguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Knee(arguments) => knee::run(&arguments),
+        Command::Measure(arguments) => measure::run_command(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use glidepath_env::{Env, Purpose};
+use glidepath_env::{Env, Key, Metadata, Purpose};
 use glidepath_model::{Instant, Span};
 
 use crate::agenda::Event;
@@ -74,6 +74,13 @@ impl SimEnv {
     #[must_use]
     pub fn store(&self, store: StoreId) -> SimStore {
         SimStore::connect(self.clone(), store)
+    }
+
+    /// What a store holds now under a key, without a request: for tools that look on, not for protocols. It is what is
+    /// there at the process's own moment only in `Mode::EveryOperation`; in the other mode its clock may be ahead.
+    #[must_use]
+    pub fn peek(&self, store: StoreId, key: &Key) -> Option<Metadata> {
+        self.world.stores.borrow()[store.0].head(key).ok()
     }
 
     /// The process's number, counted from 1 in the order of arrival.

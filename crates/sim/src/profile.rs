@@ -24,6 +24,10 @@ pub struct Profile {
     /// Appends at an offset; absent where the store cannot append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<OperationProfile>,
+    /// Whether a guarded write that loses has learned, by the time it is answered, what is there now: the failure
+    /// latencies then include the read that says so, as those of the published measurements do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failure_includes_read: bool,
     /// The most writes that one object takes; absent where no such limit was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_cap: Option<RateCap>,
@@ -147,6 +151,7 @@ impl Profile {
             put: operation.clone(),
             conditional_put: operation.clone(),
             append: Some(operation),
+            failure_includes_read: false,
             rate_cap: None,
         }
     }

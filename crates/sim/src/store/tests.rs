@@ -27,6 +27,7 @@ fn noisy() -> Profile {
         put: operation(7, 0.3),
         conditional_put: operation(6, 0.4),
         append: Some(operation(6, 0.4)),
+        failure_includes_read: false,
         rate_cap: None,
     }
 }

@@ -1,0 +1,270 @@
+//! `glidepath measure`: what do conditional writes cost on this store?
+
+use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Args, Subcommand};
+use glidepath_lab::library::Shelf;
+use glidepath_measure::{
+    LiveSite, Measurement, Operation, Plan, Provenance, Report, SimulatedSite, Site, Stopped, profile, run,
+    write_samples,
+};
+use glidepath_model::{ByteSize, Span};
+use glidepath_stores::{Options, open};
+
+use crate::failure::Failure;
+use crate::interrupt::on_interrupt;
+use crate::output::print;
+
+mod compare;
+mod progress;
+
+/// Measure conditional writes on a store, and write a profile that simulations take
+///
+/// STORE is a URL (memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix) or
+/// sim:PROFILE, a simulated store. Results go into a folder: report.html, report.md, profile.toml, samples.parquet.
+/// Everything written to the store is removed again; nothing else is touched.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    other: Option<Other>,
+    #[command(flatten)]
+    measure: Measure,
+}
+
+#[derive(Subcommand, Debug)]
+enum Other {
+    /// Put two measurements side by side: two stores, two machines, two ways to authenticate
+    Compare(compare::Arguments),
+}
+
+#[derive(Args, Debug)]
+struct Measure {
+    /// The store, by its URL
+    #[arg(value_name = "STORE", required = true)]
+    store: Option<String>,
+    /// A coarse answer in under a minute
+    #[arg(long)]
+    quick: bool,
+    /// How many writers contend: 1,2,4,8,16 or 1-16
+    #[arg(long, value_name = "COUNTS")]
+    writers: Option<String>,
+    /// What is measured, of cas, create, append, get, put
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    operations: Vec<String>,
+    /// How often each is measured
+    #[arg(long, value_name = "COUNT")]
+    trials: Option<u32>,
+    /// How long a trial lasts, such as 5s
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Span>,
+    /// The size of a guarded object, such as 100B or 4KiB
+    #[arg(long, value_name = "SIZE")]
+    body: Option<ByteSize>,
+    /// Where results go
+    #[arg(long, value_name = "FOLDER", default_value = "results/measure")]
+    out: PathBuf,
+    /// Do not ask before requests that cost money
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Measures.
+pub(crate) fn run_command(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.other {
+        Some(Other::Compare(compare)) => compare::run(compare),
+        None => arguments.measure.run(),
+    }
+}
+
+impl Measure {
+    fn run(&self) -> Result<(), Failure> {
+        let url = self.store.as_deref().unwrap_or_default();
+        let plan = self.plan(url)?;
+        std::fs::create_dir_all(&self.out).map_err(|error| unwritable(&self.out, &error))?;
+        match url.strip_prefix("sim:") {
+            Some(name) => {
+                let text = Shelf::Providers.find(name)?;
+                let store = glidepath_sim::Profile::parse(&text.text)
+                    .map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))?;
+                self.measure(&mut SimulatedSite::new(store, 1), &plan, url)
+            }
+            None => {
+                let store = open(url, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
+                self.agree(url, &plan)?;
+                let mut site =
+                    LiveSite::open(store).map_err(|error| Failure::Failed(format!("{}: {error}", bare(url))))?;
+                self.measure(&mut site, &plan, &bare(url))
+            }
+        }
+    }
+
+    fn measure(&self, site: &mut impl Site, plan: &Plan, store: &str) -> Result<(), Failure> {
+        let mut display = progress::Display::new();
+        let stopped = run(site, plan, on_interrupt()?, |done, all| display.show(done, all));
+        drop(display);
+        let stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
+        let provenance = provenance(store);
+        self.write(plan, &stopped, &provenance)?;
+        if stopped.complete {
+            Ok(())
+        } else {
+            Err(Failure::Interrupted(format!("stopped; what was measured is in {}", self.out.display())))
+        }
+    }
+
+    fn write(&self, plan: &Plan, stopped: &Stopped, provenance: &Provenance) -> Result<(), Failure> {
+        let measurements = Measurement::of(&stopped.trials);
+        let path = |name: &str| self.out.join(name);
+        write_samples(&path("samples.parquet"), &stopped.trials)
+            .map_err(|error| unwritable(&path("samples.parquet"), &error))?;
+        let Stopped { left_out, complete, .. } = stopped;
+        let report = Report { provenance, plan, measurements: &measurements, left_out, complete: *complete };
+        let markdown = report.markdown();
+        write(&path("report.md"), &markdown)?;
+        write(&path("report.html"), &report.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
+        write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
+        print(&markdown)?;
+        let files = match profile(&measurements, provenance) {
+            Some(profile) => {
+                let text = toml::to_string(&profile).map_err(|error| Failure::Failed(error.to_string()))?;
+                write(&path("profile.toml"), &text)?;
+                "report.html, report.md, profile.toml, samples.parquet"
+            }
+            None => "report.html, report.md, samples.parquet; no profile, which needs cas or create",
+        };
+        print(&format!("\nIn {}: {files}", self.out.display()))
+    }
+
+    fn plan(&self, url: &str) -> Result<Plan, Failure> {
+        let mut plan = if self.quick { Plan::quick() } else { Plan::full() };
+        if url.starts_with("sim:") {
+            // Simulated time costs little, and slow stores need much of it to show their tails.
+            plan.duration = if self.quick { Span::from_secs(60) } else { Span::from_secs(600) };
+            plan.warm_up = Span::from_secs(5);
+        }
+        if let Some(writers) = &self.writers {
+            plan.writers = counts(writers)?;
+        }
+        plan.trials = self.trials.unwrap_or(plan.trials);
+        plan.duration = self.duration.unwrap_or(plan.duration);
+        plan.body = self.body.unwrap_or(plan.body);
+        if !self.operations.is_empty() {
+            let names = ["cas", "create", "append", "get", "put"];
+            if let Some(unknown) = self.operations.iter().find(|name| !names.contains(&name.as_str())) {
+                let found = format!("--operations: found \"{unknown}\", allowed are {}", names.join(", "));
+                return Err(Failure::Mistake(found));
+            }
+            let asked = |name: &str| self.operations.iter().any(|asked| asked == name);
+            plan.operations.retain(|operation| asked(&operation.name()));
+            if !asked("get") && !asked("put") {
+                plan.sizes.clear();
+            }
+        }
+        plan.check().map_err(|error| Failure::Mistake(error.to_string()))?;
+        Ok(plan)
+    }
+
+    /// Says what a cloud's bill will show, and asks.
+    fn agree(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
+        let Some((_, prices)) = PRICES.iter().find(|(scheme, _)| url.starts_with(scheme)) else { return Ok(()) };
+        let estimate = plan.estimate();
+        let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
+        eprintln!(
+            "At most {:.0} writes, {:.0} reads, {} in {}: some {dollars:.2} US dollars for requests at list prices ({}), traffic \
+             not counted. A local server costs nothing.",
+            estimate.writes,
+            estimate.reads,
+            ByteSize::from_bytes(estimate.bytes as u64),
+            estimate.time,
+            prices.source
+        );
+        if self.yes {
+            return Ok(());
+        }
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::Mistake("--yes is needed where nobody can be asked".to_owned()));
+        }
+        eprint!("Go on? [y/N] ");
+        std::io::stderr().flush()?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        match answer.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(Failure::Mistake("not agreed; nothing was sent".to_owned())),
+        }
+    }
+}
+
+/// What a request costs in US dollars.
+struct Prices {
+    write_dollars: f64,
+    read_dollars: f64,
+    source: &'static str,
+}
+
+/// List prices, for an order of magnitude only.
+const PRICES: &[(&str, Prices)] = &[
+    ("s3:", Prices { write_dollars: 5e-6, read_dollars: 4e-7, source: "S3 Standard, us-east-1, assumed as of 2025" }),
+    ("az:", Prices { write_dollars: 6.5e-6, read_dollars: 5e-7, source: "Azure Blob hot tier, assumed as of 2025" }),
+    ("gs:", Prices { write_dollars: 5e-6, read_dollars: 4e-7, source: "GCS Standard, assumed as of 2025" }),
+];
+
+/// `1,2,4` or `1-16`.
+fn counts(text: &str) -> Result<Vec<u32>, Failure> {
+    let wrong = || Failure::Mistake(format!("--writers: found \"{text}\", allowed are counts such as 1,2,4,8 or 1-16"));
+    let number = |text: &str| u32::from_str(text.trim()).map_err(|_| wrong());
+    if let Some((first, last)) = text.split_once('-') {
+        let (first, last) = (number(first)?, number(last)?);
+        return if first <= last && last <= 256 { Ok((first..=last).collect()) } else { Err(wrong()) };
+    }
+    text.split(',').map(number).collect()
+}
+
+/// A URL without what follows a question mark or stands before an at sign: that may be secret.
+fn bare(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or_default();
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+fn store_name(provenance: &Provenance) -> &str {
+    &provenance.store
+}
+
+fn provenance(store: &str) -> Provenance {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Provenance {
+        store: store.to_owned(),
+        machine: format!("{} {}, {cores} processors", std::env::consts::OS, std::env::consts::ARCH),
+        date: today(),
+        program: format!("glidepath {}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+/// The day in UTC (Howard Hinnant's days-to-civil algorithm).
+fn today() -> String {
+    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let days = passed.as_secs() as i64 / 86_400 + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("{}: cannot write it: {error}", path.display()))
+}

@@ -1,0 +1,50 @@
+//! `glidepath measure compare`: two measurements side by side.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use glidepath_measure::{Measurement, comparison};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::output::print;
+
+/// The file of a measurement's folder that this reads.
+pub(super) const FILE: &str = "latencies.json";
+
+/// Both folders are what `glidepath measure --out FOLDER` wrote.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The folder of the one
+    #[arg(value_name = "FOLDER")]
+    first: PathBuf,
+    /// The folder of the other
+    #[arg(value_name = "FOLDER")]
+    second: PathBuf,
+}
+
+/// What is kept of a measurement.
+#[derive(Serialize, Deserialize)]
+struct Summary {
+    store: String,
+    measurements: Vec<Measurement>,
+}
+
+/// What is kept of a measurement, as a text.
+pub(super) fn summary(store: &str, measurements: &[Measurement]) -> Result<String, Failure> {
+    Ok(serde_json::to_string(&Summary { store: store.to_owned(), measurements: measurements.to_vec() })?)
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (first, second) = (read(&arguments.first)?, read(&arguments.second)?);
+    print(&comparison([&first.store, &second.store], &first.measurements, &second.measurements))
+}
+
+fn read(folder: &Path) -> Result<Summary, Failure> {
+    let path = folder.join(FILE);
+    let wrong = |why: String| {
+        Failure::Mistake(format!("{}: {why}; name folders that `glidepath measure --out FOLDER` wrote", path.display()))
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+}

@@ -1,0 +1,75 @@
+//! For how long does a winner keep others out? Not to be seen from outside, so it is fitted: the hold with which a simulated
+//! store has the failure rate that was measured.
+
+use glidepath_model::{ByteSize, Span};
+use glidepath_sim::{OperationProfile, Profile};
+
+use crate::measurement::Measurement;
+use crate::plan::{Operation, Plan, Trial};
+use crate::site::{SimulatedSite, Site};
+
+/// Attempts that are simulated for one candidate: their failure rate is off by less than a point.
+const ATTEMPTS: f64 = 6000.0;
+
+/// Halvings of the interval in which the hold is sought.
+const HALVINGS: u32 = 9;
+
+/// Fits the holds of a profile's operation to the failure rates measured (a share of the attempts, one for each of its
+/// `contended` entries, in their order).
+pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[f64]) {
+    for (index, failure_rate) in failure_rates.iter().enumerate() {
+        let Some(count) = contended(profile, operation).get(index).map(|knot| knot.writers) else { return };
+        if count == 1 {
+            continue;
+        }
+        let longest = contended(profile, operation)[index].success.mean_ns().max(1.0) * 2.0;
+        let (mut low, mut high) = (0.0, longest);
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            set_hold(profile, operation, index, middle);
+            let found = simulated_failure_rate(profile, operation, count);
+            if found < *failure_rate { low = middle } else { high = middle }
+        }
+        set_hold(profile, operation, index, (low + high) / 2.0);
+    }
+}
+
+fn contended(profile: &Profile, operation: Operation) -> &[glidepath_sim::ContendedProfile] {
+    of(profile, operation).map_or(&[], |operation| operation.contended.as_slice())
+}
+
+fn of(profile: &Profile, operation: Operation) -> Option<&OperationProfile> {
+    if operation == Operation::Append { profile.append.as_ref() } else { Some(&profile.conditional_put) }
+}
+
+fn set_hold(profile: &mut Profile, operation: Operation, index: usize, nanos: f64) {
+    let of = match operation {
+        Operation::Append => profile.append.as_mut(),
+        _ => Some(&mut profile.conditional_put),
+    };
+    // To ten microseconds: what is fitted to noise needs no more digits.
+    let hold = Span::from_nanos_f64((nanos / 1e4).round() * 1e4);
+    if let Some(knot) = of.and_then(|operation| operation.contended.get_mut(index)) {
+        knot.hold = hold;
+    }
+}
+
+fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32) -> f64 {
+    let knot = contended(profile, operation).iter().find(|knot| knot.writers == writers);
+    let Some(knot) = knot else { return 0.0 };
+    let mean = knot.failure.as_ref().unwrap_or(&knot.success).mean_ns().max(knot.success.mean_ns());
+    let lasts = Span::from_nanos_f64(ATTEMPTS / f64::from(writers) * mean);
+    let plan = Plan {
+        operations: vec![operation],
+        writers: vec![writers],
+        sizes: Vec::new(),
+        trials: 1,
+        duration: lasts,
+        warm_up: Span::from_nanos_f64(4.0 * mean),
+        body: ByteSize::from_bytes(100),
+    };
+    let mut site = SimulatedSite::new(profile.clone(), 1);
+    // A simulated store cannot fail to be measured.
+    let Ok(samples) = site.measure(&plan, Trial { operation, writers, number: 1 }) else { return 0.0 };
+    Measurement::of(&[samples]).first().map_or(0.0, Measurement::failure_rate)
+}

@@ -1,0 +1,229 @@
+//! What is measured: which operations, with how many writers, how long, how often.
+
+use glidepath_model::{ByteSize, Span};
+use serde::{Deserialize, Serialize};
+
+/// An operation on the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// Put-if-match on one object.
+    Cas,
+    /// Put-if-absent along a chain of keys: whoever loses a key goes on to the next one.
+    Create,
+    /// Append at the end last seen of one object.
+    Append,
+    /// Unguarded reads of objects of one size.
+    Get(ByteSize),
+    /// Unguarded writes of objects of one size.
+    Put(ByteSize),
+}
+
+impl Operation {
+    /// As tables, files and the command line call it.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Cas => "cas".to_owned(),
+            Self::Create => "create".to_owned(),
+            Self::Append => "append".to_owned(),
+            Self::Get(size) => format!("get {size}"),
+            Self::Put(size) => format!("put {size}"),
+        }
+    }
+
+    /// Whether writers contend.
+    #[must_use]
+    pub fn is_guarded(self) -> bool {
+        matches!(self, Self::Cas | Self::Create | Self::Append)
+    }
+}
+
+/// A measurement, planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Guarded operations, each measured with each number of writers.
+    pub operations: Vec<Operation>,
+    /// Numbers of writers, rising.
+    pub writers: Vec<u32>,
+    /// Sizes that unguarded reads and writes are measured at, with one writer.
+    pub sizes: Vec<ByteSize>,
+    /// How often each is measured.
+    pub trials: u32,
+    /// How long a trial lasts, after the warm-up.
+    pub duration: Span,
+    /// The first part of a trial, which is not counted.
+    pub warm_up: Span,
+    /// The size of a guarded object, and of an appended piece.
+    pub body: ByteSize,
+}
+
+/// One thing to do without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// What.
+    pub operation: Operation,
+    /// By how many writers.
+    pub writers: u32,
+    /// Which time, from 1.
+    pub number: u32,
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{option}: found {found}, allowed is {allowed}")]
+pub struct PlanError {
+    /// The option of the command line.
+    pub option: &'static str,
+    /// What was given.
+    pub found: String,
+    /// What may be.
+    pub allowed: &'static str,
+}
+
+/// What a plan will cost, at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Writes and appends, at [`LEAST_ROUND_TRIP`] each.
+    pub writes: f64,
+    /// Reads, likewise.
+    pub reads: f64,
+    /// Bytes either way.
+    pub bytes: f64,
+    /// How long it takes.
+    pub time: Span,
+}
+
+/// No cloud store answers sooner, so that an estimate made with it is an upper bound: the fastest conditional write
+/// measured in June 2025 took 10.3 ms (S3 Express One Zone, append).
+pub(crate) const LEAST_ROUND_TRIP: Span = Span::from_millis(10);
+
+impl Plan {
+    /// What the published study did: 5 trials of each.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            operations: vec![Operation::Cas, Operation::Create, Operation::Append],
+            writers: vec![1, 2, 4, 8, 16],
+            sizes: [1 << 10, 100 << 10, 1 << 20, 4 << 20].map(ByteSize::from_bytes).to_vec(),
+            trials: 5,
+            duration: Span::from_secs(5),
+            warm_up: Span::from_millis(500),
+            body: ByteSize::from_bytes(100),
+        }
+    }
+
+    /// A coarse answer in under a minute.
+    #[must_use]
+    pub fn quick() -> Self {
+        Self {
+            writers: vec![1, 4, 16],
+            sizes: [1 << 10, 1 << 20].map(ByteSize::from_bytes).to_vec(),
+            trials: 2,
+            duration: Span::from_millis(1200),
+            warm_up: Span::from_millis(200),
+            ..Self::full()
+        }
+    }
+
+    /// Whether it can be carried out.
+    ///
+    /// # Errors
+    /// [`PlanError`] names the option, what was found and what is allowed.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let wrong = |option, found: String, allowed| Err(PlanError { option, found, allowed });
+        let rising = self.writers.windows(2).all(|pair| pair[0] < pair[1]);
+        if self.writers.is_empty() || !rising || self.writers.iter().any(|count| !(1..=256).contains(count)) {
+            return wrong("--writers", format!("{:?}", self.writers), "numbers from 1 to 256, rising: 1,2,4,8,16");
+        }
+        if !(1..=100).contains(&self.trials) {
+            return wrong("--trials", self.trials.to_string(), "1 to 100");
+        }
+        if self.duration < Span::from_millis(100) || self.duration > Span::from_secs(24 * 3600) {
+            return wrong("--duration", self.duration.to_string(), "100ms to 24h");
+        }
+        if self.operations.is_empty() && self.sizes.is_empty() {
+            return wrong("--operations", "nothing".to_owned(), "cas, create, append, get, put");
+        }
+        // Above a GiB a trial would be over before its first answer.
+        if self.body.as_bytes() > 1 << 30 || self.body.as_bytes() < 16 {
+            return wrong("--body", self.body.to_string(), "16 B to 1 GiB");
+        }
+        Ok(())
+    }
+
+    /// All trials in their order: what needs few requests first, so that a mistake shows early.
+    pub fn trials(&self) -> impl Iterator<Item = Trial> + '_ {
+        let sized = self.sizes.iter().flat_map(|size| [Operation::Put(*size), Operation::Get(*size)]);
+        let unguarded = sized.map(|operation| (operation, 1));
+        let guarded =
+            self.operations.iter().flat_map(|operation| self.writers.iter().map(|writers| (*operation, *writers)));
+        let all = unguarded.chain(guarded).collect::<Vec<_>>();
+        // Trial by trial, so that what changes over time falls on all alike.
+        (1..=self.trials)
+            .flat_map(move |number| all.clone().into_iter().map(move |pair| (number, pair)))
+            .map(|(number, (operation, writers))| Trial { operation, writers, number })
+    }
+
+    /// What it will cost at most.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        let (mut writes, mut reads, mut bytes, mut time) = (0.0, 0.0, 0.0, Span::ZERO);
+        for trial in self.trials() {
+            let lasts = self.warm_up + self.duration;
+            time = time + lasts;
+            let requests = f64::from(trial.writers) * lasts.as_secs_f64() / LEAST_ROUND_TRIP.as_secs_f64();
+            let size = match trial.operation {
+                Operation::Get(size) | Operation::Put(size) => size,
+                _ => self.body,
+            };
+            match trial.operation {
+                Operation::Get(_) => reads += requests,
+                Operation::Put(_) | Operation::Create => writes += requests,
+                // Who loses reads once.
+                Operation::Cas | Operation::Append => {
+                    writes += requests;
+                    reads += requests * (1.0 - 1.0 / f64::from(trial.writers));
+                }
+            }
+            bytes += requests * size.as_bytes() as f64;
+        }
+        Estimate { writes, reads, bytes, time }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_is_tried_with_each_number_of_writers() {
+        let plan = Plan { trials: 2, writers: vec![1, 3], ..Plan::full() };
+        let trials: Vec<_> = plan.trials().collect();
+        assert_eq!(trials.len(), 2 * (3 * 2 + 4 * 2));
+        assert!(trials.contains(&Trial { operation: Operation::Append, writers: 3, number: 2 }));
+    }
+
+    #[test]
+    fn an_impossible_plan_is_told_why() {
+        let wrong = [
+            Plan { writers: vec![], ..Plan::full() },
+            Plan { writers: vec![2, 2], ..Plan::full() },
+            Plan { writers: vec![0], ..Plan::full() },
+            Plan { trials: 0, ..Plan::full() },
+            Plan { duration: Span::ZERO, ..Plan::full() },
+            Plan { operations: vec![], sizes: vec![], ..Plan::full() },
+            Plan { body: ByteSize::from_bytes(1), ..Plan::full() },
+        ];
+        for plan in wrong {
+            assert!(plan.check().is_err(), "{plan:?}");
+        }
+        assert_eq!(Plan::full().check(), Ok(()));
+        assert_eq!(Plan::quick().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_quick_plan_takes_less_than_a_minute() {
+        assert!(Plan::quick().estimate().time < Span::from_secs(45));
+    }
+}

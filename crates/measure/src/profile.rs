@@ -1,0 +1,161 @@
+//! From measurements to a profile: what simulations take.
+
+use glidepath_model::{ByteSize, Span};
+use glidepath_sim::{ContendedProfile, OperationProfile, Profile};
+
+use crate::fit::{Fit, Fits, own_quantiles};
+use crate::hold::fit_holds;
+use crate::measurement::{Measurement, Numbers};
+use crate::plan::Operation;
+
+/// Where measurements come from, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// The store's URL, without credentials.
+    pub store: String,
+    /// The machine that measured: system, processors.
+    pub machine: String,
+    /// The day, as in 2026-11-21.
+    pub date: String,
+    /// What measured: name and version.
+    pub program: String,
+}
+
+impl Provenance {
+    fn sentence(&self) -> String {
+        let Self { store, machine, date, program } = self;
+        format!("measured {date} on {store} from {machine}, by {program}")
+    }
+}
+
+/// The profile of a store as measured. Needs put-if-match or put-if-absent with one writer; what else was not measured is
+/// taken from it, and says so. `None` where neither was.
+#[must_use]
+pub fn profile(measurements: &[Measurement], provenance: &Provenance) -> Option<Profile> {
+    let of = |operation: Operation| {
+        let with_successes = |found: &&Measurement| found.operation == operation && !found.success_ms.is_empty();
+        measurements.iter().filter(with_successes).collect::<Vec<_>>()
+    };
+    let (cas, create, append) = (of(Operation::Cas), of(Operation::Create), of(Operation::Append));
+    let guarded = if cas.is_empty() { &create } else { &cas };
+    let conditional_put = guarded_operation(guarded, provenance)?;
+    let sized = |name: fn(ByteSize) -> Operation| {
+        let sizes = measurements.iter().filter_map(|found| match found.operation {
+            Operation::Get(size) | Operation::Put(size) if found.operation == name(size) => Some((size, found)),
+            _ => None,
+        });
+        unguarded(&sizes.collect::<Vec<_>>(), provenance)
+    };
+    let stand_in = |what: &str| OperationProfile {
+        contended: Vec::new(),
+        source: format!("not measured; that of conditional_put stands in for {what}"),
+        ..conditional_put.clone()
+    };
+    let mut profile = Profile {
+        title: format!("{}, as measured {}", provenance.store, provenance.date),
+        source: provenance.sentence(),
+        get: sized(Operation::Get).unwrap_or_else(|| stand_in("get")),
+        put: sized(Operation::Put).unwrap_or_else(|| stand_in("put")),
+        append: guarded_operation(&append, provenance),
+        conditional_put,
+        failure_includes_read: false,
+        rate_cap: None,
+    };
+    let rates = |found: &[&Measurement]| found.iter().map(|found| found.failure_rate()).collect::<Vec<_>>();
+    fit_holds(&mut profile, if cas.is_empty() { Operation::Create } else { Operation::Cas }, &rates(guarded));
+    fit_holds(&mut profile, Operation::Append, &rates(&append));
+    Some(profile)
+}
+
+/// An operation that writers contend for.
+fn guarded_operation(found: &[&Measurement], provenance: &Provenance) -> Option<OperationProfile> {
+    let first = found.first()?;
+    let (median, sigma, floor) = flat(&first.success_ms)?;
+    let knot = |found: &&Measurement| {
+        Some(ContendedProfile {
+            writers: found.writers,
+            hold: Span::ZERO,
+            success: distribution(&found.success_ms)?,
+            failure: distribution(&found.failure_ms),
+        })
+    };
+    let name = first.operation.name();
+    let (count, writers) = (found.iter().map(|found| found.attempts()).sum::<usize>(), first.writers);
+    Some(OperationProfile {
+        median,
+        sigma,
+        floor,
+        per_mib: Span::ZERO,
+        source: format!(
+            "{}: {name}, {count} attempts. median, sigma and floor are a lognormal for {writers} writer(s); contended has \
+             the distributions, and holds fitted to the failure rates",
+            provenance.sentence()
+        ),
+        contended: found.iter().filter_map(knot).collect(),
+    })
+}
+
+fn distribution(sorted: &[f64]) -> Option<glidepath_sim::Distribution> {
+    if sorted.is_empty() {
+        return None;
+    }
+    Some(Fits::of(sorted).map_or_else(|| own_quantiles(sorted), |fits| fits.chosen(sorted)))
+}
+
+/// Median, sigma of the logarithm and least.
+fn flat(sorted: &[f64]) -> Option<(Span, f64, Span)> {
+    let numbers = Numbers::of(sorted)?;
+    let Fit::Lognormal { sigma, .. } =
+        Fits::of(sorted).map_or(Fit::Lognormal { mu: 0.0, sigma: 0.0 }, |fits| fits.lognormal.0)
+    else {
+        return None;
+    };
+    Some((millis(numbers.median), (sigma.min(5.0) * 1e4).round() / 1e4, millis(sorted[0])))
+}
+
+fn millis(millis: f64) -> Span {
+    Span::from_nanos_f64((millis * 1e3).round() * 1e3)
+}
+
+/// Reads or writes of several sizes: a line through their medians, base + per MiB x size (least squares).
+fn unguarded(found: &[(ByteSize, &Measurement)], provenance: &Provenance) -> Option<OperationProfile> {
+    let medians: Vec<(f64, f64)> = found
+        .iter()
+        .filter_map(|(size, found)| Some((size.as_mib_f64(), Numbers::of(&found.success_ms)?.median)))
+        .collect();
+    let (base, per_mib) = line(&medians)?;
+    let (_, smallest) = found.iter().find(|(_, found)| !found.success_ms.is_empty())?;
+    let (_, sigma, floor) = flat(&smallest.success_ms)?;
+    let sizes: Vec<String> = found.iter().map(|(size, _)| size.to_string()).collect();
+    Some(OperationProfile {
+        median: millis(base.max(0.001)),
+        per_mib: millis(per_mib.max(0.0)),
+        sigma,
+        floor,
+        source: format!("{}: one writer, objects of {}", provenance.sentence(), sizes.join(", ")),
+        contended: Vec::new(),
+    })
+}
+
+/// Through these points: value at 0, and slope. A single point has no slope.
+fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let count = points.len() as f64;
+    let (mean_x, mean_y) =
+        (points.iter().map(|(x, _)| x).sum::<f64>() / count, points.iter().map(|(_, y)| y).sum::<f64>() / count);
+    let spread: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    let slope = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / spread.max(f64::MIN_POSITIVE);
+    (!points.is_empty()).then_some((mean_y - slope * mean_x, slope))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_goes_through_its_points() {
+        let (base, slope) = line(&[(0.0, 10.0), (1.0, 30.0), (4.0, 90.0)]).unwrap();
+        assert!((base - 10.0).abs() < 1e-9 && (slope - 20.0).abs() < 1e-9);
+        assert_eq!(line(&[(2.0, 7.0)]), Some((7.0, 0.0)));
+        assert_eq!(line(&[]), None);
+    }
+}

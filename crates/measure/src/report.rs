@@ -1,0 +1,327 @@
+//! What was measured, for people: a page with pictures, and the same tables as text.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::fit::{Fits, GOOD_KS};
+use crate::measurement::{Measurement, Numbers};
+use crate::plan::{Operation, Plan};
+use crate::profile::Provenance;
+
+mod compare;
+mod pictures;
+mod text;
+
+pub use compare::comparison;
+
+const STYLE: &str = include_str!("report/style.css");
+
+/// A report, ready to be written in either form.
+pub struct Report<'a> {
+    /// What was measured, where and by what.
+    pub provenance: &'a Provenance,
+    /// How.
+    pub plan: &'a Plan,
+    /// What came of it.
+    pub measurements: &'a [Measurement],
+    /// What could not be measured, and why.
+    pub left_out: &'a [String],
+    /// Whether the plan was carried out to its end.
+    pub complete: bool,
+}
+
+/// A measurement's latencies of one outcome, fitted.
+pub(crate) struct Outcome<'a> {
+    pub(crate) measurement: &'a Measurement,
+    pub(crate) name: &'static str,
+    pub(crate) sorted: &'a [f64],
+    pub(crate) numbers: Numbers,
+    pub(crate) fits: Option<Fits>,
+}
+
+/// Success and failure apart; what never happened is left out.
+pub(crate) fn outcomes(measurements: &[Measurement]) -> Vec<Outcome<'_>> {
+    let both = measurements.iter().flat_map(|measurement| {
+        let Measurement { success_ms, failure_ms, .. } = measurement;
+        [("success", success_ms), ("failure", failure_ms)].map(|(name, sorted)| (measurement, name, sorted))
+    });
+    both.filter_map(|(measurement, name, sorted)| {
+        Some(Outcome { measurement, name, sorted, numbers: Numbers::of(sorted)?, fits: Fits::of(sorted) })
+    })
+    .collect()
+}
+
+/// A number with three digits that count.
+pub(crate) fn digits(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let places = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{value:.places$}")
+}
+
+/// What a guarded operation would fail at if all writers took turns and one of each round won: 1 - 1/N.
+pub(crate) fn turns(writers: u32) -> f64 {
+    1.0 - 1.0 / f64::from(writers)
+}
+
+/// A table: its head, and its rows.
+pub(crate) struct Table {
+    pub(crate) title: &'static str,
+    pub(crate) note: &'static str,
+    pub(crate) head: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Report<'_> {
+    /// All tables, in the order in which both forms show them.
+    pub(crate) fn tables(&self) -> Vec<Table> {
+        let outcomes = outcomes(self.measurements);
+        vec![rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)]
+    }
+
+    /// What it comes to, in sentences.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for operation in [Operation::Cas, Operation::Create, Operation::Append] {
+            let mut guarded = self.measurements.iter().filter(|found| found.operation == operation);
+            let Some(alone) = guarded.next() else { continue };
+            let crowd = guarded.next_back().unwrap_or(alone);
+            let name = operation.name();
+            let median = Numbers::of(&alone.success_ms).map_or(0.0, |numbers| numbers.median);
+            found.push(format!(
+                "{name}: {} ms in the median with {} writer(s), {} successes/s; with {} writers {} successes/s, and {:.1} % of \
+                 the attempts fail (1 - 1/N would be {:.1} %).",
+                digits(median),
+                alone.writers,
+                digits(alone.throughput_per_s.mean),
+                crowd.writers,
+                digits(crowd.throughput_per_s.mean),
+                100.0 * crowd.failure_rate(),
+                100.0 * turns(crowd.writers),
+            ));
+        }
+        let unknown: u64 = self.measurements.iter().map(|found| found.unknown).sum();
+        if unknown > 0 {
+            found.push(format!("{unknown} operations ended without a known outcome; they are in no table."));
+        }
+        let poor = outcomes(self.measurements);
+        let poor = poor.iter().filter(|outcome| outcome.fits.as_ref().is_some_and(|fits| fits.mixture.1 > GOOD_KS));
+        for outcome in poor {
+            let (measurement, fits) = (outcome.measurement, outcome.fits.as_ref());
+            found.push(format!(
+                "No mixture comes within {GOOD_KS} of the {} latencies of {} with {} writer(s) (the nearest: {:.3}); the profile \
+                 has their own quantiles instead. Few distinct values, or few samples ({}), do that.",
+                outcome.name,
+                measurement.operation.name(),
+                measurement.writers,
+                fits.map_or(0.0, |fits| fits.mixture.1),
+                outcome.numbers.count,
+            ));
+        }
+        found.extend(self.left_out.iter().cloned());
+        if !self.complete {
+            found.push("It was stopped before its end: what follows is what had been measured by then.".to_owned());
+        }
+        found
+    }
+
+    pub(crate) fn facts(&self) -> String {
+        let Provenance { store, machine, date, program } = self.provenance;
+        let Plan { trials, duration, warm_up, body, .. } = self.plan;
+        format!(
+            "{store}, measured {date} from {machine} by {program}. {trials} trial(s) of {duration} each after {warm_up} of \
+             warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer goes on as soon as it is \
+             answered. Only the time in which all writers ran counts."
+        )
+    }
+
+    /// The page: one file, works offline.
+    ///
+    /// # Errors
+    /// A picture cannot be drawn.
+    pub fn html(&self) -> Result<String, glidepath_picture::PictureError> {
+        let pictures = pictures::pictures(self.measurements);
+        let mut figures = Vec::new();
+        for picture in &pictures {
+            figures.push((picture.caption.clone(), picture.chart.svg()?));
+        }
+        let (first, others) = figures.split_at(figures.len().min(2));
+        let title = format!("Conditional writes on {}", self.provenance.store);
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    h1 { (title) }
+                    p.facts { (self.facts()) }
+                    h2 { "Findings" }
+                    ul { @for finding in self.findings() { li { (finding) } } }
+                    @for (caption, svg) in first { (figure(caption, svg)) }
+                    @for table in self.tables() { (section(&table)) }
+                    h2 { "Distributions" }
+                    p { "Each picture: the share of the operations that took at most so long, as measured and as fitted." }
+                    div.pictures { @for (caption, svg) in others { (figure(caption, svg)) } }
+                }
+            }
+        };
+        Ok(page.into_string())
+    }
+
+    /// The tables as Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        text::markdown(self)
+    }
+}
+
+fn figure(caption: &str, svg: &str) -> Markup {
+    html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (caption) } } }
+}
+
+fn section(table: &Table) -> Markup {
+    html! {
+        h2 { (table.title) }
+        p { (table.note) }
+        div.scroll { table {
+            thead { tr { @for name in &table.head { th { (name) } } } }
+            tbody { @for row in &table.rows { tr { @for cell in row { td { (cell) } } } } }
+        } }
+    }
+}
+
+fn rates(measurements: &[Measurement]) -> Table {
+    let row = |found: &Measurement| {
+        let guarded = found.operation.is_guarded();
+        vec![
+            found.operation.name(),
+            found.writers.to_string(),
+            found.success_ms.len().to_string(),
+            found.failure_ms.len().to_string(),
+            found.refused.to_string(),
+            found.unknown.to_string(),
+            if guarded { format!("{:.1}", 100.0 * found.failure_rate()) } else { "-".to_owned() },
+            if guarded { format!("{:.1}", 100.0 * turns(found.writers)) } else { "-".to_owned() },
+            digits(found.throughput_per_s.mean),
+            digits(found.throughput_per_s.deviation),
+        ]
+    };
+    Table {
+        title: "Operations",
+        note: "Failures include the refused (turned away: throttled, or another conditional write in flight). Throughput is of \
+               successes, with the standard deviation over trials.",
+        head: vec![
+            "operation",
+            "writers",
+            "successes",
+            "failures",
+            "refused",
+            "unknown",
+            "failure rate (%)",
+            "1 - 1/N (%)",
+            "throughput (1/s)",
+            "± (1/s)",
+        ],
+        rows: measurements.iter().map(row).collect(),
+    }
+}
+
+fn latencies(outcomes: &[Outcome<'_>]) -> Table {
+    let row = |outcome: &Outcome<'_>| {
+        let Numbers { count, mean, median, p95, p99, p999, max } = outcome.numbers;
+        let mut row = vec![
+            outcome.measurement.operation.name(),
+            outcome.measurement.writers.to_string(),
+            outcome.name.to_owned(),
+            count.to_string(),
+        ];
+        row.extend([mean, median, p95, p99, p999, max].map(digits));
+        row
+    };
+    Table {
+        title: "Latency (ms)",
+        note: "From request to answer, of successes and failures apart.",
+        head: vec!["operation", "writers", "outcome", "count", "mean", "median", "p95", "p99", "p99.9", "max"],
+        rows: outcomes.iter().map(row).collect(),
+    }
+}
+
+/// How latency grows with writers, and how long its tail is.
+fn growth(measurements: &[Measurement]) -> Table {
+    let mut rows = Vec::new();
+    for found in measurements.iter().filter(|found| found.operation.is_guarded()) {
+        let alone = measurements.iter().find(|other| other.operation == found.operation);
+        let (Some(alone), Some(numbers)) =
+            (alone.and_then(|alone| Numbers::of(&alone.success_ms)), Numbers::of(&found.success_ms))
+        else {
+            continue;
+        };
+        rows.push(vec![
+            found.operation.name(),
+            found.writers.to_string(),
+            format!("{:.2}", numbers.median / alone.median),
+            format!("{:.2}", numbers.mean / alone.mean),
+            format!("{:.2}", numbers.p95 / numbers.median),
+            format!("{:.2}", numbers.p99 / numbers.median),
+            format!("{:.2}", numbers.p999 / numbers.median),
+        ]);
+    }
+    Table {
+        title: "Contention and tails",
+        note: "Contention factor: the latency of successes over that with the fewest writers. Tail ratios: percentiles of \
+               successes over their median.",
+        head: vec![
+            "operation",
+            "writers",
+            "contention (median)",
+            "contention (mean)",
+            "p95 / p50",
+            "p99 / p50",
+            "p99.9 / p50",
+        ],
+        rows,
+    }
+}
+
+fn fits(outcomes: &[Outcome<'_>]) -> Table {
+    let row = |outcome: &Outcome<'_>| {
+        let fits = outcome.fits.as_ref()?;
+        let mixture: Vec<String> = fits
+            .mixture
+            .0
+            .mixture
+            .iter()
+            .map(|part| format!("{:.0} % {} σ {:.2}", 100.0 * part.weight, part.median, part.sigma))
+            .collect();
+        let words = |(fit, distance): &(crate::fit::Fit, f64)| match fit {
+            crate::fit::Fit::Lognormal { mu, sigma } => {
+                format!("median {} ms, σ {sigma:.3} (KS {distance:.3})", digits(mu.exp()))
+            }
+            crate::fit::Fit::Gamma { shape, scale } => {
+                format!("shape {}, scale {} ms (KS {distance:.3})", digits(*shape), digits(*scale))
+            }
+            crate::fit::Fit::Mixture(_) => String::new(),
+        };
+        let chosen = if fits.mixture.1 <= GOOD_KS { "mixture" } else { "own quantiles" };
+        Some(vec![
+            outcome.measurement.operation.name(),
+            outcome.measurement.writers.to_string(),
+            outcome.name.to_owned(),
+            words(&fits.lognormal),
+            words(&fits.gamma),
+            format!("{} + {} (KS {:.3})", fits.mixture.0.floor, mixture.join(" | "), fits.mixture.1),
+            chosen.to_owned(),
+        ])
+    };
+    Table {
+        title: "Fits",
+        note: "KS: the Kolmogorov-Smirnov distance, the greatest difference between the share measured and the share fitted. The \
+               profile takes the mixture where that is within 0.05, else the data's own quantiles.",
+        head: vec!["operation", "writers", "outcome", "lognormal", "gamma", "mixture: floor + lognormals", "chosen"],
+        rows: outcomes.iter().filter_map(row).collect(),
+    }
+}

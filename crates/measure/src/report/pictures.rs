@@ -1,0 +1,113 @@
+//! The pictures of a report: what the writers got done, how long it took, and how well the fits follow the data.
+
+use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
+
+use super::{Outcome, outcomes, turns};
+use crate::fit::Fit;
+use crate::measurement::{Measurement, Numbers, quantile};
+
+pub(super) struct Picture {
+    pub(super) caption: String,
+    pub(super) chart: Chart,
+}
+
+/// Throughput and latency over writers first, then a picture of each distribution.
+pub(super) fn pictures(measurements: &[Measurement]) -> Vec<Picture> {
+    let guarded: Vec<&Measurement> = measurements.iter().filter(|found| found.operation.is_guarded()).collect();
+    let mut pictures = Vec::new();
+    if !guarded.is_empty() {
+        pictures.push(failures(&guarded));
+        pictures.push(growth(&guarded));
+    }
+    pictures.extend(outcomes(measurements).iter().filter_map(distribution));
+    pictures
+}
+
+fn lines(guarded: &[&Measurement], of: impl Fn(&Measurement) -> Option<Point>) -> Vec<Series> {
+    let mut names: Vec<String> = guarded.iter().map(|found| found.operation.name()).collect();
+    names.dedup();
+    let line = |name: String| Series {
+        points: guarded.iter().filter(|found| found.operation.name() == name).filter_map(|found| of(found)).collect(),
+        name,
+        marks: true,
+        ..Series::default()
+    };
+    names.into_iter().map(line).collect()
+}
+
+fn failures(guarded: &[&Measurement]) -> Picture {
+    let mut series = lines(guarded, |found| Some(Point::at(f64::from(found.writers), 100.0 * found.failure_rate())));
+    let mut counts: Vec<u32> = guarded.iter().map(|found| found.writers).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    series.push(Series {
+        name: "1 - 1/N".into(),
+        points: counts.iter().map(|count| Point::at(f64::from(*count), 100.0 * turns(*count))).collect(),
+        line: LineStyle::Dotted,
+        ..Series::default()
+    });
+    Picture {
+        caption:
+            "The share of the attempts that failed. Were writers to take turns, and one of each round to win, it would \
+                  be 1 - 1/N."
+                .into(),
+        chart: Chart::LineChart(LineChart {
+            title: "Failure rate against writers".into(),
+            x: Axis { label: "Writers on one object".into(), logarithmic: counts.len() > 1, ..Axis::default() },
+            y: Axis { label: "Failed attempts (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
+            series,
+            ..LineChart::default()
+        }),
+    }
+}
+
+fn growth(guarded: &[&Measurement]) -> Picture {
+    let series = lines(guarded, |found| {
+        let numbers = Numbers::of(&found.success_ms)?;
+        let spread = Some((quantile(&found.success_ms, 0.05), numbers.p95));
+        Some(Point { spread, ..Point::at(f64::from(found.writers), numbers.median) })
+    });
+    let several = guarded.iter().any(|found| found.writers != guarded[0].writers);
+    Picture {
+        caption: "Latency of successes: the median, and from the 5th to the 95th percentile.".into(),
+        chart: Chart::LineChart(LineChart {
+            title: "Latency of successes against writers".into(),
+            x: Axis { label: "Writers on one object".into(), logarithmic: several, ..Axis::default() },
+            y: Axis { label: "Latency (ms)".into(), logarithmic: true, ..Axis::default() },
+            series,
+            ..LineChart::default()
+        }),
+    }
+}
+
+/// Points of a curve: enough to look smooth.
+const POINTS: usize = 160;
+
+fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
+    let fits = outcome.fits.as_ref()?;
+    let share = |n: usize| (n as f64 + 0.5) / POINTS as f64;
+    let measured = (0..POINTS).map(|n| Point::at(quantile(outcome.sorted, share(n)), 100.0 * share(n)));
+    let (least, most) = (outcome.sorted[0] * 0.8, quantile(outcome.sorted, 0.999) * 1.1);
+    let fitted = |fit: &Fit| -> Vec<Point> {
+        let at = |n: usize| least * (most / least).powf(n as f64 / (POINTS - 1) as f64);
+        (0..POINTS).map(|n| Point::at(at(n), 100.0 * fit.cumulative(at(n)))).collect()
+    };
+    let line = |name: String, points: Vec<Point>, line: LineStyle| Series { name, points, line, ..Series::default() };
+    let mixture = Fit::Mixture(fits.mixture.0.clone());
+    let (name, writers) = (outcome.measurement.operation.name(), outcome.measurement.writers);
+    Some(Picture {
+        caption: format!("{} {} latencies.", outcome.numbers.count, outcome.name),
+        chart: Chart::LineChart(LineChart {
+            title: format!("{name}, {writers} writer(s), {}", outcome.name),
+            x: Axis { label: "Latency (ms)".into(), logarithmic: true, range: Some((least, most)) },
+            y: Axis { label: "Share up to it (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
+            series: vec![
+                line("measured".into(), measured.collect(), LineStyle::Solid),
+                line(format!("mixture, KS {:.3}", fits.mixture.1), fitted(&mixture), LineStyle::Dashed),
+                line(format!("lognormal, KS {:.3}", fits.lognormal.1), fitted(&fits.lognormal.0), LineStyle::Dotted),
+                line(format!("gamma, KS {:.3}", fits.gamma.1), fitted(&fits.gamma.0), LineStyle::Dotted),
+            ],
+            ..LineChart::default()
+        }),
+    })
+}

@@ -1,0 +1,51 @@
+//! Carries a plan out, trial by trial.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::plan::Plan;
+use crate::sample::TrialSamples;
+use crate::site::{MeasureError, Site};
+
+/// What came of a plan.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Every trial that was finished.
+    pub trials: Vec<TrialSamples>,
+    /// Whether that is all of them.
+    pub complete: bool,
+    /// Why an operation was left out: the store cannot do it.
+    pub left_out: Vec<String>,
+}
+
+/// Carries out a plan until it is done or `stop` is set; `progress` is told how many trials of how many are done. Removes
+/// what it wrote.
+///
+/// # Errors
+/// [`MeasureError`] where the store cannot be measured at all.
+pub fn run(
+    site: &mut impl Site,
+    plan: &Plan,
+    stop: &AtomicBool,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Stopped, MeasureError> {
+    let left_out = site.left_out(plan);
+    let able = |trial: &crate::plan::Trial| site.can(trial.operation);
+    let trials: Vec<_> = plan.trials().filter(able).collect();
+    let mut done = Vec::new();
+    let outcome = (|| {
+        for (number, trial) in trials.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            progress(number, trials.len());
+            done.push(site.measure(plan, *trial)?);
+        }
+        Ok(())
+    })();
+    // Also after a failure: nothing is left behind.
+    let cleaned = site.clean();
+    outcome?;
+    cleaned?;
+    let complete = done.len() == trials.len();
+    Ok(Stopped { trials: done, complete, left_out })
+}

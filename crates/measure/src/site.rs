@@ -1,0 +1,276 @@
+//! Where is it measured: on a live store, by threads; or on a simulated one, by simulated processes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, Tag};
+use glidepath_model::{ByteSize, Instant, Span};
+use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+use glidepath_stores::{LiveEnv, Store};
+
+use crate::plan::{Operation, Plan, Trial};
+use crate::sample::{Sample, TrialSamples};
+use crate::writer::{Ask, Learn, Task, fresh, write};
+
+/// Why a store cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The machine refuses threads or timers.
+    #[error("cannot start: {0}")]
+    Start(std::io::Error),
+    /// The very first requests fail.
+    #[error("the store cannot be measured: {0}")]
+    Unusable(String),
+    /// What was written cannot be removed.
+    #[error("objects under {prefix} could not be removed: {cause}. Remove them by hand")]
+    LeftBehind {
+        /// What their keys begin with.
+        prefix: String,
+        /// What the store said.
+        cause: String,
+    },
+}
+
+/// A store that can be measured.
+pub trait Site {
+    /// Whether it can do this at all.
+    fn can(&self, operation: Operation) -> bool;
+
+    /// Does one trial.
+    ///
+    /// # Errors
+    /// The store fails in a way that makes going on pointless.
+    fn measure(&mut self, plan: &Plan, trial: Trial) -> Result<TrialSamples, MeasureError>;
+
+    /// Removes everything that was written, and nothing else.
+    ///
+    /// # Errors
+    /// Something could not be removed.
+    fn clean(&mut self) -> Result<(), MeasureError>;
+
+    /// What of a plan it cannot do, in words.
+    fn left_out(&self, plan: &Plan) -> Vec<String> {
+        let cannot = plan.operations.iter().filter(|operation| !self.can(**operation));
+        cannot.map(|operation| format!("{}: this store cannot do it", operation.name())).collect()
+    }
+}
+
+/// A live store.
+pub struct LiveSite {
+    store: Store,
+    runtime: tokio::runtime::Runtime,
+    /// What all its keys begin with: nobody else's do.
+    scratch: Key,
+}
+
+impl LiveSite {
+    /// Tries the store with a few requests: a write, a read, and what each guard does to a write that must lose.
+    ///
+    /// # Errors
+    /// The store cannot be reached or written to.
+    pub fn open(store: Store) -> Result<Self, MeasureError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(MeasureError::Start)?;
+        let nonce = LiveEnv::new().draw(glidepath_env::Purpose::Names);
+        let mut site = Self { store, runtime, scratch: Key::new(&format!("glidepath-measure-{nonce:016x}")) };
+        let tried = site.runtime.block_on(try_out(&site.store, &site.key("try")));
+        site.clean().or_else(|error| if tried.is_err() { Ok(()) } else { Err(error) })?;
+        tried.map_err(MeasureError::Unusable)?;
+        Ok(site)
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn key(&self, name: &str) -> Key {
+        Key::new(&format!("{}/{name}", self.scratch))
+    }
+}
+
+/// Whether the store takes guarded writes and honours them: by trying, whatever it says of itself.
+async fn try_out(store: &Store, key: &Key) -> Result<(), String> {
+    let env = LiveEnv::new();
+    let body = || fresh(&env, ByteSize::from_bytes(16));
+    let first = store.put(key, body(), Guard::Absent).await.map_err(|error| format!("the first write: {error}"))?;
+    store.get(key).await.map_err(|error| format!("reading what was just written: {error}"))?;
+    match store.put(key, body(), Guard::Absent).await {
+        Err(PutError::Lost) => {}
+        Ok(_) => return Err("it ignores put-if-absent: a second creation of the same object succeeded".to_owned()),
+        Err(error) => return Err(format!("a second creation of the same object: {error}")),
+    }
+    let second = store.put(key, body(), Guard::Matches(first.clone())).await;
+    second.map_err(|error| format!("put-if-match: {error}"))?;
+    match store.put(key, body(), Guard::Matches(first)).await {
+        Err(PutError::Lost) => Ok(()),
+        Ok(_) => Err("it ignores put-if-match: a write with a tag that is gone succeeded".to_owned()),
+        Err(error) => Err(format!("put-if-match with a tag that is gone: {error}")),
+    }
+}
+
+impl Site for LiveSite {
+    fn can(&self, operation: Operation) -> bool {
+        let capabilities = self.store.capabilities();
+        match operation {
+            Operation::Cas => capabilities.put_if_match,
+            Operation::Create => capabilities.put_if_absent,
+            Operation::Append => capabilities.append,
+            Operation::Get(_) | Operation::Put(_) => true,
+        }
+    }
+
+    fn measure(&mut self, plan: &Plan, trial: Trial) -> Result<TrialSamples, MeasureError> {
+        let key = self.key(&trial_name(trial));
+        let failed = |cause: String| MeasureError::Unusable(format!("{}: {cause}", trial.operation.name()));
+        self.runtime.block_on(furnish(&LiveEnv::new(), &self.store, &key, plan, trial)).map_err(failed)?;
+        // One clock for all, so that their windows can be compared.
+        let env = LiveEnv::new();
+        let warm = env.now() + plan.warm_up;
+        let task = |writer| Task {
+            operation: trial.operation,
+            key: key.clone(),
+            body: plan.body,
+            writer,
+            until: warm + plan.duration,
+        };
+        let samples = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..trial.writers)
+                .map(|writer| {
+                    let (task, handle, env, store) = (task(writer), self.runtime.handle(), &env, &self.store);
+                    // The future runs on its own thread; only the sockets are the runtime's.
+                    scope.spawn(move || handle.block_on(write(env, store, &task, &Ask(store))))
+                })
+                .collect();
+            writers.into_iter().flat_map(|writer| writer.join().unwrap_or_default()).collect::<Vec<Sample>>()
+        });
+        self.runtime.block_on(remove(&self.store, &key)).map_err(|cause| self.left_behind(&cause))?;
+        Ok(TrialSamples::trimmed(trial, warm, samples))
+    }
+
+    fn clean(&mut self) -> Result<(), MeasureError> {
+        self.runtime.block_on(remove(&self.store, &self.scratch)).map_err(|cause| self.left_behind(&cause))
+    }
+}
+
+impl LiveSite {
+    fn left_behind(&self, cause: &Cause) -> MeasureError {
+        MeasureError::LeftBehind { prefix: self.scratch.to_string(), cause: cause.to_string() }
+    }
+}
+
+fn trial_name(trial: Trial) -> String {
+    format!("{}-{}-{}", trial.operation.name().replace(' ', "-"), trial.writers, trial.number)
+}
+
+/// Puts in place what a trial begins with.
+async fn furnish<E: Env>(env: &E, store: &E::Objects, key: &Key, plan: &Plan, trial: Trial) -> Result<(), String> {
+    let first = match trial.operation {
+        Operation::Create => return Ok(()),
+        Operation::Append => {
+            let piece = Payload { bytes: bytes::Bytes::new(), filler: plan.body };
+            return store.append(key, piece, 0).await.map(|_| ()).map_err(|error| error.to_string());
+        }
+        Operation::Cas => plan.body,
+        Operation::Get(size) | Operation::Put(size) => size,
+    };
+    store.put(key, fresh(env, first), Guard::None).await.map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Removes every object whose key begins with this.
+async fn remove(store: &Store, prefix: &Key) -> Result<(), Cause> {
+    loop {
+        let page = store.list(prefix, None, 1000).await.map_err(Cause::from_error)?;
+        for object in &page.objects {
+            store.delete(&object.key).await.map_err(Cause::from_error)?;
+        }
+        if !page.more {
+            return Ok(());
+        }
+    }
+}
+
+/// A simulated store.
+pub struct SimulatedSite {
+    profile: Profile,
+    seed: u64,
+}
+
+impl SimulatedSite {
+    /// A store of this profile. Each trial has its own seed, drawn from this one.
+    #[must_use]
+    pub fn new(profile: Profile, seed: u64) -> Self {
+        Self { profile, seed }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+}
+
+/// Looks into the simulated store without a request: for profiles whose failure latencies include learning what is there.
+struct Peek<'a>(&'a SimEnv);
+
+impl Learn for Peek<'_> {
+    async fn learn(&self, key: &Key) -> Option<(Tag, u64)> {
+        self.0.peek(STORE, key).map(|metadata| (metadata.tag, metadata.size.as_bytes()))
+    }
+}
+
+const STORE: StoreId = StoreId(0);
+
+impl Site for SimulatedSite {
+    fn can(&self, operation: Operation) -> bool {
+        operation != Operation::Append || self.profile.append.is_some()
+    }
+
+    fn measure(&mut self, plan: &Plan, trial: Trial) -> Result<TrialSamples, MeasureError> {
+        self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let warm = Instant::ZERO + plan.warm_up;
+        let until = warm + plan.duration;
+        let setup = Setup {
+            seed: self.seed,
+            // What began in time is waited for, as live.
+            horizon: until + Span::from_secs(3600),
+            // An answer is an event here: a writer that peeks at its answer must see the world of that moment.
+            mode: Mode::EveryOperation,
+            stores: vec![StoreModel::of(self.profile.clone())],
+        };
+        let mut simulation = Simulation::new(setup);
+        let key = Key::new("measured");
+        let size = match trial.operation {
+            Operation::Get(size) | Operation::Put(size) => size,
+            _ => plan.body,
+        };
+        if trial.operation != Operation::Create {
+            simulation.seed_object(STORE, &key, Payload { bytes: bytes::Bytes::new(), filler: size });
+        }
+        let told = self.profile.failure_includes_read;
+        let samples = Rc::new(RefCell::new(Vec::new()));
+        let writers: Vec<_> = (0..trial.writers)
+            .map(|writer| {
+                let task = Task { operation: trial.operation, key: key.clone(), body: plan.body, writer, until };
+                let samples = Rc::clone(&samples);
+                let begin = move |env: SimEnv| async move {
+                    let store = env.store(STORE);
+                    let seen = match told {
+                        true => write(&env, &store, &task, &Peek(&env)).await,
+                        false => write(&env, &store, &task, &Ask(&store)).await,
+                    };
+                    samples.borrow_mut().extend(seen);
+                };
+                (Instant::ZERO, begin)
+            })
+            .collect();
+        simulation.run(writers);
+        drop(simulation);
+        Ok(TrialSamples::trimmed(trial, warm, samples.take()))
+    }
+
+    fn clean(&mut self) -> Result<(), MeasureError> {
+        Ok(())
+    }
+}

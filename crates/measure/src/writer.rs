@@ -1,0 +1,114 @@
+//! One writer, on whichever store: it does the same again as soon as it is answered, until time is up.
+
+use bytes::Bytes;
+use glidepath_env::{Env, Guard, Key, Object, ObjectStore, Payload, Purpose, PutError, ReadError, Tag};
+use glidepath_model::{ByteSize, Instant};
+
+use crate::plan::Operation;
+use crate::sample::{End, Sample};
+
+/// What a writer does.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) operation: Operation,
+    /// The object, or what its keys begin with.
+    pub(crate) key: Key,
+    pub(crate) body: ByteSize,
+    pub(crate) writer: u32,
+    /// No operation begins later.
+    pub(crate) until: Instant,
+}
+
+/// How a writer that has lost learns where the object stands now. This is not part of its latency.
+pub(crate) trait Learn {
+    /// The tag of the object and its size; `None` if there is none or it cannot be learned.
+    fn learn(&self, key: &Key) -> impl Future<Output = Option<(Tag, u64)>>;
+}
+
+/// Asks the store.
+pub(crate) struct Ask<'a, S>(pub(crate) &'a S);
+
+impl<S: ObjectStore> Learn for Ask<'_, S> {
+    async fn learn(&self, key: &Key) -> Option<(Tag, u64)> {
+        self.0.head(key).await.ok().map(|metadata| (metadata.tag, metadata.size.as_bytes()))
+    }
+}
+
+/// Runs until time is up. Dropping the future leaves its last request wherever it is.
+pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &Task, learn: &L) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    let mut at = Place { chain: 0, seen: None };
+    if task.operation.is_guarded() && task.operation != Operation::Create {
+        at.seen = learn.learn(&task.key).await;
+    }
+    loop {
+        let began = env.now();
+        if began >= task.until {
+            return samples;
+        }
+        let end = once(env, store, task, &mut at).await;
+        let ended = env.now();
+        samples.push(Sample { writer: task.writer, began, ended, end });
+        if end != End::Done && matches!(task.operation, Operation::Cas | Operation::Append) {
+            at.seen = learn.learn(&task.key).await.or(at.seen);
+        }
+        // A store that answers in no time must not stop the clock of a simulated world.
+        if env.now() == began {
+            env.sleep_until(began + glidepath_model::Span::from_nanos(1)).await;
+        }
+    }
+}
+
+/// Where a writer stands.
+struct Place {
+    chain: u64,
+    seen: Option<(Tag, u64)>,
+}
+
+async fn once<E: Env>(env: &E, store: &E::Objects, task: &Task, at: &mut Place) -> End {
+    match task.operation {
+        Operation::Cas => {
+            let guard = at.seen.as_ref().map_or(Guard::Absent, |(tag, _)| Guard::Matches(tag.clone()));
+            let put = store.put(&task.key, fresh(env, task.body), guard).await;
+            written(put, |tag| at.seen = Some((tag, task.body.as_bytes())))
+        }
+        Operation::Create => {
+            let key = Key::new(&format!("{}/{:012}", task.key, at.chain));
+            let end = written(store.put(&key, fresh(env, task.body), Guard::Absent).await, |_| {});
+            // The key is taken, by this writer or another. What was turned away or got lost may be tried again.
+            at.chain += u64::from(matches!(end, End::Done | End::Lost));
+            end
+        }
+        Operation::Append => {
+            let offset = at.seen.as_ref().map_or(0, |(_, end)| *end);
+            let piece = Payload { bytes: Bytes::new(), filler: task.body };
+            written(store.append(&task.key, piece, offset).await, |appended| {
+                at.seen = Some((appended.tag, appended.end));
+            })
+        }
+        Operation::Get(_) => match store.get(&task.key).await {
+            Ok(Object { .. }) => End::Done,
+            Err(ReadError::NotFound | ReadError::Failed(_)) => End::Unknown,
+        },
+        Operation::Put(size) => written(store.put(&task.key, fresh(env, size), Guard::None).await, |_| {}),
+    }
+}
+
+fn written<T>(result: Result<T, PutError>, done: impl FnOnce(T)) -> End {
+    match result {
+        Ok(written) => {
+            done(written);
+            End::Done
+        }
+        Err(PutError::Lost) => End::Lost,
+        Err(PutError::Refused(_)) => End::Refused,
+        Err(PutError::Unknown(_)) => End::Unknown,
+    }
+}
+
+/// A body that no other write has: some stores' tags are hashes of the content, and would not change otherwise.
+pub(crate) fn fresh<E: Env>(env: &E, size: ByteSize) -> Payload {
+    let nonce = [env.draw(Purpose::Names).to_le_bytes(), env.draw(Purpose::Names).to_le_bytes()].concat();
+    let filler = ByteSize::from_bytes(size.as_bytes().saturating_sub(nonce.len() as u64));
+    Payload { bytes: nonce.into(), filler }
+}

@@ -1,0 +1,138 @@
+//! Measuring the simulated stores of June 2025 gives the published figures back.
+//!
+//! Tolerances: medians 10 %, 95th and 99th percentiles 25 %, failure rates 3 points, throughput 10 %. Throughput of a
+//! closed loop follows from latencies and failure rate: N (1 - f) / ((1 - f) x mean success + f x mean failure).
+
+use std::sync::atomic::AtomicBool;
+
+use glidepath_measure::{Measurement, Numbers, Operation, Plan, SimulatedSite, run};
+use glidepath_model::Span;
+use glidepath_sim::Profile;
+
+const TIERS: [&str; 5] = ["s3-standard", "s3-express", "azure-standard", "azure-premium", "gcs"];
+
+fn repository(path: &str) -> String {
+    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The rows of a file of figures, each as (column, value) pairs.
+fn rows(path: &str) -> Vec<Vec<(String, String)>> {
+    let text = repository(path);
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let head = lines.next().unwrap_or_default();
+    lines.map(|cells| head.iter().cloned().zip(cells).collect()).collect()
+}
+
+fn text<'a>(row: &'a [(String, String)], column: &str) -> &'a str {
+    row.iter().find(|(name, _)| name == column).map_or("", |(_, value)| value.as_str())
+}
+
+fn number(row: &[(String, String)], column: &str) -> f64 {
+    text(row, column).parse().unwrap_or_else(|error| panic!("{column}: {error}"))
+}
+
+fn measure(tier: &str, operation: Operation, writers: Vec<u32>) -> Vec<Measurement> {
+    let profile = Profile::parse(&repository(&format!("profiles/{tier}-2025-06.toml"))).unwrap();
+    // As many operations as give the 99th percentile of a heavy tail to a few per cent.
+    let duration = Span::from_secs(if tier == "gcs" { 8000 } else { 700 });
+    let plan = Plan {
+        operations: vec![operation],
+        writers,
+        sizes: Vec::new(),
+        trials: 1,
+        duration,
+        warm_up: Span::from_secs(20),
+        ..Plan::full()
+    };
+    let mut site = SimulatedSite::new(profile, 7);
+    let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).unwrap();
+    Measurement::of(&done.trials)
+}
+
+/// What is off by more than it may be.
+#[derive(Default)]
+struct Misses(Vec<String>);
+
+impl Misses {
+    fn ratio(&mut self, what: &str, found: f64, published: f64, tolerance: f64) {
+        if (found / published - 1.0).abs() > tolerance {
+            self.0.push(format!("{what}: {found:.3}, published {published:.3}"));
+        }
+    }
+
+    fn latencies(&mut self, what: &str, row: &[(String, String)], sorted: &[f64]) {
+        let found = Numbers::of(sorted).unwrap_or_else(|| panic!("{what}: nothing measured"));
+        self.ratio(&format!("{what} median"), found.median, number(row, "p50_ms"), 0.10);
+        self.ratio(&format!("{what} p95"), found.p95, number(row, "p95_ms"), 0.25);
+        self.ratio(&format!("{what} p99"), found.p99, number(row, "p99_ms"), 0.25);
+    }
+
+    fn failure_rate(&mut self, what: &str, found: f64, published: f64) {
+        if (found - published).abs() > 0.03 {
+            self.0.push(format!("{what} failure rate: {found:.3}, published {published:.3}"));
+        }
+    }
+}
+
+#[test]
+fn measuring_the_simulated_tiers_gives_the_published_figures_back() {
+    let rows = rows("profiles/measured/conditional-writes-2025-06.csv");
+    let mut misses = Misses::default();
+    for tier in TIERS {
+        for (name, operation) in [("cas", Operation::Cas), ("append", Operation::Append)] {
+            let of = |outcome: &str, writers: u32| {
+                let wanted = [("tier", tier), ("operation", name), ("outcome", outcome)];
+                rows.iter().find(|row| {
+                    wanted.iter().all(|(column, value)| text(row, column) == *value)
+                        && number(row, "threads") == f64::from(writers)
+                })
+            };
+            if of("success", 1).is_none() {
+                continue;
+            }
+            for found in measure(tier, operation, vec![1, 2, 4, 8, 16]) {
+                let what = format!("{tier} {name} {}", found.writers);
+                let success = of("success", found.writers).unwrap();
+                misses.latencies(&format!("{what} success"), success, &found.success_ms);
+                let failed = number(success, "failure_rate");
+                misses.failure_rate(&what, found.failure_rate(), failed);
+                let failure = of("failure", found.writers).filter(|row| number(row, "operations") >= 100.0);
+                if let Some(failure) = failure {
+                    misses.latencies(&format!("{what} failure"), failure, &found.failure_ms);
+                }
+                let lost = failure.map_or(0.0, |row| failed * number(row, "mean_ms"));
+                let cycle = (1.0 - failed) * number(success, "mean_ms") + lost;
+                let published = f64::from(found.writers) * (1.0 - failed) / cycle * 1000.0;
+                misses.ratio(&format!("{what} throughput"), found.throughput_per_s.mean, published, 0.10);
+            }
+        }
+    }
+    assert!(misses.0.is_empty(), "{}", misses.0.join("\n"));
+}
+
+/// At writer counts between those that the profiles were made of, too.
+#[test]
+fn between_the_fitted_writer_counts_the_published_figures_come_back_too() {
+    let rows = rows("profiles/measured/every-writer-count-2025-06.csv");
+    let mut misses = Misses::default();
+    for (tier, name, operation) in [("s3-express", "append", Operation::Append), ("gcs", "cas", Operation::Cas)] {
+        for found in measure(tier, operation, vec![3, 5, 6, 7, 10, 12, 14]) {
+            let what = format!("{tier} {name} {}", found.writers);
+            let same = |row: &&Vec<(String, String)>| {
+                text(row, "tier") == tier && number(row, "threads") == f64::from(found.writers)
+            };
+            let row = rows.iter().find(same).unwrap();
+            misses.latencies(&format!("{what} success"), row, &found.success_ms);
+            misses.failure_rate(&what, found.failure_rate(), number(row, "failure_rate"));
+            // Printed with one digit behind the point, which for GCS is 5 % of it.
+            misses.ratio(
+                &format!("{what} throughput"),
+                found.throughput_per_s.mean,
+                number(row, "throughput_per_s"),
+                0.10,
+            );
+        }
+    }
+    assert!(misses.0.is_empty(), "{}", misses.0.join("\n"));
+}
