@@ -107,7 +107,7 @@ pub(super) async fn odd_keys<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(),
 pub(super) async fn long_keys<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {
     let plain = "x".repeat(200);
     let nearly = format!("{}y", "x".repeat(199));
-    let parts = format!("{plain}/{plain}");
+    let parts = format!("{}/{plain}", "z".repeat(200));
     let wide = "ü".repeat(100);
     keys_work(trial, &[&plain, &nearly, &parts, &wide]).await
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub(crate) mod broken;
+
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{self, ChildStdout, Command, Stdio};
