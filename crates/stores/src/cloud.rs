@@ -11,6 +11,7 @@ mod connect;
 mod counts;
 mod keys;
 mod outcome;
+mod probe;
 mod signed;
 mod wire;
 
@@ -159,6 +160,10 @@ impl CloudStore {
             let permit = self.permit().await;
             let result = self.read_once(path, options).await;
             drop(permit);
+            if range.is_some() && result.is_err() && trace.succeeded() {
+                // Azurite answers 206 with no range where the object is too short, and the library takes offence.
+                return Ok(None);
+            }
             let ending = trace.ending(result.as_ref().err().map(|error| error as _));
             match (outcome::of_read(&ending), result) {
                 (ReadMeaning::Done, Ok(read)) => return Ok(Some(read)),
@@ -200,6 +205,22 @@ impl CloudStore {
     }
 }
 
+impl CloudStore {
+    /// The object whose key is the whole prefix, where the library leaves it out of listings: on Azure, where it takes
+    /// such an object for a directory.
+    async fn named_by_prefix(&self, prefix: &Key, after: Option<&Key>) -> Result<Option<Listed>, ReadError> {
+        let possible = self.provider() == Provider::Azure && after.is_none_or(|after| prefix > after);
+        if !possible || self.path(prefix).is_err() {
+            return Ok(None);
+        }
+        match self.head(prefix).await {
+            Ok(metadata) => Ok(Some(Listed { key: prefix.clone(), size: metadata.size })),
+            Err(ReadError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 struct Read {
     bytes: Bytes,
     size: u64,
@@ -228,6 +249,9 @@ impl ObjectStore for CloudStore {
         }
         // No provider gives an empty range, nor says in refusing one which state the object is in.
         let metadata = self.head(key).await?;
+        if range.start < range.end && range.start < metadata.size.as_bytes() {
+            return Err(ReadError::Failed(Cause::words("the store did not give the range it was asked for")));
+        }
         Ok(Object { payload: Payload::default(), tag: metadata.tag })
     }
 
@@ -278,7 +302,7 @@ impl ObjectStore for CloudStore {
             max_keys: Some(limit.clamp(1, PAGE_LIMIT)),
             ..PaginatedListOptions::default()
         };
-        let mut objects = Vec::new();
+        let mut objects = Vec::from_iter(self.named_by_prefix(prefix, after).await?);
         loop {
             let listed = self.list_once(&full, next.clone()).await?;
             for object in listed.result.objects {

@@ -50,7 +50,7 @@ impl Address {
         let mut address = Self {
             provider,
             bucket,
-            keys: Keys::below(decode(url.path())?.trim_matches('/'))?,
+            keys: Keys::below(decode(url.path())?.trim_matches('/'), provider)?,
             endpoint: None,
             region: None,
             account: None,

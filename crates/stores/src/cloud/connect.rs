@@ -1,12 +1,13 @@
 //! How is a provider's client made? From an address and the environment that the provider's own tools read.
 
 use std::env;
+use std::sync::Arc;
 
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::list::PaginatedListStore;
-use object_store::{ObjectStore, RetryConfig};
+use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 
 use super::address::Address;
 use super::outcome::Provider;
@@ -75,8 +76,12 @@ fn s3(address: &Address, connector: &Connector) -> object_store::Result<(Client,
         (None, Some((_, zone))) => format!("https://{}.s3express-{zone}.{region}.amazonaws.com", address.bucket),
         (None, None) => format!("https://s3.{region}.amazonaws.com/{}", address.bucket),
     };
-    let store = builder.with_region(&region).build()?;
-    let credentials = Credentials::Aws { provider: store.credentials().clone(), region };
+    // A plain endpoint is somebody's own server. Without credentials in the environment it is asked without any, rather
+    // than with those of the machine's role, which nobody meant for it.
+    let anonymous = address.in_the_clear() && variable("AWS_ACCESS_KEY_ID").is_none();
+    let store = builder.with_region(&region).with_skip_signature(anonymous).build()?;
+    let provider = store.credentials().clone();
+    let credentials = if anonymous { Credentials::None } else { Credentials::Aws { provider, region } };
     Ok((Client::S3(store), Signed::new(connector.client(), base, credentials)))
 }
 
@@ -111,7 +116,8 @@ fn gcs(address: &Address, connector: &Connector) -> object_store::Result<(Client
     }
     if address.in_the_clear() {
         // An emulator asks for no token, and one sent in the clear would be given away.
-        builder = builder.with_skip_signature(true);
+        let nobody = GcpCredential { bearer: String::new() };
+        builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody)));
     }
     let service = address.endpoint().unwrap_or_else(|| "https://storage.googleapis.com".to_owned());
     let store = builder.build()?;

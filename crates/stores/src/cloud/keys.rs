@@ -2,21 +2,24 @@
 
 use object_store::path::Path;
 
+use super::outcome::Provider;
+
 /// The part of a bucket that a store is: everything below a prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     /// Empty, or ends in `/`.
     prefix: String,
+    provider: Provider,
 }
 
 impl Keys {
     /// `prefix` without slashes around it.
-    pub(crate) fn below(prefix: &str) -> Result<Self, String> {
+    pub(crate) fn below(prefix: &str, provider: Provider) -> Result<Self, String> {
         if prefix.is_empty() {
-            return Ok(Self { prefix: String::new() });
+            return Ok(Self { prefix: String::new(), provider });
         }
-        exact(prefix)?;
-        Ok(Self { prefix: format!("{prefix}/") })
+        exact(prefix, provider)?;
+        Ok(Self { prefix: format!("{prefix}/"), provider })
     }
 
     /// The object that a key names, or why there cannot be one.
@@ -24,8 +27,8 @@ impl Keys {
         if key.is_empty() {
             return Err("an empty key names no object".to_owned());
         }
-        exact(key)?;
-        exact(&format!("{}{key}", self.prefix))
+        exact(key, self.provider)?;
+        exact(&format!("{}{key}", self.prefix), self.provider)
     }
 
     /// The full name of what may not be a whole key: a prefix or the place to list from.
@@ -40,7 +43,7 @@ impl Keys {
 }
 
 /// The name as it is, byte for byte; what the library would change is turned away.
-fn exact(name: &str) -> Result<Path, String> {
+fn exact(name: &str, provider: Provider) -> Result<Path, String> {
     let wrong = |why: &str| Err(format!("cloud stores take no key such as {name:?}: {why}"));
     if name.chars().any(char::is_control) {
         return wrong("it has control characters");
@@ -51,6 +54,9 @@ fn exact(name: &str) -> Result<Path, String> {
     if name.trim() != name {
         // The provider would take it, but the listing's parser trims it.
         return wrong("it begins or ends with white space");
+    }
+    if provider == Provider::Azure && name.contains('\\') {
+        return wrong("Azure takes a backslash for a slash");
     }
     match Path::parse(name) {
         Ok(path) if path.as_ref() == name => Ok(path),
@@ -65,7 +71,7 @@ mod tests {
 
     #[test]
     fn odd_keys_stay_as_they_are() {
-        let keys = Keys::below("some prefix/50%").unwrap();
+        let keys = Keys::below("some prefix/50%", Provider::S3).unwrap();
         for key in ["plain", "a b", "a%20b", "a+b", "ä/ö", "🛩", "a\\b", "~.-_", "a=b&c?d#e", "\"<>'", "%", "...", ".a"]
         {
             let path = keys.path(key).unwrap();
@@ -78,10 +84,10 @@ mod tests {
 
     #[test]
     fn impossible_keys_are_turned_away() {
-        let keys = Keys::below("").unwrap();
-        for key in ["", "/a", "a/", "a//b", ".", "a/../b", "a/./b", "a\nb", "a\u{7f}", " a", "a "] {
+        let keys = Keys::below("", Provider::Azure).unwrap();
+        for key in ["", "/a", "a/", "a//b", ".", "a/../b", "a/./b", "a\nb", "a\u{7f}", " a", "a ", "a\\b"] {
             assert!(keys.path(key).is_err(), "{key:?}");
         }
-        assert!(Keys::below("a//b").is_err());
+        assert!(Keys::below("a//b", Provider::S3).is_err());
     }
 }

@@ -63,6 +63,12 @@ impl Trace {
         }
     }
 
+    /// Whether the server answered with success, whatever the library made of it.
+    pub(crate) fn succeeded(&self) -> bool {
+        let seen = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(&*seen, Some(Ending::Answered(answer)) if (200..300).contains(&answer.status))
+    }
+
     fn note(&self, ending: Ending) {
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
     }

@@ -1,0 +1,71 @@
+//! What the tests of cloud stores have in common: the servers that `scripts/servers` started, and the conformance suite
+//! with a server's known deviations.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
+
+pub mod gcs_dialect;
+pub mod proxy;
+pub mod tiny;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use glidepath_env::Key;
+use glidepath_env::conformance::{POINTS, check};
+use glidepath_stores::Options;
+use glidepath_stores::cloud::CloudStore;
+use url::Url;
+
+/// A server's URL, or nothing where it was not started and need not have been.
+pub fn server(variable: &str) -> Option<Url> {
+    match std::env::var(variable) {
+        Ok(url) => Some(Url::parse(&url).unwrap()),
+        Err(_) if std::env::var("GLIDEPATH_SERVERS").is_ok_and(|value| value == "required") => {
+            panic!("{variable} is not set: run the tests by `scripts/servers exec cargo test -p glidepath-stores`")
+        }
+        Err(_) => {
+            eprintln!(
+                "skipped: {variable} is not set; `scripts/servers exec cargo test -p glidepath-stores` runs this"
+            );
+            None
+        }
+    }
+}
+
+/// The same server, under a prefix that nobody else uses.
+pub fn fresh(mut url: Url, name: &str) -> Url {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    url.set_path(&format!("/{name}-{nanos}-{}", std::process::id()));
+    url
+}
+
+pub fn open(url: &Url) -> CloudStore {
+    open_with(url, &Options::default())
+}
+
+/// Google's server takes no XML, so what is for it is translated.
+pub fn open_with(url: &Url, options: &Options) -> CloudStore {
+    match url.scheme() {
+        "gs" => CloudStore::open_through(url, options, gcs_dialect::translate).unwrap(),
+        _ => CloudStore::open(url, options).unwrap(),
+    }
+}
+
+/// A point that a server breaks, and why.
+pub type Deviation = (&'static str, &'static str);
+
+/// Every point must hold, except the deviations, which must not: one that was mended is to be struck off the list.
+pub async fn conforms(url: &Url, deviations: &[Deviation]) {
+    let handles: Vec<CloudStore> = (0..16).map(|_| open(url)).collect();
+    let mut wrong = Vec::new();
+    for point in POINTS {
+        let reason = deviations.iter().find(|(name, _)| *name == point.name).map(|(_, reason)| reason);
+        match (check(&handles, &Key::new("suite"), point).await, reason) {
+            (Ok(()), None) => {}
+            (Err(violation), Some(reason)) => println!("known: {violation}; because {reason}"),
+            (Err(violation), None) => wrong.push(violation.to_string()),
+            (Ok(()), Some(_)) => wrong.push(format!("{} holds after all", point.name)),
+        }
+    }
+    assert!(deviations.iter().all(|(name, _)| POINTS.iter().any(|point| point.name == *name)));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

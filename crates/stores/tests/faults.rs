@@ -1,0 +1,238 @@
+//! Nothing that happened is reported as lost or refused, whatever the network does; and reads recover. Tried through a
+//! faulty proxy, on a small server of the tests' own and on the real ones that were started.
+
+mod cloud_support;
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cloud_support::proxy::{self, Fault, LATE, Plan};
+use cloud_support::{fresh, open_with, server, tiny};
+use glidepath_env::{DeleteError, Guard, Key, ObjectStore, Payload, PutError, ReadError};
+use glidepath_model::Span;
+use glidepath_stores::Options;
+use glidepath_stores::cloud::{CloudStore, Operation};
+use url::Url;
+
+/// How a write ended, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Done,
+    Lost,
+    Unknown,
+    Refused,
+}
+
+/// What each fault must end a write with.
+const WRITES: &[(Fault, End)] = &[
+    (Fault::LoseAnswer, End::Unknown),
+    (Fault::ResetRequest, End::Unknown),
+    (Fault::SlowAnswer, End::Unknown),
+    (Fault::Zombie, End::Unknown),
+    (Fault::Twice, End::Done),
+    (Fault::Answer(500, "InternalError"), End::Unknown),
+    (Fault::Answer(502, ""), End::Unknown),
+    (Fault::Answer(503, ""), End::Unknown),
+    (Fault::Answer(429, ""), End::Done),
+    (Fault::Answer(403, "AccessDenied"), End::Refused),
+    (Fault::Answer(301, "PermanentRedirect"), End::Refused),
+    (Fault::Answer(501, "NotImplemented"), End::Refused),
+    (Fault::Answer(409, "ConditionalRequestConflict"), End::Refused),
+];
+
+const READS: &[Fault] = &[
+    Fault::LoseAnswer,
+    Fault::CutAnswer,
+    Fault::ResetRequest,
+    Fault::SlowAnswer,
+    Fault::Twice,
+    Fault::Answer(500, "InternalError"),
+    Fault::Answer(503, ""),
+    Fault::Answer(429, ""),
+];
+
+struct Pair {
+    direct: CloudStore,
+    faulty: CloudStore,
+    plan: Plan,
+}
+
+async fn pair(url: Url) -> Pair {
+    let (_, endpoint) = url.query_pairs().find(|(name, _)| name == "endpoint").unwrap();
+    let upstream = Url::parse(&endpoint).unwrap().port().unwrap();
+    let (port, plan) = proxy::start(upstream, url.scheme() == "gs").await;
+    let through = Url::parse(&url.as_str().replace(&format!(":{upstream}"), &format!(":{port}"))).unwrap();
+    let options = Options { request_timeout: Span::from_secs(1), ..Options::default() };
+    Pair { direct: open_with(&url, &Options::default()), faulty: open_with(&through, &options), plan }
+}
+
+/// The tests' own server, and those that were started.
+async fn pairs() -> Vec<Pair> {
+    let own = format!("s3://bucket?endpoint=http://127.0.0.1:{}", tiny::start(true).await);
+    let mut pairs = vec![pair(Url::parse(&own).unwrap()).await];
+    for variable in ["GLIDEPATH_S3", "GLIDEPATH_AZURE", "GLIDEPATH_GCS"] {
+        if let Some(url) = server(variable) {
+            pairs.push(pair(fresh(url, "faults")).await);
+        }
+    }
+    pairs
+}
+
+fn body(text: String) -> Payload {
+    Payload::from(Bytes::from(text))
+}
+
+impl Pair {
+    async fn content(&self, key: &Key) -> Option<Bytes> {
+        match self.direct.get(key).await {
+            Ok(object) => Some(object.payload.bytes),
+            Err(ReadError::NotFound) => None,
+            Err(error) => panic!("reading back: {error}"),
+        }
+    }
+
+    async fn put_under(&self, key: &Key, fault: Fault, guard: Guard, expected: End) {
+        let fresh = format!("written under {fault:?}");
+        self.plan.lock().unwrap().push_back(fault);
+        let result = self.faulty.put(key, body(fresh.clone()), guard).await;
+        let happened = self.content(key).await.is_some_and(|content| content == fresh);
+        let end = match &result {
+            Ok(_) => End::Done,
+            Err(PutError::Lost) => End::Lost,
+            Err(PutError::Unknown(_)) => End::Unknown,
+            Err(PutError::Refused(_)) => End::Refused,
+        };
+        let what = format!("{:?} {key} {fault:?}: {result:?}, happened: {happened}", self.direct);
+        match end {
+            End::Done => assert!(happened, "{what}"),
+            End::Lost | End::Refused => assert!(!happened, "{what}"),
+            End::Unknown => {}
+        }
+        assert_eq!(end, expected, "{what}");
+        if fault == Fault::Zombie {
+            assert!(!happened, "{what}");
+            tokio::time::sleep(2 * LATE).await;
+            assert_eq!(self.content(key).await.as_deref(), Some(fresh.as_bytes()), "it appears after all: {what}");
+        }
+        assert!(self.plan.lock().unwrap().is_empty(), "the fault was not met: {what}");
+    }
+}
+
+#[tokio::test]
+async fn what_happened_is_never_reported_as_lost_or_refused() {
+    for pair in pairs().await {
+        for (number, (fault, expected)) in WRITES.iter().enumerate() {
+            let key = |kind: &str| Key::new(&format!("{kind}-{number}"));
+            pair.put_under(&key("create"), *fault, Guard::Absent, *expected).await;
+            pair.put_under(&key("put"), *fault, Guard::None, *expected).await;
+            let replaced = key("replace");
+            let tag = pair.direct.put(&replaced, body("before".to_owned()), Guard::None).await.unwrap();
+            pair.put_under(&replaced, *fault, Guard::Matches(tag), *expected).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn deletes_that_happened_are_not_reported_as_refused() {
+    for pair in pairs().await {
+        for (number, (fault, expected)) in WRITES.iter().enumerate() {
+            let key = Key::new(&format!("delete-{number}"));
+            pair.direct.put(&key, body("before".to_owned()), Guard::None).await.unwrap();
+            pair.plan.lock().unwrap().push_back(*fault);
+            let end = match pair.faulty.delete(&key).await {
+                Ok(()) => End::Done,
+                Err(DeleteError::Unknown(_)) => End::Unknown,
+                Err(DeleteError::Refused(_)) => End::Refused,
+            };
+            let happened = pair.content(&key).await.is_none();
+            assert_eq!(end, *expected, "{:?} {fault:?}", pair.direct);
+            assert!(end == End::Unknown || happened == (end == End::Done), "{:?} {fault:?} {end:?}", pair.direct);
+        }
+    }
+}
+
+#[tokio::test]
+async fn reads_recover() {
+    for pair in pairs().await {
+        let key = Key::new("read");
+        pair.direct.put(&key, body("here it is".to_owned()), Guard::None).await.unwrap();
+        for fault in READS {
+            pair.plan.lock().unwrap().push_back(*fault);
+            let before = pair.faulty.counts().of(Operation::Get);
+            let object = pair.faulty.get(&key).await.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+            assert_eq!(object.payload.bytes, "here it is", "{fault:?}");
+            let after = pair.faulty.counts().of(Operation::Get);
+            let expected = u64::from(*fault != Fault::Twice);
+            assert_eq!(after.repeats - before.repeats, expected, "{fault:?}");
+            assert_eq!(after.requests - before.requests, 1 + expected, "{fault:?}");
+        }
+        pair.plan.lock().unwrap().push_back(Fault::Answer(403, "AccessDenied"));
+        let error = pair.faulty.get(&key).await.unwrap_err().to_string();
+        assert!(error.contains("403 AccessDenied") && error.contains("credentials"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_write_is_sent_so_often_and_no_oftener() {
+    let pair =
+        pair(Url::parse(&format!("s3://b?endpoint=http://127.0.0.1:{}", tiny::start(true).await)).unwrap()).await;
+    pair.plan.lock().unwrap().extend([Fault::Answer(503, "SlowDown"); 4]);
+    let result = pair.faulty.put(&Key::new("key"), body("x".to_owned()), Guard::Absent).await;
+    assert!(matches!(result, Err(PutError::Refused(_))), "{result:?}");
+    let counts = pair.faulty.counts().of(Operation::Put);
+    assert_eq!((counts.requests, counts.repeats, counts.failures), (4, 3, 4));
+    assert_eq!(counts.sent.as_bytes(), 4);
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_called_so() {
+    for pair in pairs().await {
+        pair.plan.lock().unwrap().push_back(Fault::Answer(403, "SignatureDoesNotMatch"));
+        let error = pair.faulty.probe(&Key::new("scratch")).await.unwrap_err().to_string();
+        assert!(error.contains("403 SignatureDoesNotMatch; check the credentials"), "{error}");
+    }
+}
+
+/// Each of these ends with one clear message, and soon.
+#[tokio::test]
+async fn what_cannot_work_says_so_within_seconds() {
+    let soon = Duration::from_secs(10);
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let rude = tiny::start(false).await;
+    let mut rows = vec![
+        (format!("s3://bucket?endpoint=http://127.0.0.1:{closed}"), "no connection"),
+        // Takes the connection and never answers TLS.
+        (format!("s3://bucket?endpoint=https://{}", silent.local_addr().unwrap()), "no connection"),
+        (format!("s3://bucket?endpoint=http://127.0.0.1:{rude}"), "ignores If-None-Match"),
+    ];
+    if let Some(url) = server("GLIDEPATH_S3") {
+        rows.push((url.as_str().replace("//glidepath", "//nosuchbucket"), "NoSuchBucket"));
+    }
+    if let Some(url) = server("GLIDEPATH_AZURE") {
+        rows.push((url.as_str().replace("//glidepath", "//nosuchcontainer"), "ContainerNotFound"));
+    }
+    if let Some(url) = server("GLIDEPATH_GCS") {
+        rows.push((url.as_str().replace("//glidepath", "//nosuchbucket"), "404"));
+    }
+    for (url, part) in rows {
+        let store = open_with(
+            &Url::parse(&url).unwrap(),
+            &Options { connect_timeout: Span::from_secs(2), ..Options::default() },
+        );
+        let began = Instant::now();
+        let error = store.probe(&Key::new("scratch")).await.unwrap_err().to_string();
+        assert!(error.contains(part), "{url}: {error}");
+        assert!(!error.contains("glidepath-tests") && !error.contains("Eby8vdM0"), "{error}");
+        assert!(began.elapsed() < soon, "{url} took {:?}", began.elapsed());
+        println!("{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_honest_store_passes_the_probe_and_is_left_clean() {
+    for pair in pairs().await {
+        pair.direct.probe(&Key::new("scratch")).await.unwrap();
+        assert_eq!(pair.content(&Key::new("scratch")).await, None);
+    }
+}
