@@ -242,10 +242,10 @@ impl ObjectStore for CloudStore {
 
     async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
         let path = self.path(key).map_err(ReadError::Failed)?;
-        if range.start < range.end {
-            if let Some(read) = self.read(&path, Some(range.clone()), false).await? {
-                return Ok(Object { payload: read.bytes.into(), tag: read.tag });
-            }
+        if range.start < range.end
+            && let Some(read) = self.read(&path, Some(range.clone()), false).await?
+        {
+            return Ok(Object { payload: read.bytes.into(), tag: read.tag });
         }
         // No provider gives an empty range, nor says in refusing one which state the object is in.
         let metadata = self.head(key).await?;
@@ -291,7 +291,7 @@ impl ObjectStore for CloudStore {
     }
 
     async fn append(&self, _: &Key, _: Payload, _: u64) -> Result<Appended, PutError> {
-        Err(PutError::Refused(Cause::words("this store was not opened with append=true")))
+        Err(PutError::Refused(Cause::words("appends are not offered on stores of a cloud yet")))
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
@@ -316,7 +316,7 @@ impl ObjectStore for CloudStore {
                 }
             }
             next.page_token = listed.page_token;
-            if objects.len() > limit || next.page_token.is_none() || objects.len() == limit {
+            if objects.len() >= limit || next.page_token.is_none() {
                 break;
             }
         }

@@ -1,6 +1,8 @@
 //! Nothing that happened is reported as lost or refused, whatever the network does; and reads recover. Tried through a
 //! faulty proxy, on a small server of the tests' own and on the real ones that were started.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod cloud_support;
 
 use std::time::{Duration, Instant};

@@ -19,8 +19,6 @@ pub(crate) struct Address {
     pub(crate) region: Option<String>,
     /// Azure's storage account.
     pub(crate) account: Option<String>,
-    /// Whether it offers appends, as stated.
-    pub(crate) append: bool,
     /// For people, without anything that may be secret.
     pub(crate) shown: String,
 }
@@ -34,8 +32,8 @@ impl Address {
 
     fn checked(url: &Url, shown: &str) -> Result<Self, String> {
         let (provider, allowed): (_, &[&str]) = match url.scheme() {
-            "s3" => (Provider::S3, &["endpoint", "region", "append"]),
-            "az" => (Provider::Azure, &["endpoint", "account", "append"]),
+            "s3" => (Provider::S3, &["endpoint", "region"]),
+            "az" => (Provider::Azure, &["endpoint", "account"]),
             "gs" => (Provider::Gcs, &["endpoint"]),
             other => return Err(format!("it begins with {other:?}")),
         };
@@ -54,7 +52,6 @@ impl Address {
             endpoint: None,
             region: None,
             account: None,
-            append: false,
             shown: shown.to_owned(),
         };
         for (name, value) in url.query_pairs() {
@@ -64,8 +61,7 @@ impl Address {
             match name.as_ref() {
                 "endpoint" => address.endpoint = Some(endpoint(&value)?),
                 "region" => address.region = Some(value.into_owned()),
-                "account" => address.account = Some(value.into_owned()),
-                _ => address.append = value.parse().map_err(|_| "append is true or false".to_owned())?,
+                _ => address.account = Some(value.into_owned()),
             }
         }
         if address.account.is_none() {
@@ -136,13 +132,13 @@ mod tests {
     #[test]
     fn mistakes_are_named_and_secrets_are_not() {
         let rows = [
-            ("s3://bucket?endpont=http://x", "endpoint, region, append"),
+            ("s3://bucket?endpont=http://x", "endpoint, region"),
             ("gs://bucket?region=x", "it may have endpoint"),
             ("s3:///prefix", "names no bucket"),
             ("s3://bucket?endpoint=127.0.0.1:7070", "endpoint"),
             ("s3://bucket?endpoint=http://secret:secret@host", "nothing else"),
             ("s3://secret:secret@bucket", "environment"),
-            ("az://c?append=secret", "true or false"),
+            ("az://c?sig=secret", "endpoint, account"),
             ("s3://bucket/a//b", "slashes"),
         ];
         for (url, part) in rows {

@@ -2,6 +2,7 @@
 //! with a server's known deviations.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
+#![allow(clippy::unwrap_used, reason = "only tests use it, and may fail")]
 
 pub mod gcs_dialect;
 pub mod proxy;
