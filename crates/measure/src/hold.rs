@@ -11,12 +11,18 @@ use crate::site::{SimulatedSite, Site};
 /// Attempts that are simulated for one candidate: their failure rate is off by less than a point.
 const ATTEMPTS: f64 = 6000.0;
 
+/// A simulated failure rate is off by about so much.
+const NOISE: f64 = 0.005;
+
 /// Halvings of the interval in which the hold is sought.
 const HALVINGS: u32 = 9;
 
 /// Fits the holds of a profile's operation to the failure rates measured (a share of the attempts, one for each of its
 /// `contended` entries, in their order).
+///
+/// Where even without a hold more writes would fail than did, they take effect sooner than half-way: `effect_after`.
 pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[f64]) {
+    fit_way(profile, operation, failure_rates);
     for (index, failure_rate) in failure_rates.iter().enumerate() {
         let Some(count) = contended(profile, operation).get(index).map(|knot| knot.writers) else { return };
         if count == 1 {
@@ -31,6 +37,31 @@ pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[f
             if found < *failure_rate { low = middle } else { high = middle }
         }
         set_hold(profile, operation, index, (low + high) / 2.0);
+    }
+}
+
+/// Halves the way until no hold is needed to explain fewer failures than there were.
+fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[f64]) {
+    let shortest = contended(profile, operation).iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);
+    let shortest = shortest.flatten().map(|distribution| distribution.quantile_ns(0.0)).fold(f64::MAX, f64::min);
+    let mut way = shortest / 2.0;
+    for _ in 0..8 {
+        let counts: Vec<u32> = contended(profile, operation).iter().map(|knot| knot.writers).collect();
+        let too_many = counts
+            .iter()
+            .zip(failure_rates)
+            .any(|(writers, rate)| *writers > 1 && simulated_failure_rate(profile, operation, *writers) > rate + NOISE);
+        if !too_many {
+            return;
+        }
+        way *= 0.7;
+        let of = match operation {
+            Operation::Append => profile.append.as_mut(),
+            _ => Some(&mut profile.conditional_put),
+        };
+        if let Some(of) = of {
+            of.effect_after = Some(Span::from_nanos_f64((way / 1e3).round() * 1e3));
+        }
     }
 }
 

@@ -48,6 +48,7 @@ pub fn profile(measurements: &[Measurement], provenance: &Provenance) -> Option<
     };
     let stand_in = |what: &str| OperationProfile {
         contended: Vec::new(),
+        effect_after: None,
         source: format!("not measured; that of conditional_put stands in for {what}"),
         ..conditional_put.clone()
     };
@@ -58,7 +59,7 @@ pub fn profile(measurements: &[Measurement], provenance: &Provenance) -> Option<
         put: sized(Operation::Put).unwrap_or_else(|| stand_in("put")),
         append: guarded_operation(&append, provenance),
         conditional_put,
-        failure_includes_read: false,
+        latency_includes_read: false,
         rate_cap: None,
     };
     let rates = |found: &[&Measurement]| found.iter().map(|found| found.failure_rate()).collect::<Vec<_>>();
@@ -92,6 +93,7 @@ fn guarded_operation(found: &[&Measurement], provenance: &Provenance) -> Option<
             provenance.sentence()
         ),
         contended: found.iter().filter_map(knot).collect(),
+        effect_after: None,
     })
 }
 
@@ -134,6 +136,7 @@ fn unguarded(found: &[(ByteSize, &Measurement)], provenance: &Provenance) -> Opt
         floor,
         source: format!("{}: one writer, objects of {}", provenance.sentence(), sizes.join(", ")),
         contended: Vec::new(),
+        effect_after: None,
     })
 }
 

@@ -211,10 +211,12 @@ impl SimulatedSite {
     }
 }
 
-/// Looks into the simulated store without a request: for profiles whose failure latencies include learning what is there.
+/// Looks into the simulated store without a request: for profiles whose latencies include learning what is there.
 struct Peek<'a>(&'a SimEnv);
 
 impl Learn for Peek<'_> {
+    const ALWAYS: bool = true;
+
     async fn learn(&self, key: &Key) -> Option<(Tag, u64)> {
         self.0.peek(STORE, key).map(|metadata| (metadata.tag, metadata.size.as_bytes()))
     }
@@ -248,7 +250,7 @@ impl Site for SimulatedSite {
         if trial.operation != Operation::Create {
             simulation.seed_object(STORE, &key, Payload { bytes: bytes::Bytes::new(), filler: size });
         }
-        let told = self.profile.failure_includes_read;
+        let told = self.profile.latency_includes_read;
         let samples = Rc::new(RefCell::new(Vec::new()));
         let writers: Vec<_> = (0..trial.writers)
             .map(|writer| {

@@ -19,8 +19,11 @@ pub(crate) struct Task {
     pub(crate) until: Instant,
 }
 
-/// How a writer that has lost learns where the object stands now. This is not part of its latency.
+/// How a writer learns where the object stands now. This is not part of its latency.
 pub(crate) trait Learn {
+    /// Whether to do so after a success too, because it costs nothing.
+    const ALWAYS: bool;
+
     /// The tag of the object and its size; `None` if there is none or it cannot be learned.
     fn learn(&self, key: &Key) -> impl Future<Output = Option<(Tag, u64)>>;
 }
@@ -29,6 +32,8 @@ pub(crate) trait Learn {
 pub(crate) struct Ask<'a, S>(pub(crate) &'a S);
 
 impl<S: ObjectStore> Learn for Ask<'_, S> {
+    const ALWAYS: bool = false;
+
     async fn learn(&self, key: &Key) -> Option<(Tag, u64)> {
         self.0.head(key).await.ok().map(|metadata| (metadata.tag, metadata.size.as_bytes()))
     }
@@ -49,7 +54,7 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
         let end = once(env, store, task, &mut at).await;
         let ended = env.now();
         samples.push(Sample { writer: task.writer, began, ended, end });
-        if end != End::Done && matches!(task.operation, Operation::Cas | Operation::Append) {
+        if (end != End::Done || L::ALWAYS) && matches!(task.operation, Operation::Cas | Operation::Append) {
             at.seen = learn.learn(&task.key).await.or(at.seen);
         }
         // A store that answers in no time must not stop the clock of a simulated world.

@@ -11,7 +11,7 @@ use crate::profile::{ContendedProfile, OperationProfile, RateCap};
 pub(crate) struct Contention {
     knots: Vec<Knot>,
     per_mib: Span,
-    /// From the sender to the store: half of the shortest round trip in the profile.
+    /// From the sender to the store.
     way: Span,
     cap: Option<RateCap>,
 }
@@ -20,7 +20,9 @@ pub(crate) struct Contention {
 #[derive(Debug)]
 struct Knot {
     writers: f64,
-    hold: Span,
+    /// The hold, by the share of the successes that are answered within it; from -1 to 0 where none is: how far it is from
+    /// there to the shortest.
+    hold: f64,
     success: QuantileTable,
     failure: QuantileTable,
 }
@@ -40,7 +42,7 @@ impl Contention {
         let first = operation.contended.first()?;
         let knot = |knot: &ContendedProfile| Knot {
             writers: f64::from(knot.writers),
-            hold: knot.hold,
+            hold: hold_place(knot),
             success: QuantileTable::of(knot.success.clone()),
             // With one writer nobody loses; should somebody, it is as fast as winning.
             failure: QuantileTable::of(knot.failure.clone().unwrap_or_else(|| knot.success.clone())),
@@ -50,10 +52,11 @@ impl Contention {
             all.flatten().map(|distribution| distribution.quantile_ns(0.0))
         };
         let shortest = latencies().fold(first.success.quantile_ns(0.0), f64::min);
+        let half = Span::from_nanos_f64(shortest / 2.0);
         Some(Self {
             knots: operation.contended.iter().map(knot).collect(),
             per_mib: operation.per_mib,
-            way: Span::from_nanos_f64(shortest / 2.0),
+            way: operation.effect_after.map_or(half, |after| after.min(half)),
             cap,
         })
     }
@@ -77,7 +80,10 @@ impl Contention {
 
     fn hold(&self, writers: usize) -> Span {
         let (low, high, share) = self.between(writers);
-        let nanos = |knot: &Knot| knot.hold.as_nanos() as f64;
+        // By shares of the successes, not by time: a writer that has just won is kept out by its own hold where it is
+        // answered within it, so failures follow that share.
+        let place = low.hold * (1.0 - share) + high.hold * share;
+        let nanos = |knot: &Knot| knot.success.exact(place.max(0.0)) * (1.0 + place.min(0.0));
         Span::from_nanos_f64(nanos(low) * (1.0 - share) + nanos(high) * share)
     }
 
@@ -92,6 +98,11 @@ impl Contention {
         let share = (writers / low.writers).ln().max(0.0) / (high.writers / low.writers).ln();
         (low, high, share)
     }
+}
+
+fn hold_place(knot: &ContendedProfile) -> f64 {
+    let (hold, shortest) = (knot.hold.as_nanos() as f64, knot.success.quantile_ns(0.0).max(1.0));
+    if hold < shortest { hold / shortest - 1.0 } else { knot.success.cumulative(hold) }
 }
 
 /// One object that guarded writes contend for.

@@ -96,6 +96,11 @@ impl QuantileTable {
         self.exact_value(bits)
     }
 
+    /// The quantile of this share.
+    pub(crate) fn exact(&self, share: f64) -> f64 {
+        self.shape.quantile(share)
+    }
+
     #[cold]
     fn exact_value(&self, bits: u64) -> f64 {
         // Never 0 or 1, whose quantiles are infinite.

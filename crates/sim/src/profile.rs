@@ -24,10 +24,10 @@ pub struct Profile {
     /// Appends at an offset; absent where the store cannot append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<OperationProfile>,
-    /// Whether a guarded write that loses has learned, by the time it is answered, what is there now: the failure
-    /// latencies then include the read that says so, as those of the published measurements do.
+    /// Whether the latencies of guarded writes include learning what is there by the time they are answered. Those of the
+    /// published measurements seem to: only so do their latencies and failure rates fit together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub failure_includes_read: bool,
+    pub latency_includes_read: bool,
     /// The most writes that one object takes; absent where no such limit was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_cap: Option<RateCap>,
@@ -64,6 +64,10 @@ pub struct OperationProfile {
     /// is any, it stands instead of median, sigma and floor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contended: Vec<ContendedProfile>,
+    /// Beside `contended`: how long after it was sent a write takes effect. Half of the shortest round trip in `contended`,
+    /// where it is absent; no longer than that in any case. Fitted where that would make more writes fail than did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_after: Option<Span>,
 }
 
 /// Guarded writes to one object by so many writers, each writing again as soon as it is answered.
@@ -72,8 +76,8 @@ pub struct OperationProfile {
 pub struct ContendedProfile {
     /// How many.
     pub writers: u32,
-    /// A write that comes sooner after the last one that won is turned away, whatever it is guarded by. Fitted, so that
-    /// the failure rate is the measured one.
+    /// A write that comes sooner after the last one that won is turned away, whatever it is guarded by. Fitted, so that the
+    /// failure rate is the measured one.
     #[serde(default)]
     pub hold: Span,
     /// Round trips of writes that won.
@@ -143,6 +147,7 @@ impl Profile {
             floor: Span::ZERO,
             source,
             contended: Vec::new(),
+            effect_after: None,
         };
         Self {
             title: format!("a store that answers in {latency}"),
@@ -151,7 +156,7 @@ impl Profile {
             put: operation.clone(),
             conditional_put: operation.clone(),
             append: Some(operation),
-            failure_includes_read: false,
+            latency_includes_read: false,
             rate_cap: None,
         }
     }

@@ -19,6 +19,7 @@ fn noisy() -> Profile {
         floor: Span::from_millis(1),
         source: "assumed".into(),
         contended: Vec::new(),
+        effect_after: None,
     };
     Profile {
         title: "noisy".into(),
@@ -27,7 +28,7 @@ fn noisy() -> Profile {
         put: operation(7, 0.3),
         conditional_put: operation(6, 0.4),
         append: Some(operation(6, 0.4)),
-        failure_includes_read: false,
+        latency_includes_read: false,
         rate_cap: None,
     }
 }
