@@ -1,5 +1,7 @@
 //! Does the store on local disk keep the contract, also between threads and between processes?
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use std::fs;
@@ -146,6 +148,29 @@ async fn unfinished_files_of_the_dead_are_removed_and_those_of_the_living_are_no
     living.put(&Key::new("a"), body("x".to_owned()), Guard::Absent).await.unwrap();
 }
 
+/// A folder goes with the last object in it, also while somebody else is about to put one there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn folders_come_and_go_under_writers() {
+    let directory = tempfile::tempdir().unwrap();
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let store = LocalStore::new(directory.path(), Durability::None).unwrap();
+            tokio::spawn(async move {
+                let key = Key::new(&format!("some/folder/below/{writer}"));
+                for number in 0..300 {
+                    store.put(&key, body(number.to_string()), Guard::Absent).await.unwrap();
+                    assert_eq!(store.get(&key).await.unwrap().payload.bytes, number.to_string());
+                    store.delete(&key).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(files_in(directory.path(), "objects"), 0);
+}
+
 /// Not a test of its own: what the process of the next one does, in which no file can grow beyond 64 KiB.
 #[tokio::test]
 async fn child_of_full() {
@@ -170,6 +195,8 @@ async fn child_of_full() {
     for writer in fs::read_dir(Path::new(&directory).join("writers")).unwrap() {
         assert_eq!(fs::read_dir(writer.unwrap().path()).unwrap().count(), 0, "an unfinished file stayed");
     }
+    let kept = fs::metadata(Path::new(&directory).join("objects/log%o")).unwrap().len();
+    assert!(kept < 4096, "a refused append keeps {kept} bytes of a full disk");
     // What fits is written as if nothing had happened.
     store.put(&object, body("other".to_owned()), Guard::Matches(tag)).await.unwrap();
     store.append(&log, body(" second".to_owned()), end).await.unwrap();

@@ -1,5 +1,7 @@
 //! Does the store on local disk keep every acknowledged write, whole, when the process that writes is killed at any point?
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use std::path::Path;
@@ -10,6 +12,7 @@ use bytes::Bytes;
 use glidepath_env::{Guard, Key, ObjectStore, Payload, PutError, ReadError};
 use glidepath_stores::local::{Durability, LocalStore};
 use support::{Child, child_task};
+use tokio::task::JoinSet;
 
 const ROUNDS: u64 = 40;
 const OBJECTS: u64 = 3;
@@ -71,31 +74,30 @@ async fn child_that_is_killed() {
     let Some((directory, durability)) = child_task("killed") else { return };
     let durability = if durability == "fsync" { Durability::Fsync } else { Durability::None };
     let store = Arc::new(LocalStore::new(directory, durability).unwrap());
-    let mut writers = Vec::new();
+    let mut writers = JoinSet::new();
     for number in 0..OBJECTS {
         let store = Arc::clone(&store);
-        writers.push(tokio::spawn(async move {
+        writers.spawn(async move {
             loop {
                 let (last, guard) = object_at(&store, &object(number)).await;
                 store.put(&object(number), Payload::from(pattern(last + 1)), guard).await.unwrap();
                 println!("object {number} {}", last + 1);
             }
-        }));
+        });
     }
     for number in 0..LOGS {
         let store = Arc::clone(&store);
-        writers.push(tokio::spawn(async move {
+        writers.spawn(async move {
             let (mut last, mut end) = log_at(&store, &log(number)).await;
             loop {
                 let appended = store.append(&log(number), Payload::from(pattern(last + 1)), end).await.unwrap();
                 (last, end) = (last + 1, appended.end);
                 println!("log {number} {last}");
             }
-        }));
+        });
     }
-    for writer in writers {
-        writer.await.unwrap();
-    }
+    let ended = writers.join_next().await;
+    panic!("a writer ended before it was killed: {ended:?}");
 }
 
 /// What was acknowledged last, or seen by a check, of every object and every log.
@@ -143,7 +145,7 @@ async fn kill_minus_nine_loses_nothing_and_halves_nothing() {
 }
 
 fn kill_one(directory: &Path, round: u64, luck: u64, acknowledged: &mut Acknowledged) {
-    let durability = if round % 4 == 0 { "fsync" } else { "none" };
+    let durability = if round.is_multiple_of(4) { "fsync" } else { "none" };
     let mut child = Child::start("child_that_is_killed", "killed", directory, durability);
     // From the first acknowledgement on, so that the kill falls among writes.
     while let Some(line) = child.line() {

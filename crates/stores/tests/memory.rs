@@ -1,5 +1,7 @@
 //! Does the store in memory keep the contract?
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use glidepath_env::Key;

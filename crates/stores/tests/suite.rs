@@ -1,6 +1,8 @@
 //! Does the conformance suite name what a store breaks? Stores that are broken on purpose, each in one way, and the points
 //! that the suite must name for each. Together they break every point.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use std::collections::BTreeSet;

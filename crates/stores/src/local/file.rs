@@ -128,11 +128,15 @@ pub(super) fn fill(file: &File, state: &State, bytes: &[u8], filler: u64) -> io:
     write_zeros(file, CONTENT + bytes.len() as u64, filler)
 }
 
-/// Writes behind the content that counts, where no reader looks.
+/// Writes behind the content that counts, where no reader looks. Where that fails, as on a full disk, gives the space back.
 pub(super) fn write_behind(file: &File, state: &State, bytes: &[u8], filler: u64) -> io::Result<()> {
     let at = CONTENT + state.length;
-    file.write_all_at(bytes, at)?;
-    write_zeros(file, at + bytes.len() as u64, filler)
+    let wrote = file.write_all_at(bytes, at).and_then(|()| write_zeros(file, at + bytes.len() as u64, filler));
+    if wrote.is_err() {
+        // Should this fail too, the next append overwrites what stays.
+        let _ = file.set_len(at);
+    }
+    wrote
 }
 
 /// Lets a state that follows the one that counts count. What it counts must be durable.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use glidepath_env::{
     Appended, Body, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
@@ -93,6 +93,10 @@ impl BrokenStore {
         Self { inner: MemoryStore::new(), fault, memory: Arc::default() }
     }
 
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().expect("no test panics while it holds this")
+    }
+
     /// The key that it uses instead.
     fn key(&self, key: &Key) -> Key {
         match self.fault {
@@ -107,7 +111,7 @@ impl BrokenStore {
 
     /// The tag that it shows for an object.
     fn shown(&self, key: &Key, size: ByteSize, tag: Tag) -> Tag {
-        let memory = self.memory.lock().unwrap();
+        let memory = self.memory();
         match self.fault {
             Fault::TagsAreSizes => Tag::number(size.as_bytes()),
             Fault::TagsBeginAgain => Tag::number(memory.writes.get(key).copied().unwrap_or_default()),
@@ -165,9 +169,21 @@ impl BrokenStore {
         payload
     }
 
+    fn note_put(&self, key: &Key) {
+        let mut memory = self.memory();
+        memory.was_put.insert(key.clone(), true);
+        memory.frozen.remove(key);
+    }
+
+    fn forget(&self, key: &Key) {
+        let mut memory = self.memory();
+        memory.writes.remove(key);
+        memory.was_put.remove(key);
+    }
+
     async fn remember(&self, key: &Key) {
         let before = self.inner.get(key).await.ok();
-        let mut memory = self.memory.lock().unwrap();
+        let mut memory = self.memory();
         *memory.writes.entry(key.clone()).or_default() += 1;
         match before {
             Some(before) => memory.before.insert(key.clone(), before),
@@ -193,7 +209,7 @@ impl ObjectStore for BrokenStore {
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
         let key = &self.key(key);
         if self.fault == Fault::OneLastRead
-            && let Some(before) = self.memory.lock().unwrap().before.remove(key)
+            && let Some(before) = self.memory().before.remove(key)
         {
             return Ok(before);
         }
@@ -235,10 +251,7 @@ impl ObjectStore for BrokenStore {
         }
         self.remember(key).await;
         let (size, tag) = (payload.size(), self.inner.put(key, payload, Guard::None).await?);
-        let mut memory = self.memory.lock().unwrap();
-        memory.was_put.insert(key.clone(), true);
-        memory.frozen.remove(key);
-        drop(memory);
+        self.note_put(key);
         match (holds, self.fault) {
             (false, _) => Err(PutError::Lost),
             (true, Fault::QuotesTags) => Ok(tag),
@@ -253,14 +266,14 @@ impl ObjectStore for BrokenStore {
         if offset != end && self.fault != Fault::AppendsAnywhere {
             return Err(PutError::Lost);
         }
-        let was_put = self.memory.lock().unwrap().was_put.get(key).copied().unwrap_or_default();
+        let was_put = self.memory().was_put.get(key).copied().unwrap_or_default();
         match self.fault {
             Fault::AppendsOnlyToLogs if was_put => return Err(refused("not a log")),
             Fault::AppendsOnlyToObjects if now.is_none() => return Err(PutError::Lost),
             Fault::LooksThenWrites => tokio::task::yield_now().await,
             Fault::AppendKeepsTag if now.is_some() => {
                 let tag = self.shown_now(key).await.map(|(_, tag)| tag);
-                self.memory.lock().unwrap().frozen.extend(tag.map(|tag| (key.clone(), tag)));
+                self.memory().frozen.extend(tag.map(|tag| (key.clone(), tag)));
             }
             Fault::DropsAppends => {
                 let end = end + payload.size().as_bytes();
@@ -291,7 +304,7 @@ impl ObjectStore for BrokenStore {
             }
             Fault::ForgetsMore => page.more = false,
             Fault::ForgetsSizes => page.objects.iter_mut().for_each(|listed| listed.size = ByteSize::default()),
-            Fault::ListsLate => std::mem::swap(&mut page, &mut self.memory.lock().unwrap().listed),
+            Fault::ListsLate => std::mem::swap(&mut page, &mut self.memory().listed),
             _ => {}
         }
         Ok(page)
@@ -305,10 +318,7 @@ impl ObjectStore for BrokenStore {
         if self.fault == Fault::DeletesNothing {
             return Ok(());
         }
-        let mut memory = self.memory.lock().unwrap();
-        memory.writes.remove(key);
-        memory.was_put.remove(key);
-        drop(memory);
+        self.forget(key);
         self.inner.delete(key).await
     }
 }

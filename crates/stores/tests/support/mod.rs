@@ -1,5 +1,6 @@
 //! What the tests of stores have in common.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 #![allow(dead_code, reason = "each test uses some of it")]
 
 pub(crate) mod broken;
@@ -67,8 +68,9 @@ impl Child {
         self.output.next()?.ok()
     }
 
-    /// Ends it at once, as `kill -9` does, and returns what it had still said.
+    /// Ends it at once, as `kill -9` does, and returns what it had still said. It must not have ended by itself.
     pub(crate) fn kill(mut self) -> Vec<String> {
+        assert_eq!(self.process.try_wait().unwrap(), None, "the process ended by itself");
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         self.output.map_while(Result::ok).collect()
