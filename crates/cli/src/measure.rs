@@ -7,8 +7,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
 use glidepath_measure::{
-    LiveSite, Measurement, Operation, Plan, Provenance, Report, SimulatedSite, Site, Stopped, profile, run,
-    write_samples,
+    LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, profile, run, write_samples,
 };
 use glidepath_model::{ByteSize, Span};
 use glidepath_stores::{Options, open};
@@ -144,6 +143,7 @@ impl Measure {
             // Simulated time costs little, and slow stores need much of it to show their tails.
             plan.duration = if self.quick { Span::from_secs(60) } else { Span::from_secs(600) };
             plan.warm_up = Span::from_secs(5);
+            plan.most_per_writer = usize::MAX;
         }
         if let Some(writers) = &self.writers {
             plan.writers = counts(writers)?;

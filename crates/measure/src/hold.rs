@@ -97,6 +97,7 @@ fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32)
         trials: 1,
         duration: lasts,
         warm_up: Span::from_nanos_f64(4.0 * mean),
+        most_per_writer: usize::MAX,
         body: ByteSize::from_bytes(100),
     };
     let mut site = SimulatedSite::new(profile.clone(), 1);

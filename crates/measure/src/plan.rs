@@ -54,6 +54,8 @@ pub struct Plan {
     pub duration: Span,
     /// The first part of a trial, which is not counted.
     pub warm_up: Span,
+    /// So many operations of one writer end a trial early, fast stores being fast.
+    pub most_per_writer: usize,
     /// The size of a guarded object, and of an appended piece.
     pub body: ByteSize,
 }
@@ -109,6 +111,7 @@ impl Plan {
             trials: 5,
             duration: Span::from_secs(5),
             warm_up: Span::from_millis(500),
+            most_per_writer: 50_000,
             body: ByteSize::from_bytes(100),
         }
     }
@@ -122,6 +125,7 @@ impl Plan {
             trials: 2,
             duration: Span::from_millis(1200),
             warm_up: Span::from_millis(200),
+            most_per_writer: 10_000,
             ..Self::full()
         }
     }

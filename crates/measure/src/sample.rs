@@ -45,24 +45,23 @@ impl Sample {
 pub struct TrialSamples {
     /// Which trial.
     pub trial: Trial,
-    /// Those that began and ended while all writers were at work, after the warm-up.
+    /// Those that began and ended while all writers were at work.
     pub samples: Vec<Sample>,
     /// How long that was.
     pub window: Span,
 }
 
 impl TrialSamples {
-    /// Cuts to the time in which all writers were at work: from the warm-up's end, or the latest first operation, to the
-    /// earliest last answer. Before and after it some writers ran with less company than the trial says.
+    /// Cuts to the time in which all writers were at work: from the latest first operation to the earliest last answer.
+    /// Before and after it some writers ran with less company than the trial says.
     #[must_use]
-    pub fn trimmed(trial: Trial, warm_up: Instant, samples: Vec<Sample>) -> Self {
+    pub fn trimmed(trial: Trial, samples: Vec<Sample>) -> Self {
         let of = |writer: u32| samples.iter().filter(move |sample| sample.writer == writer);
         let first = (0..trial.writers).filter_map(|writer| of(writer).map(|sample| sample.began).min()).max();
         let last = (0..trial.writers).filter_map(|writer| of(writer).map(|sample| sample.ended).max()).min();
         let (Some(first), Some(last)) = (first, last) else {
             return Self { trial, samples: Vec::new(), window: Span::ZERO };
         };
-        let first = first.max(warm_up);
         let counts = |sample: &Sample| sample.began >= first && sample.ended <= last;
         let samples = samples.into_iter().filter(counts).collect();
         let window = if last > first { last.since(first) } else { Span::ZERO };
@@ -81,10 +80,10 @@ mod tests {
         let sample = |writer, began, ended| Sample { writer, began: at(began), ended: at(ended), end: End::Done };
         let samples = vec![sample(0, 0, 5), sample(0, 5, 10), sample(0, 12, 40), sample(1, 4, 11), sample(1, 11, 20)];
         let trial = Trial { operation: Operation::Cas, writers: 2, number: 1 };
-        let trimmed = TrialSamples::trimmed(trial, at(3), samples.clone());
+        let trimmed = TrialSamples::trimmed(trial, samples.clone());
         assert_eq!(trimmed.window, Span::from_millis(16));
         assert_eq!(trimmed.samples, vec![sample(0, 5, 10), sample(1, 4, 11), sample(1, 11, 20)]);
         let one_never_ran = Trial { writers: 3, ..trial };
-        assert_eq!(TrialSamples::trimmed(one_never_ran, at(0), samples).samples.len(), 3);
+        assert_eq!(TrialSamples::trimmed(one_never_ran, samples).samples.len(), 3);
     }
 }

@@ -134,6 +134,8 @@ impl Site for LiveSite {
             body: plan.body,
             writer,
             until: warm + plan.duration,
+            from: warm,
+            most: plan.most_per_writer,
         };
         let samples = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..trial.writers)
@@ -146,7 +148,7 @@ impl Site for LiveSite {
             writers.into_iter().flat_map(|writer| writer.join().unwrap_or_default()).collect::<Vec<Sample>>()
         });
         self.runtime.block_on(remove(&self.store, &key)).map_err(|cause| self.left_behind(&cause))?;
-        Ok(TrialSamples::trimmed(trial, warm, samples))
+        Ok(TrialSamples::trimmed(trial, samples))
     }
 
     fn clean(&mut self) -> Result<(), MeasureError> {
@@ -254,7 +256,15 @@ impl Site for SimulatedSite {
         let samples = Rc::new(RefCell::new(Vec::new()));
         let writers: Vec<_> = (0..trial.writers)
             .map(|writer| {
-                let task = Task { operation: trial.operation, key: key.clone(), body: plan.body, writer, until };
+                let task = Task {
+                    operation: trial.operation,
+                    key: key.clone(),
+                    body: plan.body,
+                    writer,
+                    until,
+                    from: warm,
+                    most: plan.most_per_writer,
+                };
                 let samples = Rc::clone(&samples);
                 let begin = move |env: SimEnv| async move {
                     let store = env.store(STORE);
@@ -269,7 +279,7 @@ impl Site for SimulatedSite {
             .collect();
         simulation.run(writers);
         drop(simulation);
-        Ok(TrialSamples::trimmed(trial, warm, samples.take()))
+        Ok(TrialSamples::trimmed(trial, samples.take()))
     }
 
     fn clean(&mut self) -> Result<(), MeasureError> {

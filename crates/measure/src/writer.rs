@@ -15,8 +15,12 @@ pub(crate) struct Task {
     pub(crate) key: Key,
     pub(crate) body: ByteSize,
     pub(crate) writer: u32,
+    /// Operations that begin sooner are not kept: the warm-up.
+    pub(crate) from: Instant,
     /// No operation begins later.
     pub(crate) until: Instant,
+    /// So many operations are enough: on a store that answers in microseconds more would say nothing new.
+    pub(crate) most: usize,
 }
 
 /// How a writer learns where the object stands now. This is not part of its latency.
@@ -48,12 +52,14 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
     }
     loop {
         let began = env.now();
-        if began >= task.until {
+        if began >= task.until || samples.len() >= task.most {
             return samples;
         }
         let end = once(env, store, task, &mut at).await;
         let ended = env.now();
-        samples.push(Sample { writer: task.writer, began, ended, end });
+        if began >= task.from {
+            samples.push(Sample { writer: task.writer, began, ended, end });
+        }
         if (end != End::Done || L::ALWAYS) && matches!(task.operation, Operation::Cas | Operation::Append) {
             at.seen = learn.learn(&task.key).await.or(at.seen);
         }

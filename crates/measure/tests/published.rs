@@ -47,6 +47,7 @@ fn measure(tier: &str, operation: Operation, writers: Vec<u32>) -> Vec<Measureme
         trials: 1,
         duration,
         warm_up: Span::from_secs(20),
+        most_per_writer: usize::MAX,
         ..Plan::full()
     };
     let mut site = SimulatedSite::new(profile, 7);
