@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let flat = Profile::parse(&std::fs::read_to_string(format!("profiles/{tier}.toml"))?)?;
         let profile = tier_profile(tier, &flat, &lines)?;
         let path = folder.join(format!("{tier}-2025-06.toml"));
-        let made = "# Made by `cargo run --release -p glidepath-measure --example published_profiles`; see docs/stores/measured.md.\n\n";
+        let made = "# Made by `cargo run --release -p glidepath-measure --example published_profiles`; see docs/measured-profiles.md.\n\n";
         std::fs::write(&path, format!("{made}{}", toml::to_string(&profile)?))?;
         println!("{}", path.display());
     }

@@ -183,14 +183,21 @@ struct Normal {
 fn distribution(floor: f64, normals: &[Normal]) -> Distribution {
     let component = |normal: &Normal| Component {
         weight: round(normal.weight),
-        median: Span::from_nanos_f64((normal.mean.exp() * 1e6).round().max(1.0)),
+        median: four_digits(normal.mean.exp()),
         sigma: round(normal.deviation),
     };
     Distribution {
-        floor: Span::from_nanos_f64((floor * 1e6).round()),
+        floor: Span::from_nanos_f64((floor * 1e6).floor()),
         mixture: normals.iter().filter(|normal| normal.weight > 1e-4).map(component).collect(),
         quantiles: Vec::new(),
     }
+}
+
+/// Milliseconds to four digits that count.
+fn four_digits(millis: f64) -> Span {
+    let nanos = (millis * 1e6).max(1.0);
+    let unit = 10_f64.powf((nanos.log10().floor() - 3.0).max(0.0));
+    Span::from_nanos_f64((nanos / unit).round() * unit)
 }
 
 /// To five digits behind the point: more would be noise, and long to read in a file.

@@ -50,6 +50,15 @@ pub(crate) fn outcomes(measurements: &[Measurement]) -> Vec<Outcome<'_>> {
     .collect()
 }
 
+impl Outcome<'_> {
+    fn words(&self) -> String {
+        let Measurement { operation, writers, .. } = self.measurement;
+        let distance = self.fits.as_ref().map_or(0.0, |fits| fits.mixture.1);
+        let (name, outcome, count) = (operation.name(), self.name, self.numbers.count);
+        format!("{name} with {writers} writer(s), {outcome} ({count} samples, {distance:.3})")
+    }
+}
+
 /// A number with three digits that count.
 pub(crate) fn digits(value: f64) -> String {
     if value == 0.0 {
@@ -104,18 +113,14 @@ impl Report<'_> {
         if unknown > 0 {
             found.push(format!("{unknown} operations ended without a known outcome; they are in no table."));
         }
-        let poor = outcomes(self.measurements);
-        let poor = poor.iter().filter(|outcome| outcome.fits.as_ref().is_some_and(|fits| fits.mixture.1 > GOOD_KS));
-        for outcome in poor {
-            let (measurement, fits) = (outcome.measurement, outcome.fits.as_ref());
+        let outcomes = outcomes(self.measurements);
+        let poor = |outcome: &&Outcome<'_>| outcome.fits.as_ref().is_some_and(|fits| fits.mixture.1 > GOOD_KS);
+        let poor: Vec<String> = outcomes.iter().filter(poor).map(Outcome::words).collect();
+        if !poor.is_empty() {
             found.push(format!(
-                "No mixture comes within {GOOD_KS} of the {} latencies of {} with {} writer(s) (the nearest: {:.3}); the profile \
-                 has their own quantiles instead. Few distinct values, or few samples ({}), do that.",
-                outcome.name,
-                measurement.operation.name(),
-                measurement.writers,
-                fits.map_or(0.0, |fits| fits.mixture.1),
-                outcome.numbers.count,
+                "No mixture comes within {GOOD_KS} of the data for {}: the profile has their own quantiles there. Latencies that \
+                 repeat exactly (a clock's tick, a floor) and short lists of samples do that.",
+                poor.join("; ")
             ));
         }
         found.extend(self.left_out.iter().cloned());
@@ -290,13 +295,7 @@ fn growth(measurements: &[Measurement]) -> Table {
 fn fits(outcomes: &[Outcome<'_>]) -> Table {
     let row = |outcome: &Outcome<'_>| {
         let fits = outcome.fits.as_ref()?;
-        let mixture: Vec<String> = fits
-            .mixture
-            .0
-            .mixture
-            .iter()
-            .map(|part| format!("{:.0} % {} σ {:.2}", 100.0 * part.weight, part.median, part.sigma))
-            .collect();
+        let (mixture, distance) = &fits.mixture;
         let words = |(fit, distance): &(crate::fit::Fit, f64)| match fit {
             crate::fit::Fit::Lognormal { mu, sigma } => {
                 format!("median {} ms, σ {sigma:.3} (KS {distance:.3})", digits(mu.exp()))
@@ -313,7 +312,11 @@ fn fits(outcomes: &[Outcome<'_>]) -> Table {
             outcome.name.to_owned(),
             words(&fits.lognormal),
             words(&fits.gamma),
-            format!("{} + {} (KS {:.3})", fits.mixture.0.floor, mixture.join(" | "), fits.mixture.1),
+            format!(
+                "{} part(s) above {} ms (KS {distance:.3})",
+                mixture.mixture.len(),
+                digits(mixture.floor.as_millis_f64())
+            ),
             chosen.to_owned(),
         ])
     };
@@ -321,7 +324,7 @@ fn fits(outcomes: &[Outcome<'_>]) -> Table {
         title: "Fits",
         note: "KS: the Kolmogorov-Smirnov distance, the greatest difference between the share measured and the share fitted. The \
                profile takes the mixture where that is within 0.05, else the data's own quantiles.",
-        head: vec!["operation", "writers", "outcome", "lognormal", "gamma", "mixture: floor + lognormals", "chosen"],
+        head: vec!["operation", "writers", "outcome", "lognormal", "gamma", "mixture of lognormals", "chosen"],
         rows: outcomes.iter().filter_map(row).collect(),
     }
 }

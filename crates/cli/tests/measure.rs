@@ -1,0 +1,69 @@
+//! Does `glidepath measure` do what a person types, and say what is wrong with what it cannot do?
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{glidepath, output, refused};
+
+#[test]
+fn a_simulated_store_is_measured_and_its_profile_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = "measure sim:s3-express-2025-06 --quick --duration 5s --writers 1,4 --operations cas,get,put --out m";
+    let text = output(glidepath(folder.path(), asked));
+    assert!(text.contains("# Conditional writes on sim:s3-express-2025-06") && text.contains("| cas | 4 |"), "{text}");
+    let report = std::fs::read_to_string(folder.path().join("m/report.html")).unwrap();
+    assert!(report.contains("<svg") && !report.contains("http://") || report.contains("www.w3.org"));
+    assert!(std::fs::metadata(folder.path().join("m/samples.parquet")).unwrap().len() > 1000);
+    // The loop closes: what was measured is what is simulated next.
+    let json = output(glidepath(folder.path(), "knee --profile m/profile.toml --tables 2 --json"));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["knee_commits_per_s"].as_f64().unwrap() > 0.5, "{json}");
+    let compared = output(glidepath(folder.path(), "measure compare m m"));
+    assert!(compared.contains("| cas | 4 |") && compared.contains("| 1.00 |"), "{compared}");
+}
+
+#[test]
+fn a_folder_is_measured_and_left_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let asked =
+        format!("measure file://{}?durability=none --quick --duration 100ms --writers 1,2 --out m", store.display());
+    let text = output(glidepath(folder.path(), &asked));
+    assert!(text.contains("| append | 2 |") && text.contains("| put 1MiB | 1 |"), "{text}");
+    let left: Vec<_> = files(&store.join("objects"));
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Every file under a folder.
+fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn what_is_typed_wrong_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for (asked, told) in [
+        ("measure ftp://x", "memory:, file:///directory"),
+        ("measure sim:s3", "there is no provider \"s3\""),
+        ("measure memory: --writers 4,2", "--writers"),
+        ("measure memory: --writers x", "1-16"),
+        ("measure memory: --operations cos", "allowed are cas"),
+        ("measure memory: --trials 0", "--trials"),
+        ("measure s3://bucket/prefix?endpoint=http://127.0.0.1:9", "--yes"),
+        ("measure compare a b", "latencies.json"),
+    ] {
+        let error = refused(glidepath(folder.path(), asked), 2);
+        assert!(error.contains(told), "{asked}: {error}");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_reached_is_told_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = "measure s3://bucket/prefix?endpoint=http://127.0.0.1:9 --quick --yes";
+    let error = refused(glidepath(folder.path(), asked), 1);
+    assert!(error.contains("s3://bucket/prefix") && error.contains("refused"), "{error}");
+}
