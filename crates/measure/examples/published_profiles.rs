@@ -89,13 +89,16 @@ fn tier_profile(tier: &str, flat: &Profile, lines: &[Line<'_>]) -> Result<Profil
     Ok(profile)
 }
 
-/// An operation as measured, and its failure rates.
+/// An operation as measured, and its failure rate at each number of writers.
+type Measured = (OperationProfile, Vec<f64>);
+
+/// What the table says of one operation of a tier; none where it was not measured.
 fn operation(
     lines: &[Line<'_>],
     tier: &str,
     name: &str,
     flat: &OperationProfile,
-) -> Result<Option<(OperationProfile, Vec<f64>)>, Box<dyn Error>> {
+) -> Result<Option<Measured>, Box<dyn Error>> {
     let of = |outcome: &str| {
         let wanted = [("tier", tier), ("operation", name), ("outcome", outcome)];
         let fits = move |line: &&Line<'_>| wanted.iter().all(|(column, value)| line.text(column) == *value);

@@ -175,7 +175,7 @@ impl Plan {
         let (mut writes, mut reads, mut bytes, mut time) = (0.0, 0.0, 0.0, Span::ZERO);
         for trial in self.trials() {
             let lasts = self.warm_up + self.duration;
-            time = time + lasts;
+            time += lasts;
             let requests = f64::from(trial.writers) * lasts.as_secs_f64() / LEAST_ROUND_TRIP.as_secs_f64();
             let size = match trial.operation {
                 Operation::Get(size) | Operation::Put(size) => size,

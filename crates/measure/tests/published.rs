@@ -33,7 +33,8 @@ fn number(row: &[(String, String)], column: &str) -> f64 {
 }
 
 fn measure(tier: &str, operation: Operation, writers: Vec<u32>) -> Vec<Measurement> {
-    let profile = Profile::parse(&repository(&format!("profiles/{tier}-2025-06.toml"))).unwrap();
+    let profile =
+        Profile::parse(&repository(&format!("profiles/{tier}-2025-06.toml"))).expect("a library profile parses");
     // As many operations as give the 99th percentile of a heavy tail to a few per cent.
     let duration = Span::from_secs(match tier {
         "gcs" => 60_000,
@@ -51,7 +52,7 @@ fn measure(tier: &str, operation: Operation, writers: Vec<u32>) -> Vec<Measureme
         ..Plan::full()
     };
     let mut site = SimulatedSite::new(profile, 7);
-    let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).unwrap();
+    let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).expect("a simulated store does not fail");
     Measurement::of(&done.trials)
 }
 
