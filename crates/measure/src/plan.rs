@@ -86,7 +86,7 @@ pub struct PlanError {
 /// What a plan will cost, at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Writes and appends, at [`LEAST_ROUND_TRIP`] each.
+    /// Writes and appends, at ten milliseconds each: no cloud answers a write sooner.
     pub writes: f64,
     /// Reads, likewise.
     pub reads: f64,
