@@ -1,0 +1,170 @@
+//! What did the catalog become, version by version?
+//!
+//! Made after the run from what is stored, by somebody who trusts nobody: from the roots that were written, the manifests
+//! that lie there, the records of a log.
+
+use glidepath_model::{CommitId, Version};
+
+use crate::record::{Effect, Item, Seen, State};
+
+/// The versions of a catalog with the commits that made them, oldest first. A version has one commit, or several (group
+/// commit), or none (a checkpoint).
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    base: Option<Version>,
+    initial: Vec<Seen>,
+    versions: Vec<(Version, u32)>,
+    links: Vec<(CommitId, u32)>,
+    changes: Vec<Change>,
+}
+
+/// What a commit in the chain did to one item. Put or removed; an item that was kept is not listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which item.
+    pub item: Item,
+    /// Its state from then on.
+    pub now: State,
+}
+
+/// A commit in the chain.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    /// The version it is in.
+    pub version: Version,
+    /// Whose it is.
+    pub commit: CommitId,
+    /// What it did.
+    pub changes: &'a [Change],
+}
+
+impl Chain {
+    /// A chain in which nothing has happened yet: the first version will be version 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A chain that begins at a version that was there before the recording, with these items in it.
+    #[must_use]
+    pub fn starting_at(base: Version, initial: impl IntoIterator<Item = (Item, CommitId)>) -> Self {
+        let initial = initial.into_iter().map(|(item, commit)| Seen { item, state: Some(commit) }).collect();
+        Self { base: Some(base), initial, ..Self::default() }
+    }
+
+    /// The next version, as numbered where it was found. [`push`](Self::push) fills it.
+    pub fn begin_version(&mut self, version: Version) {
+        self.versions.push((version, self.links.len() as u32));
+    }
+
+    /// A commit of the version last begun, after those that were pushed before.
+    ///
+    /// # Panics
+    /// If no version was begun.
+    pub fn push(&mut self, commit: CommitId, changes: impl IntoIterator<Item = Change>) {
+        assert!(!self.versions.is_empty(), "a commit is part of a version");
+        self.links.push((commit, self.changes.len() as u32));
+        self.changes.extend(changes);
+    }
+
+    /// How many commits there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// The version at which the recording began.
+    #[must_use]
+    pub fn base(&self) -> Option<Version> {
+        self.base
+    }
+
+    /// The items that were there at the base.
+    #[must_use]
+    pub fn initial(&self) -> &[Seen] {
+        &self.initial
+    }
+
+    /// The numbers of the versions, as found.
+    pub fn versions(&self) -> impl ExactSizeIterator<Item = Version> {
+        self.versions.iter().map(|(version, _)| *version)
+    }
+
+    /// The commits, in order.
+    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        self.versions.iter().enumerate().flat_map(move |(slot, (version, first))| {
+            let end = self.versions.get(slot + 1).map_or(self.links.len(), |(_, next)| *next as usize);
+            (*first as usize..end).map(move |place| self.link_of(*version, place))
+        })
+    }
+
+    /// The commit at this place, counted from 0 over all versions.
+    pub(crate) fn link(&self, place: u32) -> Link<'_> {
+        let after = self.versions.partition_point(|(_, first)| *first <= place);
+        // Of versions without commits, several begin at one place; the last of those has the commit.
+        self.link_of(self.versions[after - 1].0, place as usize)
+    }
+
+    fn link_of(&self, version: Version, place: usize) -> Link<'_> {
+        let (commit, first) = self.links[place];
+        let end = self.links.get(place + 1).map_or(self.changes.len(), |(_, next)| *next as usize);
+        Link { version, commit, changes: &self.changes[first as usize..end] }
+    }
+
+    /// How many commits this version and all before it have; `None` for a version that is not in the chain. The chain
+    /// must have no gap.
+    pub(crate) fn commits_up_to(&self, version: Version) -> Option<u32> {
+        if Some(version) == self.base {
+            return Some(0);
+        }
+        let first = self.versions.first()?.0;
+        let slot = usize::try_from(version.0.checked_sub(first.0)?).ok()?;
+        self.versions.get(slot)?;
+        Some(self.versions.get(slot + 1).map_or(self.links.len() as u32, |(_, next)| *next))
+    }
+}
+
+/// The state of every item after every commit, to be looked up.
+pub(crate) struct Timeline(Vec<(Item, u32, State)>);
+
+impl Timeline {
+    pub(crate) fn new(chain: &Chain) -> Self {
+        let initial = chain.initial.iter().map(|seen| (seen.item, 0, seen.state));
+        let changes = (1..)
+            .zip(chain.links())
+            .flat_map(|(after, link)| link.changes.iter().map(move |change| (change.item, after, change.now)));
+        let mut states: Vec<_> = initial.chain(changes).collect();
+        states.sort_unstable_by_key(|(item, after, _)| (*item, *after));
+        Self(states)
+    }
+
+    /// The item after so many commits, and which of them (counted from 1; 0 is the base) made it so.
+    pub(crate) fn after(&self, item: Item, commits: u32) -> (State, u32) {
+        let slot = self.0.partition_point(|(other, after, _)| (*other, *after) <= (item, commits));
+        match slot.checked_sub(1).map(|slot| self.0[slot]) {
+            Some((other, after, state)) if other == item => (state, after),
+            _ => (None, 0),
+        }
+    }
+
+    /// All states that the item had between two places in the chain, both included.
+    pub(crate) fn between(&self, item: Item, first: u32, last: u32) -> impl Iterator<Item = State> {
+        let begin = self.0.partition_point(|(other, after, _)| (*other, *after) <= (item, first));
+        let later = self.0[begin..].iter().take_while(move |(other, after, _)| *other == item && *after <= last);
+        std::iter::once(self.after(item, first).0).chain(later.map(|(_, _, state)| *state))
+    }
+}
+
+impl Change {
+    /// The change that an edit makes, `None` where it changes nothing.
+    #[must_use]
+    pub fn of(item: Item, effect: Effect) -> Option<Self> {
+        (effect != Effect::Keep).then(|| Self { item, now: effect.after(None) })
+    }
+}

@@ -1,0 +1,60 @@
+//! Was what happened right? Records of what processes did and were told, and checkers of them.
+//!
+//! Processes record their operations in a [`History`]. After the run somebody puts together the [`Chain`]: what the
+//! catalog became, version by version. [`check`] compares the two. It knows no protocol, no store and no clock; a commit is
+//! a set of edits to numbered items, each with what it expected and what it left.
+//!
+//! Start with [`History`] and [`check`]; then [`Placement`] (the checks that see the chain), [`linearizable`] (the one
+//! that does not), [`parents_exist`] (namespaces) and [`references`] (objects in the store). In words:
+//! `docs/checking.md`.
+//!
+//! ```
+//! use glidepath_history::{Chain, Change, Edit, Effect, Ending, Expected, Fault, History, Item, ProcessId, Reported};
+//! use glidepath_model::{CommitId, Instant, Version};
+//!
+//! let (table, commit, at) = (Item(7), CommitId(1), Instant::from_nanos);
+//! let mut history = History::new();
+//! let edit = Edit { item: table, expected: Expected::Absent, effect: Effect::Put(commit) };
+//! let operation = history.begin_commit(ProcessId(0), at(10), commit, [edit]);
+//! history.end_commit(operation, at(20), Ending::Committed(Reported::At(Version(0))));
+//!
+//! let mut chain = Chain::new();
+//! let violation = glidepath_history::check(&history, &chain).unwrap_err();
+//! assert!(matches!(violation.fault(), Fault::AcknowledgedButMissing(_)));
+//!
+//! chain.begin_version(Version(0));
+//! chain.push(commit, [Change { item: table, now: Some(commit) }]);
+//! glidepath_history::check(&history, &chain).unwrap();
+//! ```
+
+mod chain;
+mod linear;
+mod loads;
+mod placement;
+mod record;
+mod references;
+mod tree;
+mod violation;
+
+pub use chain::{Chain, Change, Link};
+pub use linear::linearizable;
+pub use placement::Placement;
+pub use record::{
+    Edit, Effect, Ending, Expected, History, Item, Operation, OperationId, ProcessId, Reported, Seen, State, What,
+};
+pub use references::{Leftovers, References, merged, references};
+pub use tree::parents_exist;
+pub use violation::{Fault, Violation, Witness};
+
+/// All checks that need nothing but a history and a chain: placement, expectations, order, loads, linearizability; in
+/// this order, so that the plainest violation is the one reported.
+///
+/// # Errors
+/// The first violation.
+pub fn check(history: &History, chain: &Chain) -> Result<(), Violation> {
+    let placement = Placement::new(history, chain)?;
+    placement.expectations()?;
+    placement.order()?;
+    placement.loads()?;
+    linearizable(history, chain.initial())
+}

@@ -1,0 +1,214 @@
+//! Is every commit in the chain as its process was told, where it may be, and in the order of time?
+
+use glidepath_model::{CommitId, Version};
+use rustc_hash::FxHashMap;
+
+use crate::chain::{Chain, Change, Timeline};
+use crate::record::{Ending, Expected, History, Item, Operation, OperationId, Rank, Reported, What};
+use crate::violation::{Fault, Violation};
+
+/// A history laid beside a chain, each commit at its place. Getting one is the first check; its methods are the others.
+pub struct Placement<'a> {
+    pub(crate) history: &'a History,
+    pub(crate) chain: &'a Chain,
+    pub(crate) timeline: Timeline,
+    /// Who made the commit at each place of the chain.
+    pub(crate) makers: Vec<OperationId>,
+}
+
+impl<'a> Placement<'a> {
+    /// Finds each commit in the chain.
+    ///
+    /// # Errors
+    /// A version is missing or out of order; a commit is in the chain twice, or by nobody; one was acknowledged and is not
+    /// in the chain, or elsewhere than told; one was denied and is; one does not change what it was to change.
+    pub fn new(history: &'a History, chain: &'a Chain) -> Result<Self, Violation> {
+        gaps(chain)?;
+        let places = places(chain)?;
+        let mut makers: Vec<Option<OperationId>> = vec![None; chain.len()];
+        for operation in history.operations() {
+            let What::Commit { commit, edits, ending } = operation.what else { continue };
+            let Some(place) = places.get(&commit) else {
+                if matches!(ending, Ending::Committed(_)) {
+                    return Err(Fault::AcknowledgedButMissing(operation.into()).into());
+                }
+                continue;
+            };
+            let link = chain.link(*place);
+            told_so(operation, ending, link.version)?;
+            if let Some(item) = difference(link.changes, edits.iter().filter_map(|e| Change::of(e.item, e.effect))) {
+                return Err(Fault::OtherChanges { commit: operation.into(), version: link.version, item }.into());
+            }
+            if let Some(other) = makers[*place as usize].replace(operation.id) {
+                return Err(Fault::RecordedTwice(history.operation(other).into(), operation.into()).into());
+            }
+        }
+        let nobody = |place: usize| {
+            let link = chain.link(place as u32);
+            Violation::new(Fault::NobodyMade { commit: link.commit, version: link.version })
+        };
+        let makers = makers.into_iter().enumerate().map(|(place, maker)| maker.ok_or_else(|| nobody(place)));
+        Ok(Self { history, chain, timeline: Timeline::new(chain), makers: makers.collect::<Result<_, _>>()? })
+    }
+
+    /// Each commit took effect where every item was as it expected: no update is lost.
+    ///
+    /// # Errors
+    /// [`Fault::ExpectationBroken`] for the first that did not.
+    pub fn expectations(&self) -> Result<(), Violation> {
+        for (place, maker) in (0..).zip(&self.makers) {
+            let operation = self.history.operation(*maker);
+            let What::Commit { edits, .. } = operation.what else { continue };
+            for edit in edits {
+                if edit.expected == Expected::Anything {
+                    continue;
+                }
+                let (found, by) = self.timeline.after(edit.item, place);
+                if !edit.expected.holds(found) {
+                    let by = by.checked_sub(1).map(|place| self.maker(place).into());
+                    let version = self.chain.link(place).version;
+                    let (item, expected, commit) = (edit.item, edit.expected, operation.into());
+                    return Err(Fault::ExpectationBroken { commit, version, item, expected, found, by }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A commit that was acknowledged before another began precedes it in the chain.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfOrder`].
+    pub fn order(&self) -> Result<(), Violation> {
+        // From the newest to the oldest: the earliest end of what stands behind in the chain.
+        let mut earliest: Option<(Rank, OperationId)> = None;
+        for maker in self.makers.iter().rev() {
+            let operation = self.history.operation(*maker);
+            if let Some((ended, earlier)) = earliest
+                && ended < operation.began_rank()
+            {
+                let earlier = self.history.operation(earlier).into();
+                return Err(Fault::OutOfOrder { earlier, later: operation.into() }.into());
+            }
+            if let (Some(ended), true) = (operation.ended_rank(), acknowledged(&operation))
+                && earliest.is_none_or(|(least, _)| ended < least)
+            {
+                earliest = Some((ended, *maker));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every conflict has a cause: between the beginning and the end of a commit so answered, some item was once not as it
+    /// expected. For protocols in which the intent decides: two changes to different tables never conflict, and of two
+    /// that create the same thing exactly one succeeds. Not for those that also answer "conflict" when only the catalog
+    /// has changed, nor for an attempt that met faults of the store.
+    ///
+    /// # Errors
+    /// [`Fault::BaselessConflict`].
+    pub fn conflicts(&self) -> Result<(), Violation> {
+        let ends = Ends::new(self);
+        for operation in self.history.operations() {
+            let What::Commit { edits, ending: Ending::Conflict, .. } = operation.what else { continue };
+            let (first, last) = ends.around(&operation);
+            let broken = edits
+                .iter()
+                .any(|edit| self.timeline.between(edit.item, first, last).any(|state| !edit.expected.holds(state)));
+            if !broken {
+                return Err(Fault::BaselessConflict(operation.into()).into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn maker(&self, place: u32) -> Operation<'_> {
+        self.history.operation(self.makers[place as usize])
+    }
+}
+
+pub(crate) fn acknowledged(operation: &Operation<'_>) -> bool {
+    matches!(operation.what, What::Commit { ending: Ending::Committed(_), .. })
+}
+
+fn gaps(chain: &Chain) -> Result<(), Violation> {
+    let mut expected = chain.base().map_or(Version(0), Version::next);
+    for found in chain.versions() {
+        if found != expected {
+            return Err(Fault::Gap { expected, found }.into());
+        }
+        expected = found.next();
+    }
+    Ok(())
+}
+
+fn places(chain: &Chain) -> Result<FxHashMap<CommitId, u32>, Violation> {
+    let mut places = FxHashMap::with_capacity_and_hasher(chain.len(), rustc_hash::FxBuildHasher);
+    for (place, link) in (0..).zip(chain.links()) {
+        if let Some(first) = places.insert(link.commit, place) {
+            let versions = [chain.link(first).version, link.version];
+            return Err(Fault::TwiceInChain { commit: link.commit, versions }.into());
+        }
+    }
+    Ok(places)
+}
+
+/// Whether a process whose commit is in the chain was told what agrees with that.
+fn told_so(operation: Operation<'_>, ending: Ending, found: Version) -> Result<(), Violation> {
+    let agrees = match ending {
+        Ending::Unknown | Ending::Open | Ending::Committed(Reported::Nothing) => true,
+        Ending::Committed(Reported::At(version)) => version == found,
+        Ending::Committed(Reported::By(version)) => found <= version,
+        Ending::Conflict | Ending::Refused => {
+            return Err(Fault::DeniedButPresent { commit: operation.into(), found }.into());
+        }
+    };
+    if agrees { Ok(()) } else { Err(Fault::ToldAnotherVersion { commit: operation.into(), found }.into()) }
+}
+
+/// An item of which one side has a change that the other has not. Commits are small: a quadratic look is the fastest.
+fn difference(found: &[Change], intended: impl Iterator<Item = Change> + Clone) -> Option<Item> {
+    let missing = intended.clone().find(|change| !found.contains(change));
+    let added = || found.iter().find(|change| !intended.clone().any(|other| other == **change)).copied();
+    let repeated = || found.get(intended.clone().count()).copied();
+    missing.or_else(added).or_else(repeated).map(|change| change.item)
+}
+
+/// Where in the chain an operation can have looked, by what is known to be over and what has not begun.
+struct Ends {
+    /// Acknowledged commits by their end, each with how many commits the chain has by the last of those so far.
+    over: Vec<(Rank, u32)>,
+    /// The earliest beginning of a commit at this place or behind it.
+    begun: Vec<Rank>,
+}
+
+impl Ends {
+    fn new(placement: &Placement<'_>) -> Self {
+        let makers = (0..).zip(&placement.makers).map(|(place, maker)| (place, placement.history.operation(*maker)));
+        let acknowledged = makers.clone().filter(|(_, operation)| acknowledged(operation));
+        let mut over: Vec<(Rank, u32)> =
+            acknowledged.filter_map(|(place, operation)| Some((operation.ended_rank()?, place + 1))).collect();
+        over.sort_unstable();
+        let mut most = 0;
+        for (_, commits) in &mut over {
+            most = most.max(*commits);
+            *commits = most;
+        }
+        let mut begun: Vec<Rank> = makers.map(|(_, operation)| operation.began_rank()).collect();
+        let mut least = (u64::MAX, true);
+        for rank in begun.iter_mut().rev() {
+            least = least.min(*rank);
+            *rank = least;
+        }
+        Self { over, begun }
+    }
+
+    /// How many commits the chain had at least when the operation began, and at most when it ended.
+    fn around(&self, operation: &Operation<'_>) -> (u32, u32) {
+        let known = self.over.partition_point(|(ended, _)| *ended < operation.began_rank());
+        let first = known.checked_sub(1).map_or(0, |slot| self.over[slot].1);
+        let ended = operation.ended_rank().unwrap_or((u64::MAX, true));
+        // `begun` rises: what had not begun by the end is its tail.
+        let last = self.begun.partition_point(|began| *began <= ended) as u32;
+        (first, last.max(first))
+    }
+}
