@@ -4,6 +4,7 @@
 //! a distribution is turned into a table of its quantiles once. A draw is then one random number, one look-up and one
 //! interpolation; only the two tails, where interpolation would be coarse, are computed exactly.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use glidepath_env::unit_interval;
@@ -11,6 +12,7 @@ use glidepath_model::{ByteSize, Span};
 
 use crate::distribution::Distribution;
 use crate::luck::Stream;
+use crate::sum::{BLOCK, Single, Sum, WIDEST_SIGMA};
 
 /// The distribution of one operation's round trip: `max(floor, (base + per_mib x MiB) x exp(sigma x Z))` with Z standard
 /// normal, as in the published model (part 3, "Distribution Parameters"). Sigma 0 makes it a constant.
@@ -53,6 +55,8 @@ pub(crate) struct Sampler {
     floor: Span,
     /// exp(sigma x Z); absent where sigma is 0.
     factors: Option<QuantileTable>,
+    /// Blocks of requests of the size that was asked for last; made when first needed.
+    blocks: RefCell<Option<(ByteSize, QuantileTable)>>,
 }
 
 /// The quantiles of a distribution, ready for drawing.
@@ -71,6 +75,7 @@ enum Shape {
         sigma: f64,
     },
     Given(Rc<Distribution>),
+    Block(Rc<Sum>),
 }
 
 impl QuantileTable {
@@ -113,6 +118,7 @@ impl Shape {
         match self {
             Self::Lognormal { sigma } => libm::exp(sigma * inverse_normal(share)),
             Self::Given(distribution) => distribution.quantile_ns(share),
+            Self::Block(sum) => sum.quantile_ns(share),
         }
     }
 }
@@ -122,7 +128,13 @@ impl Sampler {
         let sigma = latency.sigma;
         let factors = (sigma > 0.0).then(|| QuantileTable::new(Shape::Lognormal { sigma }));
         let per_byte_ns = latency.per_mib.as_nanos() as f64 / f64::from(1 << 20);
-        Self { base_ns: latency.base.as_nanos() as f64, per_byte_ns, floor: latency.floor, factors }
+        Self {
+            base_ns: latency.base.as_nanos() as f64,
+            per_byte_ns,
+            floor: latency.floor,
+            factors,
+            blocks: RefCell::default(),
+        }
     }
 
     /// One draw for a request that carries so many bytes.
@@ -131,9 +143,25 @@ impl Sampler {
         Span::from_nanos_f64(self.median_ns(size) * factor).max(self.floor)
     }
 
-    /// The sum of so many draws for requests of the same size.
-    pub(crate) fn draw_many(&self, count: u64, size: ByteSize, luck: &mut Stream) -> Span {
-        (0..count).fold(Span::ZERO, |sum, _| sum + self.draw(size, luck))
+    /// How long the next of `left` requests of this size take, one after another, and how many those are: a whole block is
+    /// one draw.
+    pub(crate) fn draw_some(&self, left: u64, size: ByteSize, luck: &mut Stream) -> (u64, Span) {
+        let narrow = |shape: &Shape| matches!(shape, Shape::Lognormal { sigma } if *sigma <= WIDEST_SIGMA);
+        let Some(factors) = self.factors.as_ref().filter(|factors| left >= BLOCK && narrow(&factors.shape)) else {
+            return (left.min(1), self.draw(size, luck));
+        };
+        let mut blocks = self.blocks.borrow_mut();
+        if blocks.as_ref().is_none_or(|(of, _)| *of != size) {
+            *blocks = Some((size, self.block(size, factors)));
+        }
+        let nanos = blocks.as_ref().map_or(0.0, |(_, block)| block.value(luck.draw()));
+        (BLOCK, Span::from_nanos_f64(nanos))
+    }
+
+    fn block(&self, size: ByteSize, factors: &QuantileTable) -> QuantileTable {
+        let Shape::Lognormal { sigma } = factors.shape else { unreachable!("factors are lognormal: `Sampler::new`") };
+        let floor_ns = self.floor.as_nanos() as f64;
+        QuantileTable::new(Shape::Block(Rc::new(Sum::of(Single { median_ns: self.median_ns(size), sigma, floor_ns }))))
     }
 
     fn median_ns(&self, size: ByteSize) -> f64 {
@@ -227,14 +255,5 @@ mod tests {
         }
         assert!((inverse_normal(1e-12) + 7.034_483_825_301_13).abs() < 1e-6);
         assert!(inverse_normal(0.0).is_finite() && inverse_normal(1.0).is_finite());
-    }
-
-    #[test]
-    fn many_draws_are_the_sum_of_single_ones() {
-        let sampler = Sampler::new(S3_GET);
-        let (mut one, mut many) = (Stream::keyed(3, 3, 3), Stream::keyed(3, 3, 3));
-        let size = ByteSize::from_bytes(1);
-        let sum = (0..1000).fold(Span::ZERO, |sum, _| sum + sampler.draw(size, &mut one));
-        assert_eq!(sampler.draw_many(1000, size, &mut many), sum);
     }
 }

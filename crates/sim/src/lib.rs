@@ -17,6 +17,7 @@ mod luck;
 mod profile;
 mod simulation;
 mod store;
+mod sum;
 
 pub use clock::SimEnv;
 pub use distribution::{Component, Distribution};

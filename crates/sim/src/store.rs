@@ -340,15 +340,18 @@ impl SimStore {
     /// So many transfers, one after another.
     async fn transfer(&self, count: u64, size: ByteSize, latency: &Sampler) {
         let process = &self.env.process;
-        if self.env.world.mode == Mode::LocalClocks {
-            let total = process.with_luck(Purpose::Store, |luck| latency.draw_many(count, size, luck));
-            process.clock.set(process.clock.get() + total);
-            process.operations.set(process.operations.get() + count as u32);
-            return;
-        }
-        for _ in 0..count {
-            let span = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
-            self.env.pass_until(process.clock.get() + span).await;
+        let mut left = count;
+        while left > 0 {
+            let (done, span) = process.with_luck(Purpose::Store, |luck| latency.draw_some(left, size, luck));
+            left -= done;
+            // The last one of them is counted below.
+            process.operations.set(process.operations.get() + done as u32 - 1);
+            if self.env.world.mode == Mode::LocalClocks {
+                process.count_operation();
+                process.clock.set(process.clock.get() + span);
+            } else {
+                self.env.pass_until(process.clock.get() + span).await;
+            }
         }
     }
 
