@@ -7,6 +7,7 @@
 //! Start with [`CloudStore`].
 
 mod address;
+mod append;
 mod connect;
 mod counts;
 mod keys;
@@ -229,7 +230,7 @@ struct Read {
 
 impl ObjectStore for CloudStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: false }
+        Capabilities { put_if_absent: true, put_if_match: true, append: self.0.address.append }
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -290,8 +291,8 @@ impl ObjectStore for CloudStore {
         }
     }
 
-    async fn append(&self, _: &Key, _: Payload, _: u64) -> Result<Appended, PutError> {
-        Err(PutError::Refused(Cause::words("appends are not offered on stores of a cloud yet")))
+    async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
+        self.append_at(key, payload, offset).await
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {

@@ -7,6 +7,7 @@ use cloud_support::{Deviation, conforms, fresh, open, server};
 use glidepath_env::{Guard, Key, ObjectStore, Payload};
 
 const DEVIATIONS: &[Deviation] = &[
+    ("append-after-put", "what was put is a block blob, and only an append blob can be appended to"),
     ("dots-and-slashes", "the client library changes such keys, so the store refuses them"),
     ("odd-keys", "Azure takes a backslash for a slash, so the store refuses it; all its other keys are tried below"),
 ];

@@ -9,21 +9,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cloud_support::proxy::{self, Fault, LATE, Plan};
-use cloud_support::{fresh, open_with, server, tiny};
+use cloud_support::{End, fresh, open_with, server, tiny};
 use glidepath_env::{DeleteError, Guard, Key, ObjectStore, Payload, PutError, ReadError};
 use glidepath_model::Span;
 use glidepath_stores::Options;
 use glidepath_stores::cloud::{CloudStore, Operation};
 use url::Url;
-
-/// How a write ended, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Done,
-    Lost,
-    Unknown,
-    Refused,
-}
 
 /// What each fault must end a write with.
 const WRITES: &[(Fault, End)] = &[
@@ -98,12 +89,7 @@ impl Pair {
         self.plan.lock().unwrap().push_back(fault);
         let result = self.faulty.put(key, body(fresh.clone()), guard).await;
         let happened = self.content(key).await.is_some_and(|content| content == fresh);
-        let end = match &result {
-            Ok(_) => End::Done,
-            Err(PutError::Lost) => End::Lost,
-            Err(PutError::Unknown(_)) => End::Unknown,
-            Err(PutError::Refused(_)) => End::Refused,
-        };
+        let end = End::of(&result);
         let what = format!("{:?} {key} {fault:?}: {result:?}, happened: {happened}", self.direct);
         match end {
             End::Done => assert!(happened, "{what}"),

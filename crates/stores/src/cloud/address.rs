@@ -19,6 +19,8 @@ pub(crate) struct Address {
     pub(crate) region: Option<String>,
     /// Azure's storage account.
     pub(crate) account: Option<String>,
+    /// Whether it takes appends at an offset: Azure does, S3 where it is a directory bucket or the URL says so.
+    pub(crate) append: bool,
     /// For people, without anything that may be secret.
     pub(crate) shown: String,
 }
@@ -32,7 +34,7 @@ impl Address {
 
     fn checked(url: &Url, shown: &str) -> Result<Self, String> {
         let (provider, allowed): (_, &[&str]) = match url.scheme() {
-            "s3" => (Provider::S3, &["endpoint", "region"]),
+            "s3" => (Provider::S3, &["endpoint", "region", "append"]),
             "az" => (Provider::Azure, &["endpoint", "account"]),
             "gs" => (Provider::Gcs, &["endpoint"]),
             other => return Err(format!("it begins with {other:?}")),
@@ -47,6 +49,7 @@ impl Address {
         }
         let mut address = Self {
             provider,
+            append: provider == Provider::Azure || provider == Provider::S3 && is_directory(&bucket),
             bucket,
             keys: Keys::below(decode(url.path())?.trim_matches('/'), provider)?,
             endpoint: None,
@@ -61,6 +64,7 @@ impl Address {
             match name.as_ref() {
                 "endpoint" => address.endpoint = Some(endpoint(&value)?),
                 "region" => address.region = Some(value.into_owned()),
+                "append" => address.append = yes_or_no(&value)?,
                 _ => address.account = Some(value.into_owned()),
             }
         }
@@ -82,8 +86,16 @@ impl Address {
 
     /// Whether it is a directory bucket of S3 Express One Zone.
     pub(crate) fn is_express(&self) -> bool {
-        self.provider == Provider::S3 && self.bucket.ends_with("--x-s3")
+        self.provider == Provider::S3 && is_directory(&self.bucket)
     }
+}
+
+fn is_directory(bucket: &str) -> bool {
+    bucket.ends_with("--x-s3")
+}
+
+fn yes_or_no(value: &str) -> Result<bool, String> {
+    value.parse().map_err(|_| format!("append is {value:?}; it may be true or false"))
 }
 
 fn endpoint(value: &str) -> Result<Url, String> {
@@ -130,9 +142,25 @@ mod tests {
     }
 
     #[test]
+    fn who_appends() {
+        for (url, append) in [
+            ("s3://bucket", false),
+            ("s3://bucket?append=true", true),
+            ("s3://b--use1-az4--x-s3", true),
+            ("s3://b--use1-az4--x-s3?append=false", false),
+            ("az://container?account=a", true),
+            ("gs://bucket", false),
+        ] {
+            assert_eq!(parse(url).unwrap().append, append, "{url}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named_and_secrets_are_not() {
         let rows = [
             ("s3://bucket?endpont=http://x", "endpoint, region"),
+            ("s3://bucket?append=perhaps", "true or false"),
+            ("gs://bucket?append=true", "it may have endpoint"),
             ("gs://bucket?region=x", "it may have endpoint"),
             ("s3:///prefix", "names no bucket"),
             ("s3://bucket?endpoint=127.0.0.1:7070", "endpoint"),

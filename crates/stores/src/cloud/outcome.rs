@@ -131,8 +131,8 @@ fn of_write_answer(provider: Provider, condition: Condition, answer: &Answer) ->
         408 => WriteMeaning::Unknown,
         // S3 has 409 for a write that met another one in flight and was turned away: neither won nor lost.
         409 if provider == Provider::Azure && guarded && code == "BlobAlreadyExists" => WriteMeaning::Lost,
-        // A lease is no condition of ours.
-        412 if guarded && !code.starts_with("Lease") => WriteMeaning::Lost,
+        // A lease is no condition of ours, nor is a limit to a blob's size.
+        412 if guarded && !code.starts_with("Lease") && code != "MaxBlobSizeConditionNotMet" => WriteMeaning::Lost,
         429 => WriteMeaning::Refused { later: true },
         400..=499 | 501 => WriteMeaning::Refused { later: false },
         // Only in the provider's own words is it a promise that nothing happened; a gateway's 503 is not.
@@ -164,6 +164,12 @@ pub(crate) fn of_read(ending: &Ending) -> ReadMeaning {
             _ => ReadMeaning::Failed { later: false },
         },
     }
+}
+
+/// Whether a request had no effect because there is no such object.
+pub(crate) fn names_missing(ending: &Ending) -> bool {
+    let code = |answer: &Answer| names_missing_object(answer.code.as_deref().unwrap_or_default());
+    matches!(ending, Ending::Answered(answer) if answer.status == 404 && code(answer))
 }
 
 fn names_missing_object(code: &str) -> bool {
@@ -215,6 +221,11 @@ impl Answer {
             (401 | 403, _) => "; check the credentials in the environment, and what they may do",
             (_, "NoSuchBucket" | "ContainerNotFound") => "; create it first, or correct the URL",
             (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
+            (_, "InvalidBlobType") => "; what was put cannot be appended to, only what appends created",
+            (_, "BlockCountExceedsLimit" | "TooManyParts") => {
+                "; the object has as many appends as the provider allows (Azure 50,000, S3 Express One Zone 10,000): go on \
+                 in another object"
+            }
             (501, _) => "; the store does not offer this",
             _ => "",
         }

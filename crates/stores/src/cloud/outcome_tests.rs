@@ -33,7 +33,12 @@ fn endings_that_mean_the_same_everywhere() {
         (answered(404, "NoSuchBucket"), refused()),
         (answered(404, "ContainerNotFound"), refused()),
         (answered(404, ""), refused()),
+        (answered(400, "TooManyParts"), refused()),
         (answered(405, ""), refused()),
+        (answered(409, "BlockCountExceedsLimit"), refused()),
+        (answered(409, "InvalidBlobType"), refused()),
+        (answered(412, "MaxBlobSizeConditionNotMet"), refused()),
+        (answered(413, "RequestBodyTooLarge"), refused()),
         (answered(408, ""), WriteMeaning::Unknown),
         (answered(409, "OperationAborted"), refused()),
         (answered(409, "ConditionalRequestConflict"), refused()),
@@ -78,6 +83,7 @@ fn a_failed_condition_is_a_loss() {
         (Azure, Matches, 404, "BlobNotFound"),
         (Azure, Offset, 412, "AppendPositionConditionNotMet"),
         (Azure, Offset, 404, "BlobNotFound"),
+        (Azure, Offset, 404, "ResourceNotFound"),
         (Gcs, Absent, 412, "PreconditionFailed"),
         (Gcs, Matches, 412, ""),
     ];
@@ -86,6 +92,32 @@ fn a_failed_condition_is_a_loss() {
         assert_eq!(of_write(provider, condition, &ending), WriteMeaning::Lost, "{provider} {condition:?} {ending:?}");
         assert_eq!(of_write(provider, None, &ending), refused(), "{provider} unguarded {ending:?}");
     }
+}
+
+#[test]
+fn what_is_lost_under_one_condition_is_not_under_another() {
+    for condition in [Condition::None, Condition::Absent, Condition::Matches] {
+        assert_eq!(of_write(Provider::S3, condition, &answered(400, "InvalidWriteOffset")), refused());
+    }
+    assert_eq!(of_write(Provider::S3, Condition::Offset, &answered(304, "")), refused());
+    assert_eq!(of_write(Provider::S3, Condition::Absent, &answered(404, "NoSuchKey")), refused());
+}
+
+#[test]
+fn a_full_object_says_what_to_do() {
+    for (status, code) in [(409, "BlockCountExceedsLimit"), (400, "TooManyParts")] {
+        let words = answered(status, code).to_string();
+        assert!(words.contains(code) && words.contains("go on in another object"), "{words}");
+    }
+    assert!(answered(409, "InvalidBlobType").to_string().contains("only what appends created"));
+}
+
+#[test]
+fn a_missing_object_is_not_a_missing_place() {
+    assert!(names_missing(&answered(404, "BlobNotFound")));
+    assert!(!names_missing(&answered(404, "ContainerNotFound")));
+    assert!(!names_missing(&answered(404, "")));
+    assert!(!names_missing(&Ending::Broken { why: String::new() }));
 }
 
 #[test]

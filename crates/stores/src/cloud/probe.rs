@@ -8,13 +8,17 @@ use super::CloudStore;
 use crate::open::OpenError;
 
 impl CloudStore {
-    /// Tries put-if-absent and put-if-match on a scratch key, which nobody else may use, and removes what it wrote.
+    /// Tries put-if-absent, put-if-match and, where the store offers them, appends, on a scratch key which nobody else may
+    /// use; removes what it wrote.
     ///
     /// # Errors
     /// [`OpenError::Unusable`] where the store cannot be reached or written, or does not honour a guard, in words that say
     /// what to do.
     pub async fn probe(&self, scratch: &Key) -> Result<(), OpenError> {
-        let result = self.try_guards(scratch).await;
+        let mut result = self.try_guards(scratch).await;
+        if result.is_ok() && self.capabilities().append {
+            result = self.try_appends(scratch).await;
+        }
         // After a refusal there is nothing to remove, and whatever went wrong is worth more than what goes wrong now.
         let _ = self.delete(scratch).await;
         result.map_err(|why| OpenError::Unusable { url: self.0.address.shown.clone(), why })
@@ -40,6 +44,23 @@ impl CloudStore {
             Err(PutError::Lost) => Ok(()),
             Ok(_) => Err(ignores("If-Match", "put-if-match with a stale tag replaced an object")),
             Err(error) => Err(format!("put-if-match with a stale tag: {error}")),
+        }
+    }
+
+    /// What was put need not be of the kind that can be appended to, so it begins with no object.
+    async fn try_appends(&self, scratch: &Key) -> Result<(), String> {
+        self.delete(scratch).await.map_err(|error| error.to_string())?;
+        let append = |content: &'static str, offset| self.append(scratch, Payload::from(Bytes::from(content)), offset);
+        append("four", 0).await.map_err(|error| format!("an append to no object: {error}"))?;
+        append("more", 4).await.map_err(|error| format!("an append at the end: {error}"))?;
+        let found = self.get(scratch).await.map_err(|error| format!("reading what was appended: {error}"))?;
+        if found.payload.bytes != "fourmore" {
+            return Err(ignores("the offset of an append", "an append replaced the object"));
+        }
+        match append("lost", 4).await {
+            Err(PutError::Lost) => Ok(()),
+            Ok(_) => Err(ignores("the offset of an append", "an append elsewhere than at the end was acknowledged")),
+            Err(error) => Err(format!("an append elsewhere than at the end: {error}")),
         }
     }
 }

@@ -76,12 +76,14 @@ impl Signed {
 
     fn message(&self, request: Request<'_>) -> Result<HttpRequest, http::Error> {
         let path = utf8_percent_encode(request.path.as_ref(), ENCODED);
-        let mut builder =
-            http::Request::builder().method(request.method).uri(format!("{}/{path}{}", self.base, request.query));
+        let mut builder = http::Request::builder()
+            .method(request.method.clone())
+            .uri(format!("{}/{path}{}", self.base, request.query));
         for (name, value) in request.headers {
             builder = builder.header(HeaderName::from_static(name), value);
         }
-        if !request.body.is_empty() {
+        // The length is part of what Azure has signed; an empty PUT must say that it is empty.
+        if !request.body.is_empty() || request.method == Method::PUT {
             builder = builder.header(CONTENT_LENGTH, request.body.len());
         }
         builder.body(request.body.into())

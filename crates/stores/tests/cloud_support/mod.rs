@@ -10,11 +10,31 @@ pub mod tiny;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use glidepath_env::Key;
 use glidepath_env::conformance::{POINTS, check};
+use glidepath_env::{Key, PutError};
 use glidepath_stores::Options;
 use glidepath_stores::cloud::CloudStore;
 use url::Url;
+
+/// How a write ended, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Done,
+    Lost,
+    Unknown,
+    Refused,
+}
+
+impl End {
+    pub fn of<T>(result: &Result<T, PutError>) -> Self {
+        match result {
+            Ok(_) => Self::Done,
+            Err(PutError::Lost) => Self::Lost,
+            Err(PutError::Unknown(_)) => Self::Unknown,
+            Err(PutError::Refused(_)) => Self::Refused,
+        }
+    }
+}
 
 /// A server's URL, or nothing where it was not started and need not have been.
 pub fn server(variable: &str) -> Option<Url> {

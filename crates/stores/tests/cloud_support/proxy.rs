@@ -10,6 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 /// What happens to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// None: it passes. For an operation whose later request is to be struck.
+    Pass,
     /// It is answered so without being passed on: status, and the code in an XML body.
     Answer(u16, &'static str),
     /// It takes effect, and the connection closes without an answer.

@@ -1,4 +1,5 @@
-//! A server of a few lines with just enough of S3 for the tests: objects in memory, ETags that are numbers, guards.
+//! A server of a few lines with just enough of S3 for the tests: objects in memory, ETags that are numbers, guards, and
+//! the write offsets of S3 Express One Zone, which no server that can be installed offers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,10 +7,26 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// Appends that one object takes; Amazon's limit is 10,000.
+pub const MOST_PARTS: u64 = 20;
+
 #[derive(Default)]
 struct Bucket {
-    objects: HashMap<String, (u64, Vec<u8>)>,
+    objects: HashMap<String, Stored>,
     writes: u64,
+}
+
+struct Stored {
+    tag: u64,
+    content: Vec<u8>,
+    appends: u64,
+}
+
+/// What a request depends on.
+struct Conditions {
+    absent: bool,
+    matches: Option<String>,
+    offset: Option<usize>,
 }
 
 /// Starts it and returns its port. Without `honest` it ignores conditional headers, as some servers do.
@@ -38,36 +55,26 @@ async fn serve(mut client: TcpStream, bucket: Arc<Mutex<Bucket>>, honest: bool) 
     let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
     client.read_exact(&mut body).await?;
     let (method, path) = head.lines().next().and_then(|line| line.rsplit_once(' ')?.0.split_once(' ')).unwrap();
-    let guard = (header("if-none-match").is_some(), header("if-match"));
-    let answer = act(&mut bucket.lock().unwrap(), method, path, if honest { guard } else { (false, None) }, body);
+    let conditions = Conditions {
+        absent: honest && header("if-none-match").is_some(),
+        matches: header("if-match").filter(|_| honest),
+        offset: header("x-amz-write-offset-bytes").filter(|_| honest).map(|offset| offset.parse().unwrap()),
+    };
+    let answer = act(&mut bucket.lock().unwrap(), method, path, &conditions, body);
     client.write_all(&answer).await?;
     client.shutdown().await
 }
 
-fn act(bucket: &mut Bucket, method: &str, path: &str, guard: (bool, Option<String>), body: Vec<u8>) -> Vec<u8> {
+fn act(bucket: &mut Bucket, method: &str, path: &str, conditions: &Conditions, body: Vec<u8>) -> Vec<u8> {
     let found = bucket.objects.get(path);
     match method {
-        "PUT" => {
-            let held = match &guard {
-                (true, _) => found.is_none(),
-                (_, Some(tag)) => found.is_some_and(|(current, _)| format!("\"{current}\"") == *tag),
-                _ => true,
-            };
-            if !held {
-                return answer(
-                    "412 Precondition Failed",
-                    None,
-                    b"<Error><Code>PreconditionFailed</Code></Error>",
-                    true,
-                );
-            }
-            bucket.writes += 1;
-            bucket.objects.insert(path.to_owned(), (bucket.writes, body));
-            answer("200 OK", Some(bucket.writes), b"", true)
-        }
+        "PUT" => match conditions.offset {
+            Some(offset) => append(bucket, path, offset, &body),
+            None => put(bucket, path, conditions, body),
+        },
         "GET" | "HEAD" => match found {
-            Some((tag, content)) => answer("200 OK", Some(*tag), content, method == "GET"),
-            None => answer("404 Not Found", None, b"<Error><Code>NoSuchKey</Code></Error>", method == "GET"),
+            Some(stored) => answer("200 OK", Some(stored.tag), &stored.content, method == "GET"),
+            None => refuse("404 Not Found", "NoSuchKey", method == "GET"),
         },
         "DELETE" => {
             bucket.objects.remove(path);
@@ -77,10 +84,52 @@ fn act(bucket: &mut Bucket, method: &str, path: &str, guard: (bool, Option<Strin
     }
 }
 
+fn put(bucket: &mut Bucket, path: &str, conditions: &Conditions, content: Vec<u8>) -> Vec<u8> {
+    let found = bucket.objects.get(path);
+    let held = match &conditions.matches {
+        _ if conditions.absent => found.is_none(),
+        Some(tag) => found.is_some_and(|stored| format!("\"{}\"", stored.tag) == *tag),
+        None => true,
+    };
+    if !held {
+        return refuse("412 Precondition Failed", "PreconditionFailed", true);
+    }
+    bucket.writes += 1;
+    bucket.objects.insert(path.to_owned(), Stored { tag: bucket.writes, content, appends: 0 });
+    answer("200 OK", Some(bucket.writes), b"", true)
+}
+
+/// As Amazon documents `PutObject` with a write offset.
+fn append(bucket: &mut Bucket, path: &str, offset: usize, tail: &[u8]) -> Vec<u8> {
+    let found = bucket.objects.get_mut(path);
+    if found.as_ref().map_or(0, |stored| stored.content.len()) != offset {
+        return refuse("400 Bad Request", "InvalidWriteOffset", true);
+    }
+    if found.as_ref().is_some_and(|stored| stored.appends >= MOST_PARTS) {
+        return refuse("400 Bad Request", "TooManyParts", true);
+    }
+    bucket.writes += 1;
+    let stored = bucket.objects.entry(path.to_owned()).or_insert(Stored { tag: 0, content: Vec::new(), appends: 0 });
+    stored.content.extend_from_slice(tail);
+    stored.tag = bucket.writes;
+    stored.appends += 1;
+    let size = format!("x-amz-object-size: {}\r\n", stored.content.len());
+    answer_with("200 OK", Some(stored.tag), if offset > 0 { &size } else { "" }, b"", true)
+}
+
+fn refuse(status: &str, code: &str, with_body: bool) -> Vec<u8> {
+    answer(status, None, format!("<Error><Code>{code}</Code></Error>").as_bytes(), with_body)
+}
+
 fn answer(status: &str, tag: Option<u64>, body: &[u8], with_body: bool) -> Vec<u8> {
+    answer_with(status, tag, "", body, with_body)
+}
+
+fn answer_with(status: &str, tag: Option<u64>, more: &str, body: &[u8], with_body: bool) -> Vec<u8> {
     let etag = tag.map_or(String::new(), |tag| format!("etag: \"{tag}\"\r\n"));
-    let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{etag}content-length: {}\r\n\r\n", body.len());
-    let mut answer = head.into_bytes();
+    let length = body.len();
+    let mut answer =
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\n{etag}{more}content-length: {length}\r\n\r\n").into_bytes();
     if with_body {
         answer.extend_from_slice(body);
     }

@@ -1,0 +1,179 @@
+//! How does an append at an offset reach a store of a cloud? By one request of which the provider itself checks the offset:
+//! `PutObject` with a write offset on S3 Express One Zone, `Append Block` with an append position on Azure.
+//!
+//! An append blob has to exist before a block can be appended, so an append at 0 on Azure is two requests. What they mean
+//! together:
+//!
+//! 1. `Put Blob` of an empty append blob, if there is none of that name. That there is one already says nothing: an empty one
+//!    may be left from somebody who died after this step, and counts as absent for an append at 0.
+//! 2. `Append Block` at position 0. It alone decides: whoever else appends between the steps is met here, and wins.
+//! 3. If the blob was deleted between the steps, nothing was appended: again from the beginning.
+//! 4. If the second step is refused, the empty blob of the first is deleted, on condition that it is still as it was created.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use glidepath_env::{Appended, Cause, Key, Payload, PutError, Tag};
+use http::header::ETAG;
+use http::{HeaderMap, Method};
+use object_store::path::Path;
+
+use super::CloudStore;
+use super::counts::Operation;
+use super::outcome::{self, Condition, Ending, Provider, WriteMeaning};
+use super::signed::Request;
+use super::wire::Trace;
+
+/// How often an append at 0 begins anew because the object was deleted between its two steps.
+const MOST_BEGINNINGS: usize = 8;
+
+/// A write by hand that was not acknowledged.
+struct Failure {
+    meaning: WriteMeaning,
+    ending: Ending,
+}
+
+impl CloudStore {
+    /// [`glidepath_env::ObjectStore::append`]. An append of nothing is refused: no provider takes one.
+    pub(super) async fn append_at(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
+        let path = self.path(key).map_err(PutError::Refused)?;
+        let body = flat(payload)?;
+        let refused = |why: &str| Err(PutError::Refused(Cause::words(format!("{}: {why}", self.0.address.shown))));
+        if body.is_empty() {
+            return refused("nothing was given to append");
+        }
+        match self.provider() {
+            Provider::S3 if self.0.address.append => self.append_by_offset(&path, body, offset).await,
+            Provider::Azure => self.append_block(&path, body, offset).await,
+            Provider::Gcs => refused("Google Cloud Storage has no append at an offset"),
+            Provider::S3 => refused(
+                "appends are offered by directory buckets of S3 Express One Zone, and by servers whose URL says ?append=true",
+            ),
+        }
+    }
+
+    async fn append_by_offset(&self, path: &Path, body: Bytes, offset: u64) -> Result<Appended, PutError> {
+        let end = offset + body.len() as u64;
+        let headers = vec![("x-amz-write-offset-bytes", offset.to_string())];
+        let request = || Request { method: Method::PUT, path, query: "", headers: headers.clone(), body: body.clone() };
+        let answer = self.write_by_hand(Operation::Append, Condition::Offset, request).await;
+        let headers = answer.map_err(|failure| self.not_appended(&failure))?;
+        // A server that does not know the write offset answers 200 too, and has put the tail in the place of the object.
+        if offset > 0 && number(&headers, "x-amz-object-size") != Some(end) {
+            return Err(PutError::Unknown(Cause::words(format!(
+                "{}: the answer to an append does not say that the object has {end} bytes now; the server may have put \
+                 the appended bytes in the place of the object",
+                self.0.address.shown
+            ))));
+        }
+        appended(&headers, end)
+    }
+
+    async fn append_block(&self, path: &Path, body: Bytes, offset: u64) -> Result<Appended, PutError> {
+        let end = offset + body.len() as u64;
+        let headers = vec![("x-ms-blob-condition-appendpos", offset.to_string())];
+        let request = || Request {
+            method: Method::PUT,
+            path,
+            query: "?comp=appendblock",
+            headers: headers.clone(),
+            body: body.clone(),
+        };
+        for _ in 0..MOST_BEGINNINGS {
+            let created = if offset == 0 { self.create_append_blob(path).await? } else { None };
+            match self.write_by_hand(Operation::Append, Condition::Offset, request).await {
+                Ok(headers) if number(&headers, "x-ms-blob-append-offset").is_some_and(|found| found != offset) => {
+                    return Err(PutError::Unknown(Cause::words("the store appended elsewhere than it was told to")));
+                }
+                Ok(headers) => return appended(&headers, end),
+                Err(failure) if offset == 0 && outcome::names_missing(&failure.ending) => {}
+                Err(failure) => {
+                    if let (WriteMeaning::Refused { .. }, Some(etag)) = (failure.meaning, created) {
+                        self.delete_if_unchanged(path, etag).await;
+                    }
+                    return Err(self.not_appended(&failure));
+                }
+            }
+        }
+        Err(PutError::Refused(Cause::words("somebody else deleted the object each time that it had been created")))
+    }
+
+    /// Sees to it that there is a blob; returns its ETag where it was created by this very call.
+    async fn create_append_blob(&self, path: &Path) -> Result<Option<String>, PutError> {
+        let headers = vec![("x-ms-blob-type", "AppendBlob".to_owned()), ("if-none-match", "*".to_owned())];
+        let request = || Request { method: Method::PUT, path, query: "", headers: headers.clone(), body: Bytes::new() };
+        match self.write_by_hand(Operation::Append, Condition::Absent, request).await {
+            Ok(headers) => Ok(text(&headers, ETAG.as_str()).map(str::to_owned)),
+            Err(Failure { meaning: WriteMeaning::Lost, .. }) => Ok(None),
+            Err(failure) => Err(self.not_appended(&failure)),
+        }
+    }
+
+    /// Tidies up, as far as it goes: an empty append blob that stays does no harm to the next appender.
+    async fn delete_if_unchanged(&self, path: &Path, etag: String) {
+        let headers = vec![("if-match", etag)];
+        let request = Request { method: Method::DELETE, path, query: "", headers, body: Bytes::new() };
+        let permit = self.permit().await;
+        self.0.signed.send(request, &Trace::new(Operation::Delete)).await;
+        drop(permit);
+    }
+
+    /// Sends a write until it is anything but turned away for now; never again once it may have happened. Returns the
+    /// headers of the acknowledgement.
+    async fn write_by_hand<'a>(
+        &self,
+        operation: Operation,
+        condition: Condition,
+        request: impl Fn() -> Request<'a>,
+    ) -> Result<HeaderMap, Failure> {
+        let mut repeated = 0;
+        loop {
+            let trace: Arc<Trace> = Trace::new(operation);
+            let permit = self.permit().await;
+            let (ending, headers) = self.0.signed.send(request(), &trace).await;
+            drop(permit);
+            match outcome::of_write(self.provider(), condition, &ending) {
+                WriteMeaning::Done => return Ok(headers),
+                WriteMeaning::Refused { later: true } if self.may_repeat(operation, &mut repeated).await => {}
+                meaning => return Err(Failure { meaning, ending }),
+            }
+        }
+    }
+
+    fn not_appended(&self, failure: &Failure) -> PutError {
+        let cause = self.cause(&failure.ending);
+        match failure.meaning {
+            WriteMeaning::Lost => PutError::Lost,
+            WriteMeaning::Refused { .. } => PutError::Refused(cause),
+            WriteMeaning::Unknown | WriteMeaning::Done => PutError::Unknown(cause),
+        }
+    }
+}
+
+fn appended(headers: &HeaderMap, end: u64) -> Result<Appended, PutError> {
+    match text(headers, ETAG.as_str()) {
+        Some(etag) => Ok(Appended { tag: Tag::text(etag), end }),
+        None => Err(PutError::Unknown(Cause::words("appended, but the answer names no tag"))),
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    text(headers, name)?.parse().ok()
+}
+
+/// In one piece, which is what can be signed.
+fn flat(payload: Payload) -> Result<Bytes, PutError> {
+    if payload.filler.as_bytes() == 0 {
+        return Ok(payload.bytes);
+    }
+    let size = usize::try_from(payload.size().as_bytes());
+    let size = size.map_err(|error| PutError::Refused(Cause::from_error(error)))?;
+    let mut flat = BytesMut::with_capacity(size);
+    flat.extend_from_slice(&payload.bytes);
+    flat.resize(size, 0);
+    Ok(flat.freeze())
+}
