@@ -160,27 +160,45 @@ struct Search<'a> {
     writes: Vec<u32>,
     optional: Vec<u32>,
     reads: Vec<u32>,
-    /// How many moves that may yet take effect leave the item in this state.
-    sources: FxHashMap<CommitId, u32>,
+    /// Of each state of the item, what may yet come of it.
+    outlook: FxHashMap<CommitId, Outlook>,
+    /// How many moves are left that need the item to exist, in whatever state.
+    need_present: u32,
     /// When `optional` is next searched for moves that can no longer take effect.
     retire_at: usize,
+}
+
+/// How many of the moves that may yet take effect leave the item in a state, and how many expect it there.
+#[derive(Default)]
+struct Outlook {
+    sources: u32,
+    takers: u32,
 }
 
 /// Fewer optional moves than this are not worth looking through. In tests all are, for small histories to try it.
 const FEW: usize = if cfg!(test) { 1 } else { 16 };
 
+/// From so many configurations on, some of them may differ in nothing that matters.
+const CROWD: usize = if cfg!(test) { 2 } else { 8 };
+
 impl<'a> Search<'a> {
     fn new(moves: &'a [(Item, Move)], state: State) -> Self {
         let (writes, optional, reads) = (Set::new(), Set::new(), Set::new());
         let configurations = vec![Configuration { state, writes, optional, reads }];
-        let mut sources = FxHashMap::default();
+        let mut outlook: FxHashMap<CommitId, Outlook> = FxHashMap::default();
+        let mut need_present = 0;
         for (_, this) in moves {
             if let Some(Some(commit)) = this.leaves {
-                *sources.entry(commit).or_default() += 1;
+                outlook.entry(commit).or_default().sources += 1;
+            }
+            match this.expected {
+                Expected::Is(commit) => outlook.entry(commit).or_default().takers += 1,
+                Expected::Present => need_present += 1,
+                Expected::Absent | Expected::Anything => {}
             }
         }
         let (writes, optional, reads) = (Vec::new(), Vec::new(), Vec::new());
-        Self { moves, configurations, writes, optional, reads, sources, retire_at: FEW }
+        Self { moves, configurations, writes, optional, reads, outlook, need_present, retire_at: FEW }
     }
 
     fn get(&self, number: u32) -> &'a Move {
@@ -216,6 +234,8 @@ impl<'a> Search<'a> {
             }
         } else if this.ended.is_some() {
             self.writes.push(number);
+        } else if self.pointless(this) {
+            self.gone(number);
         } else {
             self.optional.push(number);
             if self.optional.len() >= self.retire_at {
@@ -267,6 +287,9 @@ impl<'a> Search<'a> {
         self.configurations = after;
         self.gone(number);
         self.forget_used();
+        if self.configurations.len() >= CROWD {
+            self.retire();
+        }
         Ok(())
     }
 
@@ -309,30 +332,61 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Drops moves that never end and expect a state that cannot come (again): no configuration is in it, and nobody who
-    /// has not ended would leave it. This keeps the search linear where many outcomes are unknown.
+    /// Whether nothing comes of this move, should it take effect: nobody is left who needs the state that it leaves.
+    fn pointless(&self, this: &Move) -> bool {
+        let Some(Some(commit)) = this.leaves else { return false };
+        self.need_present == 0 && self.outlook.get(&commit).is_none_or(|outlook| outlook.takers == 0)
+    }
+
+    /// Whether this move expects a state that cannot come (again): no configuration is in it, and nobody is left who would
+    /// leave it.
+    fn hopeless(&self, this: &Move) -> bool {
+        let Expected::Is(commit) = this.expected else { return false };
+        let here = |configuration: &Configuration| configuration.state == Some(commit);
+        self.outlook.get(&commit).is_none_or(|outlook| outlook.sources == 0) && !self.configurations.iter().any(here)
+    }
+
+    /// Forgets moves that never end and are pointless or hopeless. Whether such a move was used then makes no difference
+    /// any more. This keeps the search linear where many outcomes are unknown.
     fn retire(&mut self) {
         let mut optional = std::mem::take(&mut self.optional);
+        let before = optional.len();
         optional.retain(|number| {
-            let Expected::Is(commit) = self.get(*number).expected else { return true };
-            let wanted = |c: &Configuration| c.state == Some(commit) || c.optional.binary_search(number).is_ok();
-            let stays = self.sources.contains_key(&commit) || self.configurations.iter().any(wanted);
+            let this = self.get(*number);
+            let stays = !self.hopeless(this) && !self.pointless(this);
             if !stays {
                 self.gone(*number);
             }
             stays
         });
         self.optional = optional;
+        if self.optional.len() == before {
+            return;
+        }
+        let mut kept = Vec::new();
+        for mut configuration in std::mem::take(&mut self.configurations) {
+            configuration.optional.retain(|number| self.optional.contains(number));
+            keep(&mut kept, configuration);
+        }
+        self.configurations = kept;
     }
 
     /// A move has taken effect for good, or never will.
     fn gone(&mut self, number: u32) {
-        let Some(Some(commit)) = self.get(number).leaves else { return };
-        if let Some(count) = self.sources.get_mut(&commit) {
-            *count -= 1;
-            if *count == 0 {
-                self.sources.remove(&commit);
+        let this = self.get(number);
+        if let Some(Some(commit)) = this.leaves
+            && let Some(outlook) = self.outlook.get_mut(&commit)
+        {
+            outlook.sources -= 1;
+        }
+        match this.expected {
+            Expected::Is(commit) => {
+                if let Some(outlook) = self.outlook.get_mut(&commit) {
+                    outlook.takers -= 1;
+                }
             }
+            Expected::Present => self.need_present -= 1,
+            Expected::Absent | Expected::Anything => {}
         }
     }
 }
