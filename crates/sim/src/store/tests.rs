@@ -88,7 +88,7 @@ async fn contend(env: SimEnv, script: Vec<u8>, log: Log) {
             }
             2 => format!("append {:?}", store.append(&key, Bytes::from_static(b"x").into(), end).await.ok()),
             3 => {
-                let (count, parallel) = (u64::from(step) % 7, u32::from(step) % 3 + 1);
+                let (count, parallel) = (u64::from(step) % 7 * 30, u32::from(step) % 3 + 1);
                 let size = ByteSize::from_bytes(10_000);
                 let reads = [Transfer::Read(size), Transfer::ReadMany { count, parallel, size }];
                 format!("reads {:?}", store.bulk(&reads).await.is_ok())
