@@ -31,11 +31,14 @@ pub(crate) enum Act {
     Load { version: Option<Version>, seen: Vec<Seen> },
 }
 
+/// The commits of a version, with what each changed.
+pub(crate) type Commits = Vec<(CommitId, Vec<Change>)>;
+
 /// What happened, and what became of it.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) done: Vec<Done>,
-    pub(crate) versions: Vec<(Version, Vec<(CommitId, Vec<Change>)>)>,
+    pub(crate) versions: Vec<(Version, Commits)>,
     pub(crate) initial: Vec<(Item, CommitId)>,
 }
 
@@ -259,7 +262,7 @@ impl Running {
             _ => self.late.push(operation),
         }
         // Told that nobody knows, or dead; another goes on in its place.
-        if kind % 2 == 0 { Phase::Answered(operation, Ending::Unknown) } else { Phase::Idle }
+        if kind.is_multiple_of(2) { Phase::Answered(operation, Ending::Unknown) } else { Phase::Idle }
     }
 
     fn try_commit(&mut self, operation: usize) -> Ending {

@@ -42,7 +42,7 @@ fn rejected_by(
 /// The operation that made a commit.
 fn maker(world: &World, id: CommitId) -> &Done {
     let made = |done: &&Done| matches!(done.what, Act::Commit { commit, .. } if commit == id);
-    world.done.iter().find(made).unwrap()
+    world.done.iter().find(made).expect("every commit of the chain was made")
 }
 
 fn acknowledged(done: &Done) -> bool {
