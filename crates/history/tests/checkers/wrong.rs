@@ -134,6 +134,35 @@ fn a_commit_of_which_half_is_there() {
 }
 
 #[test]
+fn a_commit_that_did_more_than_it_was_to() {
+    let add = |world: &mut World| {
+        let Some((_, commits)) = world.versions.last_mut() else { return false };
+        commits[0].1.push(Change { item: Item(555), now: None });
+        true
+    };
+    rejected(true, add, |fault| matches!(fault, Fault::OtherChanges { item: Item(555), .. }));
+    let repeat = |world: &mut World| {
+        let Some((_, commits)) = world.versions.last_mut() else { return false };
+        let again = commits[0].1[0];
+        commits[0].1.push(again);
+        true
+    };
+    rejected(true, repeat, |fault| matches!(fault, Fault::OtherChanges { .. }));
+}
+
+#[test]
+fn a_process_told_too_early_a_version() {
+    let tell = |world: &mut World| {
+        let told = world.done.iter_mut().find_map(|done| match &mut done.what {
+            Act::Commit { ending: Ending::Committed(Reported::By(version)), .. } => Some(version),
+            _ => None,
+        });
+        told.map(|version| *version = Version(version.0 - 1)).is_some()
+    };
+    rejected(true, tell, |fault| matches!(fault, Fault::ToldAnotherVersion { .. }));
+}
+
+#[test]
 fn a_process_told_another_version() {
     let tell = |world: &mut World| {
         let told = world.done.iter_mut().find_map(|done| match &mut done.what {
