@@ -104,3 +104,19 @@ fn what_one_reader_has_seen_no_later_one_may_miss() {
         assert!(matches!(violation.fault(), Fault::StaleLoad { .. }), "{violation}");
     }
 }
+
+/// Another item changes meanwhile, and is in the way of nobody.
+#[test]
+fn a_conflict_must_not_be_blamed_on_another_item() {
+    let mut history = History::new();
+    let other = Item(2);
+    let edit = Edit { item: other, expected: Expected::Absent, effect: Effect::Put(CommitId(1)) };
+    let operation = history.begin_commit(ProcessId(9), Instant::from_nanos(100), CommitId(1), [edit]);
+    history.end_commit(operation, Instant::from_nanos(200), DONE);
+    commit(&mut history, [100, 200], Expected::Absent, 2, Ending::Conflict);
+    let mut chain = Chain::starting_at(Version(0), []);
+    chain.begin_version(Version(1));
+    chain.push(CommitId(1), [Change { item: other, now: Some(CommitId(1)) }]);
+    let violation = conflicts(&history, &chain).unwrap_err();
+    assert!(matches!(violation.fault(), Fault::BaselessConflict(_)), "{violation}");
+}
