@@ -1,4 +1,4 @@
-//! What does Ctrl-C do? The first time, what is under way is finished and kept; the second time, it ends at once.
+//! What does Ctrl-C do? The first time, what is under way comes to an end and is kept; the second time, all ends at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ pub(crate) fn on_interrupt() -> Result<&'static AtomicBool, Failure> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nStopping when the runs under way are done; press Ctrl-C again to stop at once.");
+        eprintln!("\nStopping when what is under way is done; press Ctrl-C again to stop at once.");
     })
     .map_err(|error| Failure::Failed(format!("cannot watch for Ctrl-C: {error}")))?;
     Ok(&STOP)

@@ -17,6 +17,7 @@ use crate::interrupt::on_interrupt;
 use crate::output::print;
 
 mod compare;
+mod folder;
 mod progress;
 
 /// Measure conditional writes on a store, and write a profile that simulations take
@@ -82,20 +83,28 @@ impl Measure {
     fn run(&self) -> Result<(), Failure> {
         let url = self.store.as_deref().unwrap_or_default();
         let plan = self.plan(url)?;
-        std::fs::create_dir_all(&self.out).map_err(|error| unwritable(&self.out, &error))?;
+        let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
+        let result = self.measure_url(url, &plan);
+        if result.is_err() {
+            folder::remove_empty(&made);
+        }
+        result
+    }
+
+    fn measure_url(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
         match url.strip_prefix("sim:") {
             Some(name) => {
                 let text = Shelf::Providers.find(name)?;
                 let store = glidepath_sim::Profile::parse(&text.text)
                     .map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))?;
-                self.measure(&mut SimulatedSite::new(store, 1), &plan, url)
+                self.measure(&mut SimulatedSite::new(store, 1), plan, url)
             }
             None => {
                 let store = open(url, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
-                self.agree(url, &plan)?;
+                self.agree(url, plan)?;
                 let mut site =
                     LiveSite::open(store).map_err(|error| Failure::Failed(format!("{}: {error}", bare(url))))?;
-                self.measure(&mut site, &plan, &bare(url))
+                self.measure(&mut site, plan, &bare(url))
             }
         }
     }
@@ -173,12 +182,12 @@ impl Measure {
         let estimate = plan.estimate();
         let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
         eprintln!(
-            "At most {:.0} writes, {:.0} reads, {} in {}: some {dollars:.2} US dollars for requests at list prices ({}), traffic \
-             not counted. A local server costs nothing.",
+            "At most {:.0} writes, {:.0} reads and {:.0} MB in {:.0} s: {dollars:.2} US dollars for requests at list prices ({}), \
+             traffic not counted. A local server costs nothing.",
             estimate.writes,
             estimate.reads,
-            ByteSize::from_bytes(estimate.bytes as u64),
-            estimate.time,
+            (estimate.bytes / 1e6).ceil(),
+            estimate.time.as_secs_f64().ceil(),
             prices.source
         );
         if self.yes {

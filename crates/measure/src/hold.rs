@@ -1,6 +1,8 @@
 //! For how long does a winner keep others out? Not to be seen from outside, so it is fitted: the hold with which a simulated
 //! store has the failure rate that was measured.
 
+use std::sync::atomic::AtomicBool;
+
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{OperationProfile, Profile};
 
@@ -102,6 +104,7 @@ fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32)
     };
     let mut site = SimulatedSite::new(profile.clone(), 1);
     // A simulated store cannot fail to be measured.
-    let Ok(samples) = site.measure(&plan, Trial { operation, writers, number: 1 }) else { return 0.0 };
+    let trial = Trial { operation, writers, number: 1 };
+    let Ok(samples) = site.measure(&plan, trial, &AtomicBool::new(false)) else { return 0.0 };
     Measurement::of(&[samples]).first().map_or(0.0, Measurement::failure_rate)
 }

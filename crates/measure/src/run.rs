@@ -9,7 +9,7 @@ use crate::site::{MeasureError, Site};
 /// What came of a plan.
 #[derive(Debug)]
 pub struct Stopped {
-    /// Every trial that was finished.
+    /// Every trial that was begun; the last one may have been cut short.
     pub trials: Vec<TrialSamples>,
     /// Whether that is all of them.
     pub complete: bool,
@@ -38,7 +38,7 @@ pub fn run(
                 break;
             }
             progress(number, trials.len());
-            done.push(site.measure(plan, *trial)?);
+            done.push(site.measure(plan, *trial, stop)?);
         }
         Ok(())
     })();
@@ -46,6 +46,6 @@ pub fn run(
     let cleaned = site.clean();
     outcome?;
     cleaned?;
-    let complete = done.len() == trials.len();
+    let complete = done.len() == trials.len() && !stop.load(Ordering::Relaxed);
     Ok(Stopped { trials: done, complete, left_out })
 }

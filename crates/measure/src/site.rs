@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 
 use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, Tag};
 use glidepath_model::{ByteSize, Instant, Span};
@@ -36,11 +37,11 @@ pub trait Site {
     /// Whether it can do this at all.
     fn can(&self, operation: Operation) -> bool;
 
-    /// Does one trial.
+    /// Does one trial, or as much of it as there is until `stop` is set. A simulated one takes no notice: it soon ends.
     ///
     /// # Errors
     /// The store fails in a way that makes going on pointless.
-    fn measure(&mut self, plan: &Plan, trial: Trial) -> Result<TrialSamples, MeasureError>;
+    fn measure(&mut self, plan: &Plan, trial: Trial, stop: &AtomicBool) -> Result<TrialSamples, MeasureError>;
 
     /// Removes everything that was written, and nothing else.
     ///
@@ -121,7 +122,7 @@ impl Site for LiveSite {
         }
     }
 
-    fn measure(&mut self, plan: &Plan, trial: Trial) -> Result<TrialSamples, MeasureError> {
+    fn measure(&mut self, plan: &Plan, trial: Trial, stop: &AtomicBool) -> Result<TrialSamples, MeasureError> {
         let key = self.key(&trial_name(trial));
         let failed = |cause: String| MeasureError::Unusable(format!("{}: {cause}", trial.operation.name()));
         self.runtime.block_on(furnish(&LiveEnv::new(), &self.store, &key, plan, trial)).map_err(failed)?;
@@ -136,6 +137,7 @@ impl Site for LiveSite {
             until: warm + plan.duration,
             from: warm,
             most: plan.most_per_writer,
+            stop,
         };
         let samples = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..trial.writers)
@@ -226,12 +228,14 @@ impl Learn for Peek<'_> {
 
 const STORE: StoreId = StoreId(0);
 
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 impl Site for SimulatedSite {
     fn can(&self, operation: Operation) -> bool {
         operation != Operation::Append || self.profile.append.is_some()
     }
 
-    fn measure(&mut self, plan: &Plan, trial: Trial) -> Result<TrialSamples, MeasureError> {
+    fn measure(&mut self, plan: &Plan, trial: Trial, _stop: &AtomicBool) -> Result<TrialSamples, MeasureError> {
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let warm = Instant::ZERO + plan.warm_up;
         let until = warm + plan.duration;
@@ -264,6 +268,7 @@ impl Site for SimulatedSite {
                     until,
                     from: warm,
                     most: plan.most_per_writer,
+                    stop: &NEVER,
                 };
                 let samples = Rc::clone(&samples);
                 let begin = move |env: SimEnv| async move {

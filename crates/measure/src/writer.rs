@@ -1,5 +1,7 @@
 //! One writer, on whichever store: it does the same again as soon as it is answered, until time is up.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 use glidepath_env::{Env, Guard, Key, Object, ObjectStore, Payload, Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Instant};
@@ -9,7 +11,7 @@ use crate::sample::{End, Sample};
 
 /// What a writer does.
 #[derive(Clone, Debug)]
-pub(crate) struct Task {
+pub(crate) struct Task<'a> {
     pub(crate) operation: Operation,
     /// The object, or what its keys begin with.
     pub(crate) key: Key,
@@ -21,6 +23,8 @@ pub(crate) struct Task {
     pub(crate) until: Instant,
     /// So many operations are enough: on a store that answers in microseconds more would say nothing new.
     pub(crate) most: usize,
+    /// Once it is set, no operation begins.
+    pub(crate) stop: &'a AtomicBool,
 }
 
 /// How a writer learns where the object stands now. This is not part of its latency.
@@ -44,7 +48,7 @@ impl<S: ObjectStore> Learn for Ask<'_, S> {
 }
 
 /// Runs until time is up. Dropping the future leaves its last request wherever it is.
-pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &Task, learn: &L) -> Vec<Sample> {
+pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &Task<'_>, learn: &L) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut at = Place { chain: 0, seen: None };
     if task.operation.is_guarded() && task.operation != Operation::Create {
@@ -52,7 +56,7 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
     }
     loop {
         let began = env.now();
-        if began >= task.until || samples.len() >= task.most {
+        if began >= task.until || samples.len() >= task.most || task.stop.load(Ordering::Relaxed) {
             return samples;
         }
         let end = once(env, store, task, &mut at).await;
@@ -76,7 +80,7 @@ struct Place {
     seen: Option<(Tag, u64)>,
 }
 
-async fn once<E: Env>(env: &E, store: &E::Objects, task: &Task, at: &mut Place) -> End {
+async fn once<E: Env>(env: &E, store: &E::Objects, task: &Task<'_>, at: &mut Place) -> End {
     match task.operation {
         Operation::Cas => {
             let guard = at.seen.as_ref().map_or(Guard::Absent, |(tag, _)| Guard::Matches(tag.clone()));

@@ -1,6 +1,8 @@
 //! What do guarded writes to one object do to each other? Measured stores answer a write that wins and one that loses in
 //! different times, both depend on how many writers there are, and each winner keeps others out for a while.
 
+use std::cell::RefCell;
+
 use glidepath_model::{ByteSize, Instant, Span};
 
 use crate::latency::QuantileTable;
@@ -10,6 +12,8 @@ use crate::profile::{ContendedProfile, OperationProfile, RateCap};
 #[derive(Debug)]
 pub(crate) struct Contention {
     knots: Vec<Knot>,
+    /// By the numbers of writers that have been met: each takes hundreds of evaluations of a mixture, and every win asks.
+    holds: RefCell<Vec<Option<Span>>>,
     per_mib: Span,
     /// From the sender to the store.
     way: Span,
@@ -43,9 +47,9 @@ impl Contention {
         let knot = |knot: &ContendedProfile| Knot {
             writers: f64::from(knot.writers),
             hold: hold_place(knot),
-            success: QuantileTable::of(knot.success.clone()),
+            success: QuantileTable::of(&knot.success),
             // With one writer nobody loses; should somebody, it is as fast as winning.
-            failure: QuantileTable::of(knot.failure.clone().unwrap_or_else(|| knot.success.clone())),
+            failure: QuantileTable::of(knot.failure.as_ref().unwrap_or(&knot.success)),
         };
         let latencies = || {
             let all = operation.contended.iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);
@@ -55,6 +59,7 @@ impl Contention {
         let half = Span::from_nanos_f64(shortest / 2.0);
         Some(Self {
             knots: operation.contended.iter().map(knot).collect(),
+            holds: RefCell::default(),
             per_mib: operation.per_mib,
             way: operation.effect_after.map_or(half, |after| after.min(half)),
             cap,
@@ -79,6 +84,14 @@ impl Contention {
     }
 
     fn hold(&self, writers: usize) -> Span {
+        let mut holds = self.holds.borrow_mut();
+        if holds.len() <= writers {
+            holds.resize(writers + 1, None);
+        }
+        *holds[writers].get_or_insert_with(|| self.interpolated_hold(writers))
+    }
+
+    fn interpolated_hold(&self, writers: usize) -> Span {
         let (low, high, share) = self.between(writers);
         // By shares of the successes, not by time: a writer that has just won is kept out by its own hold where it is
         // answered within it, so failures follow that share.

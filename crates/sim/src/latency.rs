@@ -5,6 +5,7 @@
 //! interpolation; only the two tails, where interpolation would be coarse, are computed exactly.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use glidepath_env::unit_interval;
@@ -78,10 +79,29 @@ enum Shape {
     Block(Rc<Sum>),
 }
 
+/// Two measured profiles have fewer distributions.
+const MOST_RECENT: usize = 64;
+
+thread_local! {
+    /// The tables made last on this thread. A knee or the fit of a hold simulates one store hundreds of times, and a table of
+    /// a mixture takes as long as a short simulation.
+    static RECENT: RefCell<VecDeque<(Distribution, QuantileTable)>> = const { RefCell::new(VecDeque::new()) };
+}
+
 impl QuantileTable {
     /// Latencies in nanoseconds.
-    pub(crate) fn of(distribution: Distribution) -> Self {
-        Self::new(Shape::Given(Rc::new(distribution)))
+    pub(crate) fn of(distribution: &Distribution) -> Self {
+        RECENT.with_borrow_mut(|recent| {
+            if let Some((_, table)) = recent.iter().find(|(known, _)| known == distribution) {
+                return table.clone();
+            }
+            let table = Self::new(Shape::Given(Rc::new(distribution.clone())));
+            if recent.len() == MOST_RECENT {
+                recent.pop_front();
+            }
+            recent.push_back((distribution.clone(), table.clone()));
+            table
+        })
     }
 
     fn new(shape: Shape) -> Self {

@@ -1,0 +1,25 @@
+//! Where do results go, and what is left of it where there are none?
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Creates a folder and those above it. Returns the ones that were not there before, the deepest first.
+pub(super) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing = folder.ancestors().filter(|above| !above.as_os_str().is_empty() && !above.exists());
+    let missing = missing.map(Path::to_owned).collect();
+    match std::fs::create_dir_all(folder) {
+        Ok(()) => Ok(missing),
+        Err(error) => {
+            remove_empty(&missing);
+            Err(error)
+        }
+    }
+}
+
+/// Removes those of these folders in which there is nothing.
+pub(super) fn remove_empty(folders: &[PathBuf]) {
+    for folder in folders {
+        // One that is not empty, or was never made, is not ours to remove.
+        let _ = std::fs::remove_dir(folder);
+    }
+}
