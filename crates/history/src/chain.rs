@@ -13,8 +13,10 @@ use crate::record::{Effect, Item, Seen, State};
 pub struct Chain {
     base: Option<Version>,
     initial: Vec<Seen>,
+    /// With the place of the first commit.
     versions: Vec<(Version, u32)>,
-    links: Vec<(CommitId, u32)>,
+    /// With the version and where the changes begin.
+    links: Vec<(CommitId, Version, u32)>,
     changes: Vec<Change>,
 }
 
@@ -62,8 +64,8 @@ impl Chain {
     /// # Panics
     /// If no version was begun.
     pub fn push(&mut self, commit: CommitId, changes: impl IntoIterator<Item = Change>) {
-        assert!(!self.versions.is_empty(), "a commit is part of a version");
-        self.links.push((commit, self.changes.len() as u32));
+        let version = self.versions.last().expect("a commit is part of a version").0;
+        self.links.push((commit, version, self.changes.len() as u32));
         self.changes.extend(changes);
     }
 
@@ -97,23 +99,18 @@ impl Chain {
     }
 
     /// The commits, in order.
-    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
-        self.versions.iter().enumerate().flat_map(move |(slot, (version, first))| {
-            let end = self.versions.get(slot + 1).map_or(self.links.len(), |(_, next)| *next as usize);
-            (*first as usize..end).map(move |place| self.link_of(*version, place))
-        })
+    pub fn links(&self) -> impl ExactSizeIterator<Item = Link<'_>> + Clone {
+        (0..self.links.len()).map(|place| self.link_at(place))
     }
 
     /// The commit at this place, counted from 0 over all versions.
     pub(crate) fn link(&self, place: u32) -> Link<'_> {
-        let after = self.versions.partition_point(|(_, first)| *first <= place);
-        // Of versions without commits, several begin at one place; the last of those has the commit.
-        self.link_of(self.versions[after - 1].0, place as usize)
+        self.link_at(place as usize)
     }
 
-    fn link_of(&self, version: Version, place: usize) -> Link<'_> {
-        let (commit, first) = self.links[place];
-        let end = self.links.get(place + 1).map_or(self.changes.len(), |(_, next)| *next as usize);
+    fn link_at(&self, place: usize) -> Link<'_> {
+        let (commit, version, first) = self.links[place];
+        let end = self.links.get(place + 1).map_or(self.changes.len(), |(.., next)| *next as usize);
         Link { version, commit, changes: &self.changes[first as usize..end] }
     }
 

@@ -1,6 +1,6 @@
 //! Did every load return a version that it could and had to see, with what is in it?
 
-use glidepath_model::{Instant, Version};
+use glidepath_model::Version;
 use rustc_hash::FxHashMap;
 
 use crate::placement::{Placement, acknowledged};
@@ -52,18 +52,6 @@ impl Placement<'_> {
         fresh(self, known, &loads)
     }
 
-    /// For each place of the chain the latest beginning of a commit at it or before it.
-    fn newest_beginnings(&self) -> Vec<(Rank, OperationId)> {
-        let mut newest: Option<(Rank, OperationId)> = None;
-        let step = |maker: &OperationId| {
-            let this = (self.history.operation(*maker).began_rank(), *maker);
-            let latest = newest.map_or(this, |newest| newest.max(this));
-            newest = Some(latest);
-            latest
-        };
-        self.makers.iter().map(step).collect()
-    }
-
     fn add_acknowledged(&self, known: &mut Vec<Known>) {
         known.extend(self.chain.links().zip(&self.makers).filter_map(|(link, maker)| {
             let operation = self.history.operation(*maker);
@@ -75,31 +63,28 @@ impl Placement<'_> {
     /// What a process learns from its own loads and acknowledgements never gets older. Here the order in which it did
     /// things counts, even where they took no time.
     fn never_backwards(&self) -> Result<(), Violation> {
-        let mut newest: FxHashMap<ProcessId, (Version, Instant, OperationId)> = FxHashMap::default();
+        let mut newest: FxHashMap<ProcessId, (Version, OperationId)> = FxHashMap::default();
         for operation in self.history.operations() {
-            let Some((version, ended)) = learnt(&operation) else { continue };
-            let entry = newest.entry(operation.process).or_insert((version, ended, operation.id));
-            let is_load = matches!(operation.what, What::Load { .. });
-            if is_load && version < entry.0 && entry.1 <= operation.began {
-                let before = self.history.operation(entry.2).into();
-                return Err(Fault::WentBackwards { before, after: operation.into() }.into());
-            }
+            let Some(version) = learnt(&operation) else { continue };
+            let entry = newest.entry(operation.process).or_insert((version, operation.id));
             if version >= entry.0 {
-                *entry = (version, ended, operation.id);
+                *entry = (version, operation.id);
+            } else if matches!(operation.what, What::Load { .. }) {
+                let before = self.history.operation(entry.1).into();
+                return Err(Fault::WentBackwards { before, after: operation.into() }.into());
             }
         }
         Ok(())
     }
 }
 
-/// The version that an operation showed to its process, and when.
-fn learnt(operation: &Operation<'_>) -> Option<(Version, Instant)> {
-    let version = match operation.what {
-        What::Load { version, .. } => version?,
-        What::Commit { ending: Ending::Committed(Reported::At(version) | Reported::By(version)), .. } => version,
-        What::Commit { .. } => return None,
-    };
-    Some((version, operation.ended?))
+/// The version that an operation showed to its process.
+fn learnt(operation: &Operation<'_>) -> Option<Version> {
+    match operation.what {
+        What::Load { version, .. } => version,
+        What::Commit { ending: Ending::Committed(Reported::At(version) | Reported::By(version)), .. } => Some(version),
+        What::Commit { .. } => None,
+    }
 }
 
 /// No load returns an older version than somebody knew before it began.

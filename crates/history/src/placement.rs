@@ -121,6 +121,18 @@ impl<'a> Placement<'a> {
         Ok(())
     }
 
+    /// For each place of the chain the latest beginning of a commit at it or before it.
+    pub(crate) fn newest_beginnings(&self) -> Vec<(Rank, OperationId)> {
+        let mut newest: Option<(Rank, OperationId)> = None;
+        let step = |maker: &OperationId| {
+            let this = (self.history.operation(*maker).began_rank(), *maker);
+            let latest = newest.map_or(this, |newest| newest.max(this));
+            newest = Some(latest);
+            latest
+        };
+        self.makers.iter().map(step).collect()
+    }
+
     pub(crate) fn maker(&self, place: u32) -> Operation<'_> {
         self.history.operation(self.makers[place as usize])
     }
@@ -177,14 +189,14 @@ fn difference(found: &[Change], intended: impl Iterator<Item = Change> + Clone) 
 struct Ends {
     /// Acknowledged commits by their end, each with how many commits the chain has by the last of those so far.
     over: Vec<(Rank, u32)>,
-    /// The earliest beginning of a commit at this place or behind it.
-    begun: Vec<Rank>,
+    /// The latest beginning of a commit at this place or before it.
+    begun: Vec<(Rank, OperationId)>,
 }
 
 impl Ends {
     fn new(placement: &Placement<'_>) -> Self {
         let makers = (0..).zip(&placement.makers).map(|(place, maker)| (place, placement.history.operation(*maker)));
-        let acknowledged = makers.clone().filter(|(_, operation)| acknowledged(operation));
+        let acknowledged = makers.filter(|(_, operation)| acknowledged(operation));
         let mut over: Vec<(Rank, u32)> =
             acknowledged.filter_map(|(place, operation)| Some((operation.ended_rank()?, place + 1))).collect();
         over.sort_unstable();
@@ -193,12 +205,7 @@ impl Ends {
             most = most.max(*commits);
             *commits = most;
         }
-        let mut begun: Vec<Rank> = makers.map(|(_, operation)| operation.began_rank()).collect();
-        let mut least = (u64::MAX, true);
-        for rank in begun.iter_mut().rev() {
-            least = least.min(*rank);
-            *rank = least;
-        }
+        let begun = placement.newest_beginnings();
         Self { over, begun }
     }
 
@@ -207,8 +214,8 @@ impl Ends {
         let known = self.over.partition_point(|(ended, _)| *ended < operation.began_rank());
         let first = known.checked_sub(1).map_or(0, |slot| self.over[slot].1);
         let ended = operation.ended_rank().unwrap_or((u64::MAX, true));
-        // `begun` rises: what had not begun by the end is its tail.
-        let last = self.begun.partition_point(|began| *began <= ended) as u32;
+        // `begun` rises; from the first that had not begun by the end on, nothing had happened yet.
+        let last = self.begun.partition_point(|(began, _)| *began <= ended) as u32;
         (first, last.max(first))
     }
 }

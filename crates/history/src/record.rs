@@ -367,3 +367,15 @@ impl History {
 fn narrow(number: usize) -> u32 {
     u32::try_from(number).expect("a history of fewer than 2^32 records")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Millions are kept at a time.
+    #[test]
+    fn records_are_small() {
+        assert!(size_of::<Record>() <= 64, "{}", size_of::<Record>());
+        assert!(size_of::<Edit>() <= 40, "{}", size_of::<Edit>());
+    }
+}

@@ -8,8 +8,10 @@
 
 mod address;
 mod append;
+mod aws_files;
 mod connect;
 mod counts;
+mod gcs_dialect;
 mod keys;
 mod outcome;
 mod probe;
@@ -42,9 +44,6 @@ use wire::{Connector, Trace};
 
 pub use counts::{Counts, Operation, OperationCounts};
 pub use outcome::Provider;
-
-/// The client through which requests leave, for those who put something between.
-pub use object_store::client::HttpClient;
 
 /// Waits before a repeat.
 const BACKOFF: Backoff = Backoff::Exponential(Exponential {
@@ -80,33 +79,19 @@ impl fmt::Debug for CloudStore {
 }
 
 impl CloudStore {
-    /// The store that a URL names, with the credentials that the provider's own tools would find in the environment.
+    /// The store that a URL names, with the credentials that the provider's own tools would find.
     /// Makes no request.
     ///
     /// # Errors
     /// [`OpenError`] says what is wrong with the URL or missing in the environment.
     pub fn open(url: &Url, options: &Options) -> Result<Self, OpenError> {
-        Self::open_through(url, options, |client| client)
-    }
-
-    /// The same, with something put between the store and the network, for tests of servers that speak a dialect.
-    /// Requests are counted as they were before it.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_through(
-        url: &Url,
-        options: &Options,
-        rewrite: impl FnOnce(HttpClient) -> HttpClient,
-    ) -> Result<Self, OpenError> {
         let address = Address::parse(url)?;
         let tally = Arc::new(counts::Tally::default());
-        let unusable = |error: &(dyn std::error::Error + 'static)| OpenError::Unusable {
-            url: address.shown.clone(),
-            why: wire::chain(error),
-        };
-        let connector = Connector::new(options, &tally, rewrite).map_err(|error| unusable(&error))?;
-        let (client, signed) = connect::connect(&address, &connector).map_err(|error| unusable(&error))?;
+        let unusable = |why| OpenError::Unusable { url: address.shown.clone(), why };
+        let emulator = address.provider == Provider::Gcs && address.in_the_clear();
+        let rewrite = |client| if emulator { gcs_dialect::translated(client) } else { client };
+        let connector = Connector::new(options, &tally, rewrite).map_err(|error| unusable(wire::chain(&error)))?;
+        let (client, signed) = connect::connect(&address, &connector).map_err(unusable)?;
         let permits = Semaphore::new(options.requests_in_flight.clamp(1, Semaphore::MAX_PERMITS));
         Ok(Self(Arc::new(Inner { address, client, signed, tally, permits, repeats: options.repeats })))
     }

@@ -190,6 +190,8 @@ async fn what_cannot_work_says_so_within_seconds() {
     let rude = tiny::start(false).await;
     let mut rows = vec![
         (format!("s3://bucket?endpoint=http://127.0.0.1:{closed}"), "no connection"),
+        (format!("gs://bucket?endpoint=http://127.0.0.1:{closed}"), "no connection"),
+        ("s3://bucket?endpoint=http://no-such-host.invalid".to_owned(), "no connection"),
         // Takes the connection and never answers TLS.
         (format!("s3://bucket?endpoint=https://{}", silent.local_addr().unwrap()), "no connection"),
         (format!("s3://bucket?endpoint=http://127.0.0.1:{rude}"), "ignores If-None-Match"),

@@ -10,9 +10,10 @@ use object_store::list::PaginatedListStore;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 
 use super::address::Address;
+use super::aws_files::{self, Profile};
 use super::outcome::Provider;
 use super::signed::{Credentials, Signed};
-use super::wire::Connector;
+use super::wire::{Connector, chain};
 
 /// The client library's store of one provider.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ fn no_repeats() -> RetryConfig {
 }
 
 /// The client of an address, and beside it the one for what the library does not offer. Makes no request.
-pub(crate) fn connect(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
+pub(crate) fn connect(address: &Address, connector: &Connector) -> Result<(Client, Signed), String> {
     match address.provider {
         Provider::S3 => s3(address, connector),
         Provider::Azure => azure(address, connector),
@@ -55,7 +56,7 @@ pub(crate) fn connect(address: &Address, connector: &Connector) -> object_store:
     }
 }
 
-fn s3(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
+fn s3(address: &Address, connector: &Connector) -> Result<(Client, Signed), String> {
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(&address.bucket)
         .with_retry(no_repeats())
@@ -67,8 +68,9 @@ fn s3(address: &Address, connector: &Connector) -> object_store::Result<(Client,
     if let Some(endpoint) = address.endpoint() {
         builder = builder.with_endpoint(endpoint);
     }
+    let profile = profile(address)?;
     let region = address.region.clone().or_else(|| variable("AWS_REGION")).or_else(|| variable("AWS_DEFAULT_REGION"));
-    let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+    let region = region.or_else(|| profile.as_ref()?.region.clone()).unwrap_or_else(|| "us-east-1".to_owned());
     let endpoint =
         address.endpoint().or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
     let base = match (endpoint, address.bucket.strip_suffix("--x-s3").and_then(|name| name.rsplit_once("--"))) {
@@ -76,16 +78,36 @@ fn s3(address: &Address, connector: &Connector) -> object_store::Result<(Client,
         (None, Some((_, zone))) => format!("https://{}.s3express-{zone}.{region}.amazonaws.com", address.bucket),
         (None, None) => format!("https://s3.{region}.amazonaws.com/{}", address.bucket),
     };
-    // A plain endpoint is somebody's own server. Without credentials in the environment it is asked without any, rather
-    // than with those of the machine's role, which nobody meant for it.
-    let anonymous = address.in_the_clear() && variable("AWS_ACCESS_KEY_ID").is_none();
-    let store = builder.with_region(&region).with_skip_signature(anonymous).build()?;
+    let keys = profile.and_then(|profile| profile.keys);
+    // A plain endpoint is somebody's own server. Without an access key it is asked without any, rather than with that of the
+    // machine's role, which nobody meant for it.
+    let anonymous = address.in_the_clear() && variable("AWS_ACCESS_KEY_ID").is_none() && keys.is_none();
+    if let Some(keys) = keys {
+        builder = builder.with_access_key_id(keys.id).with_secret_access_key(keys.secret);
+        if let Some(token) = keys.token {
+            builder = builder.with_token(token);
+        }
+    }
+    let store = builder.with_region(&region).with_skip_signature(anonymous).build().map_err(|error| chain(&error))?;
     let provider = store.credentials().clone();
     let credentials = if anonymous { Credentials::None } else { Credentials::Aws { provider, region } };
     Ok((Client::S3(store), Signed::new(connector.client(), base, credentials)))
 }
 
-fn azure(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
+/// The profile in the files of Amazon's tools, unless the environment already has what goes before it.
+fn profile(address: &Address) -> Result<Option<Profile>, String> {
+    if variable("AWS_ACCESS_KEY_ID").is_some() || variable("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() {
+        return Ok(None);
+    }
+    let profile = aws_files::profile(variable)?;
+    let optional = address.in_the_clear() && variable("AWS_PROFILE").is_none();
+    match profile.as_ref().and_then(|profile| profile.fetched_by) {
+        Some(by) if !optional => Err(aws_files::cannot_fetch(by)),
+        _ => Ok(profile),
+    }
+}
+
+fn azure(address: &Address, connector: &Connector) -> Result<(Client, Signed), String> {
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(&address.bucket)
         .with_retry(no_repeats())
@@ -101,16 +123,19 @@ fn azure(address: &Address, connector: &Connector) -> object_store::Result<(Clie
         builder = builder.with_access_key(key);
     }
     let service = address.endpoint().unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
-    let store = builder.with_endpoint(service.clone()).build()?;
+    let store = builder.with_endpoint(service.clone()).build().map_err(|error| chain(&error))?;
     let credentials = Credentials::Azure { provider: store.credentials().clone(), account };
     Ok((Client::Azure(store), Signed::new(connector.client(), format!("{service}/{}", address.bucket), credentials)))
 }
 
-fn gcs(address: &Address, connector: &Connector) -> object_store::Result<(Client, Signed)> {
-    let mut builder = GoogleCloudStorageBuilder::from_env()
-        .with_bucket_name(&address.bucket)
-        .with_retry(no_repeats())
-        .with_http_connector(connector.clone());
+fn gcs(address: &Address, connector: &Connector) -> Result<(Client, Signed), String> {
+    // An emulator has no use for credentials, so it is no matter what is wrong with those of the machine.
+    let builder = match address.in_the_clear() {
+        true => GoogleCloudStorageBuilder::new(),
+        false => GoogleCloudStorageBuilder::from_env(),
+    };
+    let mut builder =
+        builder.with_bucket_name(&address.bucket).with_retry(no_repeats()).with_http_connector(connector.clone());
     if let Some(endpoint) = address.endpoint() {
         builder = builder.with_base_url(&endpoint);
     }
@@ -120,7 +145,7 @@ fn gcs(address: &Address, connector: &Connector) -> object_store::Result<(Client
         builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody)));
     }
     let service = address.endpoint().unwrap_or_else(|| "https://storage.googleapis.com".to_owned());
-    let store = builder.build()?;
+    let store = builder.build().map_err(|error| chain(&error))?;
     let credentials =
         if address.in_the_clear() { Credentials::None } else { Credentials::Gcs(store.credentials().clone()) };
     Ok((Client::Gcs(store), Signed::new(connector.client(), format!("{service}/{}", address.bucket), credentials)))

@@ -144,7 +144,7 @@ fn of_write_answer(provider: Provider, condition: Condition, answer: &Answer) ->
 /// The meaning of a delete's ending; [`WriteMeaning::Lost`] is not among them.
 pub(crate) fn of_delete(provider: Provider, ending: &Ending) -> WriteMeaning {
     match ending {
-        Ending::Answered(answer) if answer.status == 404 && !names_missing_place(answer) => WriteMeaning::Done,
+        Ending::Answered(answer) if says_missing(answer) => WriteMeaning::Done,
         ending => of_write(provider, Condition::None, ending),
     }
 }
@@ -158,7 +158,7 @@ pub(crate) fn of_read(ending: &Ending) -> ReadMeaning {
         Ending::Broken { .. } => ReadMeaning::Failed { later: true },
         Ending::Answered(answer) => match answer.status {
             200..=299 => ReadMeaning::Done,
-            404 if !names_missing_place(answer) => ReadMeaning::NotFound,
+            404 if says_missing(answer) => ReadMeaning::NotFound,
             416 => ReadMeaning::BeyondEnd,
             408 | 429 | 500 | 502..=599 => ReadMeaning::Failed { later: true },
             _ => ReadMeaning::Failed { later: false },
@@ -176,9 +176,9 @@ fn names_missing_object(code: &str) -> bool {
     matches!(code, "NoSuchKey" | "BlobNotFound" | "ResourceNotFound")
 }
 
-fn names_missing_place(answer: &Answer) -> bool {
-    let code = answer.code.as_deref().unwrap_or_default();
-    matches!(code, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted" | "ContainerDisabled")
+/// A 404 with another code is about something else: the bucket, or (versitygw) whoever asks.
+fn says_missing(answer: &Answer) -> bool {
+    answer.status == 404 && answer.code.as_deref().is_none_or(names_missing_object)
 }
 
 fn asks_to_slow_down(provider: Provider, code: &str) -> bool {
@@ -218,7 +218,7 @@ impl Answer {
     fn advice(&self) -> &'static str {
         match (self.status, self.code.as_deref().unwrap_or_default()) {
             (301 | 307 | 308, _) => "; is this the bucket's region? Set ?region=",
-            (401 | 403, _) => "; check the credentials in the environment, and what they may do",
+            (401 | 403, _) | (_, "XAdminUserNotFound") => "; check the credentials, and what they may do",
             (_, "NoSuchBucket" | "ContainerNotFound") => "; create it first, or correct the URL",
             (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
             (_, "InvalidBlobType") => "; what was put cannot be appended to, only what appends created",

@@ -145,6 +145,7 @@ fn deletes() {
         assert_eq!(of_delete(provider, &answered(404, "")), WriteMeaning::Done);
         assert_eq!(of_delete(provider, &answered(404, "NoSuchBucket")), refused());
         assert_eq!(of_delete(provider, &answered(404, "ContainerNotFound")), refused());
+        assert_eq!(of_delete(provider, &answered(404, "XAdminUserNotFound")), refused());
         assert_eq!(of_delete(provider, &answered(403, "")), refused());
         assert_eq!(of_delete(provider, &answered(500, "")), WriteMeaning::Unknown);
         assert_eq!(of_delete(provider, &Ending::Broken { why: String::new() }), WriteMeaning::Unknown);
@@ -163,6 +164,8 @@ fn reads() {
         (answered(404, ""), ReadMeaning::NotFound),
         (answered(404, "NoSuchBucket"), never),
         (answered(404, "ContainerNotFound"), never),
+        (answered(404, "XAdminUserNotFound"), never),
+        (answered(404, "ResourceNotFound"), ReadMeaning::NotFound),
         (answered(416, "InvalidRange"), ReadMeaning::BeyondEnd),
         (answered(400, ""), never),
         (answered(401, ""), never),

@@ -21,7 +21,9 @@ impl CloudStore {
         }
         // After a refusal there is nothing to remove, and whatever went wrong is worth more than what goes wrong now.
         let _ = self.delete(scratch).await;
-        result.map_err(|why| OpenError::Unusable { url: self.0.address.shown.clone(), why })
+        let url = self.0.address.shown.clone();
+        // Said once is enough.
+        result.map_err(|why| OpenError::Unusable { why: why.replace(&format!("{url}: "), ""), url })
     }
 
     async fn try_guards(&self, scratch: &Key) -> Result<(), String> {

@@ -82,7 +82,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// `rewrite` may put itself between the counting and the network.
+    /// `rewrite` may put something between the counting and the network.
     pub(crate) fn new(
         options: &Options,
         tally: &Arc<Tally>,

@@ -4,7 +4,6 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 #![allow(clippy::unwrap_used, reason = "only tests use it, and may fail")]
 
-pub mod gcs_dialect;
 pub mod proxy;
 pub mod tiny;
 
@@ -12,8 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use glidepath_env::conformance::{POINTS, check};
 use glidepath_env::{Key, PutError};
-use glidepath_stores::Options;
 use glidepath_stores::cloud::CloudStore;
+use glidepath_stores::{Options, Store};
 use url::Url;
 
 /// How a write ended, by name.
@@ -63,11 +62,11 @@ pub fn open(url: &Url) -> CloudStore {
     open_with(url, &Options::default())
 }
 
-/// Google's server takes no XML, so what is for it is translated.
+/// As anybody opens it.
 pub fn open_with(url: &Url, options: &Options) -> CloudStore {
-    match url.scheme() {
-        "gs" => CloudStore::open_through(url, options, gcs_dialect::translate).unwrap(),
-        _ => CloudStore::open(url, options).unwrap(),
+    match glidepath_stores::open(url.as_str(), options).unwrap() {
+        Store::Cloud(store) => store,
+        other => panic!("{other:?}"),
     }
 }
 

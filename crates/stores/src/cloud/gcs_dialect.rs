@@ -1,0 +1,75 @@
+//! How does an emulator of Google Cloud Storage take an upload? fake-gcs-server, the one there is, takes it in Google's JSON
+//! dialect only, and the client library sends it in the XML one. For plain `http://` endpoints a PUT is made into a media
+//! upload, and the answer back into what the library expects. To Google itself everything goes as the library sends it.
+
+use async_trait::async_trait;
+use http::{HeaderValue, Method, Uri};
+use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
+
+/// A client that speaks both dialects.
+pub(super) fn translated(client: HttpClient) -> HttpClient {
+    HttpClient::new(Translator(client))
+}
+
+#[derive(Debug)]
+struct Translator(HttpClient);
+
+#[async_trait]
+impl HttpService for Translator {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if request.method() != Method::PUT {
+            return self.0.execute(request).await;
+        }
+        let guard = request.headers_mut().remove("x-goog-if-generation-match");
+        let guard = guard.as_ref().and_then(|value| value.to_str().ok());
+        *request.uri_mut() =
+            upload(request.uri(), guard).map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
+        *request.method_mut() = Method::POST;
+        let (mut parts, body) = self.0.execute(request).await?.into_parts();
+        let body = body.bytes().await?;
+        if parts.status.is_success()
+            && let Some(generation) = generation(&body)
+        {
+            parts.headers.insert("x-goog-generation", generation);
+            // The library insists on one; our tags on this provider are generations.
+            parts.headers.insert("etag", HeaderValue::from_static("\"none\""));
+        }
+        Ok(HttpResponse::from_parts(parts, body.into()))
+    }
+}
+
+/// Where a PUT to `/bucket/name` is uploaded to. The name is percent-encoded already, so it can stand in a query as it is.
+fn upload(uri: &Uri, guard: Option<&str>) -> Result<Uri, http::Error> {
+    let (bucket, name) = uri.path().trim_start_matches('/').split_once('/').unwrap_or((uri.path(), ""));
+    let guard = guard.map_or(String::new(), |generation| format!("&ifGenerationMatch={generation}"));
+    // What is a sign of its own in a query and is none in a path.
+    let name = name.replace('&', "%26").replace('+', "%2B").replace('=', "%3D");
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query =
+        Some(format!("/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}{guard}").parse()?);
+    Ok(Uri::from_parts(parts)?)
+}
+
+fn generation(body: &[u8]) -> Option<HeaderValue> {
+    let object: serde_json::Value = serde_json::from_slice(body).ok()?;
+    HeaderValue::from_str(object.get("generation")?.as_str()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uploads() {
+        let uri = |text: &str| text.parse::<Uri>().unwrap();
+        assert_eq!(
+            upload(&uri("http://127.0.0.1:4443/b/a/b%20c+d&e"), Some("0")).unwrap(),
+            uri(
+                "http://127.0.0.1:4443/upload/storage/v1/b/b/o?uploadType=media&name=a/b%20c%2Bd%26e&ifGenerationMatch=0"
+            )
+        );
+        assert_eq!(generation(br#"{"generation":"17"}"#).unwrap(), "17");
+        assert_eq!(generation(b"{}"), None);
+        assert_eq!(generation(b"<xml/>"), None);
+    }
+}
