@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt::Write;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -103,11 +104,14 @@ fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, Str
     result.replace(Ok(())).map(|()| objects)
 }
 
+/// What a process does.
+type Life = Pin<Box<dyn Future<Output = ()>>>;
+
 /// The writers, and who cleans up.
 fn processes<S: Subject + 'static>(
     scenario: &Scenario,
     history: &Rc<RefCell<History>>,
-) -> Vec<(Instant, impl FnOnce(SimEnv) -> std::pin::Pin<Box<dyn Future<Output = ()>>>)> {
+) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
     let writers = scenario.writers;
     let mut shared = S::shared();
     let mut processes = Vec::new();
@@ -117,7 +121,7 @@ fn processes<S: Subject + 'static>(
             shared = S::shared();
         }
         let (shared, history) = (Arc::clone(&shared), Rc::clone(history));
-        let start = move |env: SimEnv| -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+        let start = move |env: SimEnv| -> Life {
             let catalog = S::catalog(env.clone(), env.store(STORE), shared);
             match (cleaner, writers.vacuum_every) {
                 (true, Some(every)) => Box::pin(async move {
