@@ -53,6 +53,9 @@ const BACKOFF: Backoff = Backoff::Exponential(Exponential {
     jitter: JitterRange { low: 0.5, high: 1.5 },
 });
 
+const NO_DIRECTORY_BUCKETS: &str = "directory buckets of S3 Express One Zone are not supported: their sessions are not kept \
+    for deletes and appends, and their listings have no order; use a general purpose bucket";
+
 /// Objects that one request lists at most; no provider gives more than it likes.
 const PAGE_LIMIT: usize = 1000;
 
@@ -88,6 +91,9 @@ impl CloudStore {
         let address = Address::parse(url)?;
         let tally = Arc::new(counts::Tally::default());
         let unusable = |why| OpenError::Unusable { url: address.shown.clone(), why };
+        if address.is_express() {
+            return Err(unusable(NO_DIRECTORY_BUCKETS.to_owned()));
+        }
         let emulator = address.provider == Provider::Gcs && address.in_the_clear();
         let rewrite = |client| if emulator { gcs_dialect::translated(client) } else { client };
         let connector = Connector::new(options, &tally, rewrite).map_err(|error| unusable(wire::chain(&error)))?;

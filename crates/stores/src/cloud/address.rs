@@ -19,7 +19,7 @@ pub(crate) struct Address {
     pub(crate) region: Option<String>,
     /// Azure's storage account.
     pub(crate) account: Option<String>,
-    /// Whether it takes appends at an offset: Azure does, S3 where it is a directory bucket or the URL says so.
+    /// Whether it takes appends at an offset: Azure does, S3 where the URL says so.
     pub(crate) append: bool,
     /// For people, without anything that may be secret.
     pub(crate) shown: String,
@@ -49,7 +49,7 @@ impl Address {
         }
         let mut address = Self {
             provider,
-            append: provider == Provider::Azure || provider == Provider::S3 && is_directory(&bucket),
+            append: provider == Provider::Azure,
             bucket,
             keys: Keys::below(decode(url.path())?.trim_matches('/'), provider)?,
             endpoint: None,
@@ -86,12 +86,8 @@ impl Address {
 
     /// Whether it is a directory bucket of S3 Express One Zone.
     pub(crate) fn is_express(&self) -> bool {
-        self.provider == Provider::S3 && is_directory(&self.bucket)
+        self.provider == Provider::S3 && self.bucket.ends_with("--x-s3")
     }
-}
-
-fn is_directory(bucket: &str) -> bool {
-    bucket.ends_with("--x-s3")
 }
 
 fn yes_or_no(value: &str) -> Result<bool, String> {
@@ -146,8 +142,7 @@ mod tests {
         for (url, append) in [
             ("s3://bucket", false),
             ("s3://bucket?append=true", true),
-            ("s3://b--use1-az4--x-s3", true),
-            ("s3://b--use1-az4--x-s3?append=false", false),
+            ("s3://bucket?append=false", false),
             ("az://container?account=a", true),
             ("gs://bucket", false),
         ] {

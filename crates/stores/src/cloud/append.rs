@@ -1,5 +1,6 @@
 //! How does an append at an offset reach a store of a cloud? By one request of which the provider itself checks the offset:
-//! `PutObject` with a write offset on S3 Express One Zone, `Append Block` with an append position on Azure.
+//! `PutObject` with a write offset on servers that speak as S3 Express One Zone does, `Append Block` with an append position
+//! on Azure.
 //!
 //! An append blob has to exist before a block can be appended, so an append at 0 on Azure is two requests. What they mean
 //! together:
@@ -47,7 +48,7 @@ impl CloudStore {
             Provider::Azure => self.append_block(&path, body, offset).await,
             Provider::Gcs => refused("Google Cloud Storage has no append at an offset"),
             Provider::S3 => refused(
-                "appends are offered by directory buckets of S3 Express One Zone, and by servers whose URL says ?append=true",
+                "S3 offers appends in directory buckets only, which are not supported; for another server that takes write offsets say ?append=true",
             ),
         }
     }

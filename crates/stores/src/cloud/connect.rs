@@ -62,9 +62,6 @@ fn s3(address: &Address, connector: &Connector) -> Result<(Client, Signed), Stri
         .with_retry(no_repeats())
         .with_allow_http(true)
         .with_http_connector(connector.clone());
-    if address.is_express() {
-        builder = builder.with_s3_express(true);
-    }
     if let Some(endpoint) = address.endpoint() {
         builder = builder.with_endpoint(endpoint);
     }
@@ -73,11 +70,8 @@ fn s3(address: &Address, connector: &Connector) -> Result<(Client, Signed), Stri
     let region = region.or_else(|| profile.as_ref()?.region.clone()).unwrap_or_else(|| "us-east-1".to_owned());
     let endpoint =
         address.endpoint().or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
-    let base = match (endpoint, address.bucket.strip_suffix("--x-s3").and_then(|name| name.rsplit_once("--"))) {
-        (Some(endpoint), _) => format!("{}/{}", endpoint.trim_end_matches('/'), address.bucket),
-        (None, Some((_, zone))) => format!("https://{}.s3express-{zone}.{region}.amazonaws.com", address.bucket),
-        (None, None) => format!("https://s3.{region}.amazonaws.com/{}", address.bucket),
-    };
+    let service = endpoint.unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
+    let base = format!("{}/{}", service.trim_end_matches('/'), address.bucket);
     let keys = profile.and_then(|profile| profile.keys);
     // A plain endpoint is somebody's own server. Without an access key it is asked without any, rather than with that of the
     // machine's role, which nobody meant for it.

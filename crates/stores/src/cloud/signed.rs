@@ -1,5 +1,5 @@
-//! How is a request made that the client library does not offer? By hand, with the library's own signing: single deletes,
-//! appends, and the session of S3 Express.
+//! How is a request made that the client library does not offer? By hand, with the library's own signing: single deletes
+//! and appends.
 
 use std::sync::Arc;
 
