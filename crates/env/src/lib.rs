@@ -34,6 +34,10 @@ pub trait Env {
     /// The process's own clock. Monotonic; says nothing about another process's clock.
     fn now(&self) -> Instant;
 
+    /// The time of day as this machine has it, in milliseconds since 1970. It may be wrong, and may jump either way: good
+    /// for grace periods far longer than clocks differ, never for order.
+    fn unix_ms(&self) -> u64;
+
     /// Waits until the process's clock shows `at`; returns at once if it does already. Dropping the future has no
     /// effect on anything.
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()>;

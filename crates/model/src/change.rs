@@ -153,7 +153,7 @@ impl Changes {
 
 impl Advance {
     /// Moves the table on; `None`, and the table half changed, if a partition is not at its expected version.
-    fn apply(&self, state: &mut TableState) -> Option<()> {
+    pub(crate) fn apply(&self, state: &mut TableState) -> Option<()> {
         state.version = state.version.next();
         state.metadata = self.metadata;
         for (partition, expected) in &self.partitions {

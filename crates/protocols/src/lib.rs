@@ -7,5 +7,8 @@
 
 mod catalog;
 pub mod catalog_file;
+pub mod manifest_chain;
+mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};
+pub use wire::DecodeError;

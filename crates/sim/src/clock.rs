@@ -23,6 +23,9 @@ use crate::store::{SimStore, StoreId};
 /// with little state, before they begin what comes next, than in the middle of it.
 const LONG: Span = Span::from_secs(5);
 
+/// When runs begin, by the time of day: 2026-01-01 00:00 UTC.
+const EPOCH_MS: u64 = 1_767_225_600_000;
+
 /// One process: a client with one thread of execution.
 pub(crate) struct Process {
     /// Counted from 1 in the order of arrival.
@@ -109,6 +112,10 @@ impl Env for SimEnv {
 
     fn now(&self) -> Instant {
         self.process.clock.get()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        EPOCH_MS + self.process.clock.get().as_nanos() / 1_000_000
     }
 
     async fn sleep_until(&self, at: Instant) {

@@ -18,6 +18,14 @@ pub struct Faults {
     pub refused: f64,
     /// The client dies after sending; the request takes effect all the same.
     pub crash: f64,
+    /// The request takes effect in time, but its answer comes only `lateness` after it was sent, and the client waits: a
+    /// slow network, or a client that was paused before it could look at the answer.
+    pub slow: f64,
+    /// The client is paused for `lateness` before the request leaves it, and then goes on as if nothing had been.
+    pub stalled: f64,
+    /// The request is delivered twice, by a library or a proxy that repeats what it does not see answered, and the client
+    /// gets the second answer: to a guarded write that took effect, that it was lost.
+    pub repeated: f64,
     /// When a client gives up waiting.
     pub timeout: Span,
     /// How late a late request is.
@@ -28,7 +36,18 @@ impl Default for Faults {
     /// No faults.
     fn default() -> Self {
         let (timeout, lateness) = (Span::from_secs(30), Span::from_secs(120));
-        Self { request_lost: 0.0, answer_lost: 0.0, late: 0.0, refused: 0.0, crash: 0.0, timeout, lateness }
+        Self {
+            request_lost: 0.0,
+            answer_lost: 0.0,
+            late: 0.0,
+            refused: 0.0,
+            crash: 0.0,
+            slow: 0.0,
+            stalled: 0.0,
+            repeated: 0.0,
+            timeout,
+            lateness,
+        }
     }
 }
 
@@ -39,11 +58,27 @@ pub(crate) enum Fault {
     Late,
     Refused,
     Crash,
+    Slow,
+    Stalled,
+    Repeated,
 }
 
 impl Faults {
     pub(crate) fn any(&self) -> bool {
-        [self.request_lost, self.answer_lost, self.late, self.refused, self.crash].iter().any(|p| *p > 0.0)
+        self.table().iter().any(|(probability, _)| *probability > 0.0)
+    }
+
+    fn table(&self) -> [(f64, Fault); 8] {
+        [
+            (self.request_lost, Fault::RequestLost),
+            (self.answer_lost, Fault::AnswerLost),
+            (self.late, Fault::Late),
+            (self.refused, Fault::Refused),
+            (self.crash, Fault::Crash),
+            (self.slow, Fault::Slow),
+            (self.stalled, Fault::Stalled),
+            (self.repeated, Fault::Repeated),
+        ]
     }
 
     pub(crate) fn draw(&self, luck: &mut Stream) -> Option<Fault> {
@@ -51,14 +86,7 @@ impl Faults {
             return None;
         }
         let mut left = unit_interval(luck.draw());
-        let table = [
-            (self.request_lost, Fault::RequestLost),
-            (self.answer_lost, Fault::AnswerLost),
-            (self.late, Fault::Late),
-            (self.refused, Fault::Refused),
-            (self.crash, Fault::Crash),
-        ];
-        for (probability, fault) in table {
+        for (probability, fault) in self.table() {
             if left < probability {
                 return Some(fault);
             }

@@ -1,6 +1,7 @@
 //! Runs processes against stores until the horizon.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -43,6 +44,8 @@ pub struct Counts {
     pub processes: u64,
     /// The most processes alive at one time.
     pub most_alive: u64,
+    /// Requests that something went wrong with.
+    pub faults: u64,
 }
 
 /// One run.
@@ -67,6 +70,7 @@ pub(crate) struct World {
     pub(crate) requests: RefCell<Requests>,
     /// The place of the current event.
     pub(crate) turn: Cell<Order>,
+    pub(crate) faults: Cell<u64>,
 }
 
 impl World {
@@ -91,6 +95,7 @@ impl Simulation {
             stores: RefCell::new(setup.stores.into_iter().map(StoreState::new).collect()),
             requests: RefCell::new(Requests::default()),
             turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
+            faults: Cell::new(0),
         };
         Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
     }
@@ -106,6 +111,12 @@ impl Simulation {
         self.world.stores.borrow()[store.0].peek(key)
     }
 
+    /// All that a store holds now, by key, without a request.
+    #[must_use]
+    pub fn objects(&self, store: StoreId) -> BTreeMap<Key, Payload> {
+        self.world.stores.borrow()[store.0].objects()
+    }
+
     /// From now on keeps every object version that is written to a store, for [`writes`](Self::writes).
     pub fn keep_writes(&self, store: StoreId) {
         self.world.stores.borrow_mut()[store.0].keep_writes();
@@ -114,7 +125,18 @@ impl Simulation {
     /// What was written to a store since [`keep_writes`](Self::keep_writes), in the order in which it took effect.
     #[must_use]
     pub fn writes(&self, store: StoreId) -> Vec<Payload> {
-        self.world.stores.borrow()[store.0].writes()
+        let stores = self.world.stores.borrow();
+        stores[store.0].writes().iter().map(|(_, payload)| payload.clone()).collect()
+    }
+
+    /// What was first written under each key since [`keep_writes`](Self::keep_writes), whatever became of it.
+    #[must_use]
+    pub fn first_writes(&self, store: StoreId) -> BTreeMap<Key, Payload> {
+        let mut first = BTreeMap::new();
+        for (key, payload) in self.world.stores.borrow()[store.0].writes() {
+            first.entry(key.clone()).or_insert_with(|| payload.clone());
+        }
+        first
     }
 
     /// Runs until the horizon, or until nothing is left to happen. Processes begin at the times given, which must not
@@ -143,6 +165,7 @@ impl Simulation {
         }
         self.tasks.clear();
         self.free.clear();
+        self.counts.faults = self.world.faults.get();
         self.counts
     }
 

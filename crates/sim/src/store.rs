@@ -174,6 +174,24 @@ impl SimStore {
 
     async fn send_badly(&self, fault: Fault, action: Action, (sent, way): (Instant, Span), when: When) -> Answer {
         let Faults { timeout, lateness, .. } = self.service.model.faults;
+        self.env.world.faults.set(self.env.world.faults.get() + 1);
+        let orphan = |at: Instant, action: Action| {
+            let orphan = self.enter(Request::new(self.id, Some(action), when, None));
+            self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
+        };
+        match fault {
+            Fault::Stalled => return self.send(action, sent + lateness + way, later(when, lateness)).await,
+            Fault::Slow => {
+                let answer = self.send(action, sent + way, when).await;
+                self.env.pass_until(sent + lateness).await;
+                return answer;
+            }
+            Fault::Repeated => {
+                orphan(sent + way, action.clone());
+                return self.send(action, sent + way + way, later(when, way)).await;
+            }
+            _ => {}
+        }
         let refused_at = match when {
             When::At(at) => at,
             When::Contended(_) => sent + way + way,
@@ -183,11 +201,10 @@ impl SimStore {
             Fault::AnswerLost => (Some(sent + way), Some((sent + timeout, action.unknown("the answer was lost")))),
             Fault::Late => (Some(sent + lateness), Some((sent + timeout, action.unknown("no answer in time")))),
             Fault::Refused => (None, Some((refused_at, action.refused("503 Slow Down")))),
-            Fault::Crash => (Some(sent + way), None),
+            Fault::Crash | Fault::Slow | Fault::Stalled | Fault::Repeated => (Some(sent + way), None),
         };
         if let Some(at) = effect_at {
-            let orphan = self.enter(Request::new(self.id, Some(action), when, None));
-            self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
+            orphan(at, action);
         }
         let Some((at, answer)) = answer else { return std::future::pending().await };
         let sender = Some(Rc::clone(&self.env.process));
@@ -250,6 +267,14 @@ impl SimStore {
         }
         request.answered = true;
         Some(sender.task)
+    }
+}
+
+/// The same, so much later.
+fn later(when: When, by: Span) -> When {
+    match when {
+        When::At(at) => When::At(at + by),
+        When::Contended(ticket) => When::Contended(Ticket { sent: ticket.sent + by, ..ticket }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a live process sees of the world: the machine's monotonic clock and its random numbers.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use glidepath_env::{Env, Purpose};
 use glidepath_model::Instant;
@@ -34,6 +34,11 @@ impl Env for LiveEnv {
     fn now(&self) -> Instant {
         let passed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Instant::from_nanos(passed)
+    }
+
+    fn unix_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
     async fn sleep_until(&self, at: Instant) {

@@ -3,13 +3,12 @@
 use bytes::Bytes;
 use glidepath_model::{CommitId, MetadataId, PartitionVersions, Root, TableId, TableState, Version};
 
+use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_checksum, put_varint, varint_length};
+
 /// How many commits back a root can tell whose they were.
 pub const LINEAGE: usize = 32;
 
-const MAGIC: [u8; 4] = *b"GPCF";
-const FORMAT: u16 = 1;
-const KNOWN_FLAGS: u16 = 0;
-const CHECKSUM: usize = 4;
+const FRAME: Frame = Frame { magic: *b"GPCF", format: 1, known_flags: 0, name: "a catalog file" };
 
 /// A root and its lineage: all that a catalog file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,35 +17,6 @@ pub struct File {
     /// Commits of the versions that lead to the root, newest first, the root's own included.
     lineage: [CommitId; LINEAGE],
     known: usize,
-}
-
-/// Why bytes are not a catalog file that this version can read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// Another kind of object.
-    #[error("it does not begin with the mark of a catalog file")]
-    NotACatalogFile,
-    /// Written by a newer version of Glidepath.
-    #[error("it has format version {found}; this version of Glidepath reads {FORMAT}: use a newer one")]
-    Format {
-        /// As written in the file.
-        found: u16,
-    },
-    /// Needs what this version cannot do.
-    #[error("it needs features (bits {found:#06x}) that this version of Glidepath does not know: use a newer one")]
-    Features {
-        /// The unknown bits.
-        found: u16,
-    },
-    /// Shorter than it says.
-    #[error("it ends too early")]
-    Truncated,
-    /// Not what was written.
-    #[error("its checksum does not match its content: it is damaged")]
-    Checksum,
-    /// The checksum holds but the content makes no sense: a writer's mistake.
-    #[error("its content breaks the rules of the format ({0})")]
-    Content(&'static str),
 }
 
 impl File {
@@ -100,25 +70,8 @@ impl File {
     /// # Errors
     /// [`DecodeError`] says what is wrong; no input panics, and none allocates more than a small multiple of its size.
     pub fn decode(object: &[u8]) -> Result<Self, DecodeError> {
-        let mut header = Reader(object);
-        if header.array::<4>()? != MAGIC {
-            return Err(DecodeError::NotACatalogFile);
-        }
-        let found = u16::from_le_bytes(header.array()?);
-        if found != FORMAT {
-            return Err(DecodeError::Format { found });
-        }
-        let flags = u16::from_le_bytes(header.array()?);
-        if flags & !KNOWN_FLAGS != 0 {
-            return Err(DecodeError::Features { found: flags & !KNOWN_FLAGS });
-        }
-        let length = u32::from_le_bytes(header.array()?) as usize;
-        let file = object.get(..length).ok_or(DecodeError::Truncated)?;
-        let (content, checksum) = file.split_last_chunk::<CHECKSUM>().ok_or(DecodeError::Truncated)?;
-        if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
-            return Err(DecodeError::Checksum);
-        }
-        decode_content(content.get(12..).ok_or(DecodeError::Truncated)?)
+        let (_, content) = FRAME.open(object)?;
+        decode_content(content)
     }
 }
 
@@ -139,11 +92,7 @@ impl<'a> Draft<'a> {
         // Exactly as long as needed: then it becomes `Bytes` as it is.
         let length = self.length();
         let Self { root, older } = *self;
-        let mut out = Vec::with_capacity(length);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&FORMAT.to_le_bytes());
-        out.extend_from_slice(&KNOWN_FLAGS.to_le_bytes());
-        out.extend_from_slice(&(length as u32).to_le_bytes());
+        let mut out = FRAME.begin(0, length);
         out.extend_from_slice(&root.version.0.to_le_bytes());
         out.push(older.len() as u8 + 1);
         out.extend_from_slice(&root.commit.0.to_le_bytes());
@@ -162,8 +111,7 @@ impl<'a> Draft<'a> {
                 put_varint(&mut out, version.0);
             }
         }
-        let checksum = crc32fast::hash(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
+        put_checksum(&mut out);
         debug_assert_eq!(out.len(), length);
         out.into()
     }
@@ -176,19 +124,19 @@ impl<'a> Draft<'a> {
             let count = varint_length(state.partitions.len() as u64);
             varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
         };
-        let head = 12 + 8 + 1 + 8 * (older.len() + 1) + varint_length(root.tables().len() as u64);
+        let head = HEAD + 8 + 1 + 8 * (older.len() + 1) + varint_length(root.tables().len() as u64);
         head + root.tables().iter().map(table).sum::<usize>() + CHECKSUM
     }
 }
 
 fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
     let mut reader = Reader(content);
-    let version = Version(u64::from_le_bytes(reader.array()?));
+    let version = Version(reader.u64()?);
     let known = usize::from(reader.array::<1>()?[0]);
     let mut lineage = [CommitId(0); LINEAGE];
     let commits = lineage.get_mut(..known).ok_or(DecodeError::Content("lineage too long"))?;
     for commit in commits {
-        *commit = CommitId(u64::from_le_bytes(reader.array()?));
+        *commit = CommitId(reader.u64()?);
     }
     if known == 0 {
         return Err(DecodeError::Content("no lineage"));
@@ -198,65 +146,15 @@ fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
     for _ in 0..count {
         let id = u32::try_from(reader.varint()?).map_err(|_| DecodeError::Content("table id too large"))?;
         let table_version = Version(reader.varint()?);
-        let metadata = MetadataId(u64::from_le_bytes(reader.array()?));
+        let metadata = MetadataId(reader.u64()?);
         let partitions =
             (0..reader.count()?).map(|_| reader.varint().map(Version)).collect::<Result<PartitionVersions, _>>()?;
         tables.push((TableId(id), TableState { version: table_version, metadata, partitions }));
     }
-    if !reader.0.is_empty() {
-        return Err(DecodeError::Content("bytes left over"));
-    }
+    reader.end()?;
     let root = Root::from_parts(version, lineage[0], tables);
     let root = root.ok_or(DecodeError::Content("tables out of order or without partitions"))?;
     Ok(File { root, lineage, known })
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    if value < 0x80 {
-        return out.push(value as u8);
-    }
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn varint_length(value: u64) -> usize {
-    // Seven bits a byte, and at least one byte.
-    (70 - (value | 1).leading_zeros() as usize) / 7
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (array, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::Truncated)?;
-        self.0 = rest;
-        Ok(*array)
-    }
-
-    fn varint(&mut self) -> Result<u64, DecodeError> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.array::<1>()?[0];
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(DecodeError::Content("number too large"))
-    }
-
-    /// A number of things to come, each at least one byte: more than there are bytes left is a lie.
-    fn count(&mut self) -> Result<usize, DecodeError> {
-        let count = self.varint()?;
-        usize::try_from(count).ok().filter(|count| *count <= self.0.len()).ok_or(DecodeError::Truncated)
-    }
 }
 
 #[cfg(test)]
@@ -310,10 +208,9 @@ mod tests {
         /// Arbitrary content behind a valid header and checksum: what a faulty writer could make.
         #[test]
         fn nonsense_is_refused_without_panic(content in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut bytes = [&MAGIC[..], &FORMAT.to_le_bytes(), &[0; 2]].concat();
-            bytes.extend_from_slice(&(12 + content.len() as u32 + 4).to_le_bytes());
+            let mut bytes = FRAME.begin(0, HEAD + content.len() + CHECKSUM);
             bytes.extend_from_slice(&content);
-            bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+            put_checksum(&mut bytes);
             if let Ok(file) = File::decode(&bytes) {
                 // Varints have longer spellings; what was understood must mean the same when written again.
                 prop_assert_eq!(File::decode(&file.encode()), Ok(file));
@@ -331,8 +228,8 @@ mod tests {
             bytes[place] = value;
             File::decode(&bytes).unwrap_err()
         };
-        assert_eq!(with(4, 2), DecodeError::Format { found: 2 });
+        assert_eq!(with(4, 2), DecodeError::Format { found: 2, known: 1 });
         assert_eq!(with(6, 4), DecodeError::Features { found: 4 });
-        assert_eq!(with(0, b'X'), DecodeError::NotACatalogFile);
+        assert_eq!(with(0, b'X'), DecodeError::OtherKind { expected: "a catalog file" });
     }
 }

@@ -19,8 +19,9 @@ use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::wire::DecodeError;
 use encoding::Draft;
-pub use encoding::{DecodeError, File, LINEAGE};
+pub use encoding::{File, LINEAGE};
 
 /// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
 const SETTLING_ROUNDS: u32 = 8;
@@ -44,6 +45,7 @@ pub struct CatalogFile<E: Env> {
 pub struct Place {
     key: Key,
     filler_per_table: ByteSize,
+    settle_lost: bool,
     /// The newest root this process has decoded: most reads find the one that was just written.
     newest: Mutex<Option<Snapshot>>,
 }
@@ -53,7 +55,15 @@ impl Place {
     /// kept inside the catalog; zero where it is not.
     #[must_use]
     pub fn new(key: Key, filler_per_table: ByteSize) -> Self {
-        Self { key, filler_per_table, newest: Mutex::new(None) }
+        Self { key, filler_per_table, settle_lost: false, newest: Mutex::new(None) }
+    }
+
+    /// For a store behind something that repeats guarded writes by itself (a proxy, a client library): a put that lost may
+    /// have lost to itself, so it is settled by reading back, at the cost of a read. Stores that keep the contract of
+    /// `ObjectStore` need none of it.
+    #[must_use]
+    pub fn settling_lost(self) -> Self {
+        Self { settle_lost: true, ..self }
     }
 
     /// The object that holds this file.
@@ -119,6 +129,9 @@ impl<E: Env> CatalogFile<E> {
     async fn install(&self, root: Root, base: Option<&Snapshot>) -> Outcome<Snapshot> {
         match self.put(&root, base).await {
             Ok(tag) => Outcome::Committed(self.landed(root, base, tag)),
+            Err(PutError::Lost) if self.place.settle_lost => {
+                self.settle(root, base, Cause::words("the put may have been repeated on its way")).await
+            }
             Err(PutError::Lost) => Outcome::Conflict(None),
             Err(PutError::Refused(cause)) => Outcome::Refused(cause),
             Err(PutError::Unknown(cause)) => self.settle(root, base, cause).await,

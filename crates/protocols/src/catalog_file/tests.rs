@@ -125,7 +125,16 @@ fn count(run: &Run, what: Told) -> usize {
 
 fn storm() -> Faults {
     let (timeout, lateness) = (Span::from_millis(500), Span::from_secs(2));
-    Faults { request_lost: 0.1, answer_lost: 0.1, late: 0.1, refused: 0.1, crash: 0.01, timeout, lateness }
+    Faults {
+        request_lost: 0.1,
+        answer_lost: 0.1,
+        late: 0.1,
+        refused: 0.1,
+        crash: 0.01,
+        timeout,
+        lateness,
+        ..Faults::default()
+    }
 }
 
 proptest! {

@@ -76,6 +76,7 @@ pub(crate) struct Delete<'a> {
 }
 
 /// A request in the hands of the world.
+#[derive(Clone)]
 pub(crate) enum Action {
     Get(Key, Option<Range<u64>>),
     Head(Key),

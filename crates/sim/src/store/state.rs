@@ -16,7 +16,7 @@ pub(crate) struct StoreState {
     pub(crate) service: Rc<Service>,
     objects: BTreeMap<Key, Stored>,
     last_tag: u64,
-    writes: Option<Vec<Payload>>,
+    writes: Option<Vec<(Key, Payload)>>,
     /// Objects that guarded writes contend for, where the profile says what that does to them.
     hot: BTreeMap<Key, Hot>,
 }
@@ -45,12 +45,16 @@ impl StoreState {
         self.objects.get(key).map(|stored| stored.payload.clone())
     }
 
+    pub(crate) fn objects(&self) -> BTreeMap<Key, Payload> {
+        self.objects.iter().map(|(key, stored)| (key.clone(), stored.payload.clone())).collect()
+    }
+
     pub(crate) fn keep_writes(&mut self) {
         self.writes.get_or_insert_default();
     }
 
-    pub(crate) fn writes(&self) -> Vec<Payload> {
-        self.writes.clone().unwrap_or_default()
+    pub(crate) fn writes(&self) -> &[(Key, Payload)] {
+        self.writes.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn delete(&mut self, key: &Key) {
@@ -61,7 +65,7 @@ impl StoreState {
     fn write(&mut self, key: &Key, payload: Payload) -> Tag {
         self.last_tag += 1;
         if let Some(writes) = &mut self.writes {
-            writes.push(payload.clone());
+            writes.push((key.clone(), payload.clone()));
         }
         let stored = Stored { payload, tag: self.last_tag };
         match self.objects.get_mut(key) {

@@ -154,7 +154,7 @@ proptest! {
     fn the_same_seed_gives_the_same_run(seed in any::<u64>()) {
         let scripts: Vec<_> = (0..4).map(|n| (n, (0..40_u64).map(|step| ((step * 7 + n) % 251) as u8).collect())).collect();
         let faults = Faults { answer_lost: 0.1, late: 0.1, refused: 0.1, crash: 0.02, request_lost: 0.1,
-            timeout: Span::from_millis(40), lateness: Span::from_millis(300) };
+            timeout: Span::from_millis(40), lateness: Span::from_millis(300), ..Faults::default() };
         let mut setup = setup(Mode::LocalClocks, seed, noisy(), EffectPoint::Half);
         setup.stores[0].faults = faults;
         prop_assert_eq!(run(setup.clone(), &scripts), run(setup, &scripts));

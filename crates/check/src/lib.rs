@@ -1,0 +1,19 @@
+//! Does a commit protocol hold under every fault that a scenario makes?
+//!
+//! Simulated writers and readers of several processes commit against a store that loses answers, delays requests for
+//! minutes and kills them in between; what each was told is compared with what the chain of versions became
+//! (`glidepath_history`). The protocols are the very code that runs live. A run is a function of (protocol, scenario,
+//! seed), so a seed that fails is a replay.
+//!
+//! Start with [`Scenario`], then [`check`] for one seed and [`explore`] for many.
+
+mod explore;
+mod frozen;
+mod run;
+mod scenario;
+mod subject;
+
+pub use explore::{Explored, Found, explore};
+pub use run::{Checked, check, trace};
+pub use scenario::{Probabilities, Scenario, ScenarioError, Writers};
+pub use subject::Protocol;

@@ -1,0 +1,240 @@
+//! What happens in one run, and was it right?
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
+use glidepath_history::{Edit, Effect, Ending, Expected, History, Item, ProcessId, Reported, Seen, What};
+use glidepath_model::{
+    Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
+};
+use glidepath_protocols::{Catalog, Outcome};
+use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
+use smallvec::smallvec;
+
+use crate::scenario::Scenario;
+use crate::subject::{self, Manifests, OneFile, Protocol, STORE, Subject};
+
+/// No run takes longer, in simulated time.
+const HORIZON: Span = Span::from_secs(24 * 3600);
+
+/// Tries of one commit before a writer goes on to the next.
+const TRIES: u32 = 20;
+
+/// What one run came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Attempts to commit.
+    pub attempts: u64,
+    /// Of these, acknowledged.
+    pub committed: u64,
+    /// Of these, left unknown, or their writer died.
+    pub open: u64,
+    /// Requests that something went wrong with.
+    pub faults: u64,
+    /// What was not right, in words; `None` if all was.
+    pub violation: Option<String>,
+}
+
+/// Runs one seed and checks it.
+#[must_use]
+pub fn check(protocol: Protocol, scenario: &Scenario, seed: u64) -> Checked {
+    match protocol {
+        Protocol::CatalogFile => run::<OneFile>(scenario, seed).0,
+        Protocol::ManifestChain => run::<Manifests>(scenario, seed).0,
+    }
+}
+
+/// What every process did in a run, in the order of time, a line each.
+#[must_use]
+pub fn trace(protocol: Protocol, scenario: &Scenario, seed: u64) -> String {
+    let history = match protocol {
+        Protocol::CatalogFile => run::<OneFile>(scenario, seed).1,
+        Protocol::ManifestChain => run::<Manifests>(scenario, seed).1,
+    };
+    written(&history)
+}
+
+fn run<S: Subject + 'static>(scenario: &Scenario, seed: u64) -> (Checked, History) {
+    let tables = scenario.writers.tables;
+    let objects = match created::<S>(tables) {
+        Ok(objects) => objects,
+        Err(words) => panic!("creating a catalog in a store without faults: {words}"),
+    };
+    let profile = Profile::constant(scenario.writers.round_trip);
+    let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
+    let horizon = Instant::ZERO + HORIZON;
+    let setup = Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] };
+    let mut simulation = Simulation::new(setup);
+    simulation.keep_writes(STORE);
+    for (key, payload) in &objects {
+        simulation.seed_object(STORE, key, payload.clone());
+    }
+    let history = Rc::new(RefCell::new(History::new()));
+    let counts = simulation.run(processes::<S>(scenario, &history));
+    let history = history.take();
+    let mut checked = Checked { faults: counts.faults, ..Checked::default() };
+    for operation in history.operations() {
+        if let What::Commit { ending, .. } = operation.what {
+            checked.attempts += 1;
+            checked.committed += u64::from(matches!(ending, Ending::Committed(_)));
+            checked.open += u64::from(matches!(ending, Ending::Unknown | Ending::Open));
+        }
+    }
+    checked.violation = judged::<S>(&simulation, &history, tables).err();
+    (checked, history)
+}
+
+/// What a fresh catalog consists of.
+fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+    let model = StoreModel { faults: Faults::default(), ..StoreModel::of(Profile::constant(Span::from_millis(1))) };
+    let setup = Setup { seed: 0, horizon: Instant::ZERO + HORIZON, mode: Mode::EveryOperation, stores: vec![model] };
+    let mut simulation = Simulation::new(setup);
+    let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
+    let told = Rc::clone(&result);
+    let creator = move |env: SimEnv| async move {
+        let catalog = S::catalog(env.clone(), env.store(STORE), S::shared());
+        *told.borrow_mut() = S::create(&catalog, tables).await;
+    };
+    simulation.run([(Instant::ZERO, creator)]);
+    let objects = simulation.objects(STORE).into_iter().collect();
+    result.replace(Ok(())).map(|()| objects)
+}
+
+/// What a process does.
+type Life = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The writers, and who cleans up.
+fn processes<S: Subject + 'static>(
+    scenario: &Scenario,
+    history: &Rc<RefCell<History>>,
+) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
+    let writers = scenario.writers;
+    let mut shared = S::shared();
+    let mut processes = Vec::new();
+    for number in 0..=writers.count {
+        let cleaner = number == writers.count;
+        if number % writers.shared == 0 || cleaner {
+            shared = S::shared();
+        }
+        let (shared, history) = (Arc::clone(&shared), Rc::clone(history));
+        let start = move |env: SimEnv| -> Life {
+            let catalog = S::catalog(env.clone(), env.store(STORE), shared);
+            match (cleaner, writers.vacuum_every) {
+                (true, Some(every)) => Box::pin(async move {
+                    // As long as writers are at it.
+                    for _ in 0..20 {
+                        env.sleep_until(env.now() + every).await;
+                        S::vacuum(&catalog).await;
+                    }
+                }),
+                (true, None) => Box::pin(async {}),
+                (false, _) => {
+                    let writer = Writer { env, catalog, history, process: ProcessId(number), writers };
+                    Box::pin(async move { writer.run().await })
+                }
+            }
+        };
+        processes.push((Instant::ZERO + Span::from_millis(u64::from(number)), start));
+    }
+    processes
+}
+
+struct Writer<C> {
+    env: SimEnv,
+    catalog: C,
+    history: Rc<RefCell<History>>,
+    process: ProcessId,
+    writers: crate::scenario::Writers,
+}
+
+impl<C: Catalog> Writer<C> {
+    async fn run(&self) {
+        for _ in 0..self.writers.commits {
+            let pause = unit_interval(self.env.draw(Purpose::Backoff)) * self.writers.pause.as_nanos() as f64;
+            self.env.sleep_until(self.env.now() + Span::from_nanos_f64(pause)).await;
+            let tables = self.pick();
+            for _ in 0..TRIES {
+                if self.attempt(&tables).await {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// One table, or two different ones.
+    fn pick(&self) -> Vec<TableId> {
+        let place = unit_interval(self.env.draw(Purpose::Tables)) * f64::from(self.writers.tables);
+        let first = place as u32 % self.writers.tables;
+        let pair = unit_interval(self.env.draw(Purpose::Tables)) < self.writers.pairs && self.writers.tables > 1;
+        let second = (first + 1) % self.writers.tables;
+        if pair { vec![TableId(first), TableId(second)] } else { vec![TableId(first)] }
+    }
+
+    /// Loads, commits, and records both. Whether there is nothing to try again.
+    async fn attempt(&self, tables: &[TableId]) -> bool {
+        let operation = self.history.borrow_mut().begin_load(self.process, self.env.now());
+        let Ok(base) = self.catalog.load().await else { return false };
+        let loaded_at = self.env.now();
+        let Ok(states) = self.catalog.tables(&base, tables).await else { return false };
+        let version = self.catalog.version(&base);
+        let metadata = MetadataId(self.env.draw(Purpose::Names) | 1);
+        let (mut changes, mut edits, mut seen) = (Changes::default(), Vec::new(), Vec::new());
+        for (table, state) in tables.iter().zip(&states) {
+            let Some(state) = state else { return true };
+            let partitions = smallvec![(PartitionId(0), state.partitions[0])];
+            changes.set(*table, TableEdit::Advance(Advance { metadata, partitions }));
+            let (item, before) = (Item::from(*table), CommitId(state.metadata.0));
+            seen.push(Seen { item, state: Some(before) });
+            edits.push(Edit { item, expected: Expected::Is(before), effect: Effect::Put(CommitId(metadata.0)) });
+        }
+        self.history.borrow_mut().end_load(operation, loaded_at, version, seen);
+        let commit = CommitId(metadata.0);
+        let operation = self.history.borrow_mut().begin_commit(self.process, self.env.now(), commit, edits);
+        let outcome = self.catalog.commit(&base, &changes).await;
+        let (ending, done) = match outcome {
+            Outcome::Committed(now) => (Ending::Committed(Reported::By(self.catalog.version(&now))), true),
+            Outcome::Conflict(_) => (Ending::Conflict, false),
+            Outcome::Refused(_) => (Ending::Refused, false),
+            Outcome::Unknown(_) => (Ending::Unknown, true),
+        };
+        self.history.borrow_mut().end_commit(operation, self.env.now(), ending);
+        done
+    }
+}
+
+fn judged<S: Subject>(simulation: &Simulation, history: &History, tables: u32) -> Result<(), String> {
+    let versions = S::versions(simulation, tables)?;
+    let chain = subject::chain(&versions);
+    glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
+    S::references(&simulation.objects(STORE))?;
+    Ok(())
+}
+
+fn written(history: &History) -> String {
+    let mut lines: Vec<(Instant, String)> = Vec::new();
+    for operation in history.operations() {
+        let (began, process) = (operation.began, operation.process);
+        let ended = operation.ended.map_or("never".to_owned(), |at| format!("{}", at.since(began)));
+        let line = match operation.what {
+            What::Load { version: None, .. } => format!("{process} loads: nothing came of it"),
+            What::Load { version: Some(Version(version)), .. } => {
+                format!("{process} loads version {version}, after {ended}")
+            }
+            What::Commit { commit, edits, ending } => {
+                let items: Vec<String> = edits.iter().map(|edit| edit.item.to_string()).collect();
+                format!("{process} tries {commit} of {}: {ending:?}, after {ended}", items.join(" and "))
+            }
+        };
+        lines.push((began, line));
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    let mut text = String::new();
+    for (at, line) in lines {
+        let _ = writeln!(text, "{:>12} {line}", at.since(Instant::ZERO).to_string());
+    }
+    text
+}

@@ -1,0 +1,172 @@
+//! Who commits, and what goes wrong meanwhile?
+
+use glidepath_model::Span;
+use glidepath_sim::Faults;
+use serde::{Deserialize, Serialize};
+
+/// A scenario, as in `experiments/faults/*.toml`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// For people.
+    pub title: String,
+    /// Who commits.
+    pub writers: Writers,
+    /// What goes wrong, as probabilities of each request.
+    #[serde(default)]
+    pub faults: Probabilities,
+}
+
+/// Who commits what.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Writers {
+    /// How many; each is a process of its own, or shares what it knows with others: see `shared`.
+    pub count: u32,
+    /// Commits that each tries.
+    pub commits: u32,
+    /// Tables in the catalog.
+    pub tables: u32,
+    /// Share of the commits that change two tables.
+    #[serde(default)]
+    pub pairs: f64,
+    /// So many writers in a row are threads of one process, which share what they know of the catalog.
+    #[serde(default = "one")]
+    pub shared: u32,
+    /// Each waits up to so long before a commit.
+    pub pause: Span,
+    /// Round trip of a request that goes well, at its median.
+    pub round_trip: Span,
+    /// Every so often somebody cleans up; the protocols that clean up nothing ignore it.
+    #[serde(default)]
+    pub vacuum_every: Option<Span>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Probabilities per request, each from 0 to 1, together at most 1; see `glidepath_sim::Faults`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs, reason = "the fields are those of `glidepath_sim::Faults`, documented there")]
+pub struct Probabilities {
+    pub request_lost: f64,
+    pub answer_lost: f64,
+    pub late: f64,
+    pub refused: f64,
+    pub crash: f64,
+    pub slow: f64,
+    pub stalled: f64,
+    pub repeated: f64,
+    /// When a client gives up waiting.
+    pub timeout: Span,
+    /// How late what is late is.
+    pub lateness: Span,
+}
+
+impl Default for Probabilities {
+    fn default() -> Self {
+        let Faults { timeout, lateness, .. } = Faults::default();
+        Self {
+            request_lost: 0.0,
+            answer_lost: 0.0,
+            late: 0.0,
+            refused: 0.0,
+            crash: 0.0,
+            slow: 0.0,
+            stalled: 0.0,
+            repeated: 0.0,
+            timeout,
+            lateness,
+        }
+    }
+}
+
+/// Why a text is not a scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// Not TOML, or a field that is missing, unknown or of the wrong kind.
+    #[error("{0}")]
+    Toml(#[from] toml::de::Error),
+    /// A value that makes no sense.
+    #[error("{field} is {found}: {allowed}")]
+    Value {
+        /// Which field.
+        field: &'static str,
+        /// What it was.
+        found: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// Where a field is missing, unknown, or holds what makes no sense; names it.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = toml::from_str(text)?;
+        scenario.checked()
+    }
+
+    fn checked(self) -> Result<Self, ScenarioError> {
+        let writers = &self.writers;
+        let counts = [
+            ("writers.count", writers.count, 1000),
+            ("writers.commits", writers.commits, 100_000),
+            ("writers.tables", writers.tables, 10_000),
+            ("writers.shared", writers.shared, 1000),
+        ];
+        for (field, found, most) in counts {
+            if found == 0 || found > most {
+                let allowed = "a whole number from 1 on, at most 1000 writers, 100000 commits, 10000 tables";
+                return Err(ScenarioError::Value { field, found: found.to_string(), allowed });
+            }
+        }
+        let faults = &self.faults;
+        let shares = [
+            ("writers.pairs", writers.pairs),
+            ("faults.request_lost", faults.request_lost),
+            ("faults.answer_lost", faults.answer_lost),
+            ("faults.late", faults.late),
+            ("faults.refused", faults.refused),
+            ("faults.crash", faults.crash),
+            ("faults.slow", faults.slow),
+            ("faults.stalled", faults.stalled),
+            ("faults.repeated", faults.repeated),
+        ];
+        for (field, found) in shares {
+            if !(0.0..=1.0).contains(&found) {
+                return Err(ScenarioError::Value { field, found: found.to_string(), allowed: "a share from 0 to 1" });
+            }
+        }
+        let sum: f64 = shares[1..].iter().map(|(_, share)| share).sum();
+        if sum > 1.0 {
+            let allowed = "a request has at most one fault, so together at most 1";
+            return Err(ScenarioError::Value { field: "the sum of faults", found: sum.to_string(), allowed });
+        }
+        if writers.round_trip == Span::ZERO {
+            let allowed = "longer than nothing";
+            return Err(ScenarioError::Value { field: "writers.round_trip", found: "0s".to_owned(), allowed });
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn faults(&self) -> Faults {
+        let Probabilities {
+            request_lost,
+            answer_lost,
+            late,
+            refused,
+            crash,
+            slow,
+            stalled,
+            repeated,
+            timeout,
+            lateness,
+        } = self.faults;
+        Faults { request_lost, answer_lost, late, refused, crash, slow, stalled, repeated, timeout, lateness }
+    }
+}

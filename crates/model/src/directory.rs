@@ -1,0 +1,17 @@
+//! What do the names of a catalog stand for, and what may be done to them? Namespaces and tables, and the rules of every
+//! action, decided from the entries it names alone.
+//!
+//! Start with [`Action`], then [`View`], which decides.
+
+mod action;
+mod entry;
+mod name;
+mod view;
+
+pub use action::{Action, Refusal};
+pub use entry::{Entry, Field, Kind};
+pub use name::{InvalidName, Name};
+pub use view::{Need, View};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use smallvec::smallvec;
+
+use super::*;
+use crate::{Advance, MetadataId, PartitionId, TableState, Version};
+
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn names_of_different_paths_differ_and_say_their_parts(
+        one in prop::collection::vec("[a-c/%$\\n]{1,4}", 1..4),
+        other in prop::collection::vec("[a-c/%$\\n]{1,4}", 1..4),
+    ) {
+        let of = |parts: &[String]| Name::of_parts(parts.iter().map(String::as_str)).unwrap();
+        let first = of(&one);
+        prop_assert_eq!(&first.parts(), &one);
+        prop_assert_eq!(Name::parse(first.as_str()), Ok(first.clone()));
+        prop_assert_eq!(first == of(&other), one == other);
+        prop_assert_eq!(first.parent().map(|parent| parent.parts()), (one.len() > 1).then(|| one[..one.len() - 1].to_vec()));
+    }
+
+    #[test]
+    fn no_text_makes_a_name_of_it_panic(text in any::<String>()) {
+        if let Ok(name) = Name::parse(&text) {
+            prop_assert_eq!(name.as_str(), text.as_str());
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_name_is_refused() {
+    for text in ["", "a//b", "/a", "a/"] {
+        assert!(matches!(Name::parse(text), Err(InvalidName::EmptyPart(_))), "{text:?}");
+    }
+    for text in ["a%", "a%2", "a%41", "a%2f", "a\n"] {
+        assert!(matches!(Name::parse(text), Err(InvalidName::Escape(_))), "{text:?}");
+    }
+    assert!(matches!(Name::of_parts([&*"a".repeat(2000)]), Err(InvalidName::TooLong { found: 2000 })));
+    assert_ne!(Name::of_parts(["a/b"]).unwrap(), Name::of_parts(["a", "b"]).unwrap());
+}
+
+/// What the rules say, in a few lines over a whole catalog at hand.
+fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
+    let parent_holds = |catalog: &BTreeMap<Name, Entry>, name: &Name| {
+        name.parent().is_none_or(|parent| catalog.get(&parent).is_some_and(|entry| entry.kind == Kind::Namespace))
+    };
+    match action {
+        Action::Create { name, entry } => {
+            let fine = !catalog.contains_key(name) && parent_holds(catalog, name);
+            if fine {
+                catalog.insert(name.clone(), entry.clone());
+            }
+            fine
+        }
+        Action::Drop { name, kind, expected } => {
+            let fits = catalog.get(name).is_some_and(|entry| {
+                entry.kind == *kind && expected.is_none_or(|version| entry.state.as_ref().unwrap().version == version)
+            });
+            let empty = !catalog.keys().any(|other| other.parent().as_ref() == Some(name));
+            if fits && empty {
+                catalog.remove(name);
+            }
+            fits && empty
+        }
+        Action::Rename { from, to } => {
+            let fine = catalog.get(from).is_some_and(|entry| entry.kind == Kind::Table)
+                && !catalog.contains_key(to)
+                && parent_holds(catalog, to);
+            if fine {
+                let entry = catalog.remove(from).unwrap();
+                catalog.insert(to.clone(), entry);
+            }
+            fine
+        }
+        Action::SetProperties { name, changes } => {
+            let Some(entry) = catalog.get_mut(name) else { return false };
+            for (key, value) in changes {
+                match value {
+                    Some(value) => entry.properties.insert(key.clone(), value.clone()),
+                    None => entry.properties.remove(key),
+                };
+            }
+            true
+        }
+        Action::Advance { name, advance } => {
+            let Some(state) = catalog.get_mut(name).and_then(|entry| entry.state.as_mut()) else { return false };
+            let fine = state.partitions[0] == advance.partitions[0].1;
+            if fine {
+                state.version = state.version.next();
+                state.metadata = advance.metadata;
+                state.partitions[0] = state.partitions[0].next();
+            }
+            fine
+        }
+    }
+}
+
+fn any_name() -> impl Strategy<Value = Name> {
+    prop::sample::select(vec!["a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "a-b"]).prop_map(name)
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    let table = || Entry::table(None, TableState::new(1));
+    let version = || (0..3_u64).prop_map(Version);
+    prop_oneof![
+        any_name().prop_map(|name| Action::Create { name, entry: Entry::namespace() }),
+        any_name().prop_map(move |name| Action::Create { name, entry: table() }),
+        any_name().prop_map(|name| Action::Drop { name, kind: Kind::Namespace, expected: None }),
+        (any_name(), prop::option::of(version())).prop_map(|(name, expected)| Action::Drop {
+            name,
+            kind: Kind::Table,
+            expected
+        }),
+        (any_name(), any_name()).prop_map(|(from, to)| Action::Rename { from, to }),
+        (any_name(), prop::option::of("[xy]")).prop_map(|(name, value)| {
+            Action::SetProperties { name, changes: BTreeMap::from([("k".to_owned(), value)]) }
+        }),
+        (any_name(), version(), any::<u64>()).prop_map(|(name, at, metadata)| {
+            let partitions = smallvec![(PartitionId(0), at)];
+            Action::Advance { name, advance: Advance { metadata: MetadataId(metadata), partitions } }
+        }),
+    ]
+}
+
+/// Looks up what the view needs in a catalog at hand.
+fn look_up(view: &mut View, actions: &[Action], stored: &BTreeMap<Name, Entry>) {
+    for need in view.needs(actions) {
+        match need {
+            Need::Entry(name) => {
+                let entry = stored.get(&name).cloned();
+                view.insert(name, entry);
+            }
+            Need::Children(namespace, most) => {
+                let children = stored.keys().filter(|name| name.parent().as_ref() == Some(&namespace));
+                let children = children.take(most).cloned().collect();
+                view.insert_children(namespace, children, most);
+            }
+        }
+    }
+    assert!(view.needs(actions).is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Groups of actions, some of them in one view as in a group commit, against the rules applied one by one.
+    #[test]
+    fn a_view_decides_as_the_whole_catalog_would(
+        commits in prop::collection::vec(prop::collection::vec(prop::collection::vec(any_action(), 1..4), 1..5), 1..16),
+    ) {
+        let mut stored: BTreeMap<Name, Entry> = BTreeMap::new();
+        for group in commits {
+            let mut expected = stored.clone();
+            let mut view = View::default();
+            for actions in group {
+                let mut trial = expected.clone();
+                let fine = actions.iter().all(|action| plainly(&mut trial, action));
+                look_up(&mut view, &actions, &stored);
+                prop_assert_eq!(view.apply(&actions).is_ok(), fine, "{:?}", actions);
+                if fine {
+                    expected = trial;
+                }
+            }
+            for (name, _, now) in view.changes() {
+                match now {
+                    Some(entry) => stored.insert(name.clone(), entry.clone()),
+                    None => stored.remove(name),
+                };
+            }
+            prop_assert_eq!(&stored, &expected);
+        }
+    }
+}

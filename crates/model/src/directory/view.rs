@@ -1,0 +1,209 @@
+//! What of a catalog does an action look at, and what does it make of it?
+
+use std::collections::BTreeMap;
+
+use super::{Action, Entry, Kind, Name, Refusal};
+
+/// A part of a catalog that an action must see before it can be decided.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// What a name stands for.
+    Entry(Name),
+    /// What is directly in a namespace, so many of them at most.
+    Children(Name, usize),
+}
+
+/// The part of a catalog that has been looked up, with what the actions decided so far made of it. Several actions can be
+/// decided on one view, each as if those before it were committed.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    entries: BTreeMap<Name, Seen>,
+    /// Entries directly in a namespace as stored, for namespaces to be dropped: all of them, or more than are dropped here.
+    children: BTreeMap<Name, Children>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    stored: Option<Entry>,
+    now: Option<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Children {
+    some: Vec<Name>,
+    all: bool,
+}
+
+impl View {
+    /// What these actions look at and the view does not have.
+    #[must_use]
+    pub fn needs(&self, actions: &[Action]) -> Vec<Need> {
+        let mut needs = Vec::new();
+        let mut need = |name: &Name| {
+            if !self.entries.contains_key(name) {
+                needs.push(Need::Entry(name.clone()));
+            }
+        };
+        for action in actions {
+            need(action.name());
+            let created = match action {
+                Action::Create { name, .. } => Some(name),
+                Action::Rename { to, .. } => {
+                    need(to);
+                    Some(to)
+                }
+                _ => None,
+            };
+            if let Some(parent) = created.and_then(Name::parent) {
+                need(&parent);
+            }
+        }
+        // Among so many children at least one is left, unless they are all.
+        let telling = 1 + self.removed() + actions.iter().filter(|action| action.removes()).count();
+        for action in actions {
+            if let Action::Drop { name, kind: Kind::Namespace, .. } = action
+                && self.children.get(name).is_none_or(|known| !known.all && known.some.len() < telling)
+            {
+                needs.push(Need::Children(name.clone(), telling));
+            }
+        }
+        needs.sort_unstable();
+        needs.dedup();
+        needs
+    }
+
+    /// Adds what a name stands for in the stored catalog.
+    pub fn insert(&mut self, name: Name, stored: Option<Entry>) {
+        self.entries.entry(name).or_insert_with(|| Seen { now: stored.clone(), stored });
+    }
+
+    /// Adds the stored entries directly in a namespace, as many as asked for; fewer are all there are.
+    pub fn insert_children(&mut self, namespace: Name, some: Vec<Name>, asked: usize) {
+        let all = some.len() < asked;
+        self.children.insert(namespace, Children { some, all });
+    }
+
+    /// How many stored entries are gone by what was taken in.
+    fn removed(&self) -> usize {
+        self.entries.values().filter(|seen| seen.stored.is_some() && seen.now.is_none()).count()
+    }
+
+    /// Decides all of these actions, which must be done together or not at all, and on success takes them in.
+    ///
+    /// # Errors
+    /// The first refusal; the view is then as before.
+    ///
+    /// # Panics
+    /// Where [`needs`](Self::needs) is not empty for these actions.
+    pub fn apply(&mut self, actions: &[Action]) -> Result<(), Refusal> {
+        let mut undo: Vec<(Name, Option<Entry>)> = Vec::new();
+        for action in actions {
+            let decided = self.decide(action);
+            match decided {
+                Ok(changes) => {
+                    for (name, now) in changes {
+                        let before = std::mem::replace(&mut self.seen_mut(&name).now, now);
+                        undo.push((name, before));
+                    }
+                }
+                Err(refusal) => {
+                    while let Some((name, before)) = undo.pop() {
+                        self.seen_mut(&name).now = before;
+                    }
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the actions taken in have changed, in the order of names: the entry before, and after.
+    pub fn changes(&self) -> impl Iterator<Item = (&Name, Option<&Entry>, Option<&Entry>)> {
+        let changed = self.entries.iter().filter(|(_, seen)| seen.stored != seen.now);
+        changed.map(|(name, seen)| (name, seen.stored.as_ref(), seen.now.as_ref()))
+    }
+
+    fn decide(&self, action: &Action) -> Result<Vec<(Name, Option<Entry>)>, Refusal> {
+        match action {
+            Action::Create { name, entry } => {
+                self.free(name)?;
+                Ok(vec![(name.clone(), Some(entry.clone()))])
+            }
+            Action::Drop { name, kind, expected } => {
+                let entry = self.of_kind(name, *kind)?;
+                let version = entry.state.as_ref().map(|state| state.version);
+                if expected.is_some() && version != *expected {
+                    return Err(Refusal::Changed(name.clone()));
+                }
+                if *kind == Kind::Namespace && self.has_children(name) {
+                    return Err(Refusal::NotEmpty(name.clone()));
+                }
+                Ok(vec![(name.clone(), None)])
+            }
+            Action::Rename { from, to } => {
+                let entry = self.of_kind(from, Kind::Table)?.clone();
+                self.free(to)?;
+                Ok(vec![(from.clone(), None), (to.clone(), Some(entry))])
+            }
+            Action::SetProperties { name, changes } => {
+                let mut entry = self.existing(name)?.clone();
+                for (key, value) in changes {
+                    match value {
+                        Some(value) => entry.properties.insert(key.clone(), value.clone()),
+                        None => entry.properties.remove(key),
+                    };
+                }
+                Ok(vec![(name.clone(), Some(entry))])
+            }
+            Action::Advance { name, advance } => {
+                let mut entry = self.of_kind(name, Kind::Table)?.clone();
+                let moved = entry.state.as_mut().and_then(|state| advance.apply(state));
+                moved.ok_or_else(|| Refusal::Changed(name.clone()))?;
+                Ok(vec![(name.clone(), Some(entry))])
+            }
+        }
+    }
+
+    /// Whether something may be created under this name.
+    fn free(&self, name: &Name) -> Result<(), Refusal> {
+        if self.now(name).is_some() {
+            return Err(Refusal::Exists(name.clone()));
+        }
+        let Some(parent) = name.parent() else { return Ok(()) };
+        match self.now(&parent).map(|entry| entry.kind) {
+            Some(Kind::Namespace) => Ok(()),
+            Some(found) => Err(Refusal::WrongKind { name: parent, found }),
+            None => Err(Refusal::NoParent { name: name.clone(), parent }),
+        }
+    }
+
+    fn existing(&self, name: &Name) -> Result<&Entry, Refusal> {
+        self.now(name).ok_or_else(|| Refusal::NotFound(name.clone()))
+    }
+
+    fn of_kind(&self, name: &Name, kind: Kind) -> Result<&Entry, Refusal> {
+        let entry = self.existing(name)?;
+        if entry.kind == kind { Ok(entry) } else { Err(Refusal::WrongKind { name: name.clone(), found: entry.kind }) }
+    }
+
+    fn has_children(&self, namespace: &Name) -> bool {
+        let known = self.children.get(namespace).expect("a need of this action, looked up before it was decided");
+        let left = |child: &Name| self.entries.get(child).is_none_or(|seen| seen.now.is_some());
+        let created = |(name, seen): (&Name, &Seen)| seen.now.is_some() && is_child(name, namespace);
+        known.some.iter().any(left) || self.entries.iter().any(created)
+    }
+
+    fn now(&self, name: &Name) -> Option<&Entry> {
+        let seen = self.entries.get(name);
+        seen.expect("a need of this action, looked up before it was decided").now.as_ref()
+    }
+
+    fn seen_mut(&mut self, name: &Name) -> &mut Seen {
+        self.entries.get_mut(name).expect("decided on, hence looked up")
+    }
+}
+
+fn is_child(name: &Name, namespace: &Name) -> bool {
+    let rest = name.as_str().strip_prefix(namespace.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    rest.is_some_and(|rest| !rest.contains('/'))
+}

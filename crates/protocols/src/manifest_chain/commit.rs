@@ -1,0 +1,283 @@
+//! One try to make the next version of the catalog: steps 1 to 8.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, ObjectStore, Payload, Purpose, PutError};
+use glidepath_model::{Action, CommitId, Instant, Name, Need, Refusal, Span, Version, View};
+
+use super::manifest::Manifest;
+use super::page::{Home, Page, PageRef};
+use super::tree::{self, Child, Packer};
+use super::{ManifestChain, RECHECK, Snapshot, rows};
+use crate::catalog::{Catalog, LoadError, Outcome};
+
+/// New pages up to so many bytes go into the version's own object.
+const INLINE_MAX: usize = 256 << 10;
+
+/// A pack has about so many bytes.
+const PACK: usize = 4 << 20;
+
+/// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
+const SETTLING_ROUNDS: u32 = 8;
+
+const SETTLING_WAIT: Backoff = Backoff::Exponential(Exponential {
+    first: Span::from_millis(100),
+    factor: 2.0,
+    longest: Span::from_secs(10),
+    jitter: JitterRange { low: 0.5, high: 1.0 },
+});
+
+/// For each group of actions whether it can be done to the base.
+pub type Verdicts = Vec<Result<(), Refusal>>;
+
+/// How a try ended.
+#[derive(Clone, Debug)]
+pub enum Attempt {
+    /// No group could be done, or none changes anything: nothing was sent.
+    Nothing,
+    /// The groups that could be done were sent, together.
+    Ended(Outcome<Snapshot>),
+    /// What had to be read for it could not be read. Nothing was sent.
+    NotMade(LoadError),
+}
+
+/// A version ready to be put.
+struct Draft {
+    manifest: Manifest,
+    object: Bytes,
+    packs: Vec<(Home, Bytes)>,
+    pages: Vec<(PageRef, Bytes)>,
+}
+
+impl<E: Env> ManifestChain<E> {
+    /// Tries once to commit groups of actions on top of `base`, as one version. Each group is done whole or not at all, and
+    /// decided as if those before it had been done; a refused one does not hinder the others.
+    ///
+    /// Dropping the future leaves the outcome unknown.
+    pub async fn attempt(&self, base: &Snapshot, groups: &[&[Action]]) -> (Verdicts, Attempt) {
+        // Step 1.
+        let (verdicts, view) = match self.decide(base, groups).await {
+            Ok(decided) => decided,
+            Err(error) => return (Vec::new(), Attempt::NotMade(error)),
+        };
+        let (mut edits, mut grown) = (Vec::new(), 0_i64);
+        for (name, before, now) in view.changes() {
+            rows::edits(name, before, now, base.indexed(), &mut edits);
+            grown += i64::from(now.is_some()) - i64::from(before.is_some());
+        }
+        if edits.is_empty() {
+            return (verdicts, Attempt::Nothing);
+        }
+        // Index keys of different entries never meet.
+        edits.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let commit = CommitId(self.env.draw(Purpose::Names));
+        // Step 2.
+        let root = match self.with_pages(|pages| tree::apply(pages, base.manifest.root, &edits)).await {
+            Ok(root) => root,
+            Err(error) => return (verdicts, Attempt::NotMade(error)),
+        };
+        let manifest = Manifest {
+            version: base.version().next(),
+            commit,
+            before: base.commit(),
+            written_ms: self.env.unix_ms(),
+            entries: base.entries().saturating_add_signed(grown),
+            root: None,
+            ..(*base.manifest).clone()
+        };
+        (verdicts, Attempt::Ended(self.install(Draft::of(manifest, root), base.seen).await))
+    }
+
+    /// Which groups can be done, and what they change.
+    async fn decide(&self, base: &Snapshot, groups: &[&[Action]]) -> Result<(Verdicts, View), LoadError> {
+        let (mut view, mut verdicts) = (View::default(), Verdicts::new());
+        for actions in groups {
+            for need in view.needs(actions) {
+                match need {
+                    Need::Entry(name) => {
+                        let entry = self.entry(base, &name).await?;
+                        view.insert(name, entry);
+                    }
+                    Need::Children(namespace, most) => {
+                        let children = self.children(base, Some(&namespace), None, most).await?;
+                        let names: Vec<Name> = children.into_iter().map(|(name, _)| name).collect();
+                        view.insert_children(namespace, names, most);
+                    }
+                }
+            }
+            verdicts.push(view.apply(actions));
+        }
+        Ok((verdicts, view))
+    }
+
+    /// Steps 2 to 7.
+    async fn install(&self, draft: Draft, since: Instant) -> Outcome<Snapshot> {
+        for (home, bytes) in &draft.packs {
+            let put = self.store.put(&self.place.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
+            if let Err(error) = put {
+                // No version refers to the packs, and none ever will: this commit ends here.
+                self.delete_packs(&draft).await;
+                return Outcome::Refused(Cause::from_error(error));
+            }
+        }
+        let outcome = self.put_version(draft.manifest.clone(), draft.object.clone(), since).await;
+        match &outcome {
+            Outcome::Committed(_) => {
+                for (at, bytes) in &draft.pages {
+                    if let Ok(page) = Page::decode(bytes) {
+                        self.place.cache.keep(*at, &page);
+                    }
+                }
+            }
+            // Proven not to be in the chain.
+            Outcome::Conflict(_) | Outcome::Refused(_) => self.delete_packs(&draft).await,
+            Outcome::Unknown(_) => {}
+        }
+        outcome
+    }
+
+    async fn delete_packs(&self, draft: &Draft) {
+        for (home, _) in &draft.packs {
+            // What is left is found by the next vacuum.
+            let _ = self.store.delete(&self.place.keys.home(*home)).await;
+        }
+    }
+
+    /// Steps 3 to 8. `since` is the base's `seen`.
+    pub(super) async fn put_version(&self, manifest: Manifest, object: Bytes, since: Instant) -> Outcome<Snapshot> {
+        let snapshot = Snapshot { manifest: Arc::new(manifest), seen: since };
+        let version = snapshot.version();
+        let key = self.place.keys.version(version);
+        let mut unknown = None;
+        for round in 0..SETTLING_ROUNDS {
+            let sent = self.env.now();
+            match self.store.put(&key, Payload::from(object.clone()), Guard::Absent).await {
+                Ok(_) => return self.landed(snapshot, sent).await,
+                Err(PutError::Refused(cause)) => match unknown {
+                    // Says nothing about the puts before it.
+                    Some(_) => unknown = Some(cause),
+                    None => return Outcome::Refused(cause),
+                },
+                Err(PutError::Lost) => {}
+                Err(PutError::Unknown(cause)) => unknown = Some(cause),
+            }
+            // Steps 4 and 6.
+            match self.read_version(version, since).await {
+                Ok(Some(found)) if found.commit() == snapshot.commit() => return self.landed(snapshot, since).await,
+                Ok(Some(found)) => {
+                    self.know(&found);
+                    return Outcome::Conflict(Some(found));
+                }
+                // Lost, and yet gone: no store does that; nothing was written.
+                Ok(None) if unknown.is_none() && self.env.now().since(since) < RECHECK => {
+                    return Outcome::Conflict(None);
+                }
+                Ok(None) => {}
+                // Lost for good, but to whom? It may be this very commit, repeated on its way.
+                Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => unknown = Some(cause),
+                Err(LoadError::NotFound) => {}
+            }
+            let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
+            self.env.sleep_until(self.env.now() + wait).await;
+        }
+        // Step 7.
+        Outcome::Unknown(unknown.unwrap_or_else(|| Cause::words("the store lost the write and does not show another")))
+    }
+
+    /// Steps 8 and 9. `newest` is a time at which the version was the newest or not yet written, if it is in the chain.
+    async fn landed(&self, mut snapshot: Snapshot, newest: Instant) -> Outcome<Snapshot> {
+        let version = snapshot.version();
+        if self.env.now().since(snapshot.seen) >= RECHECK {
+            *self.known() = None;
+            match self.load().await {
+                Ok(head) if head.oldest_kept() <= version && head.version() >= version => {}
+                Ok(_) => {
+                    let words = format!("{version} was written so late that it may have been cleaned away before");
+                    return Outcome::Unknown(Cause::words(words));
+                }
+                Err(error) => return Outcome::Unknown(Cause::from_error(error)),
+            }
+        }
+        snapshot.seen = newest;
+        self.know(&snapshot);
+        self.leave_hint(version).await;
+        Outcome::Committed(snapshot)
+    }
+}
+
+impl Draft {
+    fn of(mut manifest: Manifest, root: Option<Child>) -> Self {
+        let Some(root) = root else {
+            return Self { object: manifest.encode().into(), manifest, packs: Vec::new(), pages: Vec::new() };
+        };
+        let inline = root.new_bytes() <= INLINE_MAX;
+        // Pages name their places, so they begin behind the longest frame that there may be.
+        let home = Home::Pack { version: u64::MAX, commit: u64::MAX, number: u32::MAX };
+        manifest.root = Some(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX });
+        let frame = vec![0; manifest.encode().len()];
+        let filling = if inline { frame } else { Vec::new() };
+        let (version, commit) = (manifest.version, manifest.commit);
+        let mut writer = PageWriter { version, commit, inline, filling, packs: Vec::new(), places: Vec::new() };
+        manifest.root = Some(root.write(&mut writer));
+        if !inline {
+            writer.end_pack();
+        }
+        let PageWriter { mut filling, packs, places, .. } = writer;
+        let frame = manifest.encode();
+        filling.resize(filling.len().max(frame.len()), 0);
+        filling[..frame.len()].copy_from_slice(&frame);
+        let object = Bytes::from(filling);
+        let pages = places.into_iter().map(|at| (at, bytes_of(at, &object, &packs))).collect();
+        Self { manifest, object, packs, pages }
+    }
+}
+
+fn bytes_of(at: PageRef, object: &Bytes, packs: &[(Home, Bytes)]) -> Bytes {
+    let whole = packs.iter().find(|(home, _)| *home == at.home).map_or(object, |(_, bytes)| bytes);
+    whole.slice(at.offset as usize..(at.offset + at.length) as usize)
+}
+
+/// Lays out new pages: in the version's own object, or in packs.
+struct PageWriter {
+    version: Version,
+    commit: CommitId,
+    inline: bool,
+    filling: Vec<u8>,
+    packs: Vec<(Home, Bytes)>,
+    places: Vec<PageRef>,
+}
+
+impl PageWriter {
+    fn home(&self) -> Home {
+        if self.inline {
+            return Home::Version(self.version.0);
+        }
+        Home::Pack { version: self.version.0, commit: self.commit.0, number: self.packs.len() as u32 }
+    }
+
+    fn end_pack(&mut self) {
+        if !self.filling.is_empty() {
+            let home = self.home();
+            self.packs.push((home, std::mem::take(&mut self.filling).into()));
+        }
+    }
+}
+
+impl Packer for PageWriter {
+    fn add(&mut self, page: Page) -> PageRef {
+        let offset = self.filling.len();
+        page.encode(&mut self.filling);
+        let at = PageRef {
+            home: self.home(),
+            leaf: matches!(page, Page::Leaf(_)),
+            offset: offset as u32,
+            length: (self.filling.len() - offset) as u32,
+        };
+        self.places.push(at);
+        if !self.inline && self.filling.len() >= PACK {
+            self.end_pack();
+        }
+        at
+    }
+}

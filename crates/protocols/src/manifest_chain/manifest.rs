@@ -1,0 +1,189 @@
+//! What does the object of one version say?
+
+use bytes::Bytes;
+use glidepath_env::Key;
+use glidepath_model::{CommitId, Field, Version};
+
+use super::page::{Home, PageRef};
+use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint};
+
+const FRAME: Frame = Frame { magic: *b"GPMC", format: 1, known_flags: INDEXED, name: "a version of a manifest chain" };
+
+/// Feature flag: the tree has the indices by type and by base object, and every writer must keep them.
+const INDEXED: u16 = 1;
+
+/// One version of a catalog. New pages follow its frame in the same object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) version: Version,
+    pub(crate) commit: CommitId,
+    /// The commit of the version before; 0 for the first.
+    pub(crate) before: CommitId,
+    /// Versions before this one may have been cleaned away.
+    pub(crate) oldest: Version,
+    /// By the writer's clock, in milliseconds since 1970.
+    pub(crate) written_ms: u64,
+    /// How many entries there are.
+    pub(crate) entries: u64,
+    pub(crate) indexed: bool,
+    /// `None` where there is no entry.
+    pub(crate) root: Option<PageRef>,
+    /// What a newer version of Glidepath added, kept in the versions that follow.
+    pub(crate) unknown: Vec<Field>,
+}
+
+impl Manifest {
+    /// The frame.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut content = Vec::new();
+        let numbers = [self.version.0, self.commit.0, self.before.0, self.oldest.0, self.written_ms, self.entries];
+        for number in numbers {
+            content.extend_from_slice(&number.to_le_bytes());
+        }
+        content.push(u8::from(self.root.is_some()));
+        if let Some(root) = self.root {
+            root.encode(&mut content);
+        }
+        for field in &self.unknown {
+            put_varint(&mut content, field.tag);
+            put_bytes(&mut content, &field.bytes);
+        }
+        let mut out = FRAME.begin(if self.indexed { INDEXED } else { 0 }, HEAD + content.len() + CHECKSUM);
+        out.extend_from_slice(&content);
+        put_checksum(&mut out);
+        out
+    }
+
+    /// Reads the frame that an object begins with.
+    pub(crate) fn decode(object: &Bytes) -> Result<Self, DecodeError> {
+        let (flags, content) = FRAME.open(object)?;
+        let mut reader = Reader(content);
+        let (version, commit) = (Version(reader.u64()?), CommitId(reader.u64()?));
+        let (before, oldest) = (CommitId(reader.u64()?), Version(reader.u64()?));
+        let (written_ms, entries) = (reader.u64()?, reader.u64()?);
+        let root = match reader.array::<1>()?[0] {
+            0 => None,
+            1 => Some(PageRef::decode(&mut reader)?),
+            _ => return Err(DecodeError::Content("neither a root nor none")),
+        };
+        let mut unknown = Vec::new();
+        while !reader.0.is_empty() {
+            unknown.push(Field { tag: reader.varint()?, bytes: reader.bytes()?.to_vec() });
+        }
+        let indexed = flags & INDEXED != 0;
+        Ok(Self { version, commit, before, oldest, written_ms, entries, indexed, root, unknown })
+    }
+}
+
+/// The names of a chain's objects, below its prefix.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys(String);
+
+impl Keys {
+    /// `prefix` is empty or ends in `/`.
+    pub(crate) fn below(prefix: &str) -> Self {
+        Self(prefix.to_owned())
+    }
+
+    /// Counted down from the greatest number, so that a listing begins with the newest version.
+    pub(crate) fn version(&self, version: Version) -> Key {
+        Key::new(&format!("{}versions/{:016x}", self.0, u64::MAX - version.0))
+    }
+
+    pub(crate) fn versions(&self) -> Key {
+        Key::new(&format!("{}versions/", self.0))
+    }
+
+    /// The version whose object has this key.
+    pub(crate) fn version_in(&self, key: &Key) -> Option<Version> {
+        let digits = key.as_str().strip_prefix(self.versions().as_str())?;
+        let number = u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)?;
+        Some(Version(u64::MAX - number))
+    }
+
+    pub(crate) fn packs(&self) -> Key {
+        Key::new(&format!("{}packs/", self.0))
+    }
+
+    pub(crate) fn pack_in(&self, key: &Key) -> Option<Home> {
+        let mut parts = key.as_str().strip_prefix(self.packs().as_str())?.split('-');
+        let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
+        let (version, commit, number) = (number()?, number()?, number()?);
+        Some(Home::Pack { version, commit, number: u32::try_from(number).ok()? })
+    }
+
+    pub(crate) fn hint(&self) -> Key {
+        Key::new(&format!("{}hint", self.0))
+    }
+
+    pub(crate) fn home(&self, home: Home) -> Key {
+        match home {
+            Home::Version(version) => self.version(Version(version)),
+            Home::Pack { version, commit, number } => {
+                Key::new(&format!("{}packs/{version:016x}-{commit:016x}-{number:04x}", self.0))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn manifests() -> impl Strategy<Value = Manifest> {
+        let homes = prop_oneof![
+            any::<u64>().prop_map(Home::Version),
+            any::<(u64, u64, u32)>().prop_map(|(version, commit, number)| Home::Pack { version, commit, number }),
+        ];
+        let place = |(home, leaf, offset, length)| PageRef { home, leaf, offset, length };
+        let root = prop::option::of((homes, any::<bool>(), any::<u32>(), any::<u32>()).prop_map(place));
+        let unknown = prop::collection::vec((1_u64..99, prop::collection::vec(any::<u8>(), 0..9)), 0..3);
+        (any::<[u64; 6]>(), any::<bool>(), root, unknown).prop_map(|(numbers, indexed, root, unknown)| Manifest {
+            version: Version(numbers[0]),
+            commit: CommitId(numbers[1]),
+            before: CommitId(numbers[2]),
+            oldest: Version(numbers[3]),
+            written_ms: numbers[4],
+            entries: numbers[5],
+            indexed,
+            root,
+            unknown: unknown.into_iter().map(|(tag, bytes)| Field { tag, bytes }).collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(manifest in manifests(), behind in prop::collection::vec(any::<u8>(), 0..9)) {
+            let mut object = manifest.encode();
+            object.extend_from_slice(&behind);
+            prop_assert_eq!(Manifest::decode(&object.into()), Ok(manifest));
+        }
+
+        #[test]
+        fn damage_and_nonsense_are_refused(
+            manifest in manifests(),
+            place in any::<prop::sample::Index>(),
+            bit in 0_u8..8,
+            content in prop::collection::vec(any::<u8>(), 0..99),
+        ) {
+            let mut object = manifest.encode();
+            let place = place.index(object.len());
+            object[place] ^= 1 << bit;
+            prop_assert!(Manifest::decode(&object.into()).is_err());
+            let mut nonsense = FRAME.begin(0, HEAD + content.len() + CHECKSUM);
+            nonsense.extend_from_slice(&content);
+            put_checksum(&mut nonsense);
+            let _ = Manifest::decode(&nonsense.into());
+        }
+
+        #[test]
+        fn keys_say_what_they_name(version in any::<u64>(), commit in any::<u64>(), number in any::<u32>()) {
+            let keys = Keys::below("here/");
+            prop_assert_eq!(keys.version_in(&keys.version(Version(version))), Some(Version(version)));
+            let pack = Home::Pack { version, commit, number };
+            prop_assert_eq!(keys.pack_in(&keys.home(pack)), Some(pack));
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A chain of versions of the whole catalog: a commit puts the object of version N + 1 if there is none.
+//!
+//! The entries are in an ordered tree of pages that never change (`tree.rs`); a commit writes the pages it touches, from
+//! leaf to root, into the object that it puts: O(log entries) bytes and, met by nobody, one request. Versions are never
+//! replaced, so what was committed can always be told from what was not.
+//!
+//! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/manifest-chain.md`):
+//!
+//! 1. Look up what the actions are about in the base version, and decide them (`glidepath_model::View`).
+//! 2. Write the changed pages anew. What is too much for one object goes into packs, which are put first; nothing refers
+//!    to them yet.
+//! 3. Put the object of the next version if there is none.
+//! 4. Lost: read that version. It is this very commit (a client library repeated it): committed. It is another: a conflict
+//!    for good; the packs are proven to be garbage and deleted.
+//! 5. Refused: nothing happened; the packs are deleted.
+//! 6. Unknown: read that version, as in 4; while there is none, put the same again: at most one of the two takes effect.
+//! 7. What cannot be settled stays unknown, and its packs stay.
+//! 8. Committed after a long time: make sure that the version is still among those that are kept (a writer that slept may
+//!    have put a version that had been cleaned away).
+//! 9. Now and then, leave a hint where the chain ends. Whether that works does not matter.
+
+mod audit;
+mod cache;
+mod commit;
+mod manifest;
+mod page;
+mod read;
+mod rows;
+mod tree;
+mod vacuum;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, ReadError};
+use glidepath_model::{
+    Action, Changes, CommitId, Edit, Entry, Instant, Kind, Name, Refusal, Span, TableId, TableState, Version,
+};
+
+use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use cache::Cache;
+pub use commit::{Attempt, Verdicts};
+use manifest::{Keys, Manifest};
+pub use vacuum::{Grace, Swept, VacuumError};
+
+/// A writer that took longer than this checks that the versions it knows are still kept. No grace period is shorter than
+/// twice as long.
+const RECHECK: Span = Span::from_secs(300);
+
+/// Every so many versions a hint says where the chain ends.
+const HINT_EVERY: u64 = 16;
+
+/// A catalog in a chain of versions.
+#[derive(Clone)]
+pub struct ManifestChain<E: Env> {
+    env: E,
+    store: E::Objects,
+    place: Arc<Place>,
+}
+
+/// What all of a process's handles to one catalog share: where it is, and what the process knows of it.
+pub struct Place {
+    keys: Keys,
+    cache: Cache,
+    /// The newest version that this process knows of.
+    newest: Mutex<Option<Snapshot>>,
+}
+
+impl Place {
+    /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept at hand.
+    #[must_use]
+    pub fn new(prefix: &str, cached_bytes: usize) -> Self {
+        Self { keys: Keys::below(prefix), cache: Cache::new(cached_bytes / 2), newest: Mutex::new(None) }
+    }
+}
+
+/// The catalog at one version. Readable as long as the version is kept: see [`Grace`].
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    manifest: Arc<Manifest>,
+    /// A time, by the process's clock, at which it was the newest version or not yet written. What follows it cannot have
+    /// been cleaned away before a grace period from then.
+    seen: Instant,
+}
+
+impl Snapshot {
+    /// Its place in the chain.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.manifest.version
+    }
+
+    /// The commit that made it.
+    #[must_use]
+    pub fn commit(&self) -> CommitId {
+        self.manifest.commit
+    }
+
+    /// How many namespaces and tables there are.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.manifest.entries
+    }
+
+    /// When it was written, by its writer's clock, in milliseconds since 1970.
+    #[must_use]
+    pub fn written_ms(&self) -> u64 {
+        self.manifest.written_ms
+    }
+
+    /// Versions before this one may be gone.
+    #[must_use]
+    pub fn oldest_kept(&self) -> Version {
+        self.manifest.oldest
+    }
+
+    /// Whether there are indices by type and by base object.
+    #[must_use]
+    pub fn indexed(&self) -> bool {
+        self.manifest.indexed
+    }
+}
+
+impl<E: Env> ManifestChain<E> {
+    /// A handle to the catalog at this place. Makes no request.
+    #[must_use]
+    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
+        Self { env, store, place }
+    }
+
+    /// Creates an empty catalog, with indices by type and by base object or without. `Conflict` if there is one.
+    pub async fn create(&self, indexed: bool) -> Outcome<Snapshot> {
+        let manifest = Manifest {
+            version: Version(0),
+            commit: CommitId(self.env.draw(Purpose::Names)),
+            before: CommitId(0),
+            oldest: Version(0),
+            written_ms: self.env.unix_ms(),
+            entries: 0,
+            indexed,
+            root: None,
+            unknown: Vec::new(),
+        };
+        // A catalog whose first versions have been cleaned away is one, too.
+        match self.load().await {
+            Err(LoadError::NotFound) => {}
+            Ok(head) => return Outcome::Conflict(Some(head)),
+            Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => return Outcome::Refused(cause),
+        }
+        let object = Bytes::from(manifest.encode());
+        let now = self.env.now();
+        self.put_version(manifest, object, now).await
+    }
+
+    /// The newest version at some moment during the call, looked for from the newest known on.
+    async fn find_newest(&self) -> Result<Snapshot, LoadError> {
+        let known = self.known().as_ref().filter(|head| self.env.now().since(head.seen) < RECHECK).cloned();
+        let mut head = match known {
+            Some(known) => known,
+            None => self.open().await?,
+        };
+        // Twice as far each time, until there is nothing; then back to where the chain goes on.
+        let mut step = 1;
+        loop {
+            let began = self.env.now();
+            match self.read_version(Version(head.version().0 + step), head.seen).await? {
+                Some(newer) => {
+                    head = newer;
+                    step *= 2;
+                }
+                // Asked so late that the next version may have come and gone: look where the chain is now.
+                None if self.env.now().since(head.seen) >= RECHECK => {
+                    head = self.open().await?;
+                    step = 1;
+                }
+                None if step == 1 => {
+                    head.seen = began;
+                    self.know(&head);
+                    return Ok(head);
+                }
+                None => step = 1,
+            }
+        }
+    }
+
+    /// The newest version by what may lag: the hint, and a listing.
+    async fn open(&self) -> Result<Snapshot, LoadError> {
+        let began = self.env.now();
+        let hinted = match self.store.get(&self.place.keys.hint()).await {
+            Ok(object) => object.payload.bytes.first_chunk::<8>().map(|bytes| Version(u64::from_le_bytes(*bytes))),
+            Err(_) => None,
+        };
+        let listed = match self.store.list(&self.place.keys.versions(), None, 1).await {
+            Ok(page) => page.objects.first().and_then(|first| self.place.keys.version_in(&first.key)),
+            Err(ReadError::NotFound) => None,
+            // The hint alone will not do: it may be old, and the version it names still there for its pages' sake.
+            Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+        };
+        let (first, second) = (hinted.max(listed), hinted.min(listed));
+        for version in [first, second].into_iter().flatten() {
+            if let Some(found) = self.read_version(version, began).await? {
+                return Ok(found);
+            }
+        }
+        Err(LoadError::NotFound)
+    }
+
+    /// What is in the chain at a version; `None` where nothing is. `seen` is as in [`Snapshot`].
+    async fn read_version(&self, version: Version, seen: Instant) -> Result<Option<Snapshot>, LoadError> {
+        match self.store.get(&self.place.keys.version(version)).await {
+            Ok(object) => {
+                let manifest = Manifest::decode(&object.payload.bytes);
+                let manifest = manifest.map_err(|error| LoadError::Undecodable(Cause::from_error(error)))?;
+                if manifest.version != version {
+                    let words = format!("the object of {version} says that it is {}", manifest.version);
+                    return Err(LoadError::Undecodable(Cause::words(words)));
+                }
+                self.place.cache.keep_object(version, object.payload.bytes);
+                Ok(Some(Snapshot { manifest: Arc::new(manifest), seen }))
+            }
+            Err(ReadError::NotFound) => Ok(None),
+            Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Snapshot>> {
+        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
+        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn know(&self, head: &Snapshot) {
+        let mut known = self.known();
+        if known.as_ref().is_none_or(|known| known.version() <= head.version()) {
+            *known = Some(head.clone());
+        }
+    }
+
+    /// Step 9.
+    async fn leave_hint(&self, version: Version) {
+        if version.0.is_multiple_of(HINT_EVERY) {
+            let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
+            let _ = self.store.put(&self.place.keys.hint(), payload, Guard::None).await;
+        }
+    }
+}
+
+/// The name under which the trait [`Catalog`] finds a numbered table.
+#[must_use]
+pub fn table_name(id: TableId) -> Name {
+    Name::of_parts([format!("t{:08x}", id.0).as_str()]).expect("nine letters and digits are a name")
+}
+
+fn action(table: TableId, edit: &Edit) -> Action {
+    let name = table_name(table);
+    match edit {
+        Edit::Create(state) => Action::Create { name, entry: Entry::table(None, state.clone()) },
+        Edit::Advance(advance) => Action::Advance { name, advance: advance.clone() },
+        Edit::Drop(expected) => Action::Drop { name, kind: Kind::Table, expected: Some(*expected) },
+    }
+}
+
+impl<E: Env> Catalog for ManifestChain<E> {
+    type Snapshot = Snapshot;
+
+    async fn load(&self) -> Result<Snapshot, LoadError> {
+        self.find_newest().await
+    }
+
+    fn version(&self, at: &Snapshot) -> Version {
+        at.version()
+    }
+
+    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<TableStates, LoadError> {
+        let mut states = TableStates::new();
+        for id in ids {
+            let entry: Option<Entry> = self.entry(at, &table_name(*id)).await?;
+            let state: Option<TableState> = entry.and_then(|entry| entry.state);
+            states.push(state);
+        }
+        Ok(states)
+    }
+
+    async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
+        let actions: Vec<Action> = changes.edits().iter().map(|change| action(change.table, &change.edit)).collect();
+        let (verdicts, attempt) = self.attempt(base, &[&actions]).await;
+        let refused: Option<&Refusal> = verdicts.first().and_then(|verdict| verdict.as_ref().err());
+        match attempt {
+            Attempt::Nothing if refused.is_some() => Outcome::Conflict(None),
+            Attempt::Nothing => Outcome::Committed(base.clone()),
+            Attempt::Ended(outcome) => outcome,
+            Attempt::NotMade(error) => Outcome::Refused(Cause::from_error(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

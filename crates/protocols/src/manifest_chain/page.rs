@@ -1,0 +1,156 @@
+//! What is in a page of the tree, and where is it?
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::wire::{CHECKSUM, DecodeError, Reader, checked, put_bytes, put_checksum, put_varint, shared};
+
+/// The object that a page is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Home {
+    /// The object of this version of the catalog.
+    Version(u64),
+    /// A pack.
+    Pack {
+        /// The version that its writer was trying to make.
+        version: u64,
+        /// The writer's commit.
+        commit: u64,
+        /// Which of that commit's packs, counted from 0.
+        number: u32,
+    },
+}
+
+/// Where a page is. Pages never change, and what is at a place is never replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PageRef {
+    /// In which object.
+    pub home: Home,
+    /// Whether it is a leaf.
+    pub leaf: bool,
+    /// Of its first byte in that object.
+    pub offset: u32,
+    /// In bytes, checksum included.
+    pub length: u32,
+}
+
+/// A key of the tree.
+pub(crate) type Key = Bytes;
+
+/// A page as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// Keys and values, by rising key.
+    Leaf(Vec<(Key, Bytes)>),
+    /// Pages below, each with a key that is no greater than its least and greater than all of the page before.
+    Inner(Vec<(Key, PageRef)>),
+}
+
+const LEAF: u8 = 0;
+const INNER: u8 = 1;
+const IN_PACK: u8 = 1;
+const IS_LEAF: u8 = 2;
+
+/// Bytes of a page besides its items: kind, count, checksum.
+pub(crate) const PAGE_OVERHEAD: usize = 1 + 3 + CHECKSUM;
+
+/// Bytes of a reference, at most.
+pub(crate) const REFERENCE: usize = 1 + 9 + 8 + 3 + 4 + 3;
+
+impl Page {
+    /// Appends the page.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let mut page = Vec::new();
+        match self {
+            Self::Leaf(items) => {
+                page.push(LEAF);
+                put_varint(&mut page, items.len() as u64);
+                for (key, value) in items {
+                    put_bytes(&mut page, key);
+                    put_bytes(&mut page, value);
+                }
+            }
+            Self::Inner(children) => {
+                page.push(INNER);
+                put_varint(&mut page, children.len() as u64);
+                for (key, child) in children {
+                    put_bytes(&mut page, key);
+                    child.encode(&mut page);
+                }
+            }
+        }
+        put_checksum(&mut page);
+        out.extend_from_slice(&page);
+    }
+
+    /// Reads a page; keys and values share its bytes.
+    pub(crate) fn decode(bytes: &Bytes) -> Result<Arc<Self>, DecodeError> {
+        let mut reader = Reader(checked(bytes)?);
+        let kind = reader.array::<1>()?[0];
+        let count = reader.count()?;
+        let page = match kind {
+            LEAF => {
+                let mut items = Vec::with_capacity(count);
+                for _ in 0..count {
+                    items.push((shared(bytes, reader.bytes()?), shared(bytes, reader.bytes()?)));
+                }
+                rising(&items)?;
+                Self::Leaf(items)
+            }
+            INNER => {
+                let mut children = Vec::with_capacity(count);
+                for _ in 0..count {
+                    children.push((shared(bytes, reader.bytes()?), PageRef::decode(&mut reader)?));
+                }
+                rising(&children)?;
+                if children.is_empty() {
+                    return Err(DecodeError::Content("inner page without children"));
+                }
+                Self::Inner(children)
+            }
+            _ => return Err(DecodeError::Content("unknown kind of page")),
+        };
+        reader.end()?;
+        Ok(Arc::new(page))
+    }
+}
+
+fn rising<T>(items: &[(Key, T)]) -> Result<(), DecodeError> {
+    let rises = items.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if rises { Ok(()) } else { Err(DecodeError::Content("keys do not rise")) }
+}
+
+impl PageRef {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let leaf = if self.leaf { IS_LEAF } else { 0 };
+        match self.home {
+            Home::Version(version) => {
+                out.push(leaf);
+                put_varint(out, version);
+            }
+            Home::Pack { version, commit, number } => {
+                out.push(leaf | IN_PACK);
+                put_varint(out, version);
+                out.extend_from_slice(&commit.to_le_bytes());
+                put_varint(out, u64::from(number));
+            }
+        }
+        put_varint(out, u64::from(self.offset));
+        put_varint(out, u64::from(self.length));
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let kind = reader.array::<1>()?[0];
+        if kind & !(IN_PACK | IS_LEAF) != 0 {
+            return Err(DecodeError::Content("unknown home of a page"));
+        }
+        let version = reader.varint()?;
+        let home = if kind & IN_PACK == 0 {
+            Home::Version(version)
+        } else {
+            Home::Pack { version, commit: reader.u64()?, number: reader.small()? }
+        };
+        Ok(Self { home, leaf: kind & IS_LEAF != 0, offset: reader.small()?, length: reader.small()? })
+    }
+}

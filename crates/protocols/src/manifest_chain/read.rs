@@ -1,0 +1,147 @@
+//! What is in the catalog at a version?
+
+use std::sync::Arc;
+
+use glidepath_env::{Cause, Env, ObjectStore, ReadError};
+use glidepath_model::{Entry, Kind, Name};
+
+use super::cache::AtHand;
+use super::page::{Page, PageRef};
+use super::rows::{self, Between};
+use super::tree::{self, Missing};
+use super::{ManifestChain, Snapshot};
+use crate::catalog::LoadError;
+
+impl<E: Env> ManifestChain<E> {
+    /// What a name stands for.
+    ///
+    /// # Errors
+    /// `Failed` also where the snapshot is so old that it is no longer kept.
+    pub async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        let key = rows::by_name(name);
+        let value = self.with_pages(|pages| tree::get(pages, at.manifest.root, &key)).await?;
+        value.map(|bytes| rows::decode(&bytes).map_err(damaged)).transpose()
+    }
+
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
+    ///
+    /// # Errors
+    /// As [`entry`](Self::entry).
+    pub async fn children(
+        &self,
+        at: &Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        let between = rows::children(namespace);
+        self.scan(at, behind(between, after), limit).await
+    }
+
+    /// Up to `limit` entries, in the order of their namespaces, behind `after` where given.
+    ///
+    /// # Errors
+    /// As [`entry`](Self::entry).
+    pub async fn all(
+        &self,
+        at: &Snapshot,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        self.scan(at, behind(rows::all(), after), limit).await
+    }
+
+    /// Names of namespaces, or of tables. By the index; without one, by looking at every entry.
+    ///
+    /// # Errors
+    /// As [`entry`](Self::entry).
+    pub async fn of_kind(&self, at: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
+        let wanted = |entry: &Entry| entry.kind == kind;
+        self.names(at, rows::of_kind(kind), wanted).await
+    }
+
+    /// Names of all that was made from `base`. By the index; without one, by looking at every entry.
+    ///
+    /// # Errors
+    /// As [`entry`](Self::entry).
+    pub async fn with_base(&self, at: &Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
+        self.names(at, rows::with_base(base), |entry: &Entry| entry.base_objects.contains(base)).await
+    }
+
+    async fn names(
+        &self,
+        at: &Snapshot,
+        index: Between,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> Result<Vec<Name>, LoadError> {
+        if !at.indexed() {
+            let entries = self.scan(at, rows::all(), usize::MAX).await?;
+            return Ok(entries.into_iter().filter(|(_, entry)| wanted(entry)).map(|(name, _)| name).collect());
+        }
+        let items =
+            self.with_pages(|pages| tree::range(pages, at.manifest.root, (&index.from, &index.to), usize::MAX)).await?;
+        items.iter().map(|(key, _)| rows::name_in(key).ok_or_else(not_a_name)).collect()
+    }
+
+    async fn scan(&self, at: &Snapshot, between: Between, limit: usize) -> Result<Vec<(Name, Entry)>, LoadError> {
+        let items =
+            self.with_pages(|pages| tree::range(pages, at.manifest.root, (&between.from, &between.to), limit)).await?;
+        let entry = |(key, value): &(bytes::Bytes, bytes::Bytes)| {
+            let name = rows::name_in(key).ok_or_else(not_a_name)?;
+            Ok((name, rows::decode(value).map_err(damaged)?))
+        };
+        items.iter().map(entry).collect()
+    }
+
+    /// Runs an operation on the tree, and fetches the pages that it misses.
+    pub(super) async fn with_pages<T>(
+        &self,
+        operation: impl Fn(&AtHand<'_>) -> Result<T, Missing>,
+    ) -> Result<T, LoadError> {
+        let mut pages = AtHand::new(&self.place.cache);
+        loop {
+            match operation(&pages) {
+                Ok(done) => return Ok(done),
+                Err(Missing(missing)) => {
+                    for at in missing {
+                        let page = self.fetch(at).await?;
+                        pages.add(at, page);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn fetch(&self, at: PageRef) -> Result<Arc<Page>, LoadError> {
+        let key = self.place.keys.home(at.home);
+        let range = u64::from(at.offset)..u64::from(at.offset) + u64::from(at.length);
+        match self.store.get_range(&key, range).await {
+            Ok(object) => {
+                let page = Page::decode(&object.payload.bytes).map_err(damaged)?;
+                if at.leaf != matches!(*page, Page::Leaf(_)) {
+                    return Err(LoadError::Undecodable(Cause::words(format!("a page in {key} is of the wrong kind"))));
+                }
+                Ok(page)
+            }
+            Err(ReadError::NotFound) => Err(LoadError::Failed(Cause::words(format!(
+                "{key} is gone: this version of the catalog is no longer kept (load a newer one), or it is damaged"
+            )))),
+            Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+        }
+    }
+}
+
+fn behind(between: Between, after: Option<&Name>) -> Between {
+    match after {
+        Some(after) => between.after(&rows::by_name(after)),
+        None => between,
+    }
+}
+
+fn not_a_name() -> LoadError {
+    LoadError::Undecodable(Cause::words("a key of the tree is not a name"))
+}
+
+pub(super) fn damaged(error: crate::wire::DecodeError) -> LoadError {
+    LoadError::Undecodable(Cause::from_error(error))
+}

@@ -1,0 +1,1 @@
+//! The fault table of `docs/protocols/manifest-chain.md`, tried by the simulator.

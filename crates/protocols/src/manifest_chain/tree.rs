@@ -1,0 +1,348 @@
+//! An ordered map in pages that never change: a change writes new pages from the leaf up to the root, and nothing else.
+//!
+//! All of it is plain computation over pages at hand. Where a page is missing the operation stops and says which; whoever
+//! called it fetches those and calls again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::page::{Key, PAGE_OVERHEAD, Page, PageRef, REFERENCE};
+
+/// Pages at hand.
+pub(crate) trait Pages {
+    /// The page, or word that it must be fetched.
+    fn page(&self, at: PageRef) -> Result<Arc<Page>, Missing>;
+}
+
+/// Pages that must be fetched before the operation can go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Missing(pub(crate) Vec<PageRef>);
+
+/// A page has at most so many bytes, unless it has one item only.
+pub(crate) const PAGE_MAX: usize = 4096;
+
+/// A new page with fewer bytes is merged with a neighbour.
+const PAGE_MIN: usize = PAGE_MAX / 4;
+
+/// What becomes of a key: a new value, or none.
+pub(crate) type Edit = (Key, Option<Bytes>);
+
+/// A page below another: stored, or still to be written.
+#[derive(Clone, Debug)]
+pub(crate) enum Child {
+    Stored(PageRef),
+    New(Box<Node>),
+}
+
+/// A page to be written.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    Leaf(Vec<(Key, Bytes)>),
+    Inner(Vec<(Key, Child)>),
+}
+
+/// Nodes with the least keys they may hold, by rising key.
+type Row = Vec<(Key, Child)>;
+
+/// The value of a key.
+pub(crate) fn get(pages: &impl Pages, root: Option<PageRef>, key: &[u8]) -> Result<Option<Bytes>, Missing> {
+    let Some(mut at) = root else { return Ok(None) };
+    loop {
+        match &*pages.page(at)? {
+            Page::Leaf(items) => {
+                let found = items.binary_search_by(|(item, _)| item.as_ref().cmp(key));
+                return Ok(found.ok().map(|index| items[index].1.clone()));
+            }
+            Page::Inner(children) => at = children[child_of(children, key)].1,
+        }
+    }
+}
+
+/// Up to `limit` items from `from` on (inclusive) and before `to`, by rising key.
+pub(crate) fn range(
+    pages: &impl Pages,
+    root: Option<PageRef>,
+    (from, to): (&[u8], &[u8]),
+    limit: usize,
+) -> Result<Vec<(Key, Bytes)>, Missing> {
+    let mut found = Vec::new();
+    let Some(root) = root else { return Ok(found) };
+    // Pages still to be looked at, the next one last.
+    let mut ahead = vec![root];
+    while let Some(at) = ahead.pop() {
+        match &*pages.page(at)? {
+            Page::Leaf(items) => {
+                let first = items.partition_point(|(key, _)| key.as_ref() < from);
+                for (key, value) in &items[first..] {
+                    if key.as_ref() >= to || found.len() == limit {
+                        return Ok(found);
+                    }
+                    found.push((key.clone(), value.clone()));
+                }
+            }
+            Page::Inner(children) => {
+                let first = child_of(children, from);
+                let below = children[first..].iter().take_while(|(least, _)| least.as_ref() < to);
+                let mut below: Vec<PageRef> = below.map(|(_, child)| *child).collect();
+                // The least key of the first child is only a bound: it holds what is smaller, too.
+                if below.is_empty() {
+                    below.push(children[first].1);
+                }
+                ahead.extend(below.into_iter().rev());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The tree after these edits (by rising key, each key once): its new root, `None` where nothing is left.
+pub(crate) fn apply(pages: &impl Pages, root: Option<PageRef>, edits: &[Edit]) -> Result<Option<Child>, Missing> {
+    debug_assert!(edits.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    let mut row = match root {
+        Some(root) => rebuild(pages, root, edits)?,
+        None => leaves(&[], edits),
+    };
+    while row.len() > 1 {
+        row = split(row, false).into_iter().map(|children| (children[0].0.clone(), inner(children))).collect();
+    }
+    let Some((_, mut child)) = row.pop() else { return Ok(None) };
+    // A root with one child is not needed.
+    loop {
+        let below = match &child {
+            Child::New(node) => match &**node {
+                Node::Inner(children) if children.len() == 1 => children[0].1.clone(),
+                _ => return Ok(Some(child)),
+            },
+            Child::Stored(at) => match &*pages.page(*at)? {
+                Page::Inner(children) if children.len() == 1 => Child::Stored(children[0].1),
+                _ => return Ok(Some(child)),
+            },
+        };
+        child = below;
+    }
+}
+
+/// What a stored page becomes by these edits: no page, one, or several.
+fn rebuild(pages: &impl Pages, at: PageRef, edits: &[Edit]) -> Result<Row, Missing> {
+    let page = pages.page(at)?;
+    let children = match &*page {
+        Page::Leaf(items) => return Ok(leaves(items, edits)),
+        Page::Inner(children) => children,
+    };
+    let (mut row, mut missing) = (Row::new(), Vec::new());
+    let (mut rest, mut last) = (edits, 0);
+    for (index, (least, child)) in children.iter().enumerate() {
+        let next = children.get(index + 1).map(|(next, _)| next);
+        let mine = next.map_or(rest.len(), |next| rest.partition_point(|(key, _)| key < next));
+        let (edits, after) = rest.split_at(mine);
+        rest = after;
+        if edits.is_empty() {
+            row.push((least.clone(), Child::Stored(*child)));
+            continue;
+        }
+        last = index;
+        match rebuild(pages, *child, edits) {
+            Ok(below) => row.extend(below),
+            Err(Missing(more)) => missing.extend(more),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(Missing(missing));
+    }
+    let grows_at_end = last + 1 == children.len();
+    let row = merged(pages, row)?;
+    Ok(split(row, grows_at_end).into_iter().map(|children| (children[0].0.clone(), inner(children))).collect())
+}
+
+fn inner(children: Row) -> Child {
+    Child::New(Box::new(Node::Inner(children)))
+}
+
+/// The leaves that hold these items after these edits.
+fn leaves(items: &[(Key, Bytes)], edits: &[Edit]) -> Row {
+    let mut all = Vec::with_capacity(items.len() + edits.len());
+    let mut old = items.iter().peekable();
+    for (key, value) in edits {
+        while let Some(item) = old.next_if(|(other, _)| other < key) {
+            all.push(item.clone());
+        }
+        old.next_if(|(other, _)| other == key);
+        if let Some(value) = value {
+            all.push((key.clone(), value.clone()));
+        }
+    }
+    let grows_at_end = old.peek().is_none();
+    all.extend(old.cloned());
+    let leaf = |items: Vec<(Key, Bytes)>| (items[0].0.clone(), Child::New(Box::new(Node::Leaf(items))));
+    split(all, grows_at_end).into_iter().map(leaf).collect()
+}
+
+/// Merges new pages that are nearly empty with a neighbour.
+fn merged(pages: &impl Pages, row: Row) -> Result<Row, Missing> {
+    let mut done: Row = Vec::with_capacity(row.len());
+    for (least, child) in row {
+        let small = |child: &Child| matches!(child, Child::New(node) if node.bytes() < PAGE_MIN);
+        let fits = done.last().is_some_and(|(_, before)| small(before) || small(&child));
+        let Some((first, before)) = done.pop_if(|_| fits) else {
+            done.push((least, child));
+            continue;
+        };
+        match (before.open(pages)?, child.open(pages)?) {
+            (Node::Leaf(mut items), Node::Leaf(more)) => {
+                items.extend(more);
+                let leaf = |items: Vec<_>| Child::New(Box::new(Node::Leaf(items)));
+                done.extend(named(first, split(items, false), leaf));
+            }
+            (Node::Inner(mut children), Node::Inner(more)) => {
+                children.extend(more);
+                done.extend(named(first, split(children, false), inner));
+            }
+            // Pages of one row are all at the same height.
+            (before, after) => {
+                done.push((first, Child::New(Box::new(before))));
+                done.push((least, Child::New(Box::new(after))));
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Pages of these parts; the first keeps its bound.
+fn named<T>(first: Key, parts: Vec<Vec<(Key, T)>>, page: impl Fn(Vec<(Key, T)>) -> Child) -> Row {
+    let mut row: Row = parts.into_iter().map(|part| (part[0].0.clone(), page(part))).collect();
+    if let Some(head) = row.first_mut() {
+        head.0 = first;
+    }
+    row
+}
+
+/// Cuts items into pages: as few as hold them, evenly filled; where a tree grows at its end, filled from the front, so that
+/// what is written in rising order leaves full pages behind.
+fn split<T: Weighed>(items: Vec<(Key, T)>, grows_at_end: bool) -> Vec<Vec<(Key, T)>> {
+    let total: usize = items.iter().map(weight).sum();
+    let room = PAGE_MAX - PAGE_OVERHEAD;
+    let pages = total.div_ceil(room).max(1);
+    let aim = if grows_at_end { room } else { total.div_ceil(pages).min(room) };
+    let (mut parts, mut filled) = (Vec::<Vec<(Key, T)>>::new(), usize::MAX);
+    for item in items {
+        let bytes = weight(&item);
+        // Half an item beyond the aim is nearer to it than half an item before, but never beyond the room.
+        if filled == usize::MAX || filled + bytes > room || filled + bytes / 2 > aim {
+            parts.push(Vec::new());
+            filled = 0;
+        }
+        filled += bytes;
+        if let Some(part) = parts.last_mut() {
+            part.push(item);
+        }
+    }
+    parts
+}
+
+/// What an item takes in a page besides its key.
+pub(crate) trait Weighed {
+    fn bytes(&self) -> usize;
+}
+
+impl Weighed for Bytes {
+    fn bytes(&self) -> usize {
+        self.len() + 3
+    }
+}
+
+impl Weighed for Child {
+    fn bytes(&self) -> usize {
+        REFERENCE
+    }
+}
+
+fn weight<T: Weighed>((key, item): &(Key, T)) -> usize {
+    key.len() + 3 + item.bytes()
+}
+
+impl Child {
+    fn open(self, pages: &impl Pages) -> Result<Node, Missing> {
+        Ok(match self {
+            Self::New(node) => *node,
+            Self::Stored(at) => match &*pages.page(at)? {
+                Page::Leaf(items) => Node::Leaf(items.clone()),
+                Page::Inner(children) => {
+                    Node::Inner(children.iter().map(|(key, at)| (key.clone(), Self::Stored(*at))).collect())
+                }
+            },
+        })
+    }
+
+    /// How many bytes of new pages hang below, this one included.
+    pub(crate) fn new_bytes(&self) -> usize {
+        let Self::New(node) = self else { return 0 };
+        let below = match &**node {
+            Node::Leaf(_) => 0,
+            Node::Inner(children) => children.iter().map(|(_, child)| child.new_bytes()).sum(),
+        };
+        node.bytes() + below
+    }
+
+    /// Writes the new pages, those below first, and returns where this one is.
+    pub(crate) fn write(self, packer: &mut impl Packer) -> PageRef {
+        let node = match self {
+            Self::Stored(at) => return at,
+            Self::New(node) => node,
+        };
+        let page = match *node {
+            Node::Leaf(items) => Page::Leaf(items),
+            Node::Inner(children) => {
+                Page::Inner(children.into_iter().map(|(key, child)| (key, child.write(packer))).collect())
+            }
+        };
+        packer.add(page)
+    }
+}
+
+impl Node {
+    fn bytes(&self) -> usize {
+        PAGE_OVERHEAD
+            + match self {
+                Self::Leaf(items) => items.iter().map(weight).sum::<usize>(),
+                Self::Inner(children) => children.iter().map(weight).sum::<usize>(),
+            }
+    }
+}
+
+/// Takes new pages and says where they will be.
+pub(crate) trait Packer {
+    fn add(&mut self, page: Page) -> PageRef;
+}
+
+/// The index of the child that holds a key.
+fn child_of(children: &[(Key, PageRef)], key: &[u8]) -> usize {
+    children.partition_point(|(least, _)| least.as_ref() <= key).saturating_sub(1)
+}
+
+/// Shows every reference of the tree to `seen`, which says whether to look below it. Leaves are not read; what is missing is
+/// named a level at a time.
+pub(crate) fn references(
+    pages: &impl Pages,
+    root: PageRef,
+    seen: &mut impl FnMut(PageRef) -> bool,
+) -> Result<(), Missing> {
+    let (mut ahead, mut missing) = (vec![root], Vec::new());
+    while let Some(at) = ahead.pop() {
+        if !seen(at) || at.leaf {
+            continue;
+        }
+        match pages.page(at) {
+            Ok(page) => {
+                if let Page::Inner(children) = &*page {
+                    ahead.extend(children.iter().map(|(_, child)| *child));
+                }
+            }
+            Err(Missing(more)) => missing.extend(more),
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Missing(missing)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Which objects does nobody need any more?
+//!
+//! Pages never come back: a page that a version no longer refers to is in none of the later ones. So of all that was
+//! written for versions up to the oldest that is kept, what that one refers to is needed, and nothing else; what was
+//! written for later versions is not looked at. One walk over the inner pages of one version tells it all.
+//!
+//! 1. Find the oldest version to keep: by number, and by the time since its successor was written.
+//! 2. Commit a version that says so, with the same entries. From here on nobody begins to read older versions.
+//! 3. Walk the oldest kept version, and collect the objects that it refers to.
+//! 4. List versions older than it, and packs for versions up to it, page by page; delete those that are not among them.
+//!
+//! Safe at any point: if it stops, the next one goes on; two at a time delete what both may. A pack for a version that is
+//! taken can never be referred to: the commit that staged it has lost, or is in the chain and in the walk.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use glidepath_env::{Cause, DeleteError, Env, Key, ObjectStore, Purpose, ReadError};
+use glidepath_model::{CommitId, Span, Version};
+
+use super::manifest::Manifest;
+use super::page::Home;
+use super::{ManifestChain, RECHECK, Snapshot};
+use crate::catalog::{Catalog, LoadError, Outcome};
+
+/// Keys listed at a time.
+const PAGE: usize = 1000;
+
+/// Tries of step 2.
+const TRIES: u32 = 20;
+
+/// How long versions are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Grace {
+    /// So many versions before the newest are kept, whatever their age.
+    pub versions: u64,
+    /// A version is kept for so long after the next one was written. Must be longer than any reader holds on to a version
+    /// and any clock is off; at least ten minutes.
+    pub age: Span,
+}
+
+impl Grace {
+    /// The shortest age allowed.
+    pub const SHORTEST: Span = Span::from_nanos(2 * RECHECK.as_nanos());
+}
+
+/// What a vacuum did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The oldest version that is kept now.
+    pub oldest: Version,
+    /// Objects of older versions that were deleted.
+    pub versions: u64,
+    /// Packs that were deleted.
+    pub packs: u64,
+    /// Objects of older versions and packs that are still needed.
+    pub kept: u64,
+}
+
+/// Why a vacuum stopped. What it deleted until then was not needed; run it again.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum VacuumError {
+    /// Readers could lose what they read.
+    #[error("the grace period is {given}; at least {least} is needed, so that no reader or sleeping writer is caught", given = .0, least = Grace::SHORTEST)]
+    TooShort(Span),
+    /// The chain could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The version that says what is kept could not be committed.
+    #[error("could not commit what is kept: {0}")]
+    Commit(Cause),
+    /// The store would not list or delete.
+    #[error("could not {what}: {cause}")]
+    Store {
+        /// "list versions", say.
+        what: &'static str,
+        /// Why.
+        cause: Cause,
+    },
+}
+
+impl<E: Env> ManifestChain<E> {
+    /// Deletes what no kept version needs. May run beside readers, writers and other vacuums. In memory are the names of
+    /// the objects that the oldest kept version refers to, and one page of a listing.
+    ///
+    /// # Errors
+    /// [`VacuumError`]; it can always be run again.
+    pub async fn vacuum(&self, grace: Grace) -> Result<Swept, VacuumError> {
+        if grace.age < Grace::SHORTEST {
+            return Err(VacuumError::TooShort(grace.age));
+        }
+        let head = self.load().await?;
+        let oldest = self.oldest_to_keep(&head, grace).await?;
+        if oldest > head.oldest_kept() {
+            self.commit_oldest(head, oldest).await?;
+        }
+        if self.load().await?.oldest_kept() > oldest {
+            // Another vacuum is further on, and sees to the rest.
+            return Ok(Swept { oldest, ..Swept::default() });
+        }
+        // Also where nothing is newly old: an earlier vacuum may have stopped, or a sleeper have written.
+        let needed = self.needed_by(oldest).await?;
+        let mut swept = Swept { oldest, ..Swept::default() };
+        let behind = self.place.keys.version(oldest);
+        swept.versions = self
+            .sweep("list versions", &self.place.keys.versions(), Some(behind), &mut |key| {
+                let version = self.place.keys.version_in(key)?;
+                let gone = version < oldest && !needed.contains(&Home::Version(version.0));
+                swept.kept += u64::from(!gone);
+                Some(gone)
+            })
+            .await?;
+        swept.packs = self
+            .sweep("list packs", &self.place.keys.packs(), None, &mut |key| {
+                let home = self.place.keys.pack_in(key)?;
+                let gone = matches!(home, Home::Pack { version, .. } if version <= oldest.0) && !needed.contains(&home);
+                swept.kept += u64::from(!gone);
+                Some(gone)
+            })
+            .await?;
+        Ok(swept)
+    }
+
+    /// Step 1. Ages rise with distance from the head, so the border is found by halving.
+    async fn oldest_to_keep(&self, head: &Snapshot, grace: Grace) -> Result<Version, VacuumError> {
+        let now = self.env.unix_ms();
+        let age_ms = grace.age.as_nanos() / 1_000_000;
+        let (mut keep, mut latest) = (head.oldest_kept().0, head.version().0.saturating_sub(grace.versions));
+        // The version after `keep` - 1 is old enough; find the last such.
+        while keep < latest {
+            let middle = keep + (latest - keep).div_ceil(2);
+            let written = self.read_version(Version(middle), head.seen).await?.map(|version| version.written_ms());
+            if written.is_none_or(|written| written.saturating_add(age_ms) <= now) {
+                keep = middle;
+            } else {
+                latest = middle - 1;
+            }
+        }
+        Ok(Version(keep))
+    }
+
+    /// Step 2.
+    async fn commit_oldest(&self, mut head: Snapshot, oldest: Version) -> Result<(), VacuumError> {
+        for _ in 0..TRIES {
+            if head.oldest_kept() >= oldest {
+                return Ok(());
+            }
+            let manifest = Manifest {
+                version: head.version().next(),
+                commit: CommitId(self.env.draw(Purpose::Names)),
+                before: head.commit(),
+                oldest,
+                written_ms: self.env.unix_ms(),
+                ..(*head.manifest).clone()
+            };
+            let object = Bytes::from(manifest.encode());
+            match self.put_version(manifest, object, head.seen).await {
+                Outcome::Committed(_) => return Ok(()),
+                Outcome::Conflict(_) => head = self.load().await?,
+                Outcome::Refused(cause) | Outcome::Unknown(cause) => return Err(VacuumError::Commit(cause)),
+            }
+        }
+        Err(VacuumError::Commit(Cause::words(format!("others were faster {TRIES} times"))))
+    }
+
+    /// Step 3.
+    async fn needed_by(&self, oldest: Version) -> Result<BTreeSet<Home>, VacuumError> {
+        let found = self.read_version(oldest, self.env.now()).await?;
+        let kept = found.ok_or_else(|| {
+            LoadError::Undecodable(Cause::words(format!("{oldest} should be kept, and is not there: damage")))
+        })?;
+        Ok(self.homes(&kept).await?)
+    }
+
+    /// Step 4 for one kind of objects.
+    async fn sweep(
+        &self,
+        what: &'static str,
+        prefix: &Key,
+        mut after: Option<Key>,
+        gone: &mut impl FnMut(&Key) -> Option<bool>,
+    ) -> Result<u64, VacuumError> {
+        let mut deleted = 0;
+        loop {
+            let page = match self.store.list(prefix, after.as_ref(), PAGE).await {
+                Ok(page) => page,
+                Err(ReadError::NotFound) => return Ok(deleted),
+                Err(ReadError::Failed(cause)) => return Err(VacuumError::Store { what, cause }),
+            };
+            for object in &page.objects {
+                if gone(&object.key) == Some(true) {
+                    match self.store.delete(&object.key).await {
+                        Ok(()) => deleted += 1,
+                        Err(DeleteError::Unknown(cause) | DeleteError::Refused(cause)) => {
+                            return Err(VacuumError::Store { what: "delete", cause });
+                        }
+                    }
+                }
+            }
+            after = page.objects.last().map(|last| last.key.clone());
+            if !page.more || after.is_none() {
+                return Ok(deleted);
+            }
+        }
+    }
+}
