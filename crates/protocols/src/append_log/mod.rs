@@ -18,6 +18,7 @@
 //! 8. What cannot be settled stays unknown.
 
 mod checkpoint;
+mod mutant;
 mod reading;
 mod record;
 mod state;
@@ -33,6 +34,7 @@ use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableSta
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use checkpoint::Keys;
+use mutant::Mutant;
 use reading::Step;
 pub use record::DecodeError;
 use record::Record;
@@ -215,6 +217,9 @@ impl<E: Env> AppendLog<E> {
                 };
             }
             Err(PutError::Refused(cause)) => return Landing::Ended(Outcome::Refused(cause)),
+            Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => {
+                return Landing::Ended(Outcome::Conflict(None));
+            }
             Err(PutError::Unknown(cause)) => cause,
         };
         self.settle(at, commit, payload, cause).await
@@ -225,7 +230,11 @@ impl<E: Env> AppendLog<E> {
         let key = self.place.keys.segment(at.0.segment.number);
         for round in 0..SETTLING_ROUNDS {
             self.wait(round).await;
-            match self.step(at, Some(commit)).await {
+            let read = match mutant::is(Mutant::OffsetReused) {
+                true => Ok(Step::Still),
+                false => self.step(at, Some(commit)).await,
+            };
+            match read {
                 Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
                 // Its place is taken, and an append takes effect at its place or not at all.
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
@@ -239,6 +248,9 @@ impl<E: Env> AppendLog<E> {
                 Ok(Step::Still) => match self.store.append(&key, payload.clone().into(), at.0.end).await {
                     Ok(appended) if appended.end == at.0.end + payload.len() as u64 => return Landing::Taken,
                     Ok(_) => cause = Cause::words("the store says that the log ends elsewhere than behind this commit"),
+                    Err(PutError::Lost) if mutant::is(Mutant::OffsetReused) => {
+                        return Landing::Ended(Outcome::Conflict(None));
+                    }
                     Err(PutError::Lost) => {}
                     Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
                 },
@@ -263,7 +275,7 @@ impl<E: Env> AppendLog<E> {
 
     /// Makes sure that a segment's checkpoint is there: the one who should have written it may have died.
     async fn anchor(&self, segment: &Segment) -> Result<(), Cause> {
-        if segment.anchored.load(Ordering::Relaxed) {
+        if segment.anchored.load(Ordering::Relaxed) || mutant::is(Mutant::NotAnchored) {
             return Ok(());
         }
         match self.store.head(&self.place.keys.checkpoint(segment.number)).await {
@@ -322,7 +334,7 @@ impl<E: Env> AppendLog<E> {
         let commit = CommitId(self.env.draw(Purpose::Names));
         for _ in 0..self.place.limits.tries {
             let mut next = State::clone(&at.0);
-            if !next.apply(changes, commit) {
+            if !next.apply(changes, commit) && !mutant::is(Mutant::NotRefitted) {
                 return Outcome::Conflict(Some(at));
             }
             let closes = match self.closes(&at.0).await {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use glidepath_env::{Cause, Env, ObjectStore, ReadError};
 use glidepath_model::CommitId;
 
+use super::mutant::{self, Mutant};
 use super::record::{DecodeError, Header};
 use super::state::{Folded, OVERLAP, State};
 use super::{AppendLog, HARD_BYTES, MOST_RECORD_BYTES, Snapshot, checkpoint};
@@ -60,6 +61,7 @@ impl<E: Env> AppendLog<E> {
         } else {
             match object.bytes.split_first_chunk::<OVERLAP>() {
                 Some((known, tail)) if *known == last_bytes => tail,
+                None if mutant::is(Mutant::OverlapIgnored) => &[],
                 _ => return Ok(Step::Gone),
             }
         };
@@ -81,6 +83,7 @@ impl<E: Env> AppendLog<E> {
         loop {
             match self.step(&at, None).await? {
                 Step::Still => return Ok(self.keep(at)),
+                Step::Moved(now, _) if mutant::is(Mutant::CloseIgnored) => return Ok(now),
                 Step::Moved(now, _) if now.0.segment.number == at.0.segment.number => return Ok(now),
                 Step::Moved(now, _) => {
                     at = now;

@@ -1,11 +1,14 @@
 //! The fault table of `docs/protocols/append-log.md`, tried by the simulator.
 
+mod cases;
+mod counting;
 mod world;
 
 use glidepath_model::Span;
 use glidepath_sim::Faults;
 use proptest::prelude::*;
 
+use super::mutant::{ACTIVE, Mutant};
 use world::{Plan, Told, calm, check, run, storm};
 
 proptest! {
@@ -50,4 +53,38 @@ fn each_fault_alone_is_settled() {
         assert!(run.count(Told::Unknown) <= 2, "{faults:?}: {:?}", run.told.values());
         assert_eq!(run.count(Told::Refused) > 0, faults.refused > 0.0);
     }
+}
+
+/// The tests above mean something only if a wrong protocol fails them. Prints how many seeds it takes.
+#[test]
+fn mutants_are_caught() {
+    let (pause, patience) = (Span::from_secs(10), Span::from_secs(4));
+    let calm = Plan { vacuums: 2, pause, patience, ..Plan::calm(8, 40, 2) };
+    let plan = Plan { faults: storm(), ..calm };
+    for mutant in [
+        Mutant::UnknownIsLost,
+        Mutant::OffsetReused,
+        Mutant::NotRefitted,
+        Mutant::SegmentsRemoved,
+        Mutant::OverlapIgnored,
+        Mutant::NotAnchored,
+        Mutant::CloseIgnored,
+    ] {
+        ACTIVE.set(Some(mutant));
+        let caught = (0..2000).find_map(|seed| Some((seed, check(&run(seed, plan)).err()?)));
+        ACTIVE.set(None);
+        let Some((seed, why)) = caught else { panic!("{mutant:?} goes unnoticed") };
+        println!("{mutant:?}: caught by seed {seed}: {why}");
+        check(&run(seed, plan)).unwrap();
+    }
+}
+
+/// The vacuums of these histories do empty segments under the feet of writers that sleep.
+#[test]
+fn vacuums_meet_sleepers() {
+    let (pause, patience) = (Span::from_secs(10), Span::from_secs(4));
+    let plan = Plan { faults: storm(), vacuums: 2, pause, patience, ..Plan::calm(8, 40, 2) };
+    let emptied: usize =
+        (0..10).map(|seed| run(seed, plan)).map(|run| check(&run).map(|_| run.emptied()).unwrap()).sum();
+    assert!(emptied > 100, "{emptied} segments emptied");
 }
