@@ -179,7 +179,7 @@ const CREATE: u8 = 1;
 const ADVANCE: u8 = 2;
 const DROP: u8 = 3;
 
-/// Numbers have fixed widths: a record of one table is about 60 bytes, and what it costs is the request.
+/// Numbers have fixed widths: a record of one table is about 50 bytes, and what it costs is the request.
 fn put_changes(out: &mut Vec<u8>, changes: &Changes) {
     out.extend_from_slice(&(changes.edits().len() as u32).to_le_bytes());
     for TableChange { table, edit } in changes.edits() {

@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use glidepath_env::{Env, Guard, Key, ObjectStore, Payload};
+use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload};
 use glidepath_model::{Changes, CommitId, Instant, Span, TableId, TableState, Version};
 use glidepath_sim::{Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 
 use super::super::record::{Header, Record};
-use super::super::{AppendLog, Limits, Place, Snapshot, checkpoint};
+use super::super::{AppendLog, Landing, Limits, Place, Snapshot, checkpoint};
 use super::counting::{CountingEnv, CountingStore};
 use super::world::{STORE, advance, first_root, limits, seed_catalog, storm, world};
 use crate::catalog::{Catalog, LoadError, Outcome};
@@ -65,7 +65,11 @@ fn catalog() -> (&'static str, Vec<u8>) {
 
 /// Segment 0 with these records, each: table, version that it expects, metadata id, whether it closes the segment.
 fn segment(records: &[(u32, u64, u64, bool)]) -> Vec<u8> {
-    let mut bytes = Header::Segment.encode(0).to_vec();
+    numbered_segment(0, records)
+}
+
+fn numbered_segment(number: u64, records: &[(u32, u64, u64, bool)]) -> Vec<u8> {
+    let mut bytes = Header::Segment.encode(number).to_vec();
     for (table, expected, metadata, closes) in records {
         let mut state = TableState::new(1);
         state.partitions[0] = Version(*expected);
@@ -103,6 +107,29 @@ fn a_folder_that_died_blocks_nobody() {
     });
     let hint = simulation.peek(STORE, &Key::new("catalog/head")).unwrap();
     assert_eq!(&hint.bytes[..], b"2\n");
+}
+
+/// Row 10: a segment whose own checkpoint cannot be written stays open, until it has all that a provider takes.
+#[test]
+fn a_log_that_cannot_be_folded_goes_on_until_it_is_full() {
+    let full: Vec<_> = (1..super::super::HARD_RECORDS).map(|n| (0, n, n, false)).collect();
+    let segments = [numbered_segment(0, &[(0, 0, 5, true)]), numbered_segment(1, &full)];
+    let [first, second] = segments;
+    alone(&[catalog(), (SEGMENT, first), ("catalog/log/00000000000000000001", second)], async |env| {
+        let store = CountingStore::new(env.store(STORE));
+        let log = AppendLog::new(CountingEnv(env.clone()), store.clone(), place(2));
+        store.refuse_puts(true);
+        let at = commit(&log, 30_001).await;
+        assert_eq!((at.0.segment.number, at.0.records), (1, super::super::HARD_RECORDS));
+        store.taken();
+        let Outcome::Refused(cause) = log.commit(&at, &next(&at, 30_002)).await else { panic!("took it") };
+        assert!(cause.to_string().contains("cannot be folded"), "{cause}");
+        assert_eq!(store.taken(), ["head checkpoint", "put checkpoint"]);
+        store.refuse_puts(false);
+        let at = commit(&log, 30_003).await;
+        assert_eq!((at.0.segment.number, at.0.records), (2, 0));
+        assert!(env.peek(STORE, &Key::new(SECOND)).is_some());
+    });
 }
 
 #[test]
@@ -144,6 +171,28 @@ fn a_sleeper_at_an_emptied_segment_is_told_of_a_conflict() {
     }
 }
 
+/// Row 11: the outcome is not known yet, and the vacuum has been there.
+#[test]
+fn what_was_vacuumed_before_it_was_settled_stays_unknown() {
+    for before in [0, 1] {
+        alone(&[catalog()], async move |env| {
+            let (writer, sleeper) = (log(&env, 4), log(&env, 4));
+            for metadata in 1..=before {
+                commit(&writer, metadata).await;
+            }
+            let base = sleeper.load().await.unwrap();
+            for metadata in 10..30 {
+                commit(&writer, metadata).await;
+            }
+            writer.vacuum(2).await.unwrap();
+            let (id, payload) = (CommitId(77), bytes::Bytes::from_static(b"never sent"));
+            let ending = sleeper.settle(&base, id, payload, Cause::words("no answer")).await;
+            let Landing::Ended(Outcome::Unknown(cause)) = ending else { panic!("settled") };
+            assert!(cause.to_string().contains("vacuumed"), "{cause}");
+        });
+    }
+}
+
 /// Row 13: what a newer version wrote is passed over where it says that it may be, and stops everybody where not.
 #[test]
 fn unknown_records_stop_everybody_unless_they_may_be_skipped() {
@@ -181,7 +230,10 @@ fn damage_stops_everybody() {
         let (log, store) = (log(&env, 100), env.store(STORE));
         let base = log.load().await.unwrap();
         store.append(&Key::new(SEGMENT), bytes::Bytes::from_static(b"rubbish").into(), base.0.end).await.unwrap();
-        // Its append is lost for certain, whatever the rubbish may be.
+        let (id, payload) = (CommitId(77), bytes::Bytes::from_static(b"never sent"));
+        let ending = log.settle(&base, id, payload, Cause::words("no answer")).await;
+        assert!(matches!(ending, Landing::Ended(Outcome::Unknown(_))));
+        // An append that was not only unanswered but lost is so for certain, whatever the rubbish may be.
         assert!(matches!(log.commit(&base, &next(&base, 12)).await, Outcome::Conflict(None)));
         assert!(matches!(log.load().await, Err(LoadError::Undecodable(_))));
         store.delete(&Key::new(SEGMENT)).await.unwrap();

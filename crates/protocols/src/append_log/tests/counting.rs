@@ -1,12 +1,12 @@
-//! A view of the simulated world that writes down every request.
+//! A view of the simulated world that writes down every request, and can refuse puts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, DeleteError, Env, Guard, Key, Metadata, Object, ObjectStore,
-    Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Env, Guard, Key, Metadata, Object,
+    ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
 };
 use glidepath_model::Instant;
 use glidepath_sim::{SimEnv, SimStore};
@@ -21,11 +21,17 @@ pub(super) struct CountingEnv(pub(super) SimEnv);
 pub(super) struct CountingStore {
     inner: SimStore,
     requests: Requests,
+    no_puts: Rc<Cell<bool>>,
 }
 
 impl CountingStore {
     pub(super) fn new(inner: SimStore) -> Self {
-        Self { inner, requests: Requests::default() }
+        Self { inner, requests: Requests::default(), no_puts: Rc::default() }
+    }
+
+    /// Whether puts are refused from now on, appends not.
+    pub(super) fn refuse_puts(&self, refuse: bool) {
+        self.no_puts.set(refuse);
     }
 
     /// What was asked for since this was last called.
@@ -83,6 +89,9 @@ impl ObjectStore for CountingStore {
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         self.note("put", key);
+        if self.no_puts.get() {
+            return Err(PutError::Refused(Cause::words("403 Forbidden")));
+        }
         self.inner.put(key, body, guard).await
     }
 
