@@ -156,3 +156,6 @@ impl State {
 
 // An emptied segment must be shorter than any place at which a writer or a reader could stand, other than its beginning.
 const _: () = assert!(HEADER > 0 && OVERLAP < HEADER);
+
+#[cfg(test)]
+mod tests;
