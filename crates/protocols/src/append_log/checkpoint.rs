@@ -1,0 +1,75 @@
+//! The objects beside the log: checkpoints, and the hint that says which is the newest.
+
+use bytes::Bytes;
+use glidepath_env::{Cause, Key};
+use glidepath_model::{Root, Version};
+
+use super::record::{decode_header, header};
+use crate::catalog_file;
+
+const CHECKPOINT: [u8; 4] = *b"GPLC";
+
+/// As in records: nothing has counted this far.
+const VERSIONS: u64 = 1 << 62;
+
+/// The names of a log's objects.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// Numbers have all their digits, so that names sort as numbers do.
+    pub(super) fn segment(&self, number: u64) -> Key {
+        Key::new(&format!("{}/log/{number:020}", self.prefix))
+    }
+
+    pub(super) fn checkpoint(&self, number: u64) -> Key {
+        Key::new(&format!("{}/checkpoint/{number:020}", self.prefix))
+    }
+
+    pub(super) fn checkpoints(&self) -> Key {
+        Key::new(&format!("{}/checkpoint/", self.prefix))
+    }
+
+    pub(super) fn hint(&self) -> Key {
+        Key::new(&format!("{}/head", self.prefix))
+    }
+
+    /// The number of a checkpoint's key; `None` for any other.
+    pub(super) fn checkpoint_number(&self, key: &Key) -> Option<u64> {
+        let digits = key.as_str().strip_prefix(self.checkpoints().as_str())?;
+        (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.parse().ok())?
+    }
+}
+
+/// The catalog at the beginning of a segment. The same log gives the same bytes, whoever writes them.
+pub(super) fn encode(number: u64, root: &Root) -> Bytes {
+    [&header(CHECKPOINT, number)[..], &catalog_file::File::first(root.clone()).encode()].concat().into()
+}
+
+pub(super) fn decode(number: u64, object: &[u8]) -> Result<Root, Cause> {
+    let content = decode_header(object, CHECKPOINT, "a checkpoint", number).map_err(Cause::from_error)?;
+    let root = catalog_file::File::decode(content).map_err(Cause::from_error)?.root().clone();
+    let small = |version: &Version| version.0 < VERSIONS;
+    let states = root.tables().iter().map(|(_, state)| state);
+    if small(&root.version) && states.flat_map(|state| state.partitions.iter().chain([&state.version])).all(small) {
+        Ok(root)
+    } else {
+        Err(Cause::words("a version is too large"))
+    }
+}
+
+/// The hint is text, for people too.
+pub(super) fn encode_hint(number: u64) -> Bytes {
+    format!("{number}\n").into()
+}
+
+/// A hint that is not understood is no hint.
+pub(super) fn decode_hint(object: &[u8]) -> Option<u64> {
+    std::str::from_utf8(object).ok()?.strip_suffix('\n')?.parse().ok()
+}

@@ -1,0 +1,426 @@
+//! Commits are records appended to a log at the offset last seen; the catalog is the fold of the log.
+//!
+//! The log is a row of segments, an object each. The last record of a segment *closes* it; what is behind it does not
+//! count, and the log goes on in the next. A *checkpoint* is the catalog at the beginning of a segment.
+//!
+//! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/append-log.md`):
+//!
+//! 1. Begin at the newest place known. If the changes do not fit the catalog there, it is a conflict.
+//! 2. Make a record of a fresh commit id and the changes with what they expect. Where the segment has had its share, the
+//!    record closes it; before that, make sure that the segment's own checkpoint is there.
+//! 3. Append it at the place known. Taken: committed, for all that stands before it is known.
+//! 4. If the record closed the segment: write the next checkpoint, if absent, and the hint. Both may fail.
+//! 5. Lost: others were first. Read what they wrote; if the changes still fit, go on at 2 with the same id, a few times;
+//!    else it is a conflict.
+//! 6. Refused: nothing happened.
+//! 7. Unknown: read back. Our record stands there: the fold says what became of it. Another stands there: ours never
+//!    will, as 5. Nothing: append the same bytes at the same place.
+//! 8. What cannot be settled stays unknown.
+
+mod checkpoint;
+mod mutant;
+mod reading;
+mod record;
+mod state;
+mod vacuum;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use glidepath_env::ReadError;
+use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, ObjectStore, Payload, Purpose, PutError};
+use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
+
+use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use checkpoint::Keys;
+use mutant::Mutant;
+use reading::Step;
+pub use record::DecodeError;
+use record::Record;
+use state::{Segment, State};
+pub use vacuum::{VacuumError, Vacuumed};
+
+/// No segment gets more records or bytes than these before it is closed, whatever the limits say. S3 Express takes
+/// 10,000 appends to an object, Azure 50,000.
+const HARD_RECORDS: u64 = 9_000;
+const HARD_BYTES: u64 = 64 << 20;
+
+/// The largest append that every provider takes: Azure's limit before version 2022-11-02 of its protocol.
+const MOST_RECORD_BYTES: usize = 4 << 20;
+
+/// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
+const SETTLING_ROUNDS: u32 = 8;
+
+const SETTLING_WAIT: Backoff = Backoff::Exponential(Exponential {
+    first: Span::from_millis(100),
+    factor: 2.0,
+    longest: Span::from_secs(10),
+    jitter: JitterRange { low: 0.5, high: 1.0 },
+});
+
+/// When a segment is closed, and how stubborn an attempt is. Writers of one log may differ in theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A segment is closed by its record of this number; at most 9,000.
+    pub records: u64,
+    /// Or by the first record behind so many bytes; at most 64 MiB.
+    pub size: ByteSize,
+    /// Places at which one attempt tries to append, each behind what others wrote meanwhile.
+    pub tries: u32,
+}
+
+impl Default for Limits {
+    /// Assumed: 1 MiB is read in tens of milliseconds, so opening stays about three round trips; and three requests more
+    /// per 2,000 commits are nothing. Four tries: whoever loses more often had better wait, which only the caller may.
+    fn default() -> Self {
+        Self { records: 2_000, size: ByteSize::from_bytes(1 << 20), tries: 4 }
+    }
+}
+
+/// What all of a process's handles to one log share.
+pub struct Place {
+    keys: Keys,
+    limits: Limits,
+    /// The furthest that this process has read or written.
+    newest: Mutex<Option<Snapshot>>,
+}
+
+impl Place {
+    /// The log whose objects' keys begin with `prefix` and a slash.
+    #[must_use]
+    pub fn new(prefix: &str, limits: Limits) -> Self {
+        let records = limits.records.clamp(1, HARD_RECORDS);
+        let size = limits.size.min(ByteSize::from_bytes(HARD_BYTES));
+        let limits = Limits { records, size, tries: limits.tries.max(1) };
+        Self { keys: Keys::new(prefix), limits, newest: Mutex::new(None) }
+    }
+}
+
+/// A catalog in a log.
+#[derive(Clone)]
+pub struct AppendLog<E: Env> {
+    env: E,
+    store: E::Objects,
+    place: Arc<Place>,
+}
+
+/// The catalog up to one place in the log.
+#[derive(Clone, Debug)]
+pub struct Snapshot(Arc<State>);
+
+impl Snapshot {
+    /// The commit that made this version.
+    #[must_use]
+    pub fn commit(&self) -> CommitId {
+        self.0.commit
+    }
+
+    /// Where a table stands; `None` if there is no such table.
+    #[must_use]
+    pub fn table(&self, id: TableId) -> Option<&TableState> {
+        self.0.table(id)
+    }
+}
+
+/// How one append at one place ended.
+enum Landing {
+    /// Our record is there, as the answer says.
+    Taken,
+    /// It is there, as the log says; and whether it took effect.
+    Found(Snapshot, bool),
+    /// It is not there and never will be.
+    Passed(Snapshot),
+    /// The attempt ends here.
+    Ended(Outcome<Snapshot>),
+}
+
+impl<E: Env> AppendLog<E> {
+    /// A handle to the log at this place. Makes no request.
+    #[must_use]
+    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
+        Self { env, store, place }
+    }
+
+    /// Creates the catalog with these tables if there is none yet: checkpoint 0. `Conflict` if there is.
+    pub async fn create(&self, tables: Vec<(TableId, TableState)>) -> Outcome<Snapshot> {
+        if let Err(cause) = self.can_write() {
+            return Outcome::Refused(cause);
+        }
+        let commit = CommitId(self.env.draw(Purpose::Names));
+        let Some(root) = Root::from_parts(Version(0), commit, tables) else {
+            return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
+        };
+        let first = State::first(0, Arc::new(root), false);
+        match self.put_checkpoint(&first.segment).await {
+            Ok(()) => self.created(first).await,
+            Err(PutError::Lost) => Outcome::Conflict(None),
+            Err(PutError::Refused(cause)) => Outcome::Refused(cause),
+            Err(PutError::Unknown(cause)) => self.settle_creation(first, cause).await,
+        }
+    }
+
+    /// Steps 7 and 8 for a creation: the first checkpoint is never removed, so it tells whose it is.
+    async fn settle_creation(&self, first: State, mut cause: Cause) -> Outcome<Snapshot> {
+        for round in 0..SETTLING_ROUNDS {
+            self.wait(round).await;
+            match self.read_checkpoint(0).await {
+                Ok(Some(found)) if found.0.commit == first.commit => return self.created(first).await,
+                Ok(Some(_)) => return Outcome::Conflict(None),
+                Ok(None) => match self.put_checkpoint(&first.segment).await {
+                    Ok(()) => return self.created(first).await,
+                    Err(PutError::Lost) => {}
+                    Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
+                },
+                Err(LoadError::Failed(failed)) => cause = failed,
+                Err(error) => return Outcome::Unknown(Cause::from_error(error)),
+            }
+        }
+        Outcome::Unknown(cause)
+    }
+
+    async fn created(&self, first: State) -> Outcome<Snapshot> {
+        first.segment.anchored.store(true, Ordering::Relaxed);
+        self.put_hint(0).await;
+        Outcome::Committed(self.keep(Snapshot(Arc::new(first))))
+    }
+
+    /// Nothing is begun on a store on which it could not be ended.
+    fn can_write(&self) -> Result<(), Cause> {
+        let able = self.store.capabilities();
+        if !able.append {
+            return Err(Cause::words(
+                "this store cannot append to objects, which an append log needs: use another protocol here, or S3 \
+                 Express, Azure or a local disk",
+            ));
+        }
+        if !able.put_if_absent {
+            return Err(Cause::words("this store has no put-if-absent, which an append log needs for its checkpoints"));
+        }
+        Ok(())
+    }
+
+    /// Steps 3 and 5 to 8: appends a record where `at` ends, and finds out what became of it.
+    async fn append(&self, at: &Snapshot, commit: CommitId, payload: Bytes) -> Landing {
+        let end = at.0.end + payload.len() as u64;
+        let key = self.place.keys.segment(at.0.segment.number);
+        let cause = match self.store.append(&key, payload.clone().into(), at.0.end).await {
+            Ok(appended) if appended.end == end => return Landing::Taken,
+            Ok(_) => Cause::words("the store says that the log ends elsewhere than behind this commit"),
+            Err(PutError::Lost) => {
+                return match self.step(at, Some(commit)).await {
+                    Ok(Step::Moved(now, Some(effective))) => Landing::Found(now, effective),
+                    Ok(Step::Moved(now, None)) => Landing::Passed(now),
+                    Ok(Step::Still) => Landing::Passed(at.clone()),
+                    // That it is lost is certain; only what was first is not.
+                    Ok(Step::Gone) | Err(_) => Landing::Ended(Outcome::Conflict(None)),
+                };
+            }
+            Err(PutError::Refused(cause)) => return Landing::Ended(Outcome::Refused(cause)),
+            Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => {
+                return Landing::Ended(Outcome::Conflict(None));
+            }
+            Err(PutError::Unknown(cause)) => cause,
+        };
+        self.settle(at, commit, payload, cause).await
+    }
+
+    /// Steps 7 and 8.
+    async fn settle(&self, at: &Snapshot, commit: CommitId, payload: Bytes, mut cause: Cause) -> Landing {
+        let key = self.place.keys.segment(at.0.segment.number);
+        for round in 0..SETTLING_ROUNDS {
+            self.wait(round).await;
+            let read = match mutant::is(Mutant::OffsetReused) {
+                true => Ok(Step::Still),
+                false => self.step(at, Some(commit)).await,
+            };
+            match read {
+                Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
+                // Its place is taken, and an append takes effect at its place or not at all.
+                Ok(Step::Moved(now, None)) => return Landing::Passed(now),
+                Ok(Step::Gone) => {
+                    let words = "the log was vacuumed beyond the place of this commit before it could be settled";
+                    return Landing::Ended(Outcome::Unknown(Cause::words(words)));
+                }
+                Err(LoadError::Failed(failed)) => cause = failed,
+                Err(error) => return Landing::Ended(Outcome::Unknown(Cause::from_error(error))),
+                // The place is free still. It takes one of the two appends, and both are ours.
+                Ok(Step::Still) => match self.store.append(&key, payload.clone().into(), at.0.end).await {
+                    Ok(appended) if appended.end == at.0.end + payload.len() as u64 => return Landing::Taken,
+                    Ok(_) => cause = Cause::words("the store says that the log ends elsewhere than behind this commit"),
+                    Err(PutError::Lost) if mutant::is(Mutant::OffsetReused) => {
+                        return Landing::Ended(Outcome::Conflict(None));
+                    }
+                    Err(PutError::Lost) => {}
+                    Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
+                },
+            }
+        }
+        Landing::Ended(Outcome::Unknown(cause))
+    }
+
+    /// Step 2: whether the next record is to close the segment. A closed segment has its checkpoint: so a reader that
+    /// begins at the newest one has at most two segments to read.
+    async fn closes(&self, at: &State) -> Result<bool, Cause> {
+        let Limits { records, size, .. } = self.place.limits;
+        if at.records + 1 < records && at.end < size.as_bytes() {
+            return Ok(false);
+        }
+        match self.anchor(&at.segment).await {
+            Ok(()) => Ok(true),
+            Err(_) if at.records < HARD_RECORDS && at.end < HARD_BYTES => Ok(false),
+            Err(cause) => Err(Cause::words(format!("the log is full and cannot be folded: {cause}"))),
+        }
+    }
+
+    /// Makes sure that a segment's checkpoint is there: the one who should have written it may have died.
+    async fn anchor(&self, segment: &Segment) -> Result<(), Cause> {
+        if segment.anchored.load(Ordering::Relaxed) || mutant::is(Mutant::NotAnchored) {
+            return Ok(());
+        }
+        match self.store.head(&self.place.keys.checkpoint(segment.number)).await {
+            Ok(_) => {
+                segment.anchored.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(ReadError::NotFound) => self.write_checkpoint(segment).await,
+            Err(ReadError::Failed(cause)) => Err(cause),
+        }
+    }
+
+    /// Step 4. Whoever else writes it writes the same.
+    async fn write_checkpoint(&self, segment: &Segment) -> Result<(), Cause> {
+        match self.put_checkpoint(segment).await {
+            Ok(()) => self.put_hint(segment.number).await,
+            Err(PutError::Lost) => {}
+            Err(PutError::Refused(cause) | PutError::Unknown(cause)) => return Err(cause),
+        }
+        segment.anchored.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn put_checkpoint(&self, segment: &Segment) -> Result<(), PutError> {
+        let payload = Payload::from(checkpoint::encode(segment.number, &segment.start));
+        self.store.put(&self.place.keys.checkpoint(segment.number), payload, Guard::Absent).await.map(drop)
+    }
+
+    /// It may fail, be late and go back: whoever follows it reads on from there.
+    async fn put_hint(&self, number: u64) {
+        let payload = Payload::from(checkpoint::encode_hint(number));
+        drop(self.store.put(&self.place.keys.hint(), payload, Guard::None).await);
+    }
+
+    async fn wait(&self, round: u32) {
+        let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
+        self.env.sleep_until(self.env.now() + wait).await;
+    }
+
+    /// Remembers a snapshot for the process, if it is the furthest.
+    fn keep(&self, snapshot: Snapshot) -> Snapshot {
+        let mut newest = self.place.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.as_ref().is_none_or(|newest| newest.0.place() < snapshot.0.place()) {
+            *newest = Some(snapshot.clone());
+        }
+        snapshot
+    }
+
+    fn newest(&self) -> Option<Snapshot> {
+        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
+        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Steps 2 to 8, again and again where others come first.
+    async fn try_commit(&self, mut at: Snapshot, changes: &Changes) -> Outcome<Snapshot> {
+        let commit = CommitId(self.env.draw(Purpose::Names));
+        for _ in 0..self.place.limits.tries {
+            let mut next = State::clone(&at.0);
+            if !next.apply(changes, commit) && !mutant::is(Mutant::NotRefitted) {
+                return Outcome::Conflict(Some(at));
+            }
+            let closes = match self.closes(&at.0).await {
+                Ok(closes) => closes,
+                Err(cause) => return Outcome::Refused(cause),
+            };
+            let record = Record { commit, closes, changes: Some(changes.clone()) };
+            let payload = match written(&at.0, &record) {
+                Ok(payload) => payload,
+                Err(cause) => return Outcome::Refused(cause),
+            };
+            let now = match self.append(&at, commit, payload.clone()).await {
+                Landing::Ended(outcome) => return outcome,
+                Landing::Passed(now) => {
+                    at = now;
+                    continue;
+                }
+                Landing::Found(now, false) => return Outcome::Conflict(Some(now)),
+                Landing::Found(now, true) => now,
+                Landing::Taken => match landed(next, &payload, closes) {
+                    Ok(state) => self.keep(Snapshot(Arc::new(state))),
+                    Err(error) => return Outcome::Unknown(Cause::from_error(error)),
+                },
+            };
+            // Step 4, which the outcome does not depend on.
+            if closes && now.0.segment.number == at.0.segment.number + 1 {
+                drop(self.write_checkpoint(&now.0.segment).await);
+            }
+            return Outcome::Committed(now);
+        }
+        Outcome::Conflict(Some(at))
+    }
+}
+
+/// The bytes of a record, which must be such that everybody can read them back.
+fn written(at: &State, record: &Record) -> Result<Bytes, Cause> {
+    let encoded = record.encode();
+    if encoded.len() > MOST_RECORD_BYTES {
+        let size = encoded.len();
+        return Err(Cause::words(format!("the changes take {size} bytes; a record holds at most {MOST_RECORD_BYTES}")));
+    }
+    match Record::decode(&encoded) {
+        Ok((read, [])) if read == *record => Ok(at.with_header(encoded).into()),
+        Ok(_) => Err(Cause::words("the changes break the catalog's rules")),
+        Err(error) => Err(Cause::from_error(error)),
+    }
+}
+
+/// The state behind a record that was just appended.
+fn landed(mut next: State, payload: &[u8], closes: bool) -> Result<State, DecodeError> {
+    if closes {
+        return next.next_segment();
+    }
+    next.records += 1;
+    next.reach(payload);
+    Ok(next)
+}
+
+impl<E: Env> Catalog for AppendLog<E> {
+    type Snapshot = Snapshot;
+
+    async fn load(&self) -> Result<Snapshot, LoadError> {
+        self.catch_up().await
+    }
+
+    fn version(&self, at: &Snapshot) -> Version {
+        at.0.version
+    }
+
+    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<TableStates, LoadError> {
+        Ok(ids.iter().map(|id| at.0.table(*id).cloned()).collect())
+    }
+
+    async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
+        if let Err(cause) = self.can_write() {
+            return Outcome::Refused(cause);
+        }
+        // Step 1. Another handle of this process may have got further than the base.
+        let further = |other: &Snapshot| other.0.place() > base.0.place();
+        let at = self.newest().filter(further).unwrap_or_else(|| base.clone());
+        match self.try_commit(at, changes).await {
+            Outcome::Conflict(at) => Outcome::Conflict(at.filter(further)),
+            outcome => outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! What do the bytes of a log segment say? Format version 1; the layout is in `docs/protocols/append-log.md`.
+
+use glidepath_model::{
+    Advance, Changes, CommitId, Edit, MetadataId, PartitionId, PartitionVersions, TableChange, TableId, TableState,
+    Version,
+};
+use smallvec::SmallVec;
+
+/// Bytes before the first record of a segment.
+pub(super) const HEADER: usize = 16;
+/// Bytes of a record beside its content.
+const FRAME: usize = 4 + 1 + 1 + 8 + CHECKSUM;
+const CHECKSUM: usize = 4;
+
+const SEGMENT: [u8; 4] = *b"GPLS";
+const EMPTIED: [u8; 4] = *b"GPLE";
+const FORMAT: u16 = 1;
+const KNOWN_FEATURES: u16 = 0;
+
+const COMMIT: u8 = 1;
+const CLOSES: u8 = 1;
+const SKIPPABLE: u8 = 2;
+
+/// No version gets this far by counting; bytes that say so lie, and counting on from there would overflow.
+const VERSIONS: u64 = 1 << 62;
+
+/// Why bytes are not part of a log that this version can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Another kind of object.
+    #[error("it does not begin with the mark of {0}")]
+    Foreign(&'static str),
+    /// Written by a newer version of Glidepath.
+    #[error("it has format version {found}; this version of Glidepath reads {FORMAT}: use a newer one")]
+    Format {
+        /// As written.
+        found: u16,
+    },
+    /// Needs what this version cannot do.
+    #[error("it needs features (bits {found:#06x}) that this version of Glidepath does not know: use a newer one")]
+    Features {
+        /// The unknown bits.
+        found: u16,
+    },
+    /// A record that must not be passed over.
+    #[error("it has a record of kind {found}, which this version of Glidepath does not know: use a newer one")]
+    Kind {
+        /// As written.
+        found: u8,
+    },
+    /// Shorter than it says. Appends are all or nothing, so no crash of a writer leaves this behind.
+    #[error("it ends within a record: it is damaged")]
+    Truncated,
+    /// Not what was written.
+    #[error("the checksum of a record does not match its content: it is damaged")]
+    Checksum,
+    /// The checksum holds but the content makes no sense: a writer's mistake.
+    #[error("its content breaks the rules of the format ({0})")]
+    Content(&'static str),
+}
+
+/// What stands at the beginning of a segment's object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Header {
+    /// Records follow.
+    Segment,
+    /// Vacuum has removed the records; nothing can be appended here any more.
+    Emptied,
+}
+
+impl Header {
+    pub(super) fn encode(self, number: u64) -> [u8; HEADER] {
+        let magic = match self {
+            Self::Segment => SEGMENT,
+            Self::Emptied => EMPTIED,
+        };
+        header(magic, number)
+    }
+
+    /// Reads the header of segment `number`, and returns what follows it.
+    pub(super) fn decode(object: &[u8], number: u64) -> Result<(Self, &[u8]), DecodeError> {
+        let magic = if object.starts_with(&EMPTIED) { EMPTIED } else { SEGMENT };
+        let rest = decode_header(object, magic, "a log segment", number)?;
+        Ok((if magic == EMPTIED { Self::Emptied } else { Self::Segment }, rest))
+    }
+}
+
+/// Mark, format version, feature flags, number: what every object of a log but the hint begins with.
+pub(super) fn header(magic: [u8; 4], number: u64) -> [u8; HEADER] {
+    let mut out = [0; HEADER];
+    out[..4].copy_from_slice(&magic);
+    out[4..6].copy_from_slice(&FORMAT.to_le_bytes());
+    out[6..8].copy_from_slice(&KNOWN_FEATURES.to_le_bytes());
+    out[8..].copy_from_slice(&number.to_le_bytes());
+    out
+}
+
+pub(super) fn decode_header<'a>(
+    object: &'a [u8],
+    magic: [u8; 4],
+    what: &'static str,
+    number: u64,
+) -> Result<&'a [u8], DecodeError> {
+    let mut reader = Reader(object);
+    if reader.array()? != magic {
+        return Err(DecodeError::Foreign(what));
+    }
+    let found = u16::from_le_bytes(reader.array()?);
+    if found != FORMAT {
+        return Err(DecodeError::Format { found });
+    }
+    let found = u16::from_le_bytes(reader.array()?) & !KNOWN_FEATURES;
+    if found != 0 {
+        return Err(DecodeError::Features { found });
+    }
+    if reader.u64()? != number {
+        return Err(DecodeError::Content("it has another number than its key"));
+    }
+    Ok(reader.0)
+}
+
+/// An intention to commit, as it stands in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Whose it is.
+    pub(super) commit: CommitId,
+    /// Whether it is the last one of its segment that counts.
+    pub(super) closes: bool,
+    /// What it does; `None` for a kind of record that may be passed over.
+    pub(super) changes: Option<Changes>,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; 4];
+        let (kind, skippable) = if self.changes.is_some() { (COMMIT, 0) } else { (0, SKIPPABLE) };
+        out.push(kind);
+        out.push(skippable | if self.closes { CLOSES } else { 0 });
+        out.extend_from_slice(&self.commit.0.to_le_bytes());
+        if let Some(changes) = &self.changes {
+            put_changes(&mut out, changes);
+        }
+        let length = (out.len() + CHECKSUM) as u32;
+        out[..4].copy_from_slice(&length.to_le_bytes());
+        let checksum = crc32fast::hash(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// Reads the record that `bytes` begin with, and returns what follows it. No input panics, and none allocates more
+    /// than a small multiple of its size.
+    pub(super) fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        let length = u32::from_le_bytes(Reader(bytes).array()?) as usize;
+        if length < FRAME {
+            return Err(DecodeError::Content("a record that is too short"));
+        }
+        let (record, rest) = bytes.split_at_checked(length).ok_or(DecodeError::Truncated)?;
+        let (framed, checksum) = record.split_last_chunk::<CHECKSUM>().ok_or(DecodeError::Truncated)?;
+        if crc32fast::hash(framed) != u32::from_le_bytes(*checksum) {
+            return Err(DecodeError::Checksum);
+        }
+        let mut reader = Reader(framed);
+        reader.u32()?;
+        let [kind, flags] = reader.array()?;
+        let commit = CommitId(reader.u64()?);
+        if flags & !(CLOSES | SKIPPABLE) != 0 {
+            return Err(DecodeError::Features { found: u16::from(flags & !(CLOSES | SKIPPABLE)) });
+        }
+        let changes = match kind {
+            COMMIT => Some(reader.changes()?),
+            _ if flags & SKIPPABLE != 0 => None,
+            found => return Err(DecodeError::Kind { found }),
+        };
+        Ok((Self { commit, closes: flags & CLOSES != 0, changes }, rest))
+    }
+}
+
+const CREATE: u8 = 1;
+const ADVANCE: u8 = 2;
+const DROP: u8 = 3;
+
+/// Numbers have fixed widths: a record of one table is about 50 bytes, and what it costs is the request.
+fn put_changes(out: &mut Vec<u8>, changes: &Changes) {
+    out.extend_from_slice(&(changes.edits().len() as u32).to_le_bytes());
+    for TableChange { table, edit } in changes.edits() {
+        out.extend_from_slice(&table.0.to_le_bytes());
+        match edit {
+            Edit::Create(TableState { version, metadata, partitions }) => {
+                out.push(CREATE);
+                out.extend_from_slice(&version.0.to_le_bytes());
+                out.extend_from_slice(&metadata.0.to_le_bytes());
+                out.extend_from_slice(&(partitions.len() as u32).to_le_bytes());
+                partitions.iter().for_each(|version| out.extend_from_slice(&version.0.to_le_bytes()));
+            }
+            Edit::Advance(Advance { metadata, partitions }) => {
+                out.push(ADVANCE);
+                out.extend_from_slice(&metadata.0.to_le_bytes());
+                out.extend_from_slice(&(partitions.len() as u32).to_le_bytes());
+                for (partition, expected) in partitions {
+                    out.extend_from_slice(&partition.0.to_le_bytes());
+                    out.extend_from_slice(&expected.0.to_le_bytes());
+                }
+            }
+            Edit::Drop(expected) => {
+                out.push(DROP);
+                out.extend_from_slice(&expected.0.to_le_bytes());
+            }
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let (array, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn u32(&mut self) -> Result<u32, DecodeError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, DecodeError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn version(&mut self) -> Result<Version, DecodeError> {
+        let version = self.u64()?;
+        if version < VERSIONS { Ok(Version(version)) } else { Err(DecodeError::Content("version too large")) }
+    }
+
+    /// A number of things to come, each at least `size` bytes: more than there are bytes left is a lie.
+    fn count(&mut self, size: usize) -> Result<usize, DecodeError> {
+        let count = self.u32()? as usize;
+        if count <= self.0.len() / size { Ok(count) } else { Err(DecodeError::Content("more than there is")) }
+    }
+
+    fn changes(&mut self) -> Result<Changes, DecodeError> {
+        let mut changes = Changes::default();
+        let mut last = None;
+        for _ in 0..self.count(13)? {
+            let table = TableId(self.u32()?);
+            if last.replace(table) >= Some(table) {
+                return Err(DecodeError::Content("tables out of order"));
+            }
+            let [kind] = self.array()?;
+            let edit = match kind {
+                CREATE => Edit::Create(self.state()?),
+                ADVANCE => Edit::Advance(self.advance()?),
+                DROP => Edit::Drop(self.version()?),
+                _ => return Err(DecodeError::Content("an unknown kind of edit")),
+            };
+            changes.set(table, edit);
+        }
+        if self.0.is_empty() { Ok(changes) } else { Err(DecodeError::Content("bytes left over")) }
+    }
+
+    fn state(&mut self) -> Result<TableState, DecodeError> {
+        let (version, metadata) = (self.version()?, MetadataId(self.u64()?));
+        let count = self.count(8)?;
+        let partitions = (0..count).map(|_| self.version()).collect::<Result<PartitionVersions, _>>()?;
+        if partitions.is_empty() {
+            return Err(DecodeError::Content("a table without partitions"));
+        }
+        Ok(TableState { version, metadata, partitions })
+    }
+
+    fn advance(&mut self) -> Result<Advance, DecodeError> {
+        let metadata = MetadataId(self.u64()?);
+        let count = self.count(12)?;
+        let mut partitions = SmallVec::with_capacity(count);
+        for _ in 0..count {
+            let partition = (PartitionId(self.u32()?), self.version()?);
+            if partitions.last().is_some_and(|(last, _): &(PartitionId, Version)| *last >= partition.0) {
+                return Err(DecodeError::Content("partitions out of order"));
+            }
+            partitions.push(partition);
+        }
+        if partitions.is_empty() {
+            return Err(DecodeError::Content("an advance of no partition"));
+        }
+        Ok(Advance { metadata, partitions })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn versions() -> impl Strategy<Value = Version> {
+    (0..VERSIONS).prop_map(Version)
+}
+
+fn edits() -> impl Strategy<Value = Edit> {
+    let state = (versions(), any::<u64>(), prop::collection::vec(versions(), 1..4));
+    let advance = (any::<u64>(), prop::collection::btree_map(any::<u32>(), versions(), 1..4));
+    prop_oneof![
+        state.prop_map(|(version, metadata, partitions)| {
+            Edit::Create(TableState { version, metadata: MetadataId(metadata), partitions: partitions.into() })
+        }),
+        advance.prop_map(|(metadata, partitions)| {
+            let partitions = partitions.into_iter().map(|(id, version)| (PartitionId(id), version)).collect();
+            Edit::Advance(Advance { metadata: MetadataId(metadata), partitions })
+        }),
+        versions().prop_map(Edit::Drop),
+    ]
+}
+
+fn records() -> impl Strategy<Value = Record> {
+    let changes = prop::collection::btree_map(any::<u32>(), edits(), 0..6).prop_map(|edits| {
+        let mut changes = Changes::default();
+        edits.into_iter().for_each(|(table, edit)| changes.set(TableId(table), edit));
+        changes
+    });
+    (any::<u64>(), any::<bool>(), prop::option::of(changes)).prop_map(|(commit, closes, changes)| Record {
+        commit: CommitId(commit),
+        closes,
+        changes,
+    })
+}
+
+/// A record of any kind, flags and content, rightly framed: what a faulty writer, or a newer one, could make.
+fn framed(kind: u8, flags: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = ((FRAME + content.len()) as u32).to_le_bytes().to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(7_u64.to_le_bytes());
+    bytes.extend(content);
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(record in records(), behind in prop::collection::vec(any::<u8>(), 0..40)) {
+        let bytes = [record.encode(), behind.clone()].concat();
+        prop_assert_eq!(Record::decode(&bytes), Ok((record, &behind[..])));
+    }
+
+    #[test]
+    fn a_changed_bit_is_noticed(record in records(), place in any::<prop::sample::Index>(), bit in 0_u8..8) {
+        let mut bytes = record.encode();
+        let place = place.index(bytes.len());
+        bytes[place] ^= 1 << bit;
+        // What follows must not let a longer length go through.
+        bytes.resize(bytes.len() + 300, 0);
+        prop_assert!(Record::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_torn_record_is_damage(record in records(), place in any::<prop::sample::Index>()) {
+        let bytes = record.encode();
+        let cut = place.index(bytes.len());
+        prop_assert_eq!(Record::decode(&bytes[..cut]), Err(DecodeError::Truncated));
+    }
+
+    #[test]
+    fn nonsense_is_refused_without_panic(
+        kind in 0_u8..4, flags in 0_u8..8, content in prop::collection::vec(any::<u8>(), 0..200)
+    ) {
+        let bytes = framed(kind, flags, &content);
+        if let Ok((record, rest)) = Record::decode(&bytes) {
+            prop_assert!(rest.is_empty());
+            let again = record.encode();
+            prop_assert_eq!(Record::decode(&again), Ok((record, &[][..])));
+        }
+        let _ = Record::decode(&content);
+        let _ = Header::decode(&content, 7);
+        let _ = super::super::checkpoint::decode(7, &content);
+        let _ = super::super::checkpoint::decode_hint(&content);
+    }
+
+    /// As above, but so near to the truth that the decoder gets to the end of it now and then.
+    #[test]
+    fn small_lies_are_refused_without_panic(
+        record in records(), place in any::<prop::sample::Index>(), byte in any::<u8>()
+    ) {
+        let mut bytes = record.encode();
+        let end = bytes.len() - CHECKSUM;
+        let place = 4 + place.index(end - 4);
+        bytes[place] = byte;
+        let checksum = crc32fast::hash(&bytes[..end]);
+        bytes[end..].copy_from_slice(&checksum.to_le_bytes());
+        if let Ok((record, _)) = Record::decode(&bytes) {
+            let again = record.encode();
+            prop_assert_eq!(Record::decode(&again), Ok((record, &[][..])));
+        }
+    }
+}
+
+#[test]
+fn unknown_kinds_are_passed_over_only_where_they_say_so() {
+    let unknown = |flags| Record::decode(&framed(9, flags, b"from the future")).map(|(record, _)| record);
+    assert_eq!(unknown(0), Err(DecodeError::Kind { found: 9 }));
+    assert_eq!(unknown(CLOSES), Err(DecodeError::Kind { found: 9 }));
+    assert_eq!(unknown(4 | SKIPPABLE), Err(DecodeError::Features { found: 4 }));
+    let passed_over = Record { commit: CommitId(7), closes: true, changes: None };
+    assert_eq!(unknown(CLOSES | SKIPPABLE), Ok(passed_over));
+}
+
+#[test]
+fn headers_are_read_by_mark_format_features_and_number() {
+    let bytes = Header::Segment.encode(5);
+    let with = |place: usize, value: u8| {
+        let mut bytes = bytes;
+        bytes[place] = value;
+        Header::decode(&bytes, 5).map(|(header, _)| header)
+    };
+    assert_eq!(with(0, b'G'), Ok(Header::Segment));
+    assert_eq!(with(3, b'E'), Ok(Header::Emptied));
+    assert_eq!(with(0, b'X'), Err(DecodeError::Foreign("a log segment")));
+    assert_eq!(with(4, 2), Err(DecodeError::Format { found: 2 }));
+    assert_eq!(with(6, 4), Err(DecodeError::Features { found: 4 }));
+    assert_eq!(with(8, 6), Err(DecodeError::Content("it has another number than its key")));
+    assert_eq!(Header::decode(&bytes[..15], 5), Err(DecodeError::Truncated));
+}

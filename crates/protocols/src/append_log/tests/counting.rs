@@ -1,0 +1,112 @@
+//! A view of the simulated world that writes down every request, and can refuse puts.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use glidepath_env::{
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Env, Guard, Key, Metadata, Object,
+    ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+};
+use glidepath_model::Instant;
+use glidepath_sim::{SimEnv, SimStore};
+
+/// What was asked for, such as `append log`: the operation and the kind of object.
+type Requests = Rc<RefCell<Vec<String>>>;
+
+#[derive(Clone)]
+pub(super) struct CountingEnv(pub(super) SimEnv);
+
+#[derive(Clone)]
+pub(super) struct CountingStore {
+    inner: SimStore,
+    requests: Requests,
+    no_puts: Rc<Cell<bool>>,
+}
+
+impl CountingStore {
+    pub(super) fn new(inner: SimStore) -> Self {
+        Self { inner, requests: Requests::default(), no_puts: Rc::default() }
+    }
+
+    /// Whether puts are refused from now on, appends not.
+    pub(super) fn refuse_puts(&self, refuse: bool) {
+        self.no_puts.set(refuse);
+    }
+
+    /// What was asked for since this was last called.
+    pub(super) fn taken(&self) -> Vec<String> {
+        self.requests.take()
+    }
+
+    fn note(&self, operation: &str, key: &Key) {
+        let kind = key.as_str().split('/').nth(1).unwrap_or_default();
+        self.requests.borrow_mut().push(format!("{operation} {kind}"));
+    }
+}
+
+impl Env for CountingEnv {
+    type Objects = CountingStore;
+
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    async fn sleep_until(&self, at: Instant) {
+        self.0.sleep_until(at).await;
+    }
+
+    fn draw(&self, purpose: Purpose) -> u64 {
+        self.0.draw(purpose)
+    }
+}
+
+impl BulkStore for CountingStore {
+    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
+        self.inner.bulk(transfers).await
+    }
+}
+
+impl ObjectStore for CountingStore {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn get(&self, key: &Key) -> Result<Object, ReadError> {
+        self.note("get", key);
+        self.inner.get(key).await
+    }
+
+    async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
+        self.note("get", key);
+        self.inner.get_range(key, range).await
+    }
+
+    async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
+        self.note("head", key);
+        self.inner.head(key).await
+    }
+
+    async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+        self.note("put", key);
+        if self.no_puts.get() {
+            return Err(PutError::Refused(Cause::words("403 Forbidden")));
+        }
+        self.inner.put(key, body, guard).await
+    }
+
+    async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
+        self.note("append", key);
+        self.inner.append(key, payload, offset).await
+    }
+
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+        self.note("list", prefix);
+        self.inner.list(prefix, after, limit).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
+        self.note("delete", key);
+        self.inner.delete(key).await
+    }
+}

@@ -1,0 +1,104 @@
+//! How is a log kept from growing for ever? By removing old checkpoints and emptying old segments.
+//!
+//! A segment's object stays for good, as a header without records. So an append at 0 by somebody who slept through the
+//! segment's whole life is lost, as it must be; and as no record begins that near to the beginning, so is any other.
+
+use glidepath_env::{Cause, DeleteError, Env, Guard, ObjectStore, Payload, PutError, ReadError};
+
+use super::AppendLog;
+use super::mutant::{self, Mutant};
+use super::record::{HEADER, Header};
+use crate::catalog::LoadError;
+
+/// A reader begins at the newest checkpoint, which may be that of the segment before the newest.
+const LEAST: u64 = 2;
+
+const PAGE: usize = 100;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vacuumed {
+    /// Segments that were emptied.
+    pub segments: u64,
+    /// Checkpoints that were removed.
+    pub checkpoints: u64,
+}
+
+/// Why not all was removed. It does no harm to begin again.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum VacuumError {
+    /// Nothing was removed.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The rest stays until the next time.
+    #[error("vacuuming stopped: {0}")]
+    Stopped(Cause),
+}
+
+impl<E: Env> AppendLog<E> {
+    /// Empties the segments that lie more than `keep` segments (at least 2) before the newest, and removes their
+    /// checkpoints. Safe with everybody else going on, other vacuums included; may be dropped at any point.
+    ///
+    /// A reader further behind than that opens the catalog anew. Snapshots that it holds stay good: they are in memory.
+    ///
+    /// # Errors
+    /// [`VacuumError`] where a request fails; what was removed so far is removed.
+    pub async fn vacuum(&self, keep: u64) -> Result<Vacuumed, VacuumError> {
+        let newest = self.catch_up().await?.0.segment.number;
+        let keys = &self.place.keys;
+        let end = newest.saturating_sub(keep.max(LEAST));
+        let (mut vacuumed, mut after) = (Vacuumed::default(), None);
+        loop {
+            let page = self.store.list(&keys.checkpoints(), after.as_ref(), PAGE).await.map_err(stopped)?;
+            // A closed segment has its checkpoint, so this finds them all; and it is removed last, so that the next
+            // vacuum finds what this one leaves.
+            for number in page.objects.iter().filter_map(|listed| keys.checkpoint_number(&listed.key)) {
+                if number >= end {
+                    return Ok(vacuumed);
+                }
+                vacuumed.segments += u64::from(self.empty(number).await?);
+                // The first one stays: it is what makes a second creation fail.
+                if number > 0 {
+                    match self.store.delete(&keys.checkpoint(number)).await {
+                        Ok(()) => vacuumed.checkpoints += 1,
+                        Err(DeleteError::Unknown(cause) | DeleteError::Refused(cause)) => {
+                            return Err(VacuumError::Stopped(cause));
+                        }
+                    }
+                }
+            }
+            after = page.objects.last().map(|listed| listed.key.clone());
+            if !page.more || after.is_none() {
+                return Ok(vacuumed);
+            }
+        }
+    }
+
+    /// Puts a header without records in the place of a segment, if there is more.
+    async fn empty(&self, number: u64) -> Result<bool, VacuumError> {
+        let key = self.place.keys.segment(number);
+        let metadata = match self.store.head(&key).await {
+            Err(ReadError::NotFound) if mutant::is(Mutant::SegmentsRemoved) => return Ok(false),
+            metadata => metadata.map_err(stopped)?,
+        };
+        if metadata.size.as_bytes() <= HEADER as u64 {
+            return Ok(false);
+        }
+        let header = Payload::from(bytes::Bytes::copy_from_slice(&Header::Emptied.encode(number)));
+        if mutant::is(Mutant::SegmentsRemoved) {
+            return Ok(self.store.delete(&key).await.is_ok());
+        }
+        match self.store.put(&key, header, Guard::None).await {
+            Ok(_) => Ok(true),
+            Err(PutError::Unknown(cause) | PutError::Refused(cause)) => Err(VacuumError::Stopped(cause)),
+            Err(PutError::Lost) => Err(VacuumError::Stopped(Cause::words("a put without a guard was lost"))),
+        }
+    }
+}
+
+fn stopped(error: ReadError) -> VacuumError {
+    VacuumError::Stopped(match error {
+        ReadError::Failed(cause) => cause,
+        ReadError::NotFound => Cause::words("a closed segment of the log is missing: it was removed by somebody else"),
+    })
+}
