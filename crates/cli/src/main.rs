@@ -5,6 +5,7 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted.
 
+mod bench;
 mod experiments;
 mod failure;
 mod interrupt;
@@ -38,6 +39,9 @@ enum Command {
     Simulate(simulate::Arguments),
     Knee(knee::Arguments),
     Measure(measure::Arguments),
+    Bench(bench::Arguments),
+    #[command(hide = true)]
+    BenchWorker(bench::WorkerArguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Knee(arguments) => knee::run(&arguments),
         Command::Measure(arguments) => measure::run_command(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::BenchWorker(arguments) => bench::run_worker(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),

@@ -1,0 +1,131 @@
+//! A store that counts what goes through it, and takes longer if it should.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use glidepath_env::{
+    Appended, Body, BulkError, BulkStore, Capabilities, DeleteError, Env, Guard, Key, Metadata, Object, ObjectStore,
+    Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+};
+use glidepath_model::{Instant, Span};
+
+/// What went through.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Requests.
+    pub requests: AtomicU64,
+    /// Bytes sent in them.
+    pub sent_bytes: AtomicU64,
+    /// Bytes that came back.
+    pub received_bytes: AtomicU64,
+}
+
+/// A world whose store is counted.
+#[derive(Clone)]
+pub struct Counted<E: Env> {
+    env: E,
+    store: E::Objects,
+    counters: Arc<Counters>,
+    added: Span,
+}
+
+impl<E: Env + Clone> Counted<E> {
+    /// Counts what goes through this store, and waits before each request.
+    pub fn new(env: E, store: E::Objects, added: Span) -> Self {
+        Self { env, store, counters: Arc::default(), added }
+    }
+
+    /// The same counters, another process of the world.
+    pub fn beside(&self, env: E, store: E::Objects) -> Self {
+        Self { env, store, counters: Arc::clone(&self.counters), added: self.added }
+    }
+
+    /// What went through so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    async fn request(&self, sent: u64) {
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.counters.sent_bytes.fetch_add(sent, Ordering::Relaxed);
+        if self.added > Span::ZERO {
+            self.env.sleep_until(self.env.now() + self.added).await;
+        }
+    }
+
+    fn received(&self, object: &Object) {
+        self.counters.received_bytes.fetch_add(object.payload.size().as_bytes(), Ordering::Relaxed);
+    }
+}
+
+impl<E: Env + Clone> Env for Counted<E>
+where
+    E::Objects: Clone,
+{
+    type Objects = Self;
+
+    fn now(&self) -> Instant {
+        self.env.now()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.env.unix_ms()
+    }
+
+    fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> {
+        self.env.sleep_until(at)
+    }
+
+    fn draw(&self, purpose: Purpose) -> u64 {
+        self.env.draw(purpose)
+    }
+}
+
+impl<E: Env + Clone> ObjectStore for Counted<E> {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    async fn get(&self, key: &Key) -> Result<Object, ReadError> {
+        self.request(0).await;
+        self.store.get(key).await.inspect(|object| self.received(object))
+    }
+
+    async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
+        self.request(0).await;
+        self.store.get_range(key, range).await.inspect(|object| self.received(object))
+    }
+
+    async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
+        self.request(0).await;
+        self.store.head(key).await
+    }
+
+    async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+        let payload = body.into_payload();
+        self.request(payload.size().as_bytes()).await;
+        self.store.put(key, payload, guard).await
+    }
+
+    async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
+        self.request(payload.size().as_bytes()).await;
+        self.store.append(key, payload, offset).await
+    }
+
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+        self.request(0).await;
+        self.store.list(prefix, after, limit).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
+        self.request(0).await;
+        self.store.delete(key).await
+    }
+}
+
+impl<E: Env + Clone> BulkStore for Counted<E> {
+    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
+        self.store.bulk(transfers).await
+    }
+}
