@@ -52,11 +52,17 @@ pub(crate) fn outcomes(measurements: &[Measurement]) -> Vec<Outcome<'_>> {
 
 impl Outcome<'_> {
     fn words(&self) -> String {
-        let Measurement { operation, writers, .. } = self.measurement;
+        let Measurement { operation, writers, .. } = *self.measurement;
         let distance = self.fits.as_ref().map_or(0.0, |fits| fits.mixture.1);
         let (name, outcome, count) = (operation.name(), self.name, self.numbers.count);
-        format!("{name} with {writers} writer(s), {outcome} ({count} samples, {distance:.3})")
+        let writers = counted(writers, "writer");
+        format!("{name} with {writers}, {outcome} ({count} samples, {distance:.3})")
     }
+}
+
+/// As in "1 writer" and "2 writers".
+fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A number with three digits that count.
@@ -98,12 +104,12 @@ impl Report<'_> {
             let name = operation.name();
             let median = Numbers::of(&alone.success_ms).map_or(0.0, |numbers| numbers.median);
             found.push(format!(
-                "{name}: {} ms in the median with {} writer(s), {} successes/s; with {} writers {} successes/s, and {:.1} % of \
+                "{name}: {} ms in the median with {}, {} successes/s; with {} {} successes/s, and {:.1} % of \
                  the attempts fail (1 - 1/N would be {:.1} %).",
                 digits(median),
-                alone.writers,
+                counted(alone.writers, "writer"),
                 digits(alone.throughput_per_s.mean),
-                crowd.writers,
+                counted(crowd.writers, "writer"),
                 digits(crowd.throughput_per_s.mean),
                 100.0 * crowd.failure_rate(),
                 100.0 * turns(crowd.writers),
@@ -133,8 +139,9 @@ impl Report<'_> {
     pub(crate) fn facts(&self) -> String {
         let Provenance { store, machine, date, program } = self.provenance;
         let Plan { trials, duration, warm_up, body, .. } = self.plan;
+        let trials = counted(*trials, "trial");
         format!(
-            "{store}, measured {date} from {machine} by {program}. {trials} trial(s) of {duration} each after {warm_up} of \
+            "{store}, measured {date} from {machine} by {program}. {trials} of {duration} each after {warm_up} of \
              warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer goes on as soon as it is \
              answered. Only the time in which all writers ran counts."
         )
@@ -313,8 +320,8 @@ fn fits(outcomes: &[Outcome<'_>]) -> Table {
             words(&fits.lognormal),
             words(&fits.gamma),
             format!(
-                "{} part(s) above {} ms (KS {distance:.3})",
-                mixture.mixture.len(),
+                "{} above {} ms (KS {distance:.3})",
+                counted(mixture.mixture.len() as u32, "part"),
                 digits(mixture.floor.as_millis_f64())
             ),
             chosen.to_owned(),

@@ -2,7 +2,7 @@
 
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 
-use super::{Outcome, outcomes, turns};
+use super::{Outcome, counted, outcomes, turns};
 use crate::fit::Fit;
 use crate::measurement::{Measurement, Numbers, quantile};
 
@@ -98,7 +98,7 @@ fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
     Some(Picture {
         caption: format!("{} {} latencies.", outcome.numbers.count, outcome.name),
         chart: Chart::LineChart(LineChart {
-            title: format!("{name}, {writers} writer(s), {}", outcome.name),
+            title: format!("{name}, {}, {}", counted(writers, "writer"), outcome.name),
             x: Axis { label: "Latency (ms)".into(), logarithmic: true, range: Some((least, most)) },
             y: Axis { label: "Share up to it (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
             series: vec![
