@@ -3,12 +3,15 @@
 //! A protocol is generic over [`glidepath_env::Env`] and knows neither the simulator nor any live store. Each folder's
 //! `mod.rs` begins with the idea in numbered steps; the design note with the fault table is in `docs/protocols/`.
 //!
+//! Writers of one process share commits by [`group`], whatever the protocol.
+//!
 //! Start with [`Catalog`], the trait that all of them implement, then [`catalog_file`]
 //! (one object, replaced) and [`append_log`] (records, folded).
 
 pub mod append_log;
 mod catalog;
 pub mod catalog_file;
+pub mod group;
 pub mod manifest_chain;
 mod wire;
 

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 
 use glidepath_env::{Key, Payload, Tag};
 use glidepath_model::Instant;
@@ -54,11 +56,13 @@ pub struct Simulation {
     tasks: Vec<Option<Task>>,
     free: Vec<u32>,
     counts: Counts,
+    woken: Arc<Woken>,
 }
 
 struct Task {
     process: Rc<Process>,
     future: Pin<Box<dyn Future<Output = ()>>>,
+    waker: Waker,
 }
 
 /// What processes share.
@@ -97,7 +101,13 @@ impl Simulation {
             turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
             faults: Cell::new(0),
         };
-        Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
+        Self {
+            world: Rc::new(world),
+            tasks: Vec::new(),
+            free: Vec::new(),
+            counts: Counts::default(),
+            woken: Arc::default(),
+        }
     }
 
     /// Puts an object into a store before the run begins, at no cost, and returns its tag.
@@ -183,7 +193,8 @@ impl Simulation {
         let process = Rc::new(Process::new(self.world.seed, id, slot, at));
         let env = SimEnv::new(Rc::clone(&self.world), Rc::clone(&process));
         let future = Box::pin(start(env));
-        self.tasks[slot as usize] = Some(Task { process, future });
+        let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.woken), slot, id)));
+        self.tasks[slot as usize] = Some(Task { process, future, waker });
         let alive = (self.tasks.len() - self.free.len()) as u64;
         self.counts.most_alive = self.counts.most_alive.max(alive);
         self.poll(slot);
@@ -213,10 +224,44 @@ impl Simulation {
 
     fn poll(&mut self, slot: u32) {
         let Some(task) = &mut self.tasks[slot as usize] else { return };
-        let mut context = Context::from_waker(Waker::noop());
+        let process = Rc::clone(&task.process);
+        let mut context = Context::from_waker(&task.waker);
         if let Poll::Ready(()) = task.future.as_mut().poll(&mut context) {
             self.tasks[slot as usize] = None;
             self.free.push(slot);
         }
+        if self.woken.any.swap(false, Ordering::Relaxed) {
+            self.wake_others(&process);
+        }
+    }
+
+    /// Those that this process has woken go on at the moment that its clock shows.
+    fn wake_others(&self, waking: &Process) {
+        let woken = std::mem::take(&mut *self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for (slot, id) in woken {
+            if let Some(task) = self.tasks[slot as usize].as_ref().filter(|task| task.process.id == id) {
+                task.process.count_operation();
+                self.world.schedule(waking.clock.get(), &task.process, Event::Wake { task: slot });
+            }
+        }
+    }
+}
+
+/// Processes that others have woken, in the order of waking. Wakers may be sent to other threads by contract, though
+/// none ever is; hence the locks.
+#[derive(Default)]
+struct Woken {
+    any: AtomicBool,
+    tasks: Mutex<Vec<(u32, u32)>>,
+}
+
+/// Wakes one process: its slot and number.
+struct ProcessWaker(Arc<Woken>, u32, u32);
+
+impl Wake for ProcessWaker {
+    fn wake(self: Arc<Self>) {
+        let Self(woken, slot, id) = &*self;
+        woken.tasks.lock().unwrap_or_else(PoisonError::into_inner).push((*slot, *id));
+        woken.any.store(true, Ordering::Relaxed);
     }
 }

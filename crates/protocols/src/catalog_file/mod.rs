@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use glidepath_env::{Backoff, Body, Cause, Env, Exponential, Guard, JitterRange, Key, Object, ObjectStore, Payload};
 use glidepath_env::{Purpose, PutError, ReadError, Tag};
-use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
+use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, Span, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::group::{GroupAttempt, Grouped};
 use crate::wire::DecodeError;
 use encoding::Draft;
 pub use encoding::{File, LINEAGE};
@@ -240,6 +241,29 @@ impl<E: Env> Catalog for CatalogFile<E> {
             Ok(root) => self.install(root, Some(base)).await,
             Err(_) => Outcome::Conflict(None),
         }
+    }
+}
+
+impl<E: Env> Grouped for CatalogFile<E> {
+    type Request = Changes;
+    type Refusal = NotApplicable;
+
+    fn newest_known(&self) -> Option<Snapshot> {
+        self.newest().clone()
+    }
+
+    async fn attempt_group(&self, base: &Snapshot, requests: &[&Changes]) -> GroupAttempt<Snapshot, NotApplicable> {
+        let commit = CommitId(self.env.draw(Purpose::Names));
+        let mut root = base.root().clone();
+        let verdicts: Vec<_> =
+            requests.iter().map(|changes| changes.apply(&root, commit).map(|next| root = next)).collect();
+        let outcome = if verdicts.iter().any(Result::is_ok) {
+            root.version = base.root().version.next();
+            Some(self.install(root, Some(base)).await)
+        } else {
+            None
+        };
+        GroupAttempt::Decided { verdicts, outcome }
     }
 }
 

@@ -38,6 +38,7 @@ use glidepath_model::{
 };
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::group::{GroupAttempt, Grouped};
 use cache::Cache;
 pub use commit::{Attempt, Verdicts};
 use manifest::{Keys, Manifest};
@@ -241,6 +242,29 @@ impl<E: Env> ManifestChain<E> {
             let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
             let _ = self.store.put(&self.place.keys.hint(), payload, Guard::None).await;
         }
+    }
+}
+
+impl<E: Env> Grouped for ManifestChain<E> {
+    type Request = Vec<Action>;
+    type Refusal = Refusal;
+
+    fn newest_known(&self) -> Option<Snapshot> {
+        self.known().as_ref().filter(|head| self.env.now().since(head.seen) < RECHECK).cloned()
+    }
+
+    async fn attempt_group(&self, base: &Snapshot, requests: &[&Vec<Action>]) -> GroupAttempt<Snapshot, Refusal> {
+        let groups: Vec<&[Action]> = requests.iter().map(|actions| actions.as_slice()).collect();
+        let (verdicts, attempt) = self.attempt(base, &groups).await;
+        match attempt {
+            Attempt::Nothing => GroupAttempt::Decided { verdicts, outcome: None },
+            Attempt::Ended(outcome) => GroupAttempt::Decided { verdicts, outcome: Some(outcome) },
+            Attempt::NotMade(error) => GroupAttempt::NotMade(error),
+        }
+    }
+
+    fn done_by_others(request: &Vec<Action>, refusal: &Refusal) -> bool {
+        matches!((request.as_slice(), refusal), ([Action::Drop { expected: None, .. }], Refusal::NotFound(_)))
     }
 }
 

@@ -1,0 +1,237 @@
+//! Writers of one simulated process that share commits. All in `Mode::EveryOperation`: what they share must be seen in the
+//! order of time.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use glidepath_model::{Action, Entry, Instant, Kind, Name, Refusal, Version};
+use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+
+use super::*;
+use crate::manifest_chain::{ManifestChain, Place};
+
+const STORE: StoreId = StoreId(0);
+const ROUND_TRIP: Span = Span::from_millis(30);
+
+type Chain = ManifestChain<SimEnv>;
+type Told = Result<Version, CommitError<Refusal>>;
+type Life = Pin<Box<dyn Future<Output = ()>>>;
+type Start = Box<dyn FnOnce(SimEnv) -> Life>;
+
+fn create(text: &str) -> Vec<Action> {
+    vec![Action::Create { name: Name::parse(text).unwrap(), entry: Entry::namespace() }]
+}
+
+fn drop_namespace(text: &str) -> Vec<Action> {
+    vec![Action::Drop { name: Name::parse(text).unwrap(), kind: Kind::Namespace, expected: None }]
+}
+
+/// What one writer does: its requests, one after another, from a time on; it is killed at another.
+#[derive(Clone)]
+struct Plan {
+    from_ms: u64,
+    requests: Vec<Vec<Action>>,
+    killed_ms: Option<u64>,
+}
+
+struct Ran {
+    /// For each writer, what it was told and how long that took.
+    told: Vec<Vec<(Told, Span)>>,
+    names: Vec<String>,
+    versions: u64,
+    ended: Instant,
+}
+
+fn run(plans: Vec<Plan>, grouped: bool, faults: Faults) -> Ran {
+    let model = StoreModel { faults, effect: EffectPoint::Half, profile: Profile::constant(ROUND_TRIP) };
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    let place = Arc::new(Place::new("", 1 << 20));
+    let group: Arc<Group<Chain>> = Arc::default();
+    let told = Rc::new(RefCell::new(vec![Vec::new(); plans.len()]));
+    let last = Rc::new(RefCell::new((Vec::new(), 0, Instant::ZERO)));
+    let mut processes: Vec<(Instant, Start)> = Vec::new();
+    let shared = Arc::clone(&place);
+    processes.push((
+        Instant::ZERO,
+        Box::new(move |env: SimEnv| {
+            Box::pin(async move {
+                // Whatever the faults, there is a catalog in the end.
+                while !matches!(
+                    Chain::new(env.clone(), env.store(STORE), Arc::clone(&shared)).create(true).await,
+                    Outcome::Committed(_) | Outcome::Conflict(_)
+                ) {}
+            })
+        }),
+    ));
+    for (number, plan) in plans.into_iter().enumerate() {
+        let (place, group, told, last) = (Arc::clone(&place), Arc::clone(&group), Rc::clone(&told), Rc::clone(&last));
+        let start = Instant::ZERO + Span::from_millis(1000 + plan.from_ms);
+        let work = move |env: SimEnv| -> Life {
+            Box::pin(async move {
+                let chain = Chain::new(env.clone(), env.store(STORE), place);
+                let persistence = Persistence::default();
+                let committer = match grouped {
+                    true => Committer::grouped(env.clone(), chain, group, persistence),
+                    false => Committer::alone(env.clone(), chain, persistence),
+                };
+                let mut all = std::pin::pin!(async {
+                    for request in plan.requests {
+                        let began = env.now();
+                        let answer = committer.commit(request).await.map(|snapshot| snapshot.version());
+                        told.borrow_mut()[number].push((answer, env.now().since(began)));
+                    }
+                });
+                let killed = plan.killed_ms.map_or(horizon, |ms| Instant::ZERO + Span::from_millis(1000 + ms));
+                let mut bell = std::pin::pin!(env.sleep_until(killed));
+                poll_fn(|context| match all.as_mut().poll(context) {
+                    Poll::Ready(()) => Poll::Ready(()),
+                    Poll::Pending => bell.as_mut().poll(context),
+                })
+                .await;
+                last.borrow_mut().2 = env.now();
+            })
+        };
+        processes.push((start, Box::new(work)));
+    }
+    processes.sort_by_key(|(at, _)| *at);
+    let seen = Rc::clone(&last);
+    processes.push((
+        horizon_less(horizon),
+        Box::new(move |env: SimEnv| {
+            Box::pin(async move {
+                let chain = Chain::new(env.clone(), env.store(STORE), Arc::new(Place::new("", 1 << 20)));
+                loop {
+                    let Ok(head) = chain.load().await else { continue };
+                    let Ok(all) = chain.all(&head, None, usize::MAX).await else { continue };
+                    let names = all.into_iter().map(|(name, _)| name.to_string()).collect();
+                    let ended = seen.borrow().2;
+                    *seen.borrow_mut() = (names, head.version().0, ended);
+                    break;
+                }
+            })
+        }),
+    ));
+    simulation.run(processes);
+    drop(simulation);
+    let (names, versions, ended) = last.take();
+    Ran { told: told.take(), names, versions, ended }
+}
+
+fn horizon_less(horizon: Instant) -> Instant {
+    Instant::ZERO + horizon.since(Instant::ZERO + Span::from_secs(60))
+}
+
+fn many(writers: u64, commits: u64) -> Vec<Plan> {
+    let requests = |writer: u64| (0..commits).map(|n| create(&format!("w{writer:03}-{n}"))).collect();
+    (0..writers).map(|writer| Plan { from_ms: writer % 7, requests: requests(writer), killed_ms: None }).collect()
+}
+
+fn rate(ran: &Ran, commits: u64) -> f64 {
+    commits as f64 / ran.ended.since(Instant::ZERO + Span::from_secs(1)).as_secs_f64()
+}
+
+#[test]
+fn throughput_grows_with_the_writers_of_a_process() {
+    let alone = run(many(1, 20), true, Faults::default());
+    // One put a commit and no wait: the rate of the round trip, but for a hint every sixteenth time.
+    assert!((30.0..=33.4).contains(&rate(&alone, 20)), "{}", rate(&alone, 20));
+    let crowd = run(many(200, 10), true, Faults::default());
+    assert_eq!(crowd.names.len(), 2000);
+    assert!(crowd.told.iter().flatten().all(|(told, _)| told.is_ok()));
+    assert!(rate(&crowd, 2000) > 1000.0, "{}", rate(&crowd, 2000));
+    assert!(crowd.versions < 40, "{}", crowd.versions);
+    // Each for itself, they are in each other's way.
+    let apart = run(many(50, 2), false, Faults::default());
+    assert!(rate(&apart, 100) < 33.4, "{}", rate(&apart, 100));
+}
+
+#[test]
+fn alone_nobody_waits_for_company() {
+    for grouped in [true, false] {
+        let ran = run(many(1, 5), grouped, Faults::default());
+        for (told, took) in &ran.told[0] {
+            assert!(told.is_ok());
+            assert_eq!(*took, ROUND_TRIP);
+        }
+    }
+}
+
+#[test]
+fn a_refused_request_fails_alone() {
+    let plan = |from_ms, request| Plan { from_ms, requests: vec![request], killed_ms: None };
+    // The first leads; the rest share the next version.
+    let plans = vec![
+        plan(0, create("first")),
+        plan(1, create("a")),
+        plan(2, create("a")),
+        plan(3, create("nowhere/b")),
+        plan(4, create("a/c")),
+        plan(5, drop_namespace("a")),
+        plan(6, drop_namespace("never")),
+    ];
+    let ran = run(plans, true, Faults::default());
+    let told: Vec<_> = ran.told.iter().map(|told| &told[0].0).collect();
+    assert!(matches!(told[1], Ok(Version(2))), "{:?}", told[1]);
+    assert!(matches!(told[2], Err(CommitError::Refused(Refusal::Exists(_)))));
+    assert!(matches!(told[3], Err(CommitError::Refused(Refusal::NoParent { .. }))));
+    assert!(matches!(told[4], Ok(Version(2))));
+    assert!(matches!(told[5], Err(CommitError::Refused(Refusal::NotEmpty(_)))));
+    assert!(matches!(told[6], Err(CommitError::Refused(Refusal::NotFound(_)))));
+    assert_eq!(ran.names, ["a", "first", "a/c"]);
+}
+
+#[test]
+fn a_leader_that_is_killed_takes_nobody_along() {
+    // Killed while its put is under way, and while it waits in the queue.
+    for killed_ms in [1, 10, 20, 29, 31, 45] {
+        let mut plans = many(20, 3);
+        plans[0].killed_ms = Some(killed_ms);
+        plans[7].killed_ms = Some(killed_ms);
+        let ran = run(plans, true, Faults::default());
+        let mut certain = BTreeMap::new();
+        for (writer, told) in ran.told.iter().enumerate() {
+            assert!([0, 7].contains(&writer) || told.len() == 3, "writer {writer} was left waiting");
+            for (number, (told, _)) in told.iter().enumerate() {
+                match told {
+                    Ok(_) => drop(certain.insert(format!("w{writer:03}-{number}"), true)),
+                    Err(CommitError::Unknown(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        for name in certain.keys() {
+            assert!(ran.names.contains(name), "{name} was acknowledged");
+        }
+    }
+}
+
+#[test]
+fn under_faults_each_is_told_the_truth() {
+    let (timeout, lateness) = (Span::from_secs(1), Span::from_secs(5));
+    let faults = Faults {
+        request_lost: 0.05,
+        answer_lost: 0.1,
+        late: 0.05,
+        refused: 0.1,
+        timeout,
+        lateness,
+        ..Faults::default()
+    };
+    let ran = run(many(30, 5), true, faults);
+    let mut committed = 0;
+    for (writer, told) in ran.told.iter().enumerate() {
+        for (number, (told, _)) in told.iter().enumerate() {
+            let there = ran.names.contains(&format!("w{writer:03}-{number}"));
+            match told {
+                Ok(_) => assert!(there),
+                Err(CommitError::Unknown(_)) => {}
+                Err(_) => assert!(!there),
+            }
+            committed += usize::from(told.is_ok());
+        }
+    }
+    assert!(committed > 50, "{committed}");
+}
