@@ -117,6 +117,9 @@ impl Measure {
         let stopped = run(site, plan, stop, |done, all| display.show(done, all));
         drop(display);
         let stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
+        if !stopped.complete && stopped.trials.iter().all(|trial| trial.samples.is_empty()) {
+            return Err(Failure::Interrupted("stopped before anything was measured".to_owned()));
+        }
         let provenance = provenance(store);
         self.write(plan, &stopped, &provenance)?;
         if stopped.complete {

@@ -88,10 +88,11 @@ pub(crate) struct Table {
 }
 
 impl Report<'_> {
-    /// All tables, in the order in which both forms show them.
+    /// All tables that have rows, in the order in which both forms show them.
     pub(crate) fn tables(&self) -> Vec<Table> {
         let outcomes = outcomes(self.measurements);
-        vec![rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)]
+        let tables = [rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)];
+        tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
     }
 
     /// What it comes to, in sentences.
@@ -152,12 +153,8 @@ impl Report<'_> {
     /// # Errors
     /// A picture cannot be drawn.
     pub fn html(&self) -> Result<String, glidepath_picture::PictureError> {
-        let pictures = pictures::pictures(self.measurements);
-        let mut figures = Vec::new();
-        for picture in &pictures {
-            figures.push((picture.caption.clone(), picture.chart.svg()?));
-        }
-        let (first, others) = figures.split_at(figures.len().min(2));
+        let overview = figures(&pictures::overview(self.measurements))?;
+        let distributions = figures(&pictures::distributions(self.measurements))?;
         let title = format!("Conditional writes on {}", self.provenance.store);
         let page = html! {
             (DOCTYPE)
@@ -173,11 +170,13 @@ impl Report<'_> {
                     p.facts { (self.facts()) }
                     h2 { "Findings" }
                     ul { @for finding in self.findings() { li { (finding) } } }
-                    @for (caption, svg) in first { (figure(caption, svg)) }
+                    @for figure in &overview { (figure) }
                     @for table in self.tables() { (section(&table)) }
-                    h2 { "Distributions" }
-                    p { "Each picture: the share of the operations that took at most so long, as measured and as fitted." }
-                    div.pictures { @for (caption, svg) in others { (figure(caption, svg)) } }
+                    @if !distributions.is_empty() {
+                        h2 { "Distributions" }
+                        p { "Each picture: the share of the operations that took at most so long, as measured and as fitted." }
+                        div.pictures { @for figure in &distributions { (figure) } }
+                    }
                 }
             }
         };
@@ -191,8 +190,12 @@ impl Report<'_> {
     }
 }
 
-fn figure(caption: &str, svg: &str) -> Markup {
-    html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (caption) } } }
+fn figures(pictures: &[pictures::Picture]) -> Result<Vec<Markup>, glidepath_picture::PictureError> {
+    let figure = |picture: &pictures::Picture| {
+        let svg = picture.chart.svg()?;
+        Ok(html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (picture.caption) } } })
+    };
+    pictures.iter().map(figure).collect()
 }
 
 fn section(table: &Table) -> Markup {
@@ -219,7 +222,8 @@ fn rates(measurements: &[Measurement]) -> Table {
             if guarded { format!("{:.1}", 100.0 * found.failure_rate()) } else { "-".to_owned() },
             if guarded { format!("{:.1}", 100.0 * turns(found.writers)) } else { "-".to_owned() },
             digits(found.throughput_per_s.mean),
-            digits(found.throughput_per_s.deviation),
+            // One trial has none.
+            if found.trials > 1 { digits(found.throughput_per_s.deviation) } else { "-".to_owned() },
         ]
     };
     Table {
