@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
@@ -97,23 +98,28 @@ impl Measure {
                 let text = Shelf::Providers.find(name)?;
                 let store = glidepath_sim::Profile::parse(&text.text)
                     .map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))?;
-                self.measure(&mut SimulatedSite::new(store, 1), plan, url)
+                self.measure(&mut SimulatedSite::new(store, 1), plan, url, on_interrupt()?)
             }
             None => {
                 let store = open(url, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
                 self.agree(url, plan)?;
+                // Before the first object is written: an end at once would leave it there.
+                let stop = on_interrupt()?;
                 let mut site =
                     LiveSite::open(store).map_err(|error| Failure::Failed(format!("{}: {error}", bare(url))))?;
-                self.measure(&mut site, plan, &bare(url))
+                self.measure(&mut site, plan, &bare(url), stop)
             }
         }
     }
 
-    fn measure(&self, site: &mut impl Site, plan: &Plan, store: &str) -> Result<(), Failure> {
+    fn measure(&self, site: &mut impl Site, plan: &Plan, store: &str, stop: &AtomicBool) -> Result<(), Failure> {
         let mut display = progress::Display::new();
-        let stopped = run(site, plan, on_interrupt()?, |done, all| display.show(done, all));
+        let stopped = run(site, plan, stop, |done, all| display.show(done, all));
         drop(display);
         let stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
+        if !stopped.complete && stopped.trials.iter().all(|trial| trial.samples.is_empty()) {
+            return Err(Failure::Interrupted("stopped before anything was measured".to_owned()));
+        }
         let provenance = provenance(store);
         self.write(plan, &stopped, &provenance)?;
         if stopped.complete {

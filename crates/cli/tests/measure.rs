@@ -16,7 +16,8 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     assert!(report.contains("<svg") && !report.contains("http://") || report.contains("www.w3.org"));
     assert!(std::fs::metadata(folder.path().join("m/samples.parquet")).unwrap().len() > 1000);
     // The loop closes: what was measured is what is simulated next.
-    let json = output(glidepath(folder.path(), "knee --profile m/profile.toml --tables 2 --json"));
+    let asked = "knee --profile m/profile.toml --tables 2 --budget 1s --no-what-if --json";
+    let json = output(glidepath(folder.path(), asked));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["knee_commits_per_s"].as_f64().unwrap() > 0.5, "{json}");
     let compared = output(glidepath(folder.path(), "measure compare m m"));
@@ -27,8 +28,10 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
 fn a_folder_is_measured_and_left_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
-    let asked =
-        format!("measure file://{}?durability=none --quick --duration 100ms --writers 1,2 --out m", store.display());
+    let asked = format!(
+        "measure file://{}?durability=none --quick --trials 1 --duration 100ms --writers 1,2 --out m",
+        store.display()
+    );
     let text = output(glidepath(folder.path(), &asked));
     assert!(text.contains("| append | 2 |") && text.contains("| put 1MiB | 1 |"), "{text}");
     let left: Vec<_> = files(&store.join("objects"));
@@ -58,12 +61,4 @@ fn what_is_typed_wrong_is_told() {
         let error = refused(glidepath(folder.path(), asked), 2);
         assert!(error.contains(told), "{asked}: {error}");
     }
-}
-
-#[test]
-fn a_store_that_cannot_be_reached_is_told_soon() {
-    let folder = tempfile::tempdir().unwrap();
-    let asked = "measure s3://bucket/prefix?endpoint=http://127.0.0.1:9 --quick --yes";
-    let error = refused(glidepath(folder.path(), asked), 1);
-    assert!(error.contains("s3://bucket/prefix") && error.contains("refused"), "{error}");
 }

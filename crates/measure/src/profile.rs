@@ -88,7 +88,7 @@ fn guarded_operation(found: &[&Measurement], provenance: &Provenance) -> Option<
         floor,
         per_mib: Span::ZERO,
         source: format!(
-            "{}: {name}, {count} attempts. median, sigma and floor are a lognormal for {writers} writer(s); contended has \
+            "{}: {name}, {count} attempts. median, sigma and floor are a lognormal for the fewest writers ({writers}); contended has \
              the distributions, and holds fitted to the failure rates",
             provenance.sentence()
         ),

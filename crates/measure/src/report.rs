@@ -52,11 +52,17 @@ pub(crate) fn outcomes(measurements: &[Measurement]) -> Vec<Outcome<'_>> {
 
 impl Outcome<'_> {
     fn words(&self) -> String {
-        let Measurement { operation, writers, .. } = self.measurement;
+        let Measurement { operation, writers, .. } = *self.measurement;
         let distance = self.fits.as_ref().map_or(0.0, |fits| fits.mixture.1);
         let (name, outcome, count) = (operation.name(), self.name, self.numbers.count);
-        format!("{name} with {writers} writer(s), {outcome} ({count} samples, {distance:.3})")
+        let writers = counted(writers, "writer");
+        format!("{name} with {writers}, {outcome} ({count} samples, {distance:.3})")
     }
+}
+
+/// As in "1 writer" and "2 writers".
+fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A number with three digits that count.
@@ -82,10 +88,11 @@ pub(crate) struct Table {
 }
 
 impl Report<'_> {
-    /// All tables, in the order in which both forms show them.
+    /// All tables that have rows, in the order in which both forms show them.
     pub(crate) fn tables(&self) -> Vec<Table> {
         let outcomes = outcomes(self.measurements);
-        vec![rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)]
+        let tables = [rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)];
+        tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
     }
 
     /// What it comes to, in sentences.
@@ -98,12 +105,12 @@ impl Report<'_> {
             let name = operation.name();
             let median = Numbers::of(&alone.success_ms).map_or(0.0, |numbers| numbers.median);
             found.push(format!(
-                "{name}: {} ms in the median with {} writer(s), {} successes/s; with {} writers {} successes/s, and {:.1} % of \
+                "{name}: {} ms in the median with {}, {} successes/s; with {} {} successes/s, and {:.1} % of \
                  the attempts fail (1 - 1/N would be {:.1} %).",
                 digits(median),
-                alone.writers,
+                counted(alone.writers, "writer"),
                 digits(alone.throughput_per_s.mean),
-                crowd.writers,
+                counted(crowd.writers, "writer"),
                 digits(crowd.throughput_per_s.mean),
                 100.0 * crowd.failure_rate(),
                 100.0 * turns(crowd.writers),
@@ -133,8 +140,9 @@ impl Report<'_> {
     pub(crate) fn facts(&self) -> String {
         let Provenance { store, machine, date, program } = self.provenance;
         let Plan { trials, duration, warm_up, body, .. } = self.plan;
+        let trials = counted(*trials, "trial");
         format!(
-            "{store}, measured {date} from {machine} by {program}. {trials} trial(s) of {duration} each after {warm_up} of \
+            "{store}, measured {date} from {machine} by {program}. {trials} of {duration} each after {warm_up} of \
              warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer goes on as soon as it is \
              answered. Only the time in which all writers ran counts."
         )
@@ -145,12 +153,8 @@ impl Report<'_> {
     /// # Errors
     /// A picture cannot be drawn.
     pub fn html(&self) -> Result<String, glidepath_picture::PictureError> {
-        let pictures = pictures::pictures(self.measurements);
-        let mut figures = Vec::new();
-        for picture in &pictures {
-            figures.push((picture.caption.clone(), picture.chart.svg()?));
-        }
-        let (first, others) = figures.split_at(figures.len().min(2));
+        let overview = figures(&pictures::overview(self.measurements))?;
+        let distributions = figures(&pictures::distributions(self.measurements))?;
         let title = format!("Conditional writes on {}", self.provenance.store);
         let page = html! {
             (DOCTYPE)
@@ -166,11 +170,13 @@ impl Report<'_> {
                     p.facts { (self.facts()) }
                     h2 { "Findings" }
                     ul { @for finding in self.findings() { li { (finding) } } }
-                    @for (caption, svg) in first { (figure(caption, svg)) }
+                    @for figure in &overview { (figure) }
                     @for table in self.tables() { (section(&table)) }
-                    h2 { "Distributions" }
-                    p { "Each picture: the share of the operations that took at most so long, as measured and as fitted." }
-                    div.pictures { @for (caption, svg) in others { (figure(caption, svg)) } }
+                    @if !distributions.is_empty() {
+                        h2 { "Distributions" }
+                        p { "Each picture: the share of the operations that took at most so long, as measured and as fitted." }
+                        div.pictures { @for figure in &distributions { (figure) } }
+                    }
                 }
             }
         };
@@ -184,8 +190,12 @@ impl Report<'_> {
     }
 }
 
-fn figure(caption: &str, svg: &str) -> Markup {
-    html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (caption) } } }
+fn figures(pictures: &[pictures::Picture]) -> Result<Vec<Markup>, glidepath_picture::PictureError> {
+    let figure = |picture: &pictures::Picture| {
+        let svg = picture.chart.svg()?;
+        Ok(html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (picture.caption) } } })
+    };
+    pictures.iter().map(figure).collect()
 }
 
 fn section(table: &Table) -> Markup {
@@ -212,7 +222,8 @@ fn rates(measurements: &[Measurement]) -> Table {
             if guarded { format!("{:.1}", 100.0 * found.failure_rate()) } else { "-".to_owned() },
             if guarded { format!("{:.1}", 100.0 * turns(found.writers)) } else { "-".to_owned() },
             digits(found.throughput_per_s.mean),
-            digits(found.throughput_per_s.deviation),
+            // One trial has none.
+            if found.trials > 1 { digits(found.throughput_per_s.deviation) } else { "-".to_owned() },
         ]
     };
     Table {
@@ -313,8 +324,8 @@ fn fits(outcomes: &[Outcome<'_>]) -> Table {
             words(&fits.lognormal),
             words(&fits.gamma),
             format!(
-                "{} part(s) above {} ms (KS {distance:.3})",
-                mixture.mixture.len(),
+                "{} above {} ms (KS {distance:.3})",
+                counted(mixture.mixture.len() as u32, "part"),
                 digits(mixture.floor.as_millis_f64())
             ),
             chosen.to_owned(),

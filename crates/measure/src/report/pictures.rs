@@ -2,7 +2,7 @@
 
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 
-use super::{Outcome, outcomes, turns};
+use super::{Outcome, counted, outcomes, turns};
 use crate::fit::Fit;
 use crate::measurement::{Measurement, Numbers, quantile};
 
@@ -11,16 +11,15 @@ pub(super) struct Picture {
     pub(super) chart: Chart,
 }
 
-/// Throughput and latency over writers first, then a picture of each distribution.
-pub(super) fn pictures(measurements: &[Measurement]) -> Vec<Picture> {
+/// Failures and latency over writers, where any contended.
+pub(super) fn overview(measurements: &[Measurement]) -> Vec<Picture> {
     let guarded: Vec<&Measurement> = measurements.iter().filter(|found| found.operation.is_guarded()).collect();
-    let mut pictures = Vec::new();
-    if !guarded.is_empty() {
-        pictures.push(failures(&guarded));
-        pictures.push(growth(&guarded));
-    }
-    pictures.extend(outcomes(measurements).iter().filter_map(distribution));
-    pictures
+    if guarded.is_empty() { Vec::new() } else { vec![failures(&guarded), growth(&guarded)] }
+}
+
+/// A picture of each distribution.
+pub(super) fn distributions(measurements: &[Measurement]) -> Vec<Picture> {
+    outcomes(measurements).iter().filter_map(distribution).collect()
 }
 
 fn lines(guarded: &[&Measurement], of: impl Fn(&Measurement) -> Option<Point>) -> Vec<Series> {
@@ -98,7 +97,7 @@ fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
     Some(Picture {
         caption: format!("{} {} latencies.", outcome.numbers.count, outcome.name),
         chart: Chart::LineChart(LineChart {
-            title: format!("{name}, {writers} writer(s), {}", outcome.name),
+            title: format!("{name}, {}, {}", counted(writers, "writer"), outcome.name),
             x: Axis { label: "Latency (ms)".into(), logarithmic: true, range: Some((least, most)) },
             y: Axis { label: "Share up to it (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
             series: vec![

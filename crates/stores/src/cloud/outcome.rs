@@ -220,6 +220,8 @@ impl Answer {
             (301 | 307 | 308, _) => "; is this the bucket's region? Set ?region=",
             (401 | 403, _) | (_, "XAdminUserNotFound") => "; check the credentials, and what they may do",
             (_, "NoSuchBucket" | "ContainerNotFound") => "; create it first, or correct the URL",
+            // A missing object is told otherwise.
+            (404, "") => "; is there such a bucket or container?",
             (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
             (_, "InvalidBlobType") => "; what was put cannot be appended to, only what appends created",
             (_, "BlockCountExceedsLimit" | "TooManyParts") => {

@@ -1,0 +1,84 @@
+//! Cells on live stores and simulated ones: what is counted is what happened.
+
+use std::sync::Arc;
+
+use glidepath_bench::{Cell, Scratch, fill, predict, work};
+use glidepath_model::Span;
+use glidepath_protocols::Catalog;
+use glidepath_protocols::manifest_chain::{ManifestChain, Place};
+use glidepath_sim::Profile;
+use glidepath_stores::{LiveEnv, Options, Store, open};
+
+const CELL: Cell = Cell {
+    rows: 300,
+    writers: 8,
+    grouped: true,
+    indexed: true,
+    duration: Span::from_millis(300),
+    added_latency: Span::from_millis(5),
+};
+
+fn on_disk(folder: &tempfile::TempDir) -> Store {
+    open(&format!("file://{}", folder.path().display()), &Options::default()).unwrap()
+}
+
+fn entries(store: &Store, prefix: &str) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let chain = ManifestChain::new(LiveEnv::new(), store.clone(), Arc::new(Place::new(prefix, 1 << 20)));
+    runtime.block_on(chain.load()).unwrap().entries()
+}
+
+#[test]
+fn every_commit_that_is_counted_is_in_the_catalog() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = on_disk(&folder);
+    let scratch = Scratch::new(store.clone());
+    let (origin, place) = (format!("{}origin/", scratch.prefix()), format!("{}copy/", scratch.prefix()));
+    let mut filled = 0;
+    fill(&store, &origin, &CELL, |rows| filled = rows).unwrap();
+    assert_eq!(filled, CELL.rows);
+    for cell in [CELL, Cell { grouped: false, ..CELL }] {
+        scratch.copy("origin", "copy").unwrap();
+        let outcome = work(&store, &place, &cell, "t").unwrap();
+        let figures = outcome.figures();
+        assert_eq!(figures.errors, 0, "{:?}", outcome.errors);
+        assert!(figures.commits > 0);
+        assert_eq!(entries(&store, &place), cell.rows + figures.commits);
+        // A shared commit needs less than a request of its own; for oneself it is at least one.
+        assert_eq!(figures.requests_per_commit < 1.0, cell.grouped, "{figures:?}");
+        scratch.remove(Some("copy")).unwrap();
+    }
+    assert_eq!(entries(&store, &origin), CELL.rows);
+    scratch.remove(None).unwrap();
+    let left = std::fs::read_dir(folder.path()).unwrap().filter_map(Result::ok);
+    let left: Vec<_> = left.map(|entry| entry.file_name()).filter(|name| !name.to_string_lossy().starts_with('.')).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_filled_place_is_not_filled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = on_disk(&folder);
+    fill(&store, "here/", &CELL, |_| {}).unwrap();
+    let error = fill(&store, "here/", &CELL, |_| {}).unwrap_err().to_string();
+    assert!(error.contains("300 entries"), "{error}");
+}
+
+#[test]
+fn the_simulation_knows_what_shared_commits_are_worth() {
+    let profile = Profile::constant(Span::from_millis(30));
+    let cell = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..CELL };
+    let rate = |writers: u32, grouped: bool, processes: bool| {
+        let cell = Cell { writers, grouped, ..cell };
+        let figures = predict(&profile, &cell, processes, 1).figures();
+        assert!(figures.commits > 100, "{figures:?}");
+        figures.commits_per_s
+    };
+    let alone = rate(1, true, false);
+    // A put of 30 ms each, a hint every sixteenth.
+    assert!((30.0..33.4).contains(&alone), "{alone}");
+    let (shared, apart) = (rate(200, true, false), rate(16, true, true));
+    assert!(shared > 100.0 * alone, "{shared}");
+    assert!(apart < alone, "{apart}");
+    assert_eq!(predict(&profile, &cell, false, 7).latencies_ns, predict(&profile, &cell, false, 7).latencies_ns);
+}

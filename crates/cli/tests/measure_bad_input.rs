@@ -1,0 +1,245 @@
+//! What does `glidepath measure` do where it cannot measure, or is stopped? One clear message, and nothing left behind.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod careless;
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use common::refused;
+use glidepath_env::{Key, ObjectStore};
+
+fn program() -> Command {
+    Command::new(assert_cmd::cargo::cargo_bin!("glidepath"))
+}
+
+/// Measures this store with these variables, in a folder of its own in which no results may be left.
+fn fails(store: &str, variables: &[(&str, &str)], code: i32) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = program();
+    command.args(["measure", store, "--quick", "--yes"]).envs(variables.iter().copied()).current_dir(folder.path());
+    let error = refused(command.output().unwrap(), code);
+    let left: Vec<PathBuf> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "{store} left {left:?}");
+    let complaints = error.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(complaints, 1, "{store}: {error}");
+    error
+}
+
+fn says(error: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(error.contains(part), "no {part:?} in {error}");
+    }
+}
+
+/// So that clients have something to sign with, where no server gave them anything.
+const ANY_KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "nobody"), ("AWS_SECRET_ACCESS_KEY", "hidden")];
+
+#[test]
+fn where_nobody_listens() {
+    for (store, named) in [
+        ("s3://bucket/prefix?endpoint=http://127.0.0.1:1", "s3://bucket/prefix"),
+        ("az://container/prefix?endpoint=http://127.0.0.1:1/account", "az://container/prefix"),
+        ("gs://bucket/prefix?endpoint=http://127.0.0.1:1", "gs://bucket/prefix"),
+    ] {
+        let key = [("AZURE_STORAGE_KEY", "aGlkZGVu")];
+        let error = fails(store, &[&ANY_KEYS[..], &key[..]].concat(), 1);
+        says(&error, &[named, "Connection refused"]);
+        assert!(!error.contains("hidden") && !error.contains("aGlkZGVu"), "a secret in {error}");
+    }
+}
+
+#[test]
+fn a_store_that_ignores_conditions() {
+    let (port, objects) = careless::start();
+    let error = fails(&format!("s3://bucket/prefix?endpoint=http://127.0.0.1:{port}"), &ANY_KEYS, 1);
+    says(&error, &["s3://bucket/prefix", "ignores put-if-absent"]);
+    assert!(objects.lock().unwrap().is_empty(), "{:?}", objects.lock().unwrap().keys());
+}
+
+/// The URL of a server that `scripts/servers exec` started, or nothing where that is not how this test runs.
+fn server(variable: &str) -> Option<String> {
+    let found = std::env::var(variable).ok();
+    if found.is_none() {
+        assert!(std::env::var("GLIDEPATH_SERVERS").as_deref() != Ok("required"), "{variable} is not set");
+        eprintln!("skipped: {variable} is not set; scripts/servers exec cargo test runs this");
+    }
+    found
+}
+
+/// How many objects there are under this prefix of a server's bucket.
+fn objects(url: &str) -> usize {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = glidepath_stores::open(url, &glidepath_stores::Options::default()).unwrap();
+    runtime.block_on(store.list(&Key::new(""), None, 1000)).unwrap().objects.len()
+}
+
+#[test]
+fn servers_are_left_as_they_were() {
+    for variable in ["GLIDEPATH_S3", "GLIDEPATH_AZURE", "GLIDEPATH_GCS"] {
+        let Some(url) = server(variable) else { continue };
+        // Nobody else writes there.
+        let url = url.replacen('?', &format!("/left-{}?", std::process::id()), 1);
+        let folder = tempfile::tempdir().unwrap();
+        let measure = |more: &[&str]| {
+            let mut command = program();
+            command.args(["measure", &url, "--yes", "--writers", "2", "--out", "m"]).args(more);
+            command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let whole = measure(&["--quick", "--trials", "1", "--duration", "100ms"]).wait_with_output().unwrap();
+        assert!(whole.status.success(), "{variable}: {}", String::from_utf8_lossy(&whole.stderr));
+        assert_eq!(objects(&url), 0, "{variable}");
+        let mut interrupted = measure(&["--duration", "10h", "--operations", "create"]);
+        while objects(&url) == 0 {
+            assert_eq!(interrupted.try_wait().unwrap(), None, "{variable} ended before it was interrupted");
+        }
+        interrupt(&interrupted);
+        refused(interrupted.wait_with_output().unwrap(), 130);
+        assert_eq!(objects(&url), 0, "{variable}, interrupted");
+    }
+}
+
+/// With the bucket or container named otherwise.
+fn elsewhere(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let (_, parameters) = rest.split_once('?').unwrap();
+    format!("{scheme}://there-is-none?{parameters}")
+}
+
+#[test]
+fn a_bucket_that_does_not_exist() {
+    for (variable, told) in [
+        ("GLIDEPATH_S3", ["s3://there-is-none", "NoSuchBucket", "create it first"]),
+        ("GLIDEPATH_AZURE", ["az://there-is-none", "ContainerNotFound", "create it first"]),
+        // That server's answer has no words.
+        ("GLIDEPATH_GCS", ["gs://there-is-none", "404", "is there such a bucket"]),
+    ] {
+        if let Some(url) = server(variable) {
+            says(&fails(&elsewhere(&url), &[], 1), &told);
+        }
+    }
+}
+
+#[test]
+fn wrong_credentials() {
+    for (variable, credential, told) in [
+        ("GLIDEPATH_S3", ("AWS_SECRET_ACCESS_KEY", "hidden"), "SignatureDoesNotMatch"),
+        ("GLIDEPATH_S3", ("AWS_ACCESS_KEY_ID", "nobody"), "No user exists"),
+        ("GLIDEPATH_AZURE", ("AZURE_STORAGE_KEY", "aGlkZGVu"), "AuthorizationFailure"),
+    ] {
+        if let Some(url) = server(variable) {
+            let error = fails(&url, &[credential], 1);
+            says(&error, &[told, "check the credentials"]);
+            assert!(!error.contains(credential.1) || credential.1 == "nobody", "a secret in {error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_where_a_folder_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    for store in [format!("file://{}", file.display()), format!("file://{}/below", file.display())] {
+        says(&fails(&store, &[], 2), &["file:///", "Not a directory"]);
+    }
+    let mut command = program();
+    let results = ["measure", "memory:", "--quick", "--out", "file/results"];
+    let error = refused(command.args(results).current_dir(folder.path()).output().unwrap(), 1);
+    says(&error, &["file/results", "cannot write it", "Not a directory"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}
+
+/// A small file system in memory. Only the superuser can make one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path, options: &str) -> Option<Self> {
+        std::fs::create_dir(at).unwrap();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", options, "glidepath-test"]).arg(at).output();
+        if !mount.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: mounting a file system is for the superuser; run as such, in a container, to try this");
+            return None;
+        }
+        Some(Self(at.to_owned()))
+    }
+
+    fn make_read_only(&self) {
+        let output = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(&folder.path().join("disk"), "size=400k") else { return };
+    // Objects of a MiB do not fit.
+    let error = fails(&format!("file://{}/store?durability=none", disk.0.display()), &[], 1);
+    says(&error, &["put 1MiB", "No space left on device"]);
+    assert_eq!(files(&disk.0.join("store/objects")), Vec::<PathBuf>::new());
+    // A report does not fit.
+    let out = disk.0.join("results");
+    let asked = ["measure", "memory:", "--quick", "--trials", "1", "--duration", "100ms", "--writers", "1"];
+    let error = refused(program().args(asked).arg("--out").arg(&out).output().unwrap(), 1);
+    says(&error, &["results/", "cannot write it", "No space left on device"]);
+}
+
+#[test]
+fn a_folder_that_is_read_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(&folder.path().join("disk"), "size=400k") else { return };
+    disk.make_read_only();
+    says(&fails(&format!("file://{}/store", disk.0.display()), &[], 2), &["/disk/store", "Read-only file system"]);
+    let out = disk.0.join("results");
+    let error = refused(program().args(["measure", "memory:", "--quick", "--out"]).arg(&out).output().unwrap(), 1);
+    says(&error, &["disk/results", "cannot write it", "Read-only file system"]);
+}
+
+/// As Ctrl-C does.
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Every file under a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// A trial of hours is cut short, what it has is kept, and its objects are removed.
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let mut command = program();
+    let url = format!("file://{}?durability=none", store.display());
+    command.args(["measure", &url, "--duration", "10h", "--writers", "2", "--operations", "cas"]);
+    let child = command.args(["--out", "m"]).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let changes = || files(&store.join("objects")).iter().any(|path| path.to_string_lossy().contains("cas-2-1"));
+    while !changes() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it was interrupted");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // Past the warm-up, so that there is something to keep.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    interrupt(&child);
+    let output: Output = child.wait_with_output().unwrap();
+    let error = refused(output, 130);
+    says(&error, &["what was measured is in m"]);
+    let report = std::fs::read_to_string(folder.path().join("m/report.md")).unwrap();
+    says(&report, &["stopped before its end", "| cas | 2 |"]);
+    assert!(std::fs::read_to_string(folder.path().join("m/profile.toml")).unwrap().contains("writers = 2"));
+    assert_eq!(files(&store.join("objects")), Vec::<PathBuf>::new());
+}
