@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use glidepath_bench::{Cell, Scratch, fill, predict, work};
+use glidepath_env::{Key, ObjectStore};
 use glidepath_model::Span;
 use glidepath_protocols::Catalog;
 use glidepath_protocols::manifest_chain::{ManifestChain, Place};
@@ -50,9 +51,9 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
     }
     assert_eq!(entries(&store, &origin), CELL.rows);
     scratch.remove(None).unwrap();
-    let left = std::fs::read_dir(folder.path()).unwrap().filter_map(Result::ok);
-    let left: Vec<_> = left.map(|entry| entry.file_name()).filter(|name| !name.to_string_lossy().starts_with('.')).collect();
-    assert!(left.is_empty(), "{left:?}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let left = runtime.block_on(store.list(&Key::new(""), None, 10)).unwrap();
+    assert!(left.objects.is_empty(), "{left:?}");
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     // A put of 30 ms each, a hint every sixteenth.
     assert!((30.0..33.4).contains(&alone), "{alone}");
     let (shared, apart) = (rate(200, true, false), rate(16, true, true));
-    assert!(shared > 100.0 * alone, "{shared}");
+    assert!(shared > 50.0 * alone, "{shared}");
     assert!(apart < alone, "{apart}");
     assert_eq!(predict(&profile, &cell, false, 7).latencies_ns, predict(&profile, &cell, false, 7).latencies_ns);
 }
