@@ -174,9 +174,7 @@ impl Measure {
             }
             let asked = |name: &str| self.operations.iter().any(|asked| asked == name);
             plan.operations.retain(|operation| asked(&operation.name()));
-            if !asked("get") && !asked("put") {
-                plan.sizes.clear();
-            }
+            (plan.get, plan.put) = (asked("get"), asked("put"));
         }
         plan.check().map_err(|error| Failure::Mistake(error.to_string()))?;
         Ok(plan)

@@ -9,9 +9,10 @@ use common::{glidepath, output, refused};
 #[test]
 fn a_simulated_store_is_measured_and_its_profile_taken() {
     let folder = tempfile::tempdir().unwrap();
-    let asked = "measure sim:s3-express-2025-06 --quick --duration 5s --writers 1,4 --operations cas,get,put --out m";
+    let asked = "measure sim:s3-express-2025-06 --quick --duration 5s --writers 1,4 --operations cas,get --out m";
     let text = output(glidepath(folder.path(), asked));
     assert!(text.contains("# Conditional writes on sim:s3-express-2025-06") && text.contains("| cas | 4 |"), "{text}");
+    assert!(text.contains("| get 1MiB |") && !text.contains("| put "), "{text}");
     let report = std::fs::read_to_string(folder.path().join("m/report.html")).unwrap();
     assert!(report.contains("<svg") && !report.contains("http://") || report.contains("www.w3.org"));
     assert!(std::fs::metadata(folder.path().join("m/samples.parquet")).unwrap().len() > 1000);

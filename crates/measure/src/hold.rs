@@ -96,6 +96,8 @@ fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32)
         operations: vec![operation],
         writers: vec![writers],
         sizes: Vec::new(),
+        get: false,
+        put: false,
         trials: 1,
         duration: lasts,
         warm_up: Span::from_nanos_f64(4.0 * mean),

@@ -46,8 +46,12 @@ pub struct Plan {
     pub operations: Vec<Operation>,
     /// Numbers of writers, rising.
     pub writers: Vec<u32>,
-    /// Sizes that unguarded reads and writes are measured at, with one writer.
+    /// Sizes that unguarded operations are measured at, with one writer.
     pub sizes: Vec<ByteSize>,
+    /// Whether reads are.
+    pub get: bool,
+    /// Whether writes are.
+    pub put: bool,
     /// How often each is measured.
     pub trials: u32,
     /// How long a trial lasts, after the warm-up.
@@ -108,6 +112,8 @@ impl Plan {
             operations: vec![Operation::Cas, Operation::Create, Operation::Append],
             writers: vec![1, 2, 4, 8, 16],
             sizes: [1 << 10, 100 << 10, 1 << 20, 4 << 20].map(ByteSize::from_bytes).to_vec(),
+            get: true,
+            put: true,
             trials: 5,
             duration: Span::from_secs(5),
             warm_up: Span::from_millis(500),
@@ -146,7 +152,7 @@ impl Plan {
         if self.duration < Span::from_millis(100) || self.duration > Span::from_secs(24 * 3600) {
             return wrong("--duration", self.duration.to_string(), "100ms to 24h");
         }
-        if self.operations.is_empty() && self.sizes.is_empty() {
+        if self.operations.is_empty() && (self.sizes.is_empty() || !(self.get || self.put)) {
             return wrong("--operations", "nothing".to_owned(), "cas, create, append, get, put");
         }
         // Above a GiB a trial would be over before its first answer.
@@ -158,7 +164,10 @@ impl Plan {
 
     /// All trials in their order: what needs few requests first, so that a mistake shows early.
     pub fn trials(&self) -> impl Iterator<Item = Trial> + '_ {
-        let sized = self.sizes.iter().flat_map(|size| [Operation::Put(*size), Operation::Get(*size)]);
+        let sized = self.sizes.iter().flat_map(|size| {
+            let put = self.put.then_some(Operation::Put(*size));
+            put.into_iter().chain(self.get.then_some(Operation::Get(*size)))
+        });
         let unguarded = sized.map(|operation| (operation, 1));
         let guarded =
             self.operations.iter().flat_map(|operation| self.writers.iter().map(|writers| (*operation, *writers)));
@@ -206,6 +215,8 @@ mod tests {
         let trials: Vec<_> = plan.trials().collect();
         assert_eq!(trials.len(), 2 * (3 * 2 + 4 * 2));
         assert!(trials.contains(&Trial { operation: Operation::Append, writers: 3, number: 2 }));
+        let reads: Vec<_> = Plan { operations: vec![], put: false, trials: 1, ..Plan::full() }.trials().collect();
+        assert!(reads.len() == 4 && reads.iter().all(|trial| matches!(trial.operation, Operation::Get(_))));
     }
 
     #[test]
