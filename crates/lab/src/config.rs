@@ -54,6 +54,10 @@ pub struct CatalogConfig {
 pub enum Protocol {
     /// The whole catalog is one object, replaced by a guarded put.
     CatalogFile,
+    /// A version is an object that is put if absent, with the pages that it changed.
+    ManifestChain,
+    /// Intentions are appended to a log; commits to different tables do not conflict.
+    AppendLog,
 }
 
 /// A configuration that was checked, with the profile it names.
@@ -91,6 +95,22 @@ impl Point {
         if !allowed.contains(&duration) {
             let (found, allowed) = (duration.to_string(), "1s to 8784h".to_owned());
             return Err(SpecError { field: "duration", found, allowed });
+        }
+        if config.catalog.protocol != Protocol::CatalogFile && config.tables.metadata == TableMetadata::Inlined {
+            let allowed = "catalog-file: the others keep no table metadata in the catalog".to_owned();
+            return Err(SpecError {
+                field: "catalog.protocol",
+                found: "not catalog-file, with tables.metadata inlined".to_owned(),
+                allowed,
+            });
+        }
+        if config.catalog.protocol == Protocol::AppendLog
+            && config.catalog.latency.is_none()
+            && !profile.capabilities().append
+        {
+            let found = format!("append-log on {}, which cannot append", config.provider);
+            let allowed = "catalog-file and manifest-chain there; append-log on a store that can append".to_owned();
+            return Err(SpecError { field: "catalog.protocol", found, allowed });
         }
         // What would not fit into memory: every arrival is at least some hundred bytes while it lives.
         let mut arrivals = duration.as_secs_f64() / config.arrivals.scale.max(config.arrivals.floor).as_secs_f64();

@@ -1,16 +1,24 @@
 //! Runs one point with one seed.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Key, Payload};
-use glidepath_model::{CommitId, Instant, Root, TableId, TableState, Version};
-use glidepath_protocols::catalog_file::{CatalogFile, File, Place};
-use glidepath_sim::{Counts, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel, Stream};
+use glidepath_model::{Changes, Edit, Instant, Span, TableId, TableState};
+use glidepath_protocols::Catalog;
+use glidepath_protocols::Outcome::Committed;
+use glidepath_protocols::append_log::{self, AppendLog};
+use glidepath_protocols::catalog_file::{self, CatalogFile};
+use glidepath_protocols::manifest_chain::{self, ManifestChain};
+use glidepath_sim::{Counts, Mode, Profile, Setup, SimEnv, SimStore, Simulation, StoreId, StoreModel, Stream};
 use glidepath_workload::{Arrival, ArrivalTimes, Client, Kind, Record, TablePicker, Workload, manifest_list_key};
 
-use crate::config::Point;
+use crate::config::{Point, Protocol};
+
+/// Pages of a manifest chain that clients keep at hand.
+const CACHE_BYTES: usize = 64 << 20;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -27,36 +35,64 @@ pub struct Outcome {
 struct Scene {
     workload: Workload,
     picker: TablePicker,
-    place: Arc<Place>,
     horizon: Instant,
     records: RefCell<Vec<(u32, Record)>>,
     arrivals: RefCell<Vec<(Instant, Kind)>>,
 }
 
-const CATALOG_KEY: &str = "catalog";
 /// The process number that stands for the source of arrivals.
 const SOURCE: u64 = 0;
 
-/// Simulates a point. The same point, seed and mode give the same outcome; so do both modes.
+/// Simulates a point. The same point, seed and mode give the same outcome; with the protocol `catalog-file` both modes do.
+///
+/// With the other protocols all transactions share what is known of the catalog, as those of long-lived clients do, and every
+/// operation is an event, whatever the mode: what one has learnt must not be seen by others before it happened.
 #[must_use]
 pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
+    let filler = point.filler_per_table();
+    match point.config.catalog.protocol {
+        Protocol::CatalogFile => {
+            let place = Arc::new(catalog_file::Place::new(Key::new("catalog"), filler));
+            run(point, seed, mode, move |env, store| CatalogFile::new(env, store, Arc::clone(&place)))
+        }
+        Protocol::ManifestChain => {
+            let place = Arc::new(manifest_chain::Place::new("catalog/", CACHE_BYTES));
+            let open = move |env, store| ManifestChain::new(env, store, Arc::clone(&place));
+            run(point, seed, Mode::EveryOperation, open)
+        }
+        Protocol::AppendLog => {
+            let place = Arc::new(append_log::Place::new("catalog/", append_log::Limits::default()));
+            let open = move |env, store| AppendLog::new(env, store, Arc::clone(&place));
+            run(point, seed, Mode::EveryOperation, open)
+        }
+    }
+}
+
+fn run<C: Catalog + 'static>(
+    point: &Point,
+    seed: u64,
+    mode: Mode,
+    open: impl Fn(SimEnv, SimStore) -> C + 'static,
+) -> Outcome {
     let horizon = Instant::ZERO + point.config.duration;
     let (stores, catalog_store, table_store) = stores(point);
     let mut simulation = Simulation::new(Setup { seed, horizon, mode, stores });
     let scene = Rc::new(Scene {
         workload: point.config.workload(),
         picker: TablePicker::new(&point.config.tables),
-        place: Arc::new(Place::new(Key::new(CATALOG_KEY), point.filler_per_table())),
         horizon,
         records: RefCell::default(),
         arrivals: RefCell::default(),
     });
-    furnish(&simulation, point, &scene, catalog_store, table_store);
-    let mut luck = Stream::keyed(seed, SOURCE, 0);
+    furnish(&simulation, point, catalog_store, table_store);
+    let (mut luck, open) = (Stream::keyed(seed, SOURCE, 0), Rc::new(open));
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
     let starts = arrivals.take_while(|arrival| arrival.at <= horizon).map(|Arrival { at, table }| {
-        let scene = Rc::clone(&scene);
-        (at, move |env: SimEnv| transact(env, scene, catalog_store, table_store, table))
+        let (scene, open) = (Rc::clone(&scene), Rc::clone(&open));
+        (at, move |env: SimEnv| {
+            let catalog = open(env.clone(), env.store(catalog_store));
+            transact(env, scene, catalog, table_store, table)
+        })
     });
     let counts = simulation.run(starts);
     drop(simulation);
@@ -66,8 +102,7 @@ pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
     Outcome { records, arrivals: scene.arrivals.take(), counts }
 }
 
-async fn transact(env: SimEnv, scene: Rc<Scene>, catalog: StoreId, tables: StoreId, aimed: Option<TableId>) {
-    let catalog = CatalogFile::new(env.clone(), env.store(catalog), Arc::clone(&scene.place));
+async fn transact<C: Catalog>(env: SimEnv, scene: Rc<Scene>, catalog: C, tables: StoreId, aimed: Option<TableId>) {
     let client = Client {
         env: &env,
         catalog: &catalog,
@@ -96,16 +131,55 @@ fn stores(point: &Point) -> (Vec<StoreModel>, StoreId, StoreId) {
 }
 
 /// Puts in place what exists before the first transaction.
-fn furnish(simulation: &Simulation, point: &Point, scene: &Scene, catalog: StoreId, tables: StoreId) {
+fn furnish(simulation: &Simulation, point: &Point, catalog: StoreId, tables: StoreId) {
     let spec = &point.config.tables;
-    let states = (0..spec.count).map(|id| (TableId(id), TableState::new(spec.partitions as usize))).collect();
-    let root = Root::from_parts(Version(0), CommitId(0), states);
-    let root = root.unwrap_or_else(|| panic!("tables numbered from 0 are in order"));
-    simulation.seed_object(catalog, &Key::new(CATALOG_KEY), scene.place.payload(&File::first(root)));
+    for (key, payload) in fresh_catalog(point) {
+        simulation.seed_object(catalog, &key, payload);
+    }
     if point.appends_to_lists() {
         for id in 0..spec.count {
             let list = Payload { filler: spec.manifest_list_size, ..Payload::default() };
             simulation.seed_object(tables, &manifest_list_key(TableId(id)), list);
         }
     }
+}
+
+/// The objects of a catalog with the point's tables, as the protocol itself creates it in a world of its own.
+fn fresh_catalog(point: &Point) -> BTreeMap<Key, Payload> {
+    let spec = &point.config.tables;
+    let filler = point.filler_per_table();
+    let states: Vec<_> = (0..spec.count).map(|id| (TableId(id), TableState::new(spec.partitions as usize))).collect();
+    let store = StoreId(0);
+    let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(1)))];
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: SOURCE, horizon, mode: Mode::EveryOperation, stores });
+    let protocol = point.config.catalog.protocol;
+    let create = move |env: SimEnv| async move {
+        let at = env.store(store);
+        let created = match protocol {
+            Protocol::CatalogFile => {
+                let place = catalog_file::Place::new(Key::new("catalog"), filler);
+                matches!(CatalogFile::new(env, at, Arc::new(place)).create(states).await, Committed(_))
+            }
+            Protocol::AppendLog => {
+                let place = append_log::Place::new("catalog/", append_log::Limits::default());
+                matches!(AppendLog::new(env, at, Arc::new(place)).create(states).await, Committed(_))
+            }
+            Protocol::ManifestChain => {
+                let place = manifest_chain::Place::new("catalog/", CACHE_BYTES);
+                let chain = ManifestChain::new(env, at, Arc::new(place));
+                let mut changes = Changes::default();
+                for (id, state) in states {
+                    changes.set(id, Edit::Create(state));
+                }
+                match chain.create(true).await {
+                    Committed(empty) => matches!(chain.commit(&empty, &changes).await, Committed(_)),
+                    _ => false,
+                }
+            }
+        };
+        assert!(created, "a store without faults takes a fresh catalog");
+    };
+    simulation.run([(Instant::ZERO, create)]);
+    simulation.objects(store)
 }
