@@ -4,9 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::run::{Checked, check};
-use crate::scenario::Scenario;
-use crate::subject::Protocol;
+use crate::run::{Checked, Trial};
 
 /// What many runs came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,8 +35,7 @@ pub struct Found {
 /// Checks `count` seeds from `first` on, on so many threads; stops early after a failure, or when `stop` is set. `progress`
 /// is told after each run how many are done.
 pub fn explore(
-    protocol: Protocol,
-    scenario: &Scenario,
+    trial: &Trial,
     (first, count): (u64, u64),
     threads: usize,
     stop: &AtomicBool,
@@ -55,7 +52,7 @@ pub fn explore(
                         break;
                     }
                     let seed = first.wrapping_add(number);
-                    mine.add(seed, check(protocol, scenario, seed));
+                    mine.add(seed, trial.check(seed));
                     if mine.found.is_some() {
                         // Lower seeds that others are at still end.
                         next.store(count, Ordering::Relaxed);

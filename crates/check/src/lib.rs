@@ -5,7 +5,7 @@
 //! (`glidepath_history`). The protocols are the very code that runs live. A run is a function of (protocol, scenario,
 //! seed), so a seed that fails is a replay.
 //!
-//! Start with [`Scenario`], then [`check`] for one seed and [`explore`] for many.
+//! Start with [`Scenario`], then [`Trial::check`] for one seed and [`explore`] for many.
 
 mod explore;
 mod frozen;
@@ -14,6 +14,6 @@ mod scenario;
 mod subject;
 
 pub use explore::{Explored, Found, explore};
-pub use run::{Checked, check, trace};
+pub use run::{Checked, Trial};
 pub use scenario::{Probabilities, Scenario, ScenarioError, Writers};
 pub use subject::Protocol;

@@ -1,6 +1,7 @@
 //! What happens in one run, and was it right?
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,12 +12,13 @@ use glidepath_history::{Edit, Effect, Ending, Expected, History, Item, ProcessId
 use glidepath_model::{
     Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
 };
-use glidepath_protocols::{Catalog, Outcome};
+use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
 
+use crate::frozen::{Frozen, at_once};
 use crate::scenario::Scenario;
-use crate::subject::{self, Manifests, OneFile, Protocol, STORE, Subject};
+use crate::subject::{self, Log, Manifests, OneFile, Protocol, STORE, Standing, Subject};
 
 /// No run takes longer, in simulated time.
 const HORIZON: Span = Span::from_secs(24 * 3600);
@@ -39,38 +41,74 @@ pub struct Checked {
     pub violation: Option<String>,
 }
 
-/// Runs one seed and checks it.
-#[must_use]
-pub fn check(protocol: Protocol, scenario: &Scenario, seed: u64) -> Checked {
-    match protocol {
-        Protocol::CatalogFile => run::<OneFile>(scenario, seed).0,
-        Protocol::ManifestChain => run::<Manifests>(scenario, seed).0,
+/// A protocol in a scenario, ready to be run with any seed.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    protocol: Protocol,
+    scenario: Scenario,
+    /// What a fresh catalog consists of.
+    objects: Vec<(Key, Payload)>,
+}
+
+impl Trial {
+    /// Prepares it.
+    ///
+    /// # Panics
+    /// If the protocol cannot even create a catalog in a store without faults.
+    #[must_use]
+    pub fn new(protocol: Protocol, scenario: &Scenario) -> Self {
+        let tables = scenario.writers.tables;
+        let objects = match protocol {
+            Protocol::CatalogFile => created::<OneFile>(tables),
+            Protocol::ManifestChain => created::<Manifests>(tables),
+            Protocol::AppendLog => created::<Log>(tables),
+        };
+        let objects = objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
+        Self { protocol, scenario: scenario.clone(), objects }
+    }
+
+    /// The protocol.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The scenario.
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Runs one seed and checks it.
+    #[must_use]
+    pub fn check(&self, seed: u64) -> Checked {
+        self.run(seed).0
+    }
+
+    /// What every process did in a run, in the order of time, a line each.
+    #[must_use]
+    pub fn trace(&self, seed: u64) -> String {
+        written(&self.run(seed).1)
+    }
+
+    fn run(&self, seed: u64) -> (Checked, History) {
+        match self.protocol {
+            Protocol::CatalogFile => run::<OneFile>(&self.scenario, &self.objects, seed),
+            Protocol::ManifestChain => run::<Manifests>(&self.scenario, &self.objects, seed),
+            Protocol::AppendLog => run::<Log>(&self.scenario, &self.objects, seed),
+        }
     }
 }
 
-/// What every process did in a run, in the order of time, a line each.
-#[must_use]
-pub fn trace(protocol: Protocol, scenario: &Scenario, seed: u64) -> String {
-    let history = match protocol {
-        Protocol::CatalogFile => run::<OneFile>(scenario, seed).1,
-        Protocol::ManifestChain => run::<Manifests>(scenario, seed).1,
-    };
-    written(&history)
-}
-
-fn run<S: Subject + 'static>(scenario: &Scenario, seed: u64) -> (Checked, History) {
+fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> (Checked, History) {
     let tables = scenario.writers.tables;
-    let objects = match created::<S>(tables) {
-        Ok(objects) => objects,
-        Err(words) => panic!("creating a catalog in a store without faults: {words}"),
-    };
     let profile = Profile::constant(scenario.writers.round_trip);
     let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
     let horizon = Instant::ZERO + HORIZON;
     let setup = Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] };
     let mut simulation = Simulation::new(setup);
     simulation.keep_writes(STORE);
-    for (key, payload) in &objects {
+    for (key, payload) in objects {
         simulation.seed_object(STORE, key, payload.clone());
     }
     let history = Rc::new(RefCell::new(History::new()));
@@ -96,7 +134,7 @@ fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, Str
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
-        let catalog = S::catalog(env.clone(), env.store(STORE), S::shared());
+        let catalog = S::catalog(env.clone(), env.store(STORE), S::shared(0));
         *told.borrow_mut() = S::create(&catalog, tables).await;
     };
     simulation.run([(Instant::ZERO, creator)]);
@@ -113,12 +151,12 @@ fn processes<S: Subject + 'static>(
     history: &Rc<RefCell<History>>,
 ) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
     let writers = scenario.writers;
-    let mut shared = S::shared();
+    let mut shared = S::shared(0);
     let mut processes = Vec::new();
     for number in 0..=writers.count {
         let cleaner = number == writers.count;
         if number % writers.shared == 0 || cleaner {
-            shared = S::shared();
+            shared = S::shared(number / writers.shared);
         }
         let (shared, history) = (Arc::clone(&shared), Rc::clone(history));
         let start = move |env: SimEnv| -> Life {
@@ -210,8 +248,30 @@ fn judged<S: Subject>(simulation: &Simulation, history: &History, tables: u32) -
     let versions = S::versions(simulation, tables)?;
     let chain = subject::chain(&versions);
     glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
-    S::references(&simulation.objects(STORE))?;
-    Ok(())
+    let objects = simulation.objects(STORE);
+    S::references(&objects)?;
+    found_again::<S>(objects, tables, versions.last())
+}
+
+/// Whether somebody who knows nothing, and comes when all is over, finds the last version.
+fn found_again<S: Subject>(
+    objects: BTreeMap<Key, Payload>,
+    tables: u32,
+    last: Option<&(Version, Standing)>,
+) -> Result<(), String> {
+    let world = Frozen(Rc::new(objects));
+    let catalog = S::catalog(world.clone(), world, S::shared(0));
+    let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
+    let found = at_once(catalog.load()).map_err(lost)?;
+    let ids: Vec<TableId> = (0..tables).map(TableId).collect();
+    let states = at_once(catalog.tables(&found, &ids)).map_err(lost)?;
+    let standing: Option<Standing> = states.iter().map(|state| Some(state.as_ref()?.metadata)).collect();
+    let found = (catalog.version(&found), standing.unwrap_or_default());
+    if last == Some(&found) {
+        return Ok(());
+    }
+    let last = last.map_or("none".to_owned(), |(version, _)| version.to_string());
+    Err(format!("when all was over, a reader found {}, or its tables elsewhere; the last one is {last}", found.0))
 }
 
 fn written(history: &History) -> String {

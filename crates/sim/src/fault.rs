@@ -30,6 +30,11 @@ pub struct Faults {
     pub timeout: Span,
     /// How late a late request is.
     pub lateness: Span,
+    /// Listings do not show objects that were created less than so long ago; every read does.
+    pub list_lag: Span,
+    /// The time of day of each process is off by up to so much either way, and every ten minutes by another amount: it
+    /// jumps, back too. The clock that measures spans is right.
+    pub clock_skew: Span,
 }
 
 impl Default for Faults {
@@ -47,6 +52,8 @@ impl Default for Faults {
             repeated: 0.0,
             timeout,
             lateness,
+            list_lag: Span::ZERO,
+            clock_skew: Span::ZERO,
         }
     }
 }

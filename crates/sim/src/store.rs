@@ -238,7 +238,7 @@ impl SimStore {
             (request.store, request.when, request.action.take()?)
         };
         let now = world.turn.get().at();
-        let (answer, answer_at) = action.perform_at(&mut world.stores.borrow_mut()[store.0], now, &when);
+        let (answer, answer_at) = action.perform_at(world.stores.borrow_mut()[store.0].at(now), now, &when);
         let mut requests = world.requests.borrow_mut();
         let request = &mut requests.slab[id as usize];
         match &request.sender {

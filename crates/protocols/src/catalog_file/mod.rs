@@ -19,6 +19,7 @@ use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::mutant::{self, Mutant};
 use crate::wire::DecodeError;
 use encoding::Draft;
 pub use encoding::{File, LINEAGE};
@@ -134,6 +135,7 @@ impl<E: Env> CatalogFile<E> {
             }
             Err(PutError::Lost) => Outcome::Conflict(None),
             Err(PutError::Refused(cause)) => Outcome::Refused(cause),
+            Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => Outcome::Conflict(None),
             Err(PutError::Unknown(cause)) => self.settle(root, base, cause).await,
         }
     }
