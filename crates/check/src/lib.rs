@@ -9,11 +9,16 @@
 
 mod explore;
 mod frozen;
+mod library;
 mod run;
 mod scenario;
+mod smallest;
 mod subject;
+mod trace;
 
 pub use explore::{Explored, Found, explore};
+pub use library::{LIBRARY, scenario};
 pub use run::{Checked, Trial};
 pub use scenario::{Probabilities, Scenario, ScenarioError, Writers};
+pub use smallest::smallest;
 pub use subject::Protocol;

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,12 +12,13 @@ use glidepath_model::{
     Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
 };
 use glidepath_protocols::{Catalog, LoadError, Outcome};
-use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
+use glidepath_sim::{EffectPoint, Faults, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
 
 use crate::frozen::{Frozen, at_once};
 use crate::scenario::Scenario;
 use crate::subject::{self, Log, Manifests, OneFile, Protocol, STORE, Standing, Subject};
+use crate::trace;
 
 /// No run takes longer, in simulated time.
 const HORIZON: Span = Span::from_secs(24 * 3600);
@@ -37,6 +37,8 @@ pub struct Checked {
     pub open: u64,
     /// Requests that something went wrong with.
     pub faults: u64,
+    /// Until the last answer, by the simulated clock.
+    pub simulated: Span,
     /// What was not right, in words; `None` if all was.
     pub violation: Option<String>,
 }
@@ -82,25 +84,38 @@ impl Trial {
     /// Runs one seed and checks it.
     #[must_use]
     pub fn check(&self, seed: u64) -> Checked {
-        self.run(seed).0
+        let Run { checked, .. } = self.run(seed, false);
+        checked
     }
 
     /// What every process did in a run, in the order of time, a line each.
     #[must_use]
     pub fn trace(&self, seed: u64) -> String {
-        written(&self.run(seed).1)
+        let Run { history, mishaps, .. } = self.run(seed, true);
+        trace::written(&history, &mishaps)
     }
 
-    fn run(&self, seed: u64) -> (Checked, History) {
+    fn run(&self, seed: u64, keep_mishaps: bool) -> Run {
         match self.protocol {
-            Protocol::CatalogFile => run::<OneFile>(&self.scenario, &self.objects, seed),
-            Protocol::ManifestChain => run::<Manifests>(&self.scenario, &self.objects, seed),
-            Protocol::AppendLog => run::<Log>(&self.scenario, &self.objects, seed),
+            Protocol::CatalogFile => run::<OneFile>(&self.scenario, &self.objects, seed, keep_mishaps),
+            Protocol::ManifestChain => run::<Manifests>(&self.scenario, &self.objects, seed, keep_mishaps),
+            Protocol::AppendLog => run::<Log>(&self.scenario, &self.objects, seed, keep_mishaps),
         }
     }
 }
 
-fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> (Checked, History) {
+struct Run {
+    checked: Checked,
+    history: History,
+    mishaps: Vec<Mishap>,
+}
+
+fn run<S: Subject + 'static>(
+    scenario: &Scenario,
+    objects: &[(Key, Payload)],
+    seed: u64,
+    keep_mishaps: bool,
+) -> Run {
     let tables = scenario.writers.tables;
     let profile = Profile::constant(scenario.writers.round_trip);
     let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
@@ -108,6 +123,9 @@ fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], se
     let setup = Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] };
     let mut simulation = Simulation::new(setup);
     simulation.keep_writes(STORE);
+    if keep_mishaps {
+        simulation.keep_mishaps();
+    }
     for (key, payload) in objects {
         simulation.seed_object(STORE, key, payload.clone());
     }
@@ -116,6 +134,7 @@ fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], se
     let history = history.take();
     let mut checked = Checked { faults: counts.faults, ..Checked::default() };
     for operation in history.operations() {
+        checked.simulated = checked.simulated.max(operation.ended.unwrap_or_default().since(Instant::ZERO));
         if let What::Commit { ending, .. } = operation.what {
             checked.attempts += 1;
             checked.committed += u64::from(matches!(ending, Ending::Committed(_)));
@@ -123,7 +142,8 @@ fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], se
         }
     }
     checked.violation = judged::<S>(&simulation, &history, tables).err();
-    (checked, history)
+    let mishaps = simulation.mishaps();
+    Run { checked, history, mishaps }
 }
 
 /// What a fresh catalog consists of.
@@ -272,29 +292,4 @@ fn found_again<S: Subject>(
     }
     let last = last.map_or("none".to_owned(), |(version, _)| version.to_string());
     Err(format!("when all was over, a reader found {}, or its tables elsewhere; the last one is {last}", found.0))
-}
-
-fn written(history: &History) -> String {
-    let mut lines: Vec<(Instant, String)> = Vec::new();
-    for operation in history.operations() {
-        let (began, process) = (operation.began, operation.process);
-        let ended = operation.ended.map_or("never".to_owned(), |at| format!("{}", at.since(began)));
-        let line = match operation.what {
-            What::Load { version: None, .. } => format!("{process} loads: nothing came of it"),
-            What::Load { version: Some(Version(version)), .. } => {
-                format!("{process} loads version {version}, after {ended}")
-            }
-            What::Commit { commit, edits, ending } => {
-                let items: Vec<String> = edits.iter().map(|edit| edit.item.to_string()).collect();
-                format!("{process} tries {commit} of {}: {ending:?}, after {ended}", items.join(" and "))
-            }
-        };
-        lines.push((began, line));
-    }
-    lines.sort_by_key(|(at, _)| *at);
-    let mut text = String::new();
-    for (at, line) in lines {
-        let _ = writeln!(text, "{:>12} {line}", at.since(Instant::ZERO).to_string());
-    }
-    text
 }

@@ -1,7 +1,7 @@
 //! What can go wrong with a request to a simulated store. Each request draws at most one fault.
 
 use glidepath_env::unit_interval;
-use glidepath_model::Span;
+use glidepath_model::{Instant, Span};
 
 use crate::luck::Stream;
 
@@ -58,6 +58,17 @@ impl Default for Faults {
     }
 }
 
+/// A request that something went wrong with, for people who read along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mishap {
+    /// When it was sent.
+    pub at: Instant,
+    /// By which process, counted from 1 in the order of arrival.
+    pub process: u32,
+    /// What was sent, and what happened to it.
+    pub words: String,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     RequestLost,
@@ -68,6 +79,21 @@ pub(crate) enum Fault {
     Slow,
     Stalled,
     Repeated,
+}
+
+impl Fault {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::RequestLost => "request lost",
+            Self::AnswerLost => "answer lost",
+            Self::Late => "takes effect late",
+            Self::Refused => "refused",
+            Self::Crash => "sent, and its process dies",
+            Self::Slow => "answered late",
+            Self::Stalled => "leaves late: its process was paused",
+            Self::Repeated => "delivered twice",
+        }
+    }
 }
 
 impl Faults {

@@ -11,6 +11,7 @@ use glidepath_model::{Instant, Span};
 
 use crate::agenda::{Agenda, Entry, Event, Order};
 use crate::clock::{Process, SimEnv};
+use crate::fault::Mishap;
 use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState};
 
 /// When a private operation, one that nobody else can see, becomes an event.
@@ -71,6 +72,7 @@ pub(crate) struct World {
     /// The place of the current event.
     pub(crate) turn: Cell<Order>,
     pub(crate) faults: Cell<u64>,
+    pub(crate) mishaps: RefCell<Option<Vec<Mishap>>>,
     /// How far the time of day may be off.
     pub(crate) clock_skew: Span,
 }
@@ -99,6 +101,7 @@ impl Simulation {
             requests: RefCell::new(Requests::default()),
             turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
             faults: Cell::new(0),
+            mishaps: RefCell::new(None),
             clock_skew,
         };
         Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
@@ -137,6 +140,17 @@ impl Simulation {
     #[must_use]
     pub fn written(&self, store: StoreId) -> Vec<(Key, Payload)> {
         self.world.stores.borrow()[store.0].writes().to_vec()
+    }
+
+    /// From now on notes every request that something goes wrong with, for [`mishaps`](Self::mishaps).
+    pub fn keep_mishaps(&self) {
+        self.world.mishaps.borrow_mut().get_or_insert_default();
+    }
+
+    /// What went wrong since [`keep_mishaps`](Self::keep_mishaps), in the order in which requests were sent.
+    #[must_use]
+    pub fn mishaps(&self) -> Vec<Mishap> {
+        self.world.mishaps.borrow().clone().unwrap_or_default()
     }
 
     /// Runs until the horizon, or until nothing is left to happen. Processes begin at the times given, which must not

@@ -70,8 +70,7 @@ fn mutants_are_caught() {
         Mutant::NotAnchored,
         Mutant::CloseIgnored,
     ] {
-        let caught =
-            mutant::with(mutant, || (0..2000).find_map(|seed| Some((seed, check(&run(seed, plan)).err()?))));
+        let caught = mutant::with(mutant, || (0..2000).find_map(|seed| Some((seed, check(&run(seed, plan)).err()?))));
         let Some((seed, why)) = caught else { panic!("{mutant:?} goes unnoticed") };
         println!("{mutant:?}: caught by seed {seed}: {why}");
         check(&run(seed, plan)).unwrap();
