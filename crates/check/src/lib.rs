@@ -10,6 +10,7 @@
 mod explore;
 mod frozen;
 mod library;
+mod namespaces;
 mod run;
 mod scenario;
 mod smallest;
@@ -18,6 +19,7 @@ mod trace;
 
 pub use explore::{Explored, Found, explore};
 pub use library::{LIBRARY, scenario};
+pub use namespaces::check_namespaces;
 pub use run::{Checked, Trial};
 pub use scenario::{Probabilities, Scenario, ScenarioError, Writers};
 pub use smallest::smallest;

@@ -24,7 +24,7 @@ use crate::trace;
 const HORIZON: Span = Span::from_secs(24 * 3600);
 
 /// Tries of one commit before a writer goes on to the next.
-const TRIES: u32 = 20;
+pub(crate) const TRIES: u32 = 20;
 
 /// What one run came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,17 +117,9 @@ fn run<S: Subject + 'static>(
     keep_mishaps: bool,
 ) -> Run {
     let tables = scenario.writers.tables;
-    let profile = Profile::constant(scenario.writers.round_trip);
-    let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
-    let horizon = Instant::ZERO + HORIZON;
-    let setup = Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] };
-    let mut simulation = Simulation::new(setup);
-    simulation.keep_writes(STORE);
+    let mut simulation = world(scenario, objects, seed);
     if keep_mishaps {
         simulation.keep_mishaps();
-    }
-    for (key, payload) in objects {
-        simulation.seed_object(STORE, key, payload.clone());
     }
     let history = Rc::new(RefCell::new(History::new()));
     let counts = simulation.run(processes::<S>(scenario, &history));
@@ -146,8 +138,21 @@ fn run<S: Subject + 'static>(
     Run { checked, history, mishaps }
 }
 
+/// A store with these objects in it, in which things go wrong as the scenario says.
+pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> Simulation {
+    let profile = Profile::constant(scenario.writers.round_trip);
+    let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
+    let horizon = Instant::ZERO + HORIZON;
+    let simulation = Simulation::new(Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    simulation.keep_writes(STORE);
+    for (key, payload) in objects {
+        simulation.seed_object(STORE, key, payload.clone());
+    }
+    simulation
+}
+
 /// What a fresh catalog consists of.
-fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+pub(crate) fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let model = StoreModel { faults: Faults::default(), ..StoreModel::of(Profile::constant(Span::from_millis(1))) };
     let setup = Setup { seed: 0, horizon: Instant::ZERO + HORIZON, mode: Mode::EveryOperation, stores: vec![model] };
     let mut simulation = Simulation::new(setup);

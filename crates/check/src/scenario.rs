@@ -117,7 +117,11 @@ impl Scenario {
         scenario.checked()
     }
 
-    fn checked(self) -> Result<Self, ScenarioError> {
+    /// The same, if its values make sense.
+    ///
+    /// # Errors
+    /// Names the first that does not.
+    pub fn checked(self) -> Result<Self, ScenarioError> {
         let writers = &self.writers;
         let counts = [
             ("writers.count", writers.count, 1000),

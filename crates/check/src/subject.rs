@@ -204,7 +204,7 @@ impl Subject for Manifests {
 }
 
 /// What was first written under each key, whatever became of it.
-fn first_written(simulation: &Simulation) -> BTreeMap<Key, Payload> {
+pub(crate) fn first_written(simulation: &Simulation) -> BTreeMap<Key, Payload> {
     let mut first = BTreeMap::new();
     for (key, payload) in simulation.written(STORE) {
         first.entry(key).or_insert(payload);

@@ -5,6 +5,7 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted.
 
+mod check;
 mod experiments;
 mod failure;
 mod interrupt;
@@ -38,6 +39,7 @@ enum Command {
     Simulate(simulate::Arguments),
     Knee(knee::Arguments),
     Measure(measure::Arguments),
+    Check(check::Arguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Knee(arguments) => knee::run(&arguments),
         Command::Measure(arguments) => measure::run_command(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),
