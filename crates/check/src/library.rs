@@ -9,7 +9,8 @@ macro_rules! scenarios {
 }
 
 /// Their names and texts: `experiments/faults/*.toml`.
-pub const LIBRARY: &[(&str, &str)] = scenarios!("storm", "repeats", "sleepers", "crowd");
+pub const LIBRARY: &[(&str, &str)] =
+    scenarios!("storm", "denied", "repeats", "deaths", "sleepers", "clocks", "listings", "crowd");
 
 /// The scenario of this name; `None` if none of this name ships with the program.
 ///

@@ -110,7 +110,8 @@ fn parent(item: Item) -> Option<Item> {
 
 fn name(item: u64) -> Name {
     let own = format!("i{item}");
-    let parts: Vec<String> = parent(Item(item)).map(|Item(parent)| format!("i{parent}")).into_iter().chain([own]).collect();
+    let parts: Vec<String> =
+        parent(Item(item)).map(|Item(parent)| format!("i{parent}")).into_iter().chain([own]).collect();
     Name::of_parts(parts.iter().map(String::as_str)).expect("letters and digits are a name")
 }
 
@@ -119,7 +120,8 @@ fn judged(simulation: &Simulation, acknowledged: &[(Version, CommitId)]) -> Resu
     let catalog = ManifestChain::new(world.clone(), world, Manifests::shared(0));
     let versions = at_once(catalog.every_version()).map_err(|error| error.to_string())?;
     let commits: BTreeMap<Version, CommitId> = versions.iter().map(|at| (at.version(), at.commit())).collect();
-    if let Some((version, commit)) = acknowledged.iter().find(|(version, commit)| commits.get(version) != Some(commit)) {
+    if let Some((version, commit)) = acknowledged.iter().find(|(version, commit)| commits.get(version) != Some(commit))
+    {
         return Err(format!("{commit} was acknowledged as {version}, and is not there"));
     }
     parents_exist(&chain(&catalog, &versions)?, parent).map_err(|violation| violation.to_string())

@@ -110,12 +110,7 @@ struct Run {
     mishaps: Vec<Mishap>,
 }
 
-fn run<S: Subject + 'static>(
-    scenario: &Scenario,
-    objects: &[(Key, Payload)],
-    seed: u64,
-    keep_mishaps: bool,
-) -> Run {
+fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Run {
     let tables = scenario.writers.tables;
     let mut simulation = world(scenario, objects, seed);
     if keep_mishaps {
