@@ -12,7 +12,7 @@ use glidepath_model::{
     Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
 };
 use glidepath_protocols::{Catalog, LoadError, Outcome};
-use glidepath_sim::{EffectPoint, Faults, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
+use glidepath_sim::{EffectPoint, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
 
 use crate::frozen::{Frozen, at_once};
@@ -128,7 +128,12 @@ fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], se
             checked.open += u64::from(matches!(ending, Ending::Unknown | Ending::Open));
         }
     }
-    checked.violation = judged::<S>(&simulation, &history, tables).err();
+    let judged = judged::<S>(&simulation, &history, tables);
+    let judged = judged.and_then(|()| match scenario.writers.vacuum_every {
+        Some(_) => S::references(&cleaned::<S>(&simulation.objects(STORE)), true),
+        None => Ok(()),
+    });
+    checked.violation = judged.err();
     let mishaps = simulation.mishaps();
     Run { checked, history, mishaps }
 }
@@ -146,11 +151,21 @@ pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) 
     simulation
 }
 
+/// A store with these objects in it, in which nothing goes wrong.
+fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) -> Simulation {
+    let model = StoreModel::of(Profile::constant(Span::from_millis(1)));
+    let horizon = Instant::ZERO + HORIZON + HORIZON + HORIZON;
+    let setup = Setup { seed: 0, horizon, mode: Mode::LocalClocks, stores: vec![model] };
+    let simulation = Simulation::new(setup);
+    for (key, payload) in objects {
+        simulation.seed_object(STORE, key, payload);
+    }
+    simulation
+}
+
 /// What a fresh catalog consists of.
 pub(crate) fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
-    let model = StoreModel { faults: Faults::default(), ..StoreModel::of(Profile::constant(Span::from_millis(1))) };
-    let setup = Setup { seed: 0, horizon: Instant::ZERO + HORIZON, mode: Mode::EveryOperation, stores: vec![model] };
-    let mut simulation = Simulation::new(setup);
+    let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
@@ -160,6 +175,17 @@ pub(crate) fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Pay
     simulation.run([(Instant::ZERO, creator)]);
     let objects = simulation.objects(STORE).into_iter().collect();
     result.replace(Ok(())).map(|()| objects)
+}
+
+/// What is left of these objects when somebody has cleaned up, on a day when nothing went wrong and long after.
+fn cleaned<S: Subject + 'static>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
+    let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
+    let cleaner = |env: SimEnv| async move {
+        env.sleep_until(Instant::ZERO + HORIZON + HORIZON).await;
+        S::vacuum(&S::catalog(env.clone(), env.store(STORE), S::shared(0))).await;
+    };
+    simulation.run([(Instant::ZERO, cleaner)]);
+    simulation.objects(STORE)
 }
 
 /// What a process does.
@@ -269,7 +295,7 @@ fn judged<S: Subject>(simulation: &Simulation, history: &History, tables: u32) -
     let chain = subject::chain(&versions);
     glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
     let objects = simulation.objects(STORE);
-    S::references(&objects)?;
+    S::references(&objects, false)?;
     found_again::<S>(objects, tables, versions.last())
 }
 
@@ -292,4 +318,33 @@ fn found_again<S: Subject>(
     }
     let last = last.map_or("none".to_owned(), |(version, _)| version.to_string());
     Err(format!("when all was over, a reader found {}, or its tables elsewhere; the last one is {last}", found.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::scenario;
+
+    /// What a scenario without vacuum leaves behind, and this object, are noticed, and gone after one.
+    fn leaves_and_cleans<S: Subject + 'static>(junk: &str) {
+        let scenario = scenario("storm").unwrap().unwrap();
+        let fresh = created::<S>(scenario.writers.tables).unwrap();
+        for seed in 1..20 {
+            let mut simulation = world(&scenario, &fresh, seed);
+            simulation.run(processes::<S>(&scenario, &Rc::new(RefCell::new(History::new()))));
+            let mut objects = simulation.objects(STORE);
+            objects.insert(Key::new(junk), bytes::Bytes::from_static(b"left over").into());
+            assert!(S::references(&objects, true).is_err(), "seed {seed}");
+            assert_eq!(S::references(&objects, false), Ok(()), "seed {seed}");
+            let cleaned = cleaned::<S>(&objects);
+            assert_eq!(S::references(&cleaned, true), Ok(()), "seed {seed}");
+            assert!(cleaned.len() < objects.len(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_behind_is_noticed() {
+        leaves_and_cleans::<Log>("catalog/checkpoint/00000000000000000001");
+        leaves_and_cleans::<Manifests>("catalog/packs/0000000000000000-00000000000000ff-0000");
+    }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Env, Key, Payload};
-use glidepath_history::{Chain, Change, Item, Leftovers, References, references};
+use glidepath_history::{Chain, Change, Item, Leftovers, references};
 use glidepath_model::{ByteSize, Changes, CommitId, Edit, MetadataId, Span, TableId, TableState, Version};
 use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
@@ -69,9 +69,9 @@ pub(crate) trait Subject {
     /// What the catalog became: where each table stood in each version, oldest first, from the version of creation on.
     fn versions(simulation: &Simulation, tables: u32) -> Result<Vec<(Version, Standing)>, String>;
 
-    /// Whether all that is referred to is there.
-    fn references(_: &BTreeMap<Key, Payload>) -> Result<References, String> {
-        Ok(References::default())
+    /// Whether all that is referred to is there; and, if somebody has cleaned up long after all was over, nothing else.
+    fn references(_: &BTreeMap<Key, Payload>, _cleaned: bool) -> Result<(), String> {
+        Ok(())
     }
 }
 
@@ -187,7 +187,7 @@ impl Subject for Manifests {
         Ok(versions)
     }
 
-    fn references(objects: &BTreeMap<Key, Payload>) -> Result<References, String> {
+    fn references(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
         let world = Frozen(Rc::new(objects.clone()));
         let catalog = ManifestChain::new(world.clone(), world, Self::shared(0));
         let broken = |error: LoadError| error.to_string();
@@ -198,8 +198,16 @@ impl Subject for Manifests {
             needed.extend(at_once(catalog.objects(version)).map_err(broken)?);
         }
         let needed = needed.iter().map(Key::as_str);
-        let present = objects.keys().map(|key| (key.as_str(), Span::ZERO));
-        references(present, needed, Leftovers::Allowed).map_err(|violation| violation.to_string())
+        // A pack that was staged for a version that is still kept, and lost, may stay until that one goes.
+        let young = |key: &Key| {
+            let pack = key.as_str().strip_prefix("catalog/packs/").and_then(|pack| pack.get(..16));
+            let version = pack.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            key.as_str() == "catalog/hint" || version.is_some_and(|version| version > oldest.0)
+        };
+        let age = |key: &Key| if young(key) { Span::ZERO } else { Span::from_secs(1) };
+        let present = objects.keys().map(|key| (key.as_str(), age(key)));
+        let leftovers = if cleaned { Leftovers::NotOlderThan(Span::ZERO) } else { Leftovers::Allowed };
+        references(present, needed, leftovers).map(drop).map_err(|violation| violation.to_string())
     }
 }
 
@@ -251,6 +259,28 @@ impl Subject for Log {
         let versions: Option<_> = versions.iter().map(standing).map(whole).collect();
         versions.ok_or_else(|| "a table is gone that nobody dropped".to_owned())
     }
+
+    /// What is needed shows when the catalog is read; here only what is not. The newest segment may have no object yet.
+    fn references(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
+        let segments = objects.keys().filter_map(numbered).filter(|(kind, _)| *kind == "log");
+        let newest = segments.map(|(_, number)| number).max().unwrap_or(0);
+        let left = objects.iter().filter_map(|(key, payload)| Some((numbered(key)?, payload)));
+        let left = left.filter(|((kind, number), payload)| match *kind {
+            _ if number + 2 >= newest => false,
+            "log" => payload.bytes.len() > append_log::EMPTIED_BYTES,
+            _ => *number > 0,
+        });
+        match left.map(|((kind, number), _)| format!("{kind} {number}")).next() {
+            Some(object) if cleaned => Err(format!("{object} is left though nobody needs it; the newest is {newest}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The kind of a log's object, and its number.
+fn numbered(key: &Key) -> Option<(&str, u64)> {
+    let (kind, digits) = key.as_str().strip_prefix("catalog/")?.split_once('/')?;
+    Some((kind, digits.parse().ok()?))
 }
 
 /// What each segment was before it was emptied, and what was first written under every other key.

@@ -36,8 +36,8 @@ use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::mutant::{self, Mutant};
 use checkpoint::Keys;
 use reading::Step;
-pub use record::DecodeError;
 use record::Record;
+pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
 use state::{Segment, State};
 pub use vacuum::{VacuumError, Vacuumed};
 
