@@ -124,7 +124,8 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
     if names.is_empty() {
         names.extend(LIBRARY.iter().map(|(name, _)| (*name).to_owned()));
     }
-    let scenarios = names.iter().map(|name| Ok((name, scenario(name, arguments)?))).collect::<Result<Vec<_>, _>>()?;
+    let scenarios =
+        names.iter().map(|name| Ok((name, scenario(name, arguments)?))).collect::<Result<Vec<_>, Failure>>()?;
     let cases = protocols.into_iter().flat_map(|protocol| {
         let case = move |(name, scenario): &(&String, Scenario)| Case {
             scenario: (*name).clone(),
