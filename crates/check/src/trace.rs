@@ -10,7 +10,8 @@ use glidepath_sim::Mishap;
 pub(crate) fn written(history: &History, mishaps: &[Mishap]) -> String {
     let mut lines: Vec<(Instant, String)> = Vec::new();
     for operation in history.operations() {
-        lines.push((operation.began, begun(&operation)));
+        let loaded = matches!(operation.what, What::Load { .. }).then_some(operation.ended).flatten();
+        lines.push((loaded.unwrap_or(operation.began), begun(&operation)));
         if let (Some(at), What::Commit { commit, ending, .. }) = (operation.ended, operation.what) {
             lines.push((at, format!("{} hears of {commit}: {}", operation.process, heard(ending))));
         }
@@ -30,8 +31,8 @@ pub(crate) fn written(history: &History, mishaps: &[Mishap]) -> String {
 fn begun(operation: &Operation<'_>) -> String {
     let process = operation.process;
     match operation.what {
-        What::Load { version: None, .. } => format!("{process} loads: nothing comes of it"),
-        What::Load { version: Some(Version(version)), .. } => format!("{process} loads: version {version}"),
+        What::Load { version: None, .. } => format!("{process} begins to load: nothing comes of it"),
+        What::Load { version: Some(Version(version)), .. } => format!("{process} has loaded version {version}"),
         What::Commit { commit, edits, .. } => {
             let items: Vec<String> = edits.iter().map(|edit| edit.item.to_string()).collect();
             let end = if operation.ended.is_none() { ", and never hears of it" } else { "" };

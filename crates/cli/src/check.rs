@@ -262,7 +262,10 @@ fn text(lines: &[Line]) -> String {
     for line in lines {
         if let Some(Violated { seed, violation, replay }) = &line.failure {
             let (protocol, scenario) = (line.protocol, &line.scenario);
-            text += &format!("\n\n{protocol} does not hold in {scenario}, seed {seed}:\n{violation}\nreplay: {replay}");
+            text += &format!(
+                "\n\n{protocol} does not hold in {scenario}, seed {seed}. The smallest run found that fails:\n"
+            );
+            text += &format!("{violation}\nreplay: {replay}");
         }
     }
     text

@@ -53,12 +53,44 @@ fn a_trace_tells_what_went_wrong_and_what_each_was_told() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine.toml"), MINE).unwrap();
     let text = output(glidepath(folder.path(), "check catalog-file --scenario mine.toml --seed 3 --trace"));
-    for expected in ["process 2 loads: version", "tries commit", "hears of commit", ": answer lost"] {
+    for expected in ["process 2 has loaded version", "tries commit", "hears of commit", ": answer lost"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     let smaller = "check catalog-file --scenario mine.toml --seed 3 --trace --writers 1 --commits 1";
     let smaller = output(glidepath(folder.path(), smaller));
     assert!(smaller.lines().count() < text.lines().count() && !smaller.contains("process 1 "), "{smaller}");
+}
+
+/// Clocks that are further off than the grace period are more than the manifest chain's vacuum can take.
+#[test]
+fn a_failure_comes_with_the_command_that_shows_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "\
+title = \"Wrong clocks\"
+[writers]
+count = 5
+commits = 30
+tables = 3
+pause = \"60s\"
+round_trip = \"20ms\"
+vacuum_every = \"150s\"
+[faults]
+stalled = 0.03
+answer_lost = 0.05
+timeout = \"5s\"
+lateness = \"4min\"
+clock_skew = \"2h\"
+";
+    fs::write(folder.path().join("clocks.toml"), text).unwrap();
+    let failed = glidepath(folder.path(), "check manifest-chain --scenario clocks.toml --seeds 500");
+    let text = String::from_utf8(failed.stdout.clone()).unwrap();
+    assert_eq!(refused(failed, 1), "error: 1 of 1 did not hold\n");
+    let replay = text.lines().find_map(|line| line.strip_prefix("replay: glidepath ")).unwrap();
+    assert!(replay.contains("--scenario clocks.toml --seed ") && replay.ends_with(" --trace"), "{replay}");
+    let again = glidepath(folder.path(), replay);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("hears of commit"), "{text}");
+    let violation = refused(again, 1).trim_start_matches("error: ").to_owned();
+    assert!(text.contains(&violation), "{text}\n{violation}");
 }
 
 #[test]
