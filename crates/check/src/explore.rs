@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::run::{Checked, check};
-use crate::scenario::Scenario;
-use crate::subject::Protocol;
+use glidepath_model::Span;
+
+use crate::run::{Checked, Trial};
 
 /// What many runs came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Explored {
     pub open: u64,
     /// Requests that something went wrong with.
     pub faults: u64,
+    /// Until the last answer of each run, together, by the simulated clock.
+    pub simulated: Span,
     /// The lowest seed that failed, of those tried.
     pub found: Option<Found>,
 }
@@ -35,14 +37,13 @@ pub struct Found {
 }
 
 /// Checks `count` seeds from `first` on, on so many threads; stops early after a failure, or when `stop` is set. `progress`
-/// is told after each run how many are done.
+/// is told of each run that is done.
 pub fn explore(
-    protocol: Protocol,
-    scenario: &Scenario,
+    trial: &Trial,
     (first, count): (u64, u64),
     threads: usize,
     stop: &AtomicBool,
-    progress: impl Fn(u64) + Sync,
+    progress: impl Fn(&Checked) + Sync,
 ) -> Explored {
     let (next, total) = (AtomicU64::new(0), Mutex::new(Explored::default()));
     thread::scope(|scope| {
@@ -55,12 +56,13 @@ pub fn explore(
                         break;
                     }
                     let seed = first.wrapping_add(number);
-                    mine.add(seed, check(protocol, scenario, seed));
+                    let checked = trial.check(seed);
+                    progress(&checked);
+                    mine.add(seed, checked);
                     if mine.found.is_some() {
                         // Lower seeds that others are at still end.
                         next.store(count, Ordering::Relaxed);
                     }
-                    progress(number + 1);
                 }
                 total.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join(mine);
             });
@@ -76,6 +78,7 @@ impl Explored {
         self.committed += checked.committed;
         self.open += checked.open;
         self.faults += checked.faults;
+        self.simulated += checked.simulated;
         if let Some(violation) = checked.violation {
             self.found = Some(Found { seed, violation });
         }
@@ -87,6 +90,7 @@ impl Explored {
         self.committed += other.committed;
         self.open += other.open;
         self.faults += other.faults;
+        self.simulated += other.simulated;
         self.found = match (self.found.take(), other.found) {
             (Some(mine), Some(theirs)) => Some(if mine.seed <= theirs.seed { mine } else { theirs }),
             (mine, theirs) => mine.or(theirs),

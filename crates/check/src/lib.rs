@@ -5,15 +5,22 @@
 //! (`glidepath_history`). The protocols are the very code that runs live. A run is a function of (protocol, scenario,
 //! seed), so a seed that fails is a replay.
 //!
-//! Start with [`Scenario`], then [`check`] for one seed and [`explore`] for many.
+//! Start with [`Scenario`], then [`Trial::check`] for one seed and [`explore`] for many.
 
 mod explore;
 mod frozen;
+mod library;
+mod namespaces;
 mod run;
 mod scenario;
+mod smallest;
 mod subject;
+mod trace;
 
 pub use explore::{Explored, Found, explore};
-pub use run::{Checked, check, trace};
+pub use library::{LIBRARY, scenario};
+pub use namespaces::check_namespaces;
+pub use run::{Checked, Trial};
 pub use scenario::{Probabilities, Scenario, ScenarioError, Writers};
+pub use smallest::smallest;
 pub use subject::Protocol;

@@ -1,7 +1,7 @@
 //! What happens in one run, and was it right?
 
 use std::cell::RefCell;
-use std::fmt::Write;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,18 +11,20 @@ use glidepath_history::{Edit, Effect, Ending, Expected, History, Item, ProcessId
 use glidepath_model::{
     Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
 };
-use glidepath_protocols::{Catalog, Outcome};
-use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
+use glidepath_protocols::{Catalog, LoadError, Outcome};
+use glidepath_sim::{EffectPoint, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
 
+use crate::frozen::{Frozen, at_once};
 use crate::scenario::Scenario;
-use crate::subject::{self, Manifests, OneFile, Protocol, STORE, Subject};
+use crate::subject::{self, Log, Manifests, OneFile, Protocol, STORE, Standing, Subject};
+use crate::trace;
 
 /// No run takes longer, in simulated time.
 const HORIZON: Span = Span::from_secs(24 * 3600);
 
 /// Tries of one commit before a writer goes on to the next.
-const TRIES: u32 = 20;
+pub(crate) const TRIES: u32 = 20;
 
 /// What one run came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,73 +37,155 @@ pub struct Checked {
     pub open: u64,
     /// Requests that something went wrong with.
     pub faults: u64,
+    /// Until the last answer, by the simulated clock.
+    pub simulated: Span,
     /// What was not right, in words; `None` if all was.
     pub violation: Option<String>,
 }
 
-/// Runs one seed and checks it.
-#[must_use]
-pub fn check(protocol: Protocol, scenario: &Scenario, seed: u64) -> Checked {
-    match protocol {
-        Protocol::CatalogFile => run::<OneFile>(scenario, seed).0,
-        Protocol::ManifestChain => run::<Manifests>(scenario, seed).0,
+/// A protocol in a scenario, ready to be run with any seed.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    protocol: Protocol,
+    scenario: Scenario,
+    /// What a fresh catalog consists of.
+    objects: Vec<(Key, Payload)>,
+}
+
+impl Trial {
+    /// Prepares it.
+    ///
+    /// # Panics
+    /// If the protocol cannot even create a catalog in a store without faults.
+    #[must_use]
+    pub fn new(protocol: Protocol, scenario: &Scenario) -> Self {
+        let tables = scenario.writers.tables;
+        let objects = match protocol {
+            Protocol::CatalogFile => created::<OneFile>(tables),
+            Protocol::ManifestChain => created::<Manifests>(tables),
+            Protocol::AppendLog => created::<Log>(tables),
+        };
+        let objects = objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
+        Self { protocol, scenario: scenario.clone(), objects }
+    }
+
+    /// The protocol.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The scenario.
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Runs one seed and checks it.
+    #[must_use]
+    pub fn check(&self, seed: u64) -> Checked {
+        let Run { checked, .. } = self.run(seed, false);
+        checked
+    }
+
+    /// What every process did in a run, in the order of time, a line each.
+    #[must_use]
+    pub fn trace(&self, seed: u64) -> String {
+        let Run { history, mishaps, .. } = self.run(seed, true);
+        trace::written(&history, &mishaps)
+    }
+
+    fn run(&self, seed: u64, keep_mishaps: bool) -> Run {
+        match self.protocol {
+            Protocol::CatalogFile => run::<OneFile>(&self.scenario, &self.objects, seed, keep_mishaps),
+            Protocol::ManifestChain => run::<Manifests>(&self.scenario, &self.objects, seed, keep_mishaps),
+            Protocol::AppendLog => run::<Log>(&self.scenario, &self.objects, seed, keep_mishaps),
+        }
     }
 }
 
-/// What every process did in a run, in the order of time, a line each.
-#[must_use]
-pub fn trace(protocol: Protocol, scenario: &Scenario, seed: u64) -> String {
-    let history = match protocol {
-        Protocol::CatalogFile => run::<OneFile>(scenario, seed).1,
-        Protocol::ManifestChain => run::<Manifests>(scenario, seed).1,
-    };
-    written(&history)
+struct Run {
+    checked: Checked,
+    history: History,
+    mishaps: Vec<Mishap>,
 }
 
-fn run<S: Subject + 'static>(scenario: &Scenario, seed: u64) -> (Checked, History) {
+fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Run {
     let tables = scenario.writers.tables;
-    let objects = match created::<S>(tables) {
-        Ok(objects) => objects,
-        Err(words) => panic!("creating a catalog in a store without faults: {words}"),
-    };
-    let profile = Profile::constant(scenario.writers.round_trip);
-    let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
-    let horizon = Instant::ZERO + HORIZON;
-    let setup = Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] };
-    let mut simulation = Simulation::new(setup);
-    simulation.keep_writes(STORE);
-    for (key, payload) in &objects {
-        simulation.seed_object(STORE, key, payload.clone());
+    let mut simulation = world(scenario, objects, seed);
+    if keep_mishaps {
+        simulation.keep_mishaps();
     }
     let history = Rc::new(RefCell::new(History::new()));
     let counts = simulation.run(processes::<S>(scenario, &history));
     let history = history.take();
     let mut checked = Checked { faults: counts.faults, ..Checked::default() };
     for operation in history.operations() {
+        checked.simulated = checked.simulated.max(operation.ended.unwrap_or_default().since(Instant::ZERO));
         if let What::Commit { ending, .. } = operation.what {
             checked.attempts += 1;
             checked.committed += u64::from(matches!(ending, Ending::Committed(_)));
             checked.open += u64::from(matches!(ending, Ending::Unknown | Ending::Open));
         }
     }
-    checked.violation = judged::<S>(&simulation, &history, tables).err();
-    (checked, history)
+    let judged = judged::<S>(&simulation, &history, tables);
+    let judged = judged.and_then(|()| match scenario.writers.vacuum_every {
+        Some(_) => S::references(&cleaned::<S>(&simulation.objects(STORE)), true),
+        None => Ok(()),
+    });
+    checked.violation = judged.err();
+    let mishaps = simulation.mishaps();
+    Run { checked, history, mishaps }
+}
+
+/// A store with these objects in it, in which things go wrong as the scenario says.
+pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> Simulation {
+    let profile = Profile::constant(scenario.writers.round_trip);
+    let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
+    let horizon = Instant::ZERO + HORIZON;
+    let simulation = Simulation::new(Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    simulation.keep_writes(STORE);
+    for (key, payload) in objects {
+        simulation.seed_object(STORE, key, payload.clone());
+    }
+    simulation
+}
+
+/// A store with these objects in it, in which nothing goes wrong.
+fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) -> Simulation {
+    let model = StoreModel::of(Profile::constant(Span::from_millis(1)));
+    let horizon = Instant::ZERO + HORIZON + HORIZON + HORIZON;
+    let setup = Setup { seed: 0, horizon, mode: Mode::LocalClocks, stores: vec![model] };
+    let simulation = Simulation::new(setup);
+    for (key, payload) in objects {
+        simulation.seed_object(STORE, key, payload);
+    }
+    simulation
 }
 
 /// What a fresh catalog consists of.
-fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
-    let model = StoreModel { faults: Faults::default(), ..StoreModel::of(Profile::constant(Span::from_millis(1))) };
-    let setup = Setup { seed: 0, horizon: Instant::ZERO + HORIZON, mode: Mode::EveryOperation, stores: vec![model] };
-    let mut simulation = Simulation::new(setup);
+pub(crate) fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+    let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
-        let catalog = S::catalog(env.clone(), env.store(STORE), S::shared());
+        let catalog = S::catalog(env.clone(), env.store(STORE), S::shared(0));
         *told.borrow_mut() = S::create(&catalog, tables).await;
     };
     simulation.run([(Instant::ZERO, creator)]);
     let objects = simulation.objects(STORE).into_iter().collect();
     result.replace(Ok(())).map(|()| objects)
+}
+
+/// What is left of these objects when somebody has cleaned up, on a day when nothing went wrong and long after.
+fn cleaned<S: Subject + 'static>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
+    let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
+    let cleaner = |env: SimEnv| async move {
+        env.sleep_until(Instant::ZERO + HORIZON + HORIZON).await;
+        S::vacuum(&S::catalog(env.clone(), env.store(STORE), S::shared(0))).await;
+    };
+    simulation.run([(Instant::ZERO, cleaner)]);
+    simulation.objects(STORE)
 }
 
 /// What a process does.
@@ -113,12 +197,12 @@ fn processes<S: Subject + 'static>(
     history: &Rc<RefCell<History>>,
 ) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
     let writers = scenario.writers;
-    let mut shared = S::shared();
+    let mut shared = S::shared(0);
     let mut processes = Vec::new();
     for number in 0..=writers.count {
         let cleaner = number == writers.count;
         if number % writers.shared == 0 || cleaner {
-            shared = S::shared();
+            shared = S::shared(number / writers.shared);
         }
         let (shared, history) = (Arc::clone(&shared), Rc::clone(history));
         let start = move |env: SimEnv| -> Life {
@@ -210,31 +294,57 @@ fn judged<S: Subject>(simulation: &Simulation, history: &History, tables: u32) -
     let versions = S::versions(simulation, tables)?;
     let chain = subject::chain(&versions);
     glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
-    S::references(&simulation.objects(STORE))?;
-    Ok(())
+    let objects = simulation.objects(STORE);
+    S::references(&objects, false)?;
+    found_again::<S>(objects, tables, versions.last())
 }
 
-fn written(history: &History) -> String {
-    let mut lines: Vec<(Instant, String)> = Vec::new();
-    for operation in history.operations() {
-        let (began, process) = (operation.began, operation.process);
-        let ended = operation.ended.map_or("never".to_owned(), |at| format!("{}", at.since(began)));
-        let line = match operation.what {
-            What::Load { version: None, .. } => format!("{process} loads: nothing came of it"),
-            What::Load { version: Some(Version(version)), .. } => {
-                format!("{process} loads version {version}, after {ended}")
-            }
-            What::Commit { commit, edits, ending } => {
-                let items: Vec<String> = edits.iter().map(|edit| edit.item.to_string()).collect();
-                format!("{process} tries {commit} of {}: {ending:?}, after {ended}", items.join(" and "))
-            }
-        };
-        lines.push((began, line));
+/// Whether somebody who knows nothing, and comes when all is over, finds the last version.
+fn found_again<S: Subject>(
+    objects: BTreeMap<Key, Payload>,
+    tables: u32,
+    last: Option<&(Version, Standing)>,
+) -> Result<(), String> {
+    let world = Frozen(Rc::new(objects));
+    let catalog = S::catalog(world.clone(), world, S::shared(0));
+    let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
+    let found = at_once(catalog.load()).map_err(lost)?;
+    let ids: Vec<TableId> = (0..tables).map(TableId).collect();
+    let states = at_once(catalog.tables(&found, &ids)).map_err(lost)?;
+    let standing: Option<Standing> = states.iter().map(|state| Some(state.as_ref()?.metadata)).collect();
+    let found = (catalog.version(&found), standing.unwrap_or_default());
+    if last == Some(&found) {
+        return Ok(());
     }
-    lines.sort_by_key(|(at, _)| *at);
-    let mut text = String::new();
-    for (at, line) in lines {
-        let _ = writeln!(text, "{:>12} {line}", at.since(Instant::ZERO).to_string());
+    let last = last.map_or("none".to_owned(), |(version, _)| version.to_string());
+    Err(format!("when all was over, a reader found {}, or its tables elsewhere; the last one is {last}", found.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::scenario;
+
+    /// What a scenario without vacuum leaves behind, and this object, are noticed, and gone after one.
+    fn leaves_and_cleans<S: Subject + 'static>(junk: &str) {
+        let scenario = scenario("storm").unwrap().unwrap();
+        let fresh = created::<S>(scenario.writers.tables).unwrap();
+        for seed in 1..20 {
+            let mut simulation = world(&scenario, &fresh, seed);
+            simulation.run(processes::<S>(&scenario, &Rc::new(RefCell::new(History::new()))));
+            let mut objects = simulation.objects(STORE);
+            objects.insert(Key::new(junk), bytes::Bytes::from_static(b"left over").into());
+            assert!(S::references(&objects, true).is_err(), "seed {seed}");
+            assert_eq!(S::references(&objects, false), Ok(()), "seed {seed}");
+            let cleaned = cleaned::<S>(&objects);
+            assert_eq!(S::references(&cleaned, true), Ok(()), "seed {seed}");
+            assert!(cleaned.len() < objects.len(), "seed {seed}");
+        }
     }
-    text
+
+    #[test]
+    fn what_is_left_behind_is_noticed() {
+        leaves_and_cleans::<Log>("catalog/checkpoint/00000000000000000001");
+        leaves_and_cleans::<Manifests>("catalog/packs/0000000000000000-00000000000000ff-0000");
+    }
 }

@@ -63,11 +63,15 @@ pub struct Probabilities {
     pub timeout: Span,
     /// How late what is late is.
     pub lateness: Span,
+    /// Objects younger than this are in no listing.
+    pub list_lag: Span,
+    /// How far the time of day of a process may be off.
+    pub clock_skew: Span,
 }
 
 impl Default for Probabilities {
     fn default() -> Self {
-        let Faults { timeout, lateness, .. } = Faults::default();
+        let Faults { timeout, lateness, list_lag, clock_skew, .. } = Faults::default();
         Self {
             request_lost: 0.0,
             answer_lost: 0.0,
@@ -79,6 +83,8 @@ impl Default for Probabilities {
             repeated: 0.0,
             timeout,
             lateness,
+            list_lag,
+            clock_skew,
         }
     }
 }
@@ -111,7 +117,11 @@ impl Scenario {
         scenario.checked()
     }
 
-    fn checked(self) -> Result<Self, ScenarioError> {
+    /// The same, if its values make sense.
+    ///
+    /// # Errors
+    /// Names the first that does not.
+    pub fn checked(self) -> Result<Self, ScenarioError> {
         let writers = &self.writers;
         let counts = [
             ("writers.count", writers.count, 1000),
@@ -166,7 +176,22 @@ impl Scenario {
             repeated,
             timeout,
             lateness,
+            list_lag,
+            clock_skew,
         } = self.faults;
-        Faults { request_lost, answer_lost, late, refused, crash, slow, stalled, repeated, timeout, lateness }
+        Faults {
+            request_lost,
+            answer_lost,
+            late,
+            refused,
+            crash,
+            slow,
+            stalled,
+            repeated,
+            timeout,
+            lateness,
+            list_lag,
+            clock_skew,
+        }
     }
 }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Env, Key, Payload};
-use glidepath_history::{Chain, Change, Item, Leftovers, References, references};
+use glidepath_history::{Chain, Change, Item, Leftovers, references};
 use glidepath_model::{ByteSize, Changes, CommitId, Edit, MetadataId, Span, TableId, TableState, Version};
+use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
 use glidepath_protocols::manifest_chain::{self, Grace, ManifestChain, Snapshot};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
@@ -23,11 +24,13 @@ pub enum Protocol {
     CatalogFile,
     /// A chain of versions, each with the pages that it changed.
     ManifestChain,
+    /// Records appended to a log, and folded.
+    AppendLog,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::CatalogFile, Self::ManifestChain];
+    pub const ALL: [Self; 3] = [Self::CatalogFile, Self::ManifestChain, Self::AppendLog];
 
     /// As written on the command line.
     #[must_use]
@@ -35,7 +38,14 @@ impl Protocol {
         match self {
             Self::CatalogFile => "catalog-file",
             Self::ManifestChain => "manifest-chain",
+            Self::AppendLog => "append-log",
         }
+    }
+
+    /// The protocol of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|protocol| protocol.name() == name)
     }
 }
 
@@ -45,22 +55,23 @@ pub(crate) trait Subject {
     type Shared: 'static;
     type Catalog<E: Env>: Catalog;
 
-    fn shared() -> Arc<Self::Shared>;
+    /// Processes of different numbers may be set up differently, where the protocol allows it.
+    fn shared(process: u32) -> Arc<Self::Shared>;
 
     fn catalog<E: Env>(env: E, store: E::Objects, shared: Arc<Self::Shared>) -> Self::Catalog<E>;
 
     /// Creates an empty catalog, or one with these tables.
     async fn create<E: Env>(catalog: &Self::Catalog<E>, tables: u32) -> Result<(), String>;
 
-    /// Cleans up, where the protocol does.
+    /// Cleans up, where the protocol does, and as much as it dares.
     async fn vacuum<E: Env>(catalog: &Self::Catalog<E>);
 
     /// What the catalog became: where each table stood in each version, oldest first, from the version of creation on.
     fn versions(simulation: &Simulation, tables: u32) -> Result<Vec<(Version, Standing)>, String>;
 
-    /// Whether all that is referred to is there.
-    fn references(_: &BTreeMap<Key, Payload>) -> Result<References, String> {
-        Ok(References::default())
+    /// Whether all that is referred to is there; and, if somebody has cleaned up long after all was over, nothing else.
+    fn references(_: &BTreeMap<Key, Payload>, _cleaned: bool) -> Result<(), String> {
+        Ok(())
     }
 }
 
@@ -101,7 +112,7 @@ impl Subject for OneFile {
     type Shared = catalog_file::Place;
     type Catalog<E: Env> = CatalogFile<E>;
 
-    fn shared() -> Arc<Self::Shared> {
+    fn shared(_: u32) -> Arc<Self::Shared> {
         Arc::new(catalog_file::Place::new(Key::new("catalog"), ByteSize::default()).settling_lost())
     }
 
@@ -134,8 +145,10 @@ impl Subject for Manifests {
     type Shared = manifest_chain::Place;
     type Catalog<E: Env> = ManifestChain<E>;
 
-    fn shared() -> Arc<Self::Shared> {
-        Arc::new(manifest_chain::Place::new("catalog/", 1 << 20))
+    /// Every second process puts its pages into packs, however few they are.
+    fn shared(process: u32) -> Arc<Self::Shared> {
+        let place = manifest_chain::Place::new("catalog/", 1 << 20);
+        Arc::new(if process.is_multiple_of(2) { place } else { place.inline_up_to(0) })
     }
 
     fn catalog<E: Env>(env: E, store: E::Objects, shared: Arc<Self::Shared>) -> ManifestChain<E> {
@@ -160,8 +173,8 @@ impl Subject for Manifests {
 
     fn versions(simulation: &Simulation, tables: u32) -> Result<Vec<(Version, Standing)>, String> {
         // Versions that were cleaned away meanwhile count, too: they are read from all that was ever written.
-        let world = Frozen(Rc::new(simulation.first_writes(STORE)));
-        let catalog = ManifestChain::new(world.clone(), world, Self::shared());
+        let world = Frozen(Rc::new(first_written(simulation)));
+        let catalog = ManifestChain::new(world.clone(), world, Self::shared(0));
         let mut versions = Vec::new();
         for version in at_once(catalog.every_version()).map_err(|error| error.to_string())? {
             let ids: Vec<TableId> = (0..tables).map(TableId).collect();
@@ -174,9 +187,9 @@ impl Subject for Manifests {
         Ok(versions)
     }
 
-    fn references(objects: &BTreeMap<Key, Payload>) -> Result<References, String> {
+    fn references(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
         let world = Frozen(Rc::new(objects.clone()));
-        let catalog = ManifestChain::new(world.clone(), world, Self::shared());
+        let catalog = ManifestChain::new(world.clone(), world, Self::shared(0));
         let broken = |error: LoadError| error.to_string();
         let versions = at_once(catalog.every_version()).map_err(broken)?;
         let oldest = versions.last().map_or(Version(0), Snapshot::oldest_kept);
@@ -185,7 +198,106 @@ impl Subject for Manifests {
             needed.extend(at_once(catalog.objects(version)).map_err(broken)?);
         }
         let needed = needed.iter().map(Key::as_str);
-        let present = objects.keys().map(|key| (key.as_str(), Span::ZERO));
-        references(present, needed, Leftovers::Allowed).map_err(|violation| violation.to_string())
+        // A pack that was staged for a version that is still kept, and lost, may stay until that one goes.
+        let young = |key: &Key| {
+            let pack = key.as_str().strip_prefix("catalog/packs/").and_then(|pack| pack.get(..16));
+            let version = pack.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            key.as_str() == "catalog/hint" || version.is_some_and(|version| version > oldest.0)
+        };
+        let age = |key: &Key| if young(key) { Span::ZERO } else { Span::from_secs(1) };
+        let present = objects.keys().map(|key| (key.as_str(), age(key)));
+        let leftovers = if cleaned { Leftovers::NotOlderThan(Span::ZERO) } else { Leftovers::Allowed };
+        references(present, needed, leftovers).map(drop).map_err(|violation| violation.to_string())
     }
+}
+
+/// What was first written under each key, whatever became of it.
+pub(crate) fn first_written(simulation: &Simulation) -> BTreeMap<Key, Payload> {
+    let mut first = BTreeMap::new();
+    for (key, payload) in simulation.written(STORE) {
+        first.entry(key).or_insert(payload);
+    }
+    first
+}
+
+pub(crate) struct Log;
+
+impl Subject for Log {
+    type Shared = append_log::Place;
+    type Catalog<E: Env> = AppendLog<E>;
+
+    /// Segments are closed so early that every run has many, and each process has its own idea of when.
+    fn shared(process: u32) -> Arc<Self::Shared> {
+        let limits = Limits { records: 3 + u64::from(process % 4), ..Limits::default() };
+        Arc::new(append_log::Place::new("catalog", limits))
+    }
+
+    fn catalog<E: Env>(env: E, store: E::Objects, shared: Arc<Self::Shared>) -> AppendLog<E> {
+        AppendLog::new(env, store, shared)
+    }
+
+    async fn create<E: Env>(catalog: &AppendLog<E>, count: u32) -> Result<(), String> {
+        match catalog.create(tables(count)).await {
+            Outcome::Committed(_) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    async fn vacuum<E: Env>(catalog: &AppendLog<E>) {
+        let _ = catalog.vacuum(2).await;
+    }
+
+    fn versions(simulation: &Simulation, count: u32) -> Result<Vec<(Version, Standing)>, String> {
+        let world = Frozen(Rc::new(longest_written(simulation)?));
+        let catalog = AppendLog::new(world.clone(), world, Self::shared(0));
+        let versions = at_once(catalog.every_version()).map_err(|error| error.to_string())?;
+        let standing = |version: &append_log::Snapshot| {
+            let metadata = (0..count).map(|id| Some(version.table(TableId(id))?.metadata)).collect();
+            (catalog.version(version), metadata)
+        };
+        let whole = |(version, standing): (Version, Option<Standing>)| Some((version, standing?));
+        let versions: Option<_> = versions.iter().map(standing).map(whole).collect();
+        versions.ok_or_else(|| "a table is gone that nobody dropped".to_owned())
+    }
+
+    /// What is needed shows when the catalog is read; here only what is not. The newest segment may have no object yet.
+    fn references(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
+        let segments = objects.keys().filter_map(numbered).filter(|(kind, _)| *kind == "log");
+        let newest = segments.map(|(_, number)| number).max().unwrap_or(0);
+        let left = objects.iter().filter_map(|(key, payload)| Some((numbered(key)?, payload)));
+        let left = left.filter(|((kind, number), payload)| match *kind {
+            _ if number + 2 >= newest => false,
+            "log" => payload.bytes.len() > append_log::EMPTIED_BYTES,
+            _ => *number > 0,
+        });
+        match left.map(|((kind, number), _)| format!("{kind} {number}")).next() {
+            Some(object) if cleaned => Err(format!("{object} is left though nobody needs it; the newest is {newest}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The kind of a log's object, and its number.
+fn numbered(key: &Key) -> Option<(&str, u64)> {
+    let (kind, digits) = key.as_str().strip_prefix("catalog/")?.split_once('/')?;
+    Some((kind, digits.parse().ok()?))
+}
+
+/// What each segment was before it was emptied, and what was first written under every other key.
+fn longest_written(simulation: &Simulation) -> Result<BTreeMap<Key, Payload>, String> {
+    let (mut longest, mut emptied) = (BTreeMap::<Key, Payload>::new(), BTreeMap::<Key, Payload>::new());
+    for (key, payload) in simulation.written(STORE) {
+        match longest.get_mut(&key) {
+            None => drop(longest.insert(key, payload)),
+            Some(_) if !key.as_str().contains("/log/") => {}
+            Some(known) if !emptied.contains_key(&key) && payload.bytes.starts_with(&known.bytes) => *known = payload,
+            Some(known) if payload.bytes.len() < known.bytes.len() => {
+                if emptied.insert(key.clone(), payload.clone()).is_some_and(|before| before != payload) {
+                    return Err(format!("{key} came back after it had been emptied"));
+                }
+            }
+            Some(_) => return Err(format!("{key} was overwritten")),
+        }
+    }
+    Ok(longest)
 }

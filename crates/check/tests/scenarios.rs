@@ -3,21 +3,17 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use glidepath_check::{Protocol, Scenario, check, explore, trace};
+use glidepath_check::{LIBRARY, Protocol, Trial, explore, scenario};
 
-const SCENARIOS: [&str; 4] = ["storm", "repeats", "sleepers", "crowd"];
-
-fn scenario(name: &str) -> Scenario {
-    let path = format!("{}/../../experiments/faults/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    Scenario::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
+fn trial(protocol: Protocol, name: &str) -> Trial {
+    Trial::new(protocol, &scenario(name).unwrap().unwrap())
 }
 
 fn hold(first: u64, count: u64) {
     for protocol in Protocol::ALL {
-        for name in SCENARIOS {
-            let scenario = scenario(name);
-            let explored = explore(protocol, &scenario, (first, count), 2, &AtomicBool::new(false), |_| {});
+        for (name, _) in LIBRARY {
+            let trial = trial(protocol, name);
+            let explored = explore(&trial, (first, count), 2, &AtomicBool::new(false), |_| {});
             println!(
                 "{} {name}: {} seeds from {first}, {} attempts, {} committed, {} open, {} faults",
                 protocol.name(),
@@ -28,8 +24,9 @@ fn hold(first: u64, count: u64) {
                 explored.faults
             );
             if let Some(found) = explored.found {
-                let replay = format!("glidepath check {} --scenario {name} --seed {}", protocol.name(), found.seed);
-                panic!("{replay}\n{}\n{}", found.violation, trace(protocol, &scenario, found.seed));
+                let replay =
+                    format!("glidepath check {} --scenario {name} --seed {} --trace", protocol.name(), found.seed);
+                panic!("{replay}\n{}\n{}", found.violation, trial.trace(found.seed));
             }
             assert!(explored.committed > explored.attempts / 20, "too little gets through to show anything");
             assert!(explored.faults > count, "too few faults to show anything");
@@ -51,9 +48,9 @@ fn fresh_seeds_hold() {
 #[test]
 fn a_seed_is_a_replay() {
     for protocol in Protocol::ALL {
-        let scenario = scenario("storm");
-        assert_eq!(check(protocol, &scenario, 5), check(protocol, &scenario, 5));
-        assert_eq!(trace(protocol, &scenario, 5), trace(protocol, &scenario, 5));
-        assert_ne!(trace(protocol, &scenario, 5), trace(protocol, &scenario, 6));
+        let trial = trial(protocol, "storm");
+        assert_eq!(trial.check(5), trial.check(5));
+        assert_eq!(trial.trace(5), trial.trace(5));
+        assert_ne!(trial.trace(5), trial.trace(6));
     }
 }

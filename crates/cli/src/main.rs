@@ -6,6 +6,7 @@
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted.
 
 mod bench;
+mod check;
 mod experiments;
 mod failure;
 mod interrupt;
@@ -42,6 +43,7 @@ enum Command {
     Bench(bench::Arguments),
     #[command(hide = true)]
     BenchWorker(bench::WorkerArguments),
+    Check(check::Arguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Measure(arguments) => measure::run_command(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchWorker(arguments) => bench::run_worker(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),

@@ -13,6 +13,11 @@ mod catalog;
 pub mod catalog_file;
 pub mod group;
 pub mod manifest_chain;
+#[cfg(not(feature = "mutants"))]
+#[allow(unreachable_pub, reason = "it can be reached with the feature")]
+mod mutant;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};

@@ -26,6 +26,12 @@ const LONG: Span = Span::from_secs(5);
 /// When runs begin, by the time of day: 2026-01-01 00:00 UTC.
 const EPOCH_MS: u64 = 1_767_225_600_000;
 
+/// A clock that is off is off by another amount after so long.
+const BETWEEN_JUMPS: Span = Span::from_secs(600);
+
+/// Keys of the luck of clocks begin here, beyond those of any purpose.
+const JUMPS: u64 = 1 << 32;
+
 /// One process: a client with one thread of execution.
 pub(crate) struct Process {
     /// Counted from 1 in the order of arrival.
@@ -115,7 +121,15 @@ impl Env for SimEnv {
     }
 
     fn unix_ms(&self) -> u64 {
-        EPOCH_MS + self.process.clock.get().as_nanos() / 1_000_000
+        let clock = self.process.clock.get();
+        let right = EPOCH_MS + clock.as_nanos() / 1_000_000;
+        let most = self.world.clock_skew.as_nanos() / 1_000_000;
+        if most == 0 {
+            return right;
+        }
+        let span = clock.as_nanos() / BETWEEN_JUMPS.as_nanos();
+        let luck = Stream::keyed(self.world.seed, u64::from(self.process.id), JUMPS + span).draw();
+        right - most + luck % (2 * most + 1)
     }
 
     async fn sleep_until(&self, at: Instant) {

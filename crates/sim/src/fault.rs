@@ -1,7 +1,7 @@
 //! What can go wrong with a request to a simulated store. Each request draws at most one fault.
 
 use glidepath_env::unit_interval;
-use glidepath_model::Span;
+use glidepath_model::{Instant, Span};
 
 use crate::luck::Stream;
 
@@ -30,6 +30,11 @@ pub struct Faults {
     pub timeout: Span,
     /// How late a late request is.
     pub lateness: Span,
+    /// Listings do not show objects that were created less than so long ago; every read does.
+    pub list_lag: Span,
+    /// The time of day of each process is off by up to so much either way, and every ten minutes by another amount: it
+    /// jumps, back too. The clock that measures spans is right.
+    pub clock_skew: Span,
 }
 
 impl Default for Faults {
@@ -47,8 +52,21 @@ impl Default for Faults {
             repeated: 0.0,
             timeout,
             lateness,
+            list_lag: Span::ZERO,
+            clock_skew: Span::ZERO,
         }
     }
+}
+
+/// A request that something went wrong with, for people who read along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mishap {
+    /// When it was sent.
+    pub at: Instant,
+    /// By which process, counted from 1 in the order of arrival.
+    pub process: u32,
+    /// What was sent, and what happened to it.
+    pub words: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +79,21 @@ pub(crate) enum Fault {
     Slow,
     Stalled,
     Repeated,
+}
+
+impl Fault {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::RequestLost => "request lost",
+            Self::AnswerLost => "answer lost",
+            Self::Late => "takes effect late",
+            Self::Refused => "refused",
+            Self::Crash => "sent, and its process dies",
+            Self::Slow => "answered late",
+            Self::Stalled => "leaves late: its process was paused",
+            Self::Repeated => "delivered twice",
+        }
+    }
 }
 
 impl Faults {

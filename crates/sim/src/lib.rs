@@ -21,7 +21,7 @@ mod sum;
 
 pub use clock::SimEnv;
 pub use distribution::{Component, Distribution};
-pub use fault::Faults;
+pub use fault::{Faults, Mishap};
 pub use latency::Latency;
 pub use luck::Stream;
 pub use profile::{ContendedProfile, OperationProfile, Profile, ProfileError, RateCap};

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use glidepath_env::{Key, Payload, Tag};
-use glidepath_model::Instant;
+use glidepath_model::{Instant, Span};
 
 use crate::agenda::{Agenda, Entry, Event, Order};
 use crate::clock::{Process, SimEnv};
+use crate::fault::Mishap;
 use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState};
 
 /// When a private operation, one that nobody else can see, becomes an event.
@@ -75,6 +76,9 @@ pub(crate) struct World {
     /// The place of the current event.
     pub(crate) turn: Cell<Order>,
     pub(crate) faults: Cell<u64>,
+    pub(crate) mishaps: RefCell<Option<Vec<Mishap>>>,
+    /// How far the time of day may be off.
+    pub(crate) clock_skew: Span,
 }
 
 impl World {
@@ -91,6 +95,7 @@ impl Simulation {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let faulty = setup.stores.iter().any(|model| model.faults.any());
+        let clock_skew = setup.stores.iter().map(|model| model.faults.clock_skew).max().unwrap_or_default();
         let mode = if faulty { Mode::EveryOperation } else { setup.mode };
         let world = World {
             seed: setup.seed,
@@ -100,6 +105,8 @@ impl Simulation {
             requests: RefCell::new(Requests::default()),
             turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
             faults: Cell::new(0),
+            mishaps: RefCell::new(None),
+            clock_skew,
         };
         Self {
             world: Rc::new(world),
@@ -139,14 +146,21 @@ impl Simulation {
         stores[store.0].writes().iter().map(|(_, payload)| payload.clone()).collect()
     }
 
-    /// What was first written under each key since [`keep_writes`](Self::keep_writes), whatever became of it.
+    /// The same, each with its key. What an append made of an object is there whole.
     #[must_use]
-    pub fn first_writes(&self, store: StoreId) -> BTreeMap<Key, Payload> {
-        let mut first = BTreeMap::new();
-        for (key, payload) in self.world.stores.borrow()[store.0].writes() {
-            first.entry(key.clone()).or_insert_with(|| payload.clone());
-        }
-        first
+    pub fn written(&self, store: StoreId) -> Vec<(Key, Payload)> {
+        self.world.stores.borrow()[store.0].writes().to_vec()
+    }
+
+    /// From now on notes every request that something goes wrong with, for [`mishaps`](Self::mishaps).
+    pub fn keep_mishaps(&self) {
+        self.world.mishaps.borrow_mut().get_or_insert_default();
+    }
+
+    /// What went wrong since [`keep_mishaps`](Self::keep_mishaps), in the order in which requests were sent.
+    #[must_use]
+    pub fn mishaps(&self) -> Vec<Mishap> {
+        self.world.mishaps.borrow().clone().unwrap_or_default()
     }
 
     /// Runs until the horizon, or until nothing is left to happen. Processes begin at the times given, which must not

@@ -18,7 +18,7 @@ use slab::Slab;
 use crate::agenda::Event;
 use crate::clock::{Process, SimEnv};
 use crate::contention::{Contention, Ticket};
-use crate::fault::{Fault, Faults};
+use crate::fault::{Fault, Faults, Mishap};
 use crate::latency::Sampler;
 use crate::luck::Stream;
 use crate::profile::{OperationProfile, Profile};
@@ -175,6 +175,10 @@ impl SimStore {
     async fn send_badly(&self, fault: Fault, action: Action, (sent, way): (Instant, Span), when: When) -> Answer {
         let Faults { timeout, lateness, .. } = self.service.model.faults;
         self.env.world.faults.set(self.env.world.faults.get() + 1);
+        if let Some(mishaps) = self.env.world.mishaps.borrow_mut().as_mut() {
+            let words = format!("{}: {}", action.words(), fault.words());
+            mishaps.push(Mishap { at: sent, process: self.env.process.id, words });
+        }
         let orphan = |at: Instant, action: Action| {
             let orphan = self.enter(Request::new(self.id, Some(action), when, None));
             self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
@@ -238,7 +242,7 @@ impl SimStore {
             (request.store, request.when, request.action.take()?)
         };
         let now = world.turn.get().at();
-        let (answer, answer_at) = action.perform_at(&mut world.stores.borrow_mut()[store.0], now, &when);
+        let (answer, answer_at) = action.perform_at(world.stores.borrow_mut()[store.0].at(now), now, &when);
         let mut requests = world.requests.borrow_mut();
         let request = &mut requests.slab[id as usize];
         match &request.sender {

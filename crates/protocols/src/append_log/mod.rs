@@ -17,8 +17,8 @@
 //!    will, as 5. Nothing: append the same bytes at the same place.
 //! 8. What cannot be settled stays unknown.
 
+mod audit;
 mod checkpoint;
-mod mutant;
 mod reading;
 mod record;
 mod state;
@@ -33,11 +33,11 @@ use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, Object
 use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::mutant::{self, Mutant};
 use checkpoint::Keys;
-use mutant::Mutant;
 use reading::Step;
-pub use record::DecodeError;
 use record::Record;
+pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
 use state::{Segment, State};
 pub use vacuum::{VacuumError, Vacuumed};
 
@@ -207,15 +207,15 @@ impl<E: Env> AppendLog<E> {
         let cause = match self.store.append(&key, payload.clone().into(), at.0.end).await {
             Ok(appended) if appended.end == end => return Landing::Taken,
             Ok(_) => Cause::words("the store says that the log ends elsewhere than behind this commit"),
-            Err(PutError::Lost) => {
-                return match self.step(at, Some(commit)).await {
-                    Ok(Step::Moved(now, Some(effective))) => Landing::Found(now, effective),
-                    Ok(Step::Moved(now, None)) => Landing::Passed(now),
-                    Ok(Step::Still) => Landing::Passed(at.clone()),
-                    // That it is lost is certain; only what was first is not.
-                    Ok(Step::Gone) | Err(_) => Landing::Ended(Outcome::Conflict(None)),
-                };
-            }
+            Err(PutError::Lost) => match self.step(at, Some(commit)).await {
+                Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
+                Ok(Step::Moved(now, None)) => return Landing::Passed(now),
+                Ok(Step::Still) => return Landing::Passed(at.clone()),
+                // Whoever slept for so long has lost to others, not to a repeat of its own append.
+                Ok(Step::Gone) => return Landing::Ended(Outcome::Conflict(None)),
+                // Lost for good, but to whom? It may be this very append, repeated on its way.
+                Err(error) => Cause::from_error(error),
+            },
             Err(PutError::Refused(cause)) => return Landing::Ended(Outcome::Refused(cause)),
             Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => {
                 return Landing::Ended(Outcome::Conflict(None));

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use glidepath_env::{Cause, Env, ObjectStore, ReadError};
 use glidepath_model::CommitId;
 
-use super::mutant::{self, Mutant};
 use super::record::{DecodeError, Header};
 use super::state::{Folded, OVERLAP, State};
 use super::{AppendLog, HARD_BYTES, MOST_RECORD_BYTES, Snapshot, checkpoint};
 use crate::catalog::LoadError;
+use crate::mutant::{self, Mutant};
 
 /// More than any segment holds: one read gets all that is there.
 const WHOLE: u64 = 2 * HARD_BYTES + 2 * MOST_RECORD_BYTES as u64;

@@ -6,8 +6,8 @@ use glidepath_model::{
 };
 use smallvec::SmallVec;
 
-/// Bytes before the first record of a segment.
-pub(super) const HEADER: usize = 16;
+/// Bytes before the first record of a segment; all that is left of one that was emptied.
+pub const HEADER: usize = 16;
 /// Bytes of a record beside its content.
 const FRAME: usize = 4 + 1 + 1 + 8 + CHECKSUM;
 const CHECKSUM: usize = 4;

@@ -8,7 +8,7 @@ use glidepath_model::Span;
 use glidepath_sim::Faults;
 use proptest::prelude::*;
 
-use super::mutant::{ACTIVE, Mutant};
+use crate::mutant::{self, Mutant};
 use world::{Plan, Told, calm, check, run, storm};
 
 proptest! {
@@ -70,9 +70,7 @@ fn mutants_are_caught() {
         Mutant::NotAnchored,
         Mutant::CloseIgnored,
     ] {
-        ACTIVE.set(Some(mutant));
-        let caught = (0..2000).find_map(|seed| Some((seed, check(&run(seed, plan)).err()?)));
-        ACTIVE.set(None);
+        let caught = mutant::with(mutant, || (0..2000).find_map(|seed| Some((seed, check(&run(seed, plan)).err()?))));
         let Some((seed, why)) = caught else { panic!("{mutant:?} goes unnoticed") };
         println!("{mutant:?}: caught by seed {seed}: {why}");
         check(&run(seed, plan)).unwrap();

@@ -6,9 +6,9 @@
 use glidepath_env::{Cause, DeleteError, Env, Guard, ObjectStore, Payload, PutError, ReadError};
 
 use super::AppendLog;
-use super::mutant::{self, Mutant};
 use super::record::{HEADER, Header};
 use crate::catalog::LoadError;
+use crate::mutant::{self, Mutant};
 
 /// A reader begins at the newest checkpoint, which may be that of the segment before the newest.
 const LEAST: u64 = 2;

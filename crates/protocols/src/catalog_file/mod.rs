@@ -20,6 +20,7 @@ use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, Span, Ta
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped};
+use crate::mutant::{self, Mutant};
 use crate::wire::DecodeError;
 use encoding::Draft;
 pub use encoding::{File, LINEAGE};
@@ -135,6 +136,7 @@ impl<E: Env> CatalogFile<E> {
             }
             Err(PutError::Lost) => Outcome::Conflict(None),
             Err(PutError::Refused(cause)) => Outcome::Refused(cause),
+            Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => Outcome::Conflict(None),
             Err(PutError::Unknown(cause)) => self.settle(root, base, cause).await,
         }
     }

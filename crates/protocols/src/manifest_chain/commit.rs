@@ -11,9 +11,10 @@ use super::page::{Home, Page, PageRef};
 use super::tree::{self, Child, Packer};
 use super::{ManifestChain, RECHECK, Snapshot, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
+use crate::mutant::{self, Mutant};
 
 /// New pages up to so many bytes go into the version's own object.
-const INLINE_MAX: usize = 256 << 10;
+pub(super) const INLINE_MAX: usize = 256 << 10;
 
 /// A pack has about so many bytes.
 const PACK: usize = 4 << 20;
@@ -61,6 +62,10 @@ impl<E: Env> ManifestChain<E> {
             Ok(decided) => decided,
             Err(error) => return (Vec::new(), Attempt::NotMade(error)),
         };
+        let base = &match mutant::is(Mutant::DecidedBefore) {
+            true => self.load().await.unwrap_or_else(|_| base.clone()),
+            false => base.clone(),
+        };
         let (mut edits, mut grown) = (Vec::new(), 0_i64);
         for (name, before, now) in view.changes() {
             rows::edits(name, before, now, base.indexed(), &mut edits);
@@ -86,7 +91,7 @@ impl<E: Env> ManifestChain<E> {
             root: None,
             ..(*base.manifest).clone()
         };
-        (verdicts, Attempt::Ended(self.install(Draft::of(manifest, root), base.seen).await))
+        (verdicts, Attempt::Ended(self.install(Draft::of(manifest, root, self.place.inline_max), base.seen).await))
     }
 
     /// Which groups can be done, and what they change.
@@ -132,6 +137,7 @@ impl<E: Env> ManifestChain<E> {
             }
             // Proven not to be in the chain.
             Outcome::Conflict(_) | Outcome::Refused(_) => self.delete_packs(&draft).await,
+            Outcome::Unknown(_) if mutant::is(Mutant::PacksDeleted) => self.delete_packs(&draft).await,
             Outcome::Unknown(_) => {}
         }
         outcome
@@ -160,6 +166,7 @@ impl<E: Env> ManifestChain<E> {
                     None => return Outcome::Refused(cause),
                 },
                 Err(PutError::Lost) => {}
+                Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
                 Err(PutError::Unknown(cause)) => unknown = Some(cause),
             }
             // Steps 4 and 6.
@@ -207,11 +214,11 @@ impl<E: Env> ManifestChain<E> {
 }
 
 impl Draft {
-    fn of(mut manifest: Manifest, root: Option<Child>) -> Self {
+    fn of(mut manifest: Manifest, root: Option<Child>, inline_max: usize) -> Self {
         let Some(root) = root else {
             return Self { object: manifest.encode().into(), manifest, packs: Vec::new(), pages: Vec::new() };
         };
-        let inline = root.new_bytes() <= INLINE_MAX;
+        let inline = root.new_bytes() <= inline_max;
         // Pages name their places, so they begin behind the longest frame that there may be.
         let home = Home::Pack { version: u64::MAX, commit: u64::MAX, number: u32::MAX };
         manifest.root = Some(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX });

@@ -63,6 +63,7 @@ pub struct ManifestChain<E: Env> {
 pub struct Place {
     keys: Keys,
     cache: Cache,
+    inline_max: usize,
     /// The newest version that this process knows of.
     newest: Mutex<Option<Snapshot>>,
 }
@@ -71,7 +72,14 @@ impl Place {
     /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept at hand.
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
-        Self { keys: Keys::below(prefix), cache: Cache::new(cached_bytes / 2), newest: Mutex::new(None) }
+        let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
+        Self { keys, cache, inline_max: commit::INLINE_MAX, newest: Mutex::new(None) }
+    }
+
+    /// Changed pages of more than so many bytes together go into packs, not into the version's own object.
+    #[must_use]
+    pub fn inline_up_to(self, bytes: usize) -> Self {
+        Self { inline_max: bytes, ..self }
     }
 }
 

@@ -246,6 +246,21 @@ impl Action {
         }
     }
 
+    /// What is asked for, in words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Get(key, None) => format!("get {key}"),
+            Self::Get(key, Some(range)) => format!("get {key} from {}", range.start),
+            Self::Head(key) => format!("head {key}"),
+            Self::Put(key, _, Guard::None) => format!("put {key}"),
+            Self::Put(key, _, Guard::Absent) => format!("put {key} if absent"),
+            Self::Put(key, _, Guard::Matches(tag)) => format!("put {key} if it is {tag}"),
+            Self::Append(key, _, offset) => format!("append to {key} at {offset}"),
+            Self::List(prefix, ..) => format!("list {prefix}"),
+            Self::Delete(key) => format!("delete {key}"),
+        }
+    }
+
     /// What its sender learns when the answer does not come.
     pub(crate) fn unknown(&self, why: &str) -> Answer {
         let cause = Cause::words(why);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use glidepath_env::{
     Appended, Body, Cause, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
 };
-use glidepath_model::{ByteSize, Instant};
+use glidepath_model::{ByteSize, Instant, Span};
 
 use super::{Service, StoreModel};
 use crate::contention::{Contention, Entry, Hot, Ticket};
@@ -16,6 +16,8 @@ pub(crate) struct StoreState {
     pub(crate) service: Rc<Service>,
     objects: BTreeMap<Key, Stored>,
     last_tag: u64,
+    /// When the request that is now taking effect does so.
+    now: Instant,
     writes: Option<Vec<(Key, Payload)>>,
     /// Objects that guarded writes contend for, where the profile says what that does to them.
     hot: BTreeMap<Key, Hot>,
@@ -24,6 +26,7 @@ pub(crate) struct StoreState {
 struct Stored {
     payload: Payload,
     tag: u64,
+    created: Instant,
 }
 
 impl StoreState {
@@ -32,6 +35,7 @@ impl StoreState {
             service: Rc::new(Service::new(model)),
             objects: BTreeMap::new(),
             last_tag: 0,
+            now: Instant::ZERO,
             writes: None,
             hot: BTreeMap::new(),
         }
@@ -39,6 +43,12 @@ impl StoreState {
 
     pub(crate) fn seed(&mut self, key: &Key, payload: Payload) -> Tag {
         self.write(key, payload)
+    }
+
+    /// What is done to it from now on takes effect at this instant.
+    pub(crate) fn at(&mut self, now: Instant) -> &mut Self {
+        self.now = now;
+        self
     }
 
     pub(crate) fn peek(&self, key: &Key) -> Option<Payload> {
@@ -67,11 +77,11 @@ impl StoreState {
         if let Some(writes) = &mut self.writes {
             writes.push((key.clone(), payload.clone()));
         }
-        let stored = Stored { payload, tag: self.last_tag };
+        let tag = self.last_tag;
         match self.objects.get_mut(key) {
-            Some(place) => *place = stored,
+            Some(place) => *place = Stored { payload, tag, ..*place },
             None => {
-                self.objects.insert(key.clone(), stored);
+                self.objects.insert(key.clone(), Stored { payload, tag, created: self.now });
             }
         }
         Tag::number(self.last_tag)
@@ -161,10 +171,13 @@ impl StoreState {
             Some(after) if after >= prefix => Bound::Excluded(after.clone()),
             _ => Bound::Included(prefix.clone()),
         };
+        let lag = self.service.model.faults.list_lag;
+        let shown = |stored: &Stored| stored.created + lag <= self.now || lag == Span::ZERO;
         let mut matching = self
             .objects
             .range((from, Bound::Unbounded))
             .take_while(|(key, _)| key.as_str().starts_with(prefix.as_str()))
+            .filter(|(_, stored)| shown(stored))
             .map(|(key, stored)| Listed { key: key.clone(), size: stored.payload.size() });
         let objects = matching.by_ref().take(limit).collect();
         Page { objects, more: matching.next().is_some() }

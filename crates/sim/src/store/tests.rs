@@ -221,3 +221,50 @@ fn a_request_outlives_the_future_that_sent_it() {
     });
     assert!(simulation.peek(StoreId(0), &Key::new(KEY)).is_some());
 }
+
+#[test]
+fn a_lagging_listing_hides_what_is_young_and_reads_do_not() {
+    let faults = Faults { list_lag: Span::from_secs(5), ..Faults::default() };
+    alone(faults, |env| async move {
+        let (store, key) = (env.store(StoreId(0)), Key::new(KEY));
+        let listed = async || store.list(&key, None, 10).await.unwrap().objects.len();
+        store.put(&key, Payload::default(), Guard::None).await.unwrap();
+        assert_eq!(listed().await, 0);
+        assert!(store.get(&key).await.is_ok());
+        env.sleep_until(env.now() + Span::from_secs(5)).await;
+        // It is as old as it was: only its content is new.
+        store.put(&key, Payload::default(), Guard::None).await.unwrap();
+        assert_eq!(listed().await, 1);
+    });
+}
+
+#[test]
+fn a_clock_that_is_off_jumps_within_its_bounds() {
+    let right = 1_767_225_600_000_i64;
+    let faults = Faults { clock_skew: Span::from_secs(60), ..Faults::default() };
+    alone(faults, move |env| async move {
+        let mut offsets = Vec::new();
+        for minute in 0..15 {
+            let off = env.unix_ms() as i64 - right - minute * 60_000;
+            assert!(off.abs() <= 60_000, "{off}");
+            offsets.push(off);
+            env.sleep_until(env.now() + Span::from_secs(60)).await;
+        }
+        assert_eq!(offsets[0], offsets[9], "it runs evenly");
+        assert_ne!(offsets[9], offsets[10], "it has jumped");
+    });
+}
+
+#[test]
+fn mishaps_are_told_in_words() {
+    let model = StoreModel { faults: Faults { refused: 1.0, ..Faults::default() }, ..StoreModel::of(noisy()) };
+    let horizon = Instant::ZERO + Span::from_secs(1000);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::LocalClocks, stores: vec![model] });
+    simulation.keep_mishaps();
+    let script = |env: SimEnv| async move {
+        assert!(env.store(StoreId(0)).append(&Key::new(KEY), Payload::default(), 7).await.is_err());
+    };
+    simulation.run([(Instant::ZERO, script)]);
+    let [mishap] = &simulation.mishaps()[..] else { panic!("one request") };
+    assert_eq!((mishap.process, mishap.words.as_str()), (1, "append to k at 7: refused"));
+}

@@ -37,7 +37,8 @@ impl<A: Act> Future for Turn<'_, A> {
             return Poll::Pending;
         }
         let Some(act) = self.act.take() else { return Poll::Pending };
-        let state = &mut world.stores.borrow_mut()[self.store.id.0];
+        let mut stores = world.stores.borrow_mut();
+        let state = stores[self.store.id.0].at(self.order.at());
         let (answer, answer_at) = act.perform_at(state, self.order.at(), &self.when);
         // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
         process.reach(answer_at);

@@ -56,6 +56,10 @@ impl Env for CountingEnv {
         self.0.now()
     }
 
+    fn unix_ms(&self) -> u64 {
+        self.0.unix_ms()
+    }
+
     async fn sleep_until(&self, at: Instant) {
         self.0.sleep_until(at).await;
     }

@@ -1,0 +1,36 @@
+//! How few writers and commits does it take to fail?
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::explore::Found;
+use crate::run::Trial;
+
+/// Seeds tried for each smaller scenario.
+const SEEDS: u64 = 200;
+
+/// A trial that fails with fewer writers, or fewer commits of each, than the one given, and a seed that makes it fail. Runs
+/// some thousands of seeds at most, from the one that was found on; less if `stop` is set.
+#[must_use]
+pub fn smallest(trial: &Trial, found: &Found, stop: &AtomicBool) -> Option<(Trial, Found)> {
+    let mut best: Option<(Trial, Found)> = None;
+    loop {
+        let (writers, commits) = {
+            let writers = best.as_ref().map_or(trial, |(trial, _)| trial).scenario().writers;
+            (writers.count, writers.commits)
+        };
+        let steps = [(writers / 2, commits), (writers, commits / 2), (writers - 1, commits), (writers, commits - 1)];
+        let fails = |(writers, commits): (u32, u32)| {
+            let mut scenario = trial.scenario().clone();
+            (scenario.writers.count, scenario.writers.commits) = (writers, commits);
+            let smaller = Trial::new(trial.protocol(), &scenario);
+            (0..SEEDS).map(|number| found.seed.wrapping_add(number)).find_map(|seed| {
+                let violation = (!stop.load(Ordering::Relaxed)).then(|| smaller.check(seed).violation)??;
+                Some((smaller.clone(), Found { seed, violation }))
+            })
+        };
+        match steps.into_iter().filter(|(writers, commits)| *writers > 0 && *commits > 0).find_map(fails) {
+            Some(smaller) => best = Some(smaller),
+            None => return best,
+        }
+    }
+}

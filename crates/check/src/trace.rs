@@ -1,0 +1,54 @@
+//! What happened in a run, for people: a line for each operation and each mishap, in the order of time.
+
+use std::fmt::Write;
+
+use glidepath_history::{Ending, History, Operation, Reported, What};
+use glidepath_model::{Instant, Version};
+use glidepath_sim::Mishap;
+
+/// The lines.
+pub(crate) fn written(history: &History, mishaps: &[Mishap]) -> String {
+    let mut lines: Vec<(Instant, String)> = Vec::new();
+    for operation in history.operations() {
+        let loaded = matches!(operation.what, What::Load { .. }).then_some(operation.ended).flatten();
+        lines.push((loaded.unwrap_or(operation.began), begun(&operation)));
+        if let (Some(at), What::Commit { commit, ending, .. }) = (operation.ended, operation.what) {
+            lines.push((at, format!("{} hears of {commit}: {}", operation.process, heard(ending))));
+        }
+    }
+    for Mishap { at, process, words } in mishaps {
+        // Processes of a simulation are counted from 1, those of a history from 0.
+        lines.push((*at, format!("process {}:     {words}", process - 1)));
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    let mut text = String::new();
+    for (at, line) in lines {
+        let _ = writeln!(text, "{:>14.6} s  {line}", at.since(Instant::ZERO).as_secs_f64());
+    }
+    text
+}
+
+fn begun(operation: &Operation<'_>) -> String {
+    let process = operation.process;
+    match operation.what {
+        What::Load { version: None, .. } => format!("{process} begins to load: nothing comes of it"),
+        What::Load { version: Some(Version(version)), .. } => format!("{process} has loaded version {version}"),
+        What::Commit { commit, edits, .. } => {
+            let items: Vec<String> = edits.iter().map(|edit| edit.item.to_string()).collect();
+            let end = if operation.ended.is_none() { ", and never hears of it" } else { "" };
+            format!("{process} tries {commit} of {}{end}", items.join(" and "))
+        }
+    }
+}
+
+fn heard(ending: Ending) -> String {
+    match ending {
+        Ending::Committed(Reported::At(version)) => format!("committed as {version}"),
+        Ending::Committed(Reported::By(version)) => format!("committed, in {version} or before"),
+        Ending::Committed(Reported::Nothing) => "committed".to_owned(),
+        Ending::Conflict => "conflict".to_owned(),
+        Ending::Refused => "refused".to_owned(),
+        Ending::Unknown => "outcome unknown".to_owned(),
+        Ending::Open => "nothing".to_owned(),
+    }
+}

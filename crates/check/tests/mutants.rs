@@ -1,0 +1,67 @@
+//! Can the checkers fail? Protocols with a known mistake each must be caught, and the same seed without it must hold. Prints how many
+//! seeds each took.
+
+use glidepath_check::{Checked, Protocol, Trial, check_namespaces, scenario};
+use glidepath_protocols::mutant::{Mutant, with};
+
+/// No mistake may need more.
+const SEEDS: u64 = 5_000;
+
+fn trial(protocol: Protocol, name: &str) -> Trial {
+    Trial::new(protocol, &scenario(name).unwrap().unwrap())
+}
+
+/// The first seed that catches it, and what it says.
+fn caught(mutant: Mutant, what: &str, check: impl Fn(u64) -> Checked) {
+    let found = with(mutant, || (1..=SEEDS).find_map(|seed| Some((seed, check(seed).violation?))));
+    let Some((seed, violation)) = found else { panic!("{mutant:?} goes unnoticed in {what}") };
+    println!("| {mutant:?} | {what} | {seed} | {} |", violation.lines().next().unwrap_or_default());
+    assert_eq!(check(seed).violation, None, "{mutant:?}: seed {seed} fails without the mistake too");
+}
+
+#[test]
+fn unknown_taken_for_lost_is_caught_in_every_protocol() {
+    for protocol in Protocol::ALL {
+        let trial = trial(protocol, "storm");
+        caught(Mutant::UnknownIsLost, &format!("{} storm", protocol.name()), |seed| trial.check(seed));
+    }
+}
+
+#[test]
+fn packs_deleted_after_an_unproven_failure_are_missed() {
+    let trial = trial(Protocol::ManifestChain, "storm");
+    caught(Mutant::PacksDeleted, "manifest-chain storm", |seed| trial.check(seed));
+}
+
+#[test]
+fn emptiness_checked_outside_the_commit_leaves_orphans() {
+    let scenario = scenario("storm").unwrap().unwrap();
+    caught(Mutant::DecidedBefore, "namespaces storm", |seed| check_namespaces(&scenario, seed));
+}
+
+#[test]
+fn mistakes_of_the_append_log_are_caught() {
+    let mistakes = [
+        (Mutant::OffsetReused, "storm"),
+        (Mutant::NotRefitted, "storm"),
+        (Mutant::CloseIgnored, "storm"),
+        (Mutant::SegmentsRemoved, "sleepers"),
+        (Mutant::OverlapIgnored, "sleepers"),
+    ];
+    for (mutant, name) in mistakes {
+        let trial = trial(Protocol::AppendLog, name);
+        caught(mutant, &format!("append-log {name}"), |seed| trial.check(seed));
+    }
+}
+
+#[test]
+fn namespaces_hold_without_a_mistake() {
+    let scenario = scenario("storm").unwrap().unwrap();
+    let mut committed = 0;
+    for seed in 1..=200 {
+        let checked = check_namespaces(&scenario, seed);
+        assert_eq!(checked.violation, None, "seed {seed}");
+        committed += checked.committed;
+    }
+    assert!(committed > 1000, "{committed} commits show little");
+}

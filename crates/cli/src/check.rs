@@ -1,0 +1,272 @@
+//! `glidepath check`: does a protocol hold under every fault of the scenarios?
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clap::Args;
+use glidepath_check::{Checked, Explored, Found, LIBRARY, Protocol, Scenario, Trial, explore, smallest};
+use glidepath_lab::runner::Progress;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::interrupt::on_interrupt;
+use crate::output::{print, print_json, table};
+use crate::progress::Display;
+
+/// Try to break a protocol: simulated writers under faults, what they were told compared with what is stored
+///
+/// Each seed is a run of its own: who commits what, which requests go wrong, and how. A seed that fails is printed with the
+/// command that replays it.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// catalog-file, manifest-chain, append-log, or all
+    #[arg(value_name = "PROTOCOL")]
+    protocol: String,
+    /// Runs of each protocol in each scenario
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, conflicts_with = "seed")]
+    seeds: u64,
+    /// The seed of the first run; the others follow it
+    #[arg(long, value_name = "SEED", default_value_t = 1, conflicts_with = "seed")]
+    first_seed: u64,
+    /// Scenarios by name, or files of your own [default: all that ship with the program]
+    #[arg(long, value_name = "NAME or FILE", value_delimiter = ',')]
+    scenario: Vec<String>,
+    /// This seed only
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+    /// Print what everybody did, and which requests went wrong
+    #[arg(long, requires = "seed", conflicts_with = "json")]
+    trace: bool,
+    /// So many writers, instead of the scenario's
+    #[arg(long, value_name = "COUNT")]
+    writers: Option<u32>,
+    /// So many commits of each writer, instead of the scenario's
+    #[arg(long, value_name = "COUNT")]
+    commits: Option<u32>,
+    /// Runs at a time [default: one for each processor]
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<NonZeroUsize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One protocol in one scenario.
+struct Case {
+    /// As on the command line.
+    scenario: String,
+    trial: Trial,
+}
+
+/// What became of a case.
+#[derive(Serialize)]
+struct Line {
+    protocol: &'static str,
+    scenario: String,
+    seeds: u64,
+    attempts: u64,
+    commits: u64,
+    open: u64,
+    faults: u64,
+    simulated_h: f64,
+    elapsed_s: f64,
+    commits_per_min: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Violated>,
+}
+
+#[derive(Serialize)]
+struct Violated {
+    seed: u64,
+    violation: String,
+    replay: String,
+}
+
+/// Checks.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let cases = cases(arguments)?;
+    let seeds = arguments.seed.map_or((arguments.first_seed, arguments.seeds), |seed| (seed, 1));
+    if seeds.1 == 0 {
+        return Err(Failure::Mistake("--seeds: found 0, allowed is 1 or more".to_owned()));
+    }
+    if arguments.trace {
+        return trace(&cases, seeds.0);
+    }
+    let stop = on_interrupt()?;
+    let lines = explored(arguments, &cases, seeds, stop);
+    let (failures, stopped) =
+        (lines.iter().filter(|line| line.failure.is_some()).count(), stop.load(Ordering::Relaxed));
+    if arguments.json {
+        print_json(&lines)?;
+    } else {
+        print(&text(&lines))?;
+    }
+    match failures {
+        0 if stopped => Err(Failure::Interrupted("Stopped: what was done until then held.".to_owned())),
+        0 => Ok(()),
+        count => Err(Failure::Failed(format!("{count} of {} did not hold", lines.len()))),
+    }
+}
+
+fn cases(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
+    let protocols = match (arguments.protocol.as_str(), Protocol::named(&arguments.protocol)) {
+        ("all", _) => Protocol::ALL.to_vec(),
+        (_, Some(protocol)) => vec![protocol],
+        (name, None) => {
+            let known = Protocol::ALL.map(Protocol::name).join(", ");
+            return Err(Failure::Mistake(format!("there is no protocol \"{name}\"; known are {known}, and all")));
+        }
+    };
+    let mut names = arguments.scenario.clone();
+    if names.is_empty() {
+        names.extend(LIBRARY.iter().map(|(name, _)| (*name).to_owned()));
+    }
+    let scenarios =
+        names.iter().map(|name| Ok((name, scenario(name, arguments)?))).collect::<Result<Vec<_>, Failure>>()?;
+    let cases = protocols.into_iter().flat_map(|protocol| {
+        let case = move |(name, scenario): &(&String, Scenario)| Case {
+            scenario: (*name).clone(),
+            trial: Trial::new(protocol, scenario),
+        };
+        scenarios.iter().map(case)
+    });
+    Ok(cases.collect())
+}
+
+/// A scenario that ships with the program, or the file at this path if it looks like one.
+fn scenario(name: &str, arguments: &Arguments) -> Result<Scenario, Failure> {
+    let text = if name.contains(std::path::is_separator) || Path::new(name).extension().is_some() {
+        let unreadable = |error| Failure::Mistake(format!("{name}: cannot read this scenario: {error}"));
+        std::fs::read_to_string(name).map_err(unreadable)?
+    } else {
+        let known = || LIBRARY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let unknown = || {
+            let known = known();
+            Failure::Mistake(format!(
+                "there is no scenario \"{name}\"; known are {known}. Your own goes by its path, such as ./{name}.toml"
+            ))
+        };
+        LIBRARY.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()).ok_or_else(unknown)?
+    };
+    let mistaken = |error| Failure::Mistake(format!("{name}: {error}"));
+    let mut scenario = Scenario::parse(&text).map_err(mistaken)?;
+    scenario.writers.count = arguments.writers.unwrap_or(scenario.writers.count);
+    scenario.writers.commits = arguments.commits.unwrap_or(scenario.writers.commits);
+    scenario.checked().map_err(mistaken)
+}
+
+fn trace(cases: &[Case], seed: u64) -> Result<(), Failure> {
+    let [case] = cases else {
+        let message = "--trace shows one run: name one protocol, and one scenario with --scenario";
+        return Err(Failure::Mistake(message.to_owned()));
+    };
+    print(case.trial.trace(seed).trim_end())?;
+    match case.trial.check(seed).violation {
+        Some(violation) => Err(Failure::Failed(violation)),
+        None => print("This run is as it should be."),
+    }
+}
+
+fn explored(arguments: &Arguments, cases: &[Case], seeds: (u64, u64), stop: &AtomicBool) -> Vec<Line> {
+    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let total = seeds.1.saturating_mul(cases.len() as u64);
+    let progress = Progress { total: total as usize, arrivals_total: total as f64, ..Progress::default() };
+    let shown = Mutex::new((Display::new(), progress));
+    let mut lines = Vec::new();
+    for case in cases {
+        let began = Instant::now();
+        let explored = explore(&case.trial, seeds, threads, stop, |checked| show(&shown, checked));
+        let elapsed_s = began.elapsed().as_secs_f64();
+        let failure = explored.found.as_ref().map(|found| violated(arguments, case, found, stop));
+        if explored.seeds > 0 {
+            lines.push(line(case, &explored, elapsed_s, failure));
+        }
+    }
+    lines
+}
+
+/// A run that comes while another is shown is shown with the next.
+fn show(shown: &Mutex<(Display, Progress)>, checked: &Checked) {
+    let Ok(mut shown) = shown.lock() else { return };
+    let (display, progress) = &mut *shown;
+    progress.done += 1;
+    progress.arrivals_done += 1.0;
+    progress.simulated_s += checked.simulated.as_secs_f64();
+    display.show(*progress);
+}
+
+fn line(case: &Case, explored: &Explored, elapsed_s: f64, failure: Option<Violated>) -> Line {
+    Line {
+        protocol: case.trial.protocol().name(),
+        scenario: case.scenario.clone(),
+        seeds: explored.seeds,
+        attempts: explored.attempts,
+        commits: explored.committed,
+        open: explored.open,
+        faults: explored.faults,
+        simulated_h: explored.simulated.as_secs_f64() / 3600.0,
+        elapsed_s,
+        commits_per_min: explored.committed as f64 / elapsed_s.max(1e-9) * 60.0,
+        failure,
+    }
+}
+
+/// The smallest run that shows it, and how to see it.
+fn violated(arguments: &Arguments, case: &Case, found: &Found, stop: &AtomicBool) -> Violated {
+    let smaller = smallest(&case.trial, found, stop);
+    let (trial, Found { seed, violation }) =
+        smaller.as_ref().map_or((&case.trial, found), |(trial, found)| (trial, found));
+    let (protocol, scenario) = (trial.protocol().name(), quoted(&case.scenario));
+    let mut replay = format!("glidepath check {protocol} --scenario {scenario} --seed {seed}");
+    let writers = trial.scenario().writers;
+    if smaller.is_some() || arguments.writers.is_some() {
+        replay += &format!(" --writers {}", writers.count);
+    }
+    if smaller.is_some() || arguments.commits.is_some() {
+        replay += &format!(" --commits {}", writers.commits);
+    }
+    Violated { seed: found.seed, violation: violation.clone(), replay: replay + " --trace" }
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+fn text(lines: &[Line]) -> String {
+    let header = [
+        "protocol",
+        "scenario",
+        "seeds",
+        "attempts",
+        "commits",
+        "open",
+        "faults",
+        "simulated h",
+        "commits/min",
+        "held",
+    ];
+    let row = |line: &Line| {
+        let Line { seeds, attempts, commits, open, faults, .. } = line;
+        let mut row = vec![line.protocol.to_owned(), line.scenario.clone()];
+        row.extend([seeds, attempts, commits, open, faults].map(u64::to_string));
+        row.extend([format!("{:.1}", line.simulated_h), format!("{:.0}", line.commits_per_min)]);
+        row.push(if line.failure.is_some() { "NO" } else { "yes" }.to_owned());
+        row
+    };
+    let mut text = table(&header.map(str::to_owned), 2, lines.iter().map(row).collect());
+    for line in lines {
+        if let Some(Violated { seed, violation, replay }) = &line.failure {
+            let (protocol, scenario) = (line.protocol, &line.scenario);
+            text += &format!(
+                "\n\n{protocol} does not hold in {scenario}, seed {seed}. The smallest run found that fails:\n"
+            );
+            text += &format!("{violation}\nreplay: {replay}");
+        }
+    }
+    text
+}

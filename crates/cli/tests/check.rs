@@ -1,0 +1,125 @@
+//! What does `glidepath check` answer to what people type, right and wrong?
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+
+use common::{glidepath, output, refused};
+
+const MINE: &str = "\
+title = \"Mine\"
+[writers]
+count = 3
+commits = 4
+tables = 2
+pause = \"100ms\"
+round_trip = \"20ms\"
+[faults]
+answer_lost = 0.2
+timeout = \"1s\"
+";
+
+#[test]
+fn every_protocol_in_every_scenario_is_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = output(glidepath(folder.path(), "check all --seeds 3"));
+    for protocol in ["catalog-file", "manifest-chain", "append-log"] {
+        for scenario in ["storm", "denied", "repeats", "deaths", "sleepers", "clocks", "listings", "crowd"] {
+            let line = text.lines().find(|line| line.contains(protocol) && line.contains(scenario));
+            assert!(line.is_some_and(|line| line.ends_with("yes")), "{protocol} {scenario}: {text}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_same_seeds_come_to_the_same_on_one_thread_or_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let counts = |arguments: &str| {
+        let lines: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), arguments))).unwrap();
+        let line = lines[0].clone();
+        ["seeds", "attempts", "commits", "open", "faults"].map(|field| line[field].as_u64().unwrap())
+    };
+    let one = counts("check append-log --scenario storm --seeds 20 --first-seed 7 --threads 1 --json");
+    assert_eq!(one, counts("check append-log --scenario storm --seeds 20 --first-seed 7 --threads 2 --json"));
+    assert_eq!(one[0], 20);
+    assert!(one[2] > 0 && one[4] > 0, "{one:?}");
+}
+
+#[test]
+fn a_trace_tells_what_went_wrong_and_what_each_was_told() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.toml"), MINE).unwrap();
+    let text = output(glidepath(folder.path(), "check catalog-file --scenario mine.toml --seed 3 --trace"));
+    for expected in ["process 2 has loaded version", "tries commit", "hears of commit", ": answer lost"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let smaller = "check catalog-file --scenario mine.toml --seed 3 --trace --writers 1 --commits 1";
+    let smaller = output(glidepath(folder.path(), smaller));
+    assert!(smaller.lines().count() < text.lines().count() && !smaller.contains("process 1 "), "{smaller}");
+}
+
+/// Clocks that are further off than the grace period are more than the manifest chain's vacuum can take.
+#[test]
+fn a_failure_comes_with_the_command_that_shows_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "\
+title = \"Wrong clocks\"
+[writers]
+count = 5
+commits = 30
+tables = 3
+pause = \"60s\"
+round_trip = \"20ms\"
+vacuum_every = \"150s\"
+[faults]
+stalled = 0.03
+answer_lost = 0.05
+timeout = \"5s\"
+lateness = \"4min\"
+clock_skew = \"2h\"
+";
+    fs::write(folder.path().join("clocks.toml"), text).unwrap();
+    let failed = glidepath(folder.path(), "check manifest-chain --scenario clocks.toml --seeds 500");
+    let text = String::from_utf8(failed.stdout.clone()).unwrap();
+    assert_eq!(refused(failed, 1), "error: 1 of 1 did not hold\n");
+    let replay = text.lines().find_map(|line| line.strip_prefix("replay: glidepath ")).unwrap();
+    assert!(replay.contains("--scenario clocks.toml --seed ") && replay.ends_with(" --trace"), "{replay}");
+    let again = glidepath(folder.path(), replay);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("hears of commit"), "{text}");
+    let violation = refused(again, 1).trim_start_matches("error: ").to_owned();
+    assert!(text.contains(&violation), "{text}\n{violation}");
+}
+
+#[test]
+fn mistakes_are_answered_in_one_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("field.toml", &MINE.replace("count = 3", "count = 3\ncuont = 4"));
+    write("share.toml", &MINE.replace("0.2", "1.2"));
+    write("zero.toml", &MINE.replace("tables = 2", "tables = 0"));
+    write("time.toml", &MINE.replace("\"1s\"", "1"));
+    let cases = [
+        (
+            "check nosuch",
+            "there is no protocol \"nosuch\"; known are catalog-file, manifest-chain, append-log, and all",
+        ),
+        ("check all --scenario strom", "there is no scenario \"strom\"; known are storm,"),
+        ("check all --scenario no/such.toml", "no/such.toml: cannot read this scenario"),
+        ("check all --scenario field.toml", "unknown field `cuont`"),
+        ("check all --scenario share.toml", "share.toml: faults.answer_lost is 1.2: a share from 0 to 1"),
+        ("check all --scenario zero.toml", "zero.toml: writers.tables is 0"),
+        ("check all --scenario time.toml", "time.toml: TOML parse error"),
+        ("check all --scenario storm --writers 0", "writers.count is 0"),
+        ("check all --seeds 0", "--seeds: found 0"),
+        ("check all --seed 1 --trace", "name one protocol"),
+        ("check all --trace", "--seed"),
+        ("check", "PROTOCOL"),
+    ];
+    for (arguments, expected) in cases {
+        let error = refused(glidepath(folder.path(), arguments), 2);
+        assert!(error.contains(expected), "{arguments}: {error}");
+    }
+}

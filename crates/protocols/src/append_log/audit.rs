@@ -1,0 +1,57 @@
+//! Which versions has the catalog had? For those who look after a log, not for commits: the cost grows with the log.
+
+use std::sync::Arc;
+
+use glidepath_env::{Cause, Env, ObjectStore, ReadError};
+
+use super::reading::undecodable;
+use super::record::{HEADER, Record};
+use super::state::State;
+use super::{AppendLog, Snapshot};
+use crate::catalog::LoadError;
+
+impl<E: Env> AppendLog<E> {
+    /// Every version from the first one on, oldest first; so no segment may have been emptied. Also compares each
+    /// checkpoint that is there with what the log says.
+    ///
+    /// # Errors
+    /// Where something is missing, damaged, or not what it should be.
+    pub async fn every_version(&self) -> Result<Vec<Snapshot>, LoadError> {
+        let first = self.read_checkpoint(0).await?.ok_or(LoadError::NotFound)?;
+        let (mut state, mut versions) = (State::clone(&first.0), vec![first]);
+        loop {
+            let number = state.segment.number;
+            let segment = match self.store.get(&self.place.keys.segment(number)).await {
+                Ok(object) => object.payload.bytes,
+                Err(ReadError::NotFound) => return Ok(versions),
+                Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+            };
+            let mut at = 0;
+            while at < segment.len() && state.segment.number == number {
+                let record = if at == 0 { HEADER.min(segment.len()) } else { at };
+                let (_, behind) = Record::decode(&segment[record..]).map_err(undecodable)?;
+                let end = segment.len() - behind.len();
+                let next = state.fold(&segment[at..end], None).map_err(undecodable)?.state;
+                if next.version > state.version {
+                    versions.push(Snapshot(Arc::new(next.clone())));
+                }
+                (state, at) = (next, end);
+            }
+            if at < segment.len() {
+                return Err(broken(format!("something stands behind the end of segment {number}")));
+            }
+            if state.segment.number == number {
+                return Ok(versions);
+            }
+            if let Some(checkpoint) = self.read_checkpoint(number + 1).await?
+                && checkpoint.0.segment.start != state.segment.start
+            {
+                return Err(broken(format!("checkpoint {} is not what the log says", number + 1)));
+            }
+        }
+    }
+}
+
+fn broken(words: String) -> LoadError {
+    LoadError::Undecodable(Cause::words(words))
+}
