@@ -3,8 +3,10 @@
 //! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is simulated),
 //! `failure.rs` (how it ends), `output.rs`, `progress.rs`, `interrupt.rs`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted.
+//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has more
+//! of its own (`catalog.rs`).
 
+mod catalog;
 mod experiments;
 mod failure;
 mod interrupt;
@@ -38,6 +40,7 @@ enum Command {
     Simulate(simulate::Arguments),
     Knee(knee::Arguments),
     Measure(measure::Arguments),
+    Catalog(catalog::Arguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Knee(arguments) => knee::run(&arguments),
         Command::Measure(arguments) => measure::run_command(&arguments),
+        Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),
