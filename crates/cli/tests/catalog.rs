@@ -227,7 +227,7 @@ fn a_lost_version_is_named_with_what_it_means() {
     assert_eq!(code, 8);
     let key = format!("versions/{:016x}", u64::MAX - 4);
     found(&json, "gap", &[&key, "version 4 is missing", "let nobody commit"]);
-    found(&json, "missing-object", &[&key, "from n2 to before n3 cannot be read", "from a backup"]);
+    found(&json, "missing-object", &[&key, "from about n2 to before n3 cannot be read", "from a backup"]);
     assert_eq!(json["newest_whole_version"], 3);
     assert_eq!(json["mended"].as_array().unwrap().len(), 0);
     // A person is told where to go on.
@@ -316,4 +316,31 @@ fn two_at_once_are_both_told_the_truth() {
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 4).count(), 5, "{codes:?}");
     assert_eq!(place.fsck("").0, 0);
+}
+
+/// Where `scripts/servers exec` runs the tests.
+#[test]
+fn the_same_on_servers() {
+    for variable in ["GLIDEPATH_S3", "GLIDEPATH_AZURE", "GLIDEPATH_GCS"] {
+        let Ok(url) = std::env::var(variable) else {
+            assert!(std::env::var("GLIDEPATH_SERVERS").as_deref() != Ok("required"), "{variable} is not set");
+            eprintln!("skipped: {variable} is not set; scripts/servers exec cargo test runs this");
+            continue;
+        };
+        let url = url.replacen('?', &format!("/catalog-{}?", std::process::id()), 1);
+        let folder = tempfile::tempdir().unwrap();
+        let run = |arguments: &str| glidepath(folder.path(), &format!("catalog {}", arguments.replace("STORE", &url)));
+        refused(run("list STORE"), 3);
+        output(run("create STORE"));
+        refused(run("create STORE"), 4);
+        output(run("create-namespace STORE sales"));
+        output(run("create-table STORE sales/orders --location here"));
+        refused(run("drop STORE sales"), 5);
+        output(run("rename STORE sales/orders orders"));
+        output(run("drop STORE sales"));
+        assert_eq!(output(run("list STORE --recursive")).split_whitespace().last(), Some("orders"), "{variable}");
+        assert_eq!(output(run("history STORE --json")).lines().count(), 5, "{variable}");
+        assert!(output(run("fsck STORE")).ends_with("the catalog is whole\n"), "{variable}");
+        output(run("vacuum STORE"));
+    }
 }
