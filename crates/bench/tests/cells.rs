@@ -1,5 +1,7 @@
 //! Cells on live stores and simulated ones: what is counted is what happened.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::sync::Arc;
 
 use glidepath_bench::{Cell, Scratch, fill, predict, work};

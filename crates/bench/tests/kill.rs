@@ -3,6 +3,8 @@
 //!
 //! On local disk always; with `GLIDEPATH_S3` (a URL, as `scripts/servers exec` sets it) on a real S3 server too.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,8 @@
 //! Can the checkers fail? Protocols with a known mistake each must be caught, and the same seed without it must hold. Prints how many
 //! seeds each took.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use glidepath_check::{Checked, Protocol, Trial, check_namespaces, scenario};
 use glidepath_protocols::mutant::{Mutant, with};
 

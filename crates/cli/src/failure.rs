@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Failed(String),
     /// Somebody pressed Ctrl-C: exit code 130, as shells have it.
     Interrupted(String),
+    /// An end that scripts tell apart: an exit code of the command's own.
+    Coded(u8, String),
     /// Nobody reads the output any more, as behind `| head`: nothing to say, and nothing wrong.
     NobodyReads,
 }
@@ -36,6 +38,10 @@ impl Failure {
             Self::Interrupted(message) => {
                 eprintln!("{message}");
                 ExitCode::from(130)
+            }
+            Self::Coded(code, message) => {
+                eprintln!("error: {message}");
+                ExitCode::from(*code)
             }
             Self::NobodyReads => ExitCode::SUCCESS,
         }

@@ -3,9 +3,11 @@
 //! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is simulated),
 //! `failure.rs` (how it ends), `output.rs`, `progress.rs`, `interrupt.rs`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted.
+//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has more
+//! of its own (`catalog.rs`).
 
 mod bench;
+mod catalog;
 mod check;
 mod experiments;
 mod failure;
@@ -44,6 +46,7 @@ enum Command {
     #[command(hide = true)]
     BenchWorker(bench::WorkerArguments),
     Check(check::Arguments),
+    Catalog(catalog::Arguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchWorker(arguments) => bench::run_worker(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),

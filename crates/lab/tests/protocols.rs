@@ -1,5 +1,7 @@
 //! The same workload on every commit protocol.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
 use glidepath_lab::{Metrics, simulate};
 use glidepath_sim::Mode;
@@ -19,7 +21,13 @@ fn metrics(settings: &[&str]) -> Result<Metrics, String> {
 /// A busy hour of one in ten: 20 offered commits/s over 20 tables on S3 Express.
 fn busy(protocol: &str) -> Metrics {
     let protocol = format!("catalog.protocol=\"{protocol}\"");
-    let load = ["provider=s3-express", "arrivals.scale=50ms", "tables.count=20", "duration=10min", "transaction.runtime={ fixed = \"1s\" }"];
+    let load = [
+        "provider=s3-express",
+        "arrivals.scale=50ms",
+        "tables.count=20",
+        "duration=10min",
+        "transaction.runtime={ fixed = \"1s\" }",
+    ];
     let settings: Vec<&str> = load.into_iter().chain([protocol.as_str()]).collect();
     metrics(&settings).unwrap()
 }

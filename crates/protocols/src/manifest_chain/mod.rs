@@ -22,6 +22,9 @@
 mod audit;
 mod cache;
 mod commit;
+mod difference;
+mod fsck;
+mod inspect;
 mod manifest;
 mod page;
 mod read;
@@ -41,6 +44,8 @@ use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped};
 use cache::Cache;
 pub use commit::{Attempt, Verdicts};
+pub use fsck::{Checked, Extent, Finding, Severity, Trouble};
+pub use inspect::Changed;
 use manifest::{Keys, Manifest};
 pub use vacuum::{Grace, Swept, VacuumError};
 

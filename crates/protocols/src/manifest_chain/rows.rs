@@ -67,6 +67,11 @@ pub(crate) fn by_name(name: &Name) -> Key {
     [&[BY_NAME][..], &place_of(name)].concat().into()
 }
 
+/// Whether a key that begins so is an entry's, and not one of an index.
+pub(crate) fn is_entry_key(first: u8) -> bool {
+    first == BY_NAME
+}
+
 /// What is directly in a namespace, or in the root.
 pub(crate) fn children(namespace: Option<&Name>) -> Between {
     Between::prefix([&[BY_NAME][..], &place(namespace.map_or("", Name::as_str), "")].concat())
@@ -116,7 +121,8 @@ pub(crate) fn edits(name: &Name, before: Option<&Entry>, now: Option<&Entry>, in
     edits.extend(new.iter().filter(|key| !old.contains(key)).map(|key| (key.clone(), Some(Bytes::new()))));
 }
 
-fn index_keys(name: &Name, entry: &Entry) -> Vec<Key> {
+/// The keys of an entry in the indices.
+pub(crate) fn index_keys(name: &Name, entry: &Entry) -> Vec<Key> {
     let place = place_of(name);
     let mut keys = vec![Key::from([&[BY_KIND, kind_byte(entry.kind)][..], &place].concat())];
     for base in &entry.base_objects {

@@ -48,10 +48,6 @@ impl CountingStore {
 impl Env for CountingEnv {
     type Objects = CountingStore;
 
-    fn unix_ms(&self) -> u64 {
-        self.0.unix_ms()
-    }
-
     fn now(&self) -> Instant {
         self.0.now()
     }

@@ -1,0 +1,243 @@
+//! What commits to a catalog: create, create-namespace, create-table, set, drop, rename.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, ValueEnum};
+use glidepath_model::{Action, Entry, Kind, MetadataId, Name, TableState, Version};
+use glidepath_protocols::manifest_chain::Snapshot;
+use glidepath_protocols::{Catalog as _, Outcome};
+use serde_json::json;
+
+use super::place::{Site, code, not_found, settled};
+use super::{Common, name, show};
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+
+/// Create an empty catalog
+#[derive(Args, Debug)]
+pub(super) struct Create {
+    #[command(flatten)]
+    common: Common,
+    /// Without indices by type and by base object: smaller commits, slower searches
+    #[arg(long)]
+    without_indices: bool,
+}
+
+/// Create a namespace; the one it is in must exist
+#[derive(Args, Debug)]
+pub(super) struct CreateNamespace {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Name,
+    /// A property, KEY=VALUE; may be given several times
+    #[arg(long = "property", value_name = "KEY=VALUE", value_parser = pair)]
+    properties: Vec<(String, String)>,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Create a table: its entry in the catalog; its data is its format's affair
+#[derive(Args, Debug)]
+pub(super) struct CreateTable {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Name,
+    /// Where its data is; anything its format understands
+    #[arg(long, value_name = "LOCATION")]
+    location: Option<String>,
+    /// A property, KEY=VALUE; may be given several times
+    #[arg(long = "property", value_name = "KEY=VALUE", value_parser = pair)]
+    properties: Vec<(String, String)>,
+    /// What it is made from; may be given several times
+    #[arg(long = "base", value_name = "NAME", value_parser = name)]
+    bases: Vec<Name>,
+    /// The metadata object it points to at first, in hexadecimal digits
+    #[arg(long, value_name = "ID", value_parser = metadata, default_value = "0")]
+    metadata: MetadataId,
+    /// Parts that can be written without meeting each other
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    partitions: u16,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Set or remove properties of a namespace or table; all others stay
+#[derive(Args, Debug)]
+pub(super) struct Set {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Name,
+    #[arg(value_name = "KEY=VALUE", value_parser = pair, required_unless_present = "unset")]
+    properties: Vec<(String, String)>,
+    /// A property to remove; may be given several times
+    #[arg(long, value_name = "KEY")]
+    unset: Vec<String>,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Drop a table, or a namespace with nothing in it
+#[derive(Args, Debug)]
+pub(super) struct Drop {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Name,
+    /// Only if it is one of these
+    #[arg(long)]
+    kind: Option<OfKind>,
+    /// Only if the table is at this version
+    #[arg(long, value_name = "VERSION")]
+    table_version: Option<u64>,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Rename a table, also into another namespace
+#[derive(Args, Debug)]
+pub(super) struct Rename {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "FROM", value_parser = name)]
+    from: Name,
+    #[arg(value_name = "TO", value_parser = name)]
+    to: Name,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// How long a commit goes on.
+#[derive(Args, Debug)]
+struct Patience {
+    /// Give up after so many tries that others were faster than
+    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    tries: u32,
+}
+
+/// A kind on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum OfKind {
+    Namespace,
+    Table,
+}
+
+impl From<OfKind> for Kind {
+    fn from(kind: OfKind) -> Self {
+        match kind {
+            OfKind::Namespace => Self::Namespace,
+            OfKind::Table => Self::Table,
+        }
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it KEY=VALUE".to_owned()),
+    }
+}
+
+fn metadata(text: &str) -> Result<MetadataId, String> {
+    let wrong = |_| "an id is up to 16 hexadecimal digits".to_owned();
+    u64::from_str_radix(text, 16).map(MetadataId).map_err(wrong)
+}
+
+impl Create {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let site = Site::of_new(&self.common.store)?;
+        match site.wait(site.chain.create(!self.without_indices)) {
+            Outcome::Committed(at) => tell(&self.common, "created", "an empty catalog", &at),
+            Outcome::Conflict(found) => {
+                let version = found.map(|found| format!(", at version {}", found.version().0)).unwrap_or_default();
+                Err(Failure::Coded(code::EXISTS, format!("there exists a catalog here already{version}")))
+            }
+            Outcome::Refused(cause) => Err(Failure::Failed(format!("not created: {cause}"))),
+            Outcome::Unknown(cause) => {
+                let words = format!("outcome unknown: {cause}; it may have been created: look before trying again");
+                Err(Failure::Coded(code::UNKNOWN, words))
+            }
+        }
+    }
+}
+
+impl CreateNamespace {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let entry = Entry { properties: self.properties.iter().cloned().collect(), ..Entry::namespace() };
+        let action = Action::Create { name: self.name.clone(), entry };
+        commit(&self.common, &self.patience, action, "created", &format!("namespace {}", self.name))
+    }
+}
+
+impl CreateTable {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let state = TableState { metadata: self.metadata, ..TableState::new(usize::from(self.partitions)) };
+        let entry = Entry {
+            properties: self.properties.iter().cloned().collect(),
+            base_objects: self.bases.clone(),
+            ..Entry::table(self.location.clone(), state)
+        };
+        let action = Action::Create { name: self.name.clone(), entry };
+        commit(&self.common, &self.patience, action, "created", &format!("table {}", self.name))
+    }
+}
+
+impl Set {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let set = self.properties.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
+        let changes: BTreeMap<_, _> = set.chain(self.unset.iter().map(|key| (key.clone(), None))).collect();
+        if changes.len() < self.properties.len() + self.unset.len() {
+            return Err(Failure::Mistake("a property is given twice".to_owned()));
+        }
+        let action = Action::SetProperties { name: self.name.clone(), changes };
+        commit(&self.common, &self.patience, action, "set properties of", self.name.as_str())
+    }
+}
+
+impl Drop {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        if self.table_version.is_some() && matches!(self.kind, Some(OfKind::Namespace)) {
+            return Err(Failure::Mistake("--table-version is for tables".to_owned()));
+        }
+        let kind = match (self.kind, self.table_version) {
+            (Some(kind), _) => kind.into(),
+            (None, Some(_)) => Kind::Table,
+            (None, None) => self.kind_now()?,
+        };
+        let expected = self.table_version.map(Version);
+        let action = Action::Drop { name: self.name.clone(), kind, expected };
+        let what = format!("{} {}", show::kind(kind), self.name);
+        commit(&self.common, &self.patience, action, "dropped", &what)
+    }
+
+    fn kind_now(&self) -> Result<Kind, Failure> {
+        let site = Site::of(&self.common.store)?;
+        let entry = site.read(site.chain.entry(&site.at(None)?, &self.name))?;
+        entry.map(|entry| entry.kind).ok_or_else(|| not_found(&self.name))
+    }
+}
+
+impl Rename {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let action = Action::Rename { from: self.from.clone(), to: self.to.clone() };
+        commit(&self.common, &self.patience, action, "renamed", &format!("table {} to {}", self.from, self.to))
+    }
+}
+
+fn commit(common: &Common, patience: &Patience, action: Action, done: &str, what: &str) -> Result<(), Failure> {
+    let site = Site::of(&common.store)?;
+    // Where there is no catalog, that is the answer, and not that a commit failed.
+    site.read(site.chain.load())?;
+    let at = settled(site.wait(site.committer(patience.tries).commit(vec![action])))?;
+    tell(common, done, what, &at)
+}
+
+fn tell(common: &Common, done: &str, what: &str, at: &Snapshot) -> Result<(), Failure> {
+    let (version, commit) = (at.version().0, at.commit().0);
+    if common.json {
+        return print_json(&json!({ "version": version, "commit": format!("{commit:016x}") }));
+    }
+    print(&format!("{done} {what} (version {version})"))
+}

@@ -1,0 +1,156 @@
+//! `glidepath catalog history`: which versions are there, newest first, and what did each change?
+
+use std::io::{BufWriter, Write};
+
+use clap::Args;
+use glidepath_model::{Entry, Version};
+use glidepath_protocols::manifest_chain::{Changed, Snapshot};
+use serde_json::{Value, json};
+
+use super::place::Site;
+use super::{Common, show};
+use crate::failure::Failure;
+
+/// Print versions, newest first: time, commit and what changed; --json prints one object a line
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    common: Common,
+    /// At most so many versions
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: u64,
+    /// Begin at this version
+    #[arg(long, value_name = "VERSION")]
+    version: Option<u64>,
+    /// At most so many changes of each version
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    changes: usize,
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let site = Site::of(&self.common.store)?;
+        let oldest = site.at(None)?.oldest_kept();
+        let mut output = BufWriter::new(std::io::stdout().lock());
+        let mut next = Some(site.at(self.version)?);
+        for _ in 0..self.limit {
+            let Some(at) = next.take() else { break };
+            let number = at.version();
+            let before = match number.0.checked_sub(1).map(Version).filter(|before| *before >= oldest) {
+                Some(before) => site.read(site.chain.version_at(before))?,
+                None => None,
+            };
+            // What the oldest kept version changed cannot be told any more; the first version changed nothing.
+            let changes = match &before {
+                Some(before) => {
+                    Some(site.read(site.chain.changed(Some(before), &at, self.changes.saturating_add(1)))?)
+                }
+                None => None,
+            };
+            self.print(&mut output, &at, before.as_ref(), changes.as_deref())?;
+            next = before;
+        }
+        output.flush().map_err(Failure::from)
+    }
+
+    fn print(
+        &self,
+        output: &mut impl Write,
+        at: &Snapshot,
+        before: Option<&Snapshot>,
+        changes: Option<&[Changed]>,
+    ) -> Result<(), Failure> {
+        let shown = changes.map(|changes| &changes[..changes.len().min(self.changes)]);
+        let more = changes.is_some_and(|changes| changes.len() > self.changes);
+        let commit = format!("{:016x}", at.commit().0);
+        if self.common.json {
+            let line = json!({
+                "version": at.version().0,
+                "written_unix_ms": at.written_ms(),
+                "commit": commit,
+                "entries": at.entries(),
+                "oldest_kept_version": at.oldest_kept().0,
+                "changes": shown.map(|changes| changes.iter().map(as_json).collect::<Vec<_>>()),
+                "more_changes": more,
+            });
+            writeln!(output, "{line}")?;
+            return Ok(());
+        }
+        let (number, time) = (at.version().0, show::time(at.written_ms()));
+        writeln!(output, "version {number}  {time}  commit {commit}  {} entries", at.entries())?;
+        if let Some(before) = before.filter(|before| before.oldest_kept() < at.oldest_kept()) {
+            let (was, is) = (before.oldest_kept().0, at.oldest_kept().0);
+            writeln!(output, "  vacuum: oldest kept version {was} -> {is}")?;
+        }
+        match shown {
+            None if number == 0 => writeln!(output, "  the first version, empty")?,
+            None => writeln!(output, "  the version before is no longer kept: what changed is not known")?,
+            Some(changes) => {
+                for change in changes {
+                    writeln!(output, "  {}", as_text(change))?;
+                }
+            }
+        }
+        if more {
+            writeln!(
+                output,
+                "  ... and more; --changes {} shows more of them",
+                self.changes.saturating_mul(10).max(10)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn as_json(change: &Changed) -> Value {
+    let entry = |entry: &Option<Entry>| entry.as_ref().map(|entry| show::entry(&change.name, entry));
+    let what = match (&change.before, &change.now) {
+        (None, _) => "created",
+        (_, None) => "dropped",
+        _ => "changed",
+    };
+    json!({ "name": change.name.as_str(), "change": what, "before": entry(&change.before), "now": entry(&change.now) })
+}
+
+fn as_text(change: &Changed) -> String {
+    let Changed { name, before, now } = change;
+    match (before, now) {
+        (Some(before), Some(now)) => {
+            format!("~ {} {name}: {}", show::kind(now.kind), differences(before, now).join(", "))
+        }
+        (None, Some(now)) => format!("+ {} {name}", show::kind(now.kind)),
+        (Some(before), None) => format!("- {} {name}", show::kind(before.kind)),
+        (None, None) => format!("  {name}"),
+    }
+}
+
+/// What of an entry is not as it was.
+fn differences(before: &Entry, now: &Entry) -> Vec<String> {
+    let mut found = Vec::new();
+    if before.kind != now.kind {
+        found.push(format!("was a {}", show::kind(before.kind)));
+    }
+    if before.state != now.state {
+        let version =
+            |entry: &Entry| entry.state.as_ref().map_or("none".to_owned(), |state| state.version.0.to_string());
+        found.push(format!("table version {} -> {}", version(before), version(now)));
+    }
+    if before.location != now.location {
+        let location = |entry: &Entry| entry.location.clone().unwrap_or_else(|| "none".to_owned());
+        found.push(format!("location {} -> {}", location(before), location(now)));
+    }
+    for (key, value) in &now.properties {
+        if before.properties.get(key) != Some(value) {
+            found.push(format!("{key} = {value}"));
+        }
+    }
+    let removed = before.properties.keys().filter(|key| !now.properties.contains_key(*key));
+    found.extend(removed.map(|key| format!("{key} removed")));
+    if before.base_objects != now.base_objects {
+        found.push("what it is made from".to_owned());
+    }
+    if before.unknown != now.unknown {
+        found.push("fields of a newer version of Glidepath".to_owned());
+    }
+    found
+}

@@ -1,0 +1,201 @@
+//! What is in a catalog: list, describe, exists.
+
+use std::collections::VecDeque;
+use std::io::{BufWriter, Write as _};
+
+use clap::Args;
+use glidepath_model::{Entry, Kind, Name};
+use glidepath_protocols::manifest_chain::Snapshot;
+use serde_json::json;
+
+use super::change::OfKind;
+use super::place::{Site, code, not_found};
+use super::{Common, name, show};
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+
+/// Entries asked for at a time.
+const PAGE: usize = 1000;
+
+/// List what is in a namespace, or in the root; --json prints one object a line
+#[derive(Args, Debug)]
+pub(super) struct List {
+    #[command(flatten)]
+    common: Common,
+    /// The namespace; the root if none is given
+    #[arg(value_name = "NAMESPACE", value_parser = name)]
+    namespace: Option<Name>,
+    /// Also what is in the namespaces in it
+    #[arg(long, short)]
+    recursive: bool,
+    /// Namespaces or tables only
+    #[arg(long)]
+    kind: Option<OfKind>,
+    /// Begin behind this name, which is directly in the namespace
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    after: Option<Name>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = usize::MAX, hide_default_value = true)]
+    limit: usize,
+    /// As it was at this version of the catalog
+    #[arg(long, value_name = "VERSION")]
+    version: Option<u64>,
+}
+
+/// Describe a namespace, a table, or the catalog as a whole
+#[derive(Args, Debug)]
+pub(super) struct Describe {
+    #[command(flatten)]
+    common: Common,
+    /// What; the catalog if none is given
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Option<Name>,
+    /// As it was at this version of the catalog
+    #[arg(long, value_name = "VERSION")]
+    version: Option<u64>,
+}
+
+/// Say whether there is a namespace or table of this name; exit code 3 if not
+#[derive(Args, Debug)]
+pub(super) struct Exists {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Name,
+    /// Only if it is one of these
+    #[arg(long)]
+    kind: Option<OfKind>,
+    /// As it was at this version of the catalog
+    #[arg(long, value_name = "VERSION")]
+    version: Option<u64>,
+}
+
+/// A namespace that is being listed: one page of it is in memory.
+struct Level {
+    namespace: Option<Name>,
+    page: VecDeque<(Name, Entry)>,
+    /// Behind what the next page begins; `None` where there is none.
+    next: Option<Option<Name>>,
+}
+
+impl List {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        if let Some(after) = &self.after
+            && after.parent() != self.namespace
+        {
+            return Err(Failure::Mistake(format!("--after: {after} is not directly in what is listed")));
+        }
+        let site = Site::of(&self.common.store)?;
+        let at = site.at(self.version)?;
+        if let Some(namespace) = &self.namespace {
+            let entry = site.read(site.chain.entry(&at, namespace))?.ok_or_else(|| not_found(namespace))?;
+            if entry.kind == Kind::Table {
+                let words = format!("{namespace} is a table, not a namespace; `describe` shows it");
+                return Err(Failure::Coded(code::OTHERWISE, words));
+            }
+        }
+        self.print(&site, &at)
+    }
+
+    /// Prints entries as they come; in memory is a page for each level of namespaces.
+    fn print(&self, site: &Site, at: &Snapshot) -> Result<(), Failure> {
+        let mut output = BufWriter::new(std::io::stdout().lock());
+        let top = Level { namespace: self.namespace.clone(), page: VecDeque::new(), next: Some(self.after.clone()) };
+        let (mut levels, mut left) = (vec![top], self.limit);
+        while let Some(level) = levels.last_mut() {
+            let Some((name, entry)) = self.next(site, at, level)? else {
+                levels.pop();
+                continue;
+            };
+            if self.kind.is_none_or(|kind| Kind::from(kind) == entry.kind) {
+                if left == 0 {
+                    break;
+                }
+                left -= 1;
+                match self.common.json {
+                    true => writeln!(output, "{}", show::entry(&name, &entry))?,
+                    false => writeln!(output, "{}", show::line(&name, &entry))?,
+                }
+            }
+            if self.recursive && entry.kind == Kind::Namespace {
+                levels.push(Level { namespace: Some(name), page: VecDeque::new(), next: Some(None) });
+            }
+        }
+        output.flush().map_err(Failure::from)
+    }
+
+    fn next(&self, site: &Site, at: &Snapshot, level: &mut Level) -> Result<Option<(Name, Entry)>, Failure> {
+        if level.page.is_empty()
+            && let Some(after) = level.next.take()
+        {
+            // A short listing needs no long page.
+            let size = if self.recursive || self.kind.is_some() { PAGE } else { PAGE.min(self.limit) };
+            let found = site.chain.children(at, level.namespace.as_ref(), after.as_ref(), size);
+            level.page = site.read(found)?.into();
+            if level.page.len() == size {
+                level.next = level.page.back().map(|(name, _)| Some(name.clone()));
+            }
+        }
+        Ok(level.page.pop_front())
+    }
+}
+
+impl Describe {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let site = Site::of(&self.common.store)?;
+        let at = site.at(self.version)?;
+        let Some(name) = &self.name else { return self.catalog(&at) };
+        let entry = site.read(site.chain.entry(&at, name))?.ok_or_else(|| not_found(name))?;
+        match self.common.json {
+            true => print_json(&show::entry(name, &entry)),
+            false => print(&show::description(name, &entry)),
+        }
+    }
+
+    fn catalog(&self, at: &Snapshot) -> Result<(), Failure> {
+        let commit = format!("{:016x}", at.commit().0);
+        let (version, oldest) = (at.version().0, at.oldest_kept().0);
+        if self.common.json {
+            return print_json(&json!({
+                "protocol": "manifest-chain",
+                "version": version,
+                "oldest_kept_version": oldest,
+                "commit": commit,
+                "written_unix_ms": at.written_ms(),
+                "entries": at.entries(),
+                "indexed": at.indexed(),
+            }));
+        }
+        let indices = if at.indexed() { "by type and by base object" } else { "none" };
+        print(&format!(
+            "catalog (manifest-chain)\n  version           {version}, written {}\n  commit            {commit}\n  \
+             oldest kept       {oldest}\n  entries           {}\n  indices           {indices}",
+            show::time(at.written_ms()),
+            at.entries()
+        ))
+    }
+}
+
+impl Exists {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let site = Site::of(&self.common.store)?;
+        let at = site.at(self.version)?;
+        let entry = site.read(site.chain.entry(&at, &self.name))?;
+        let wanted = |entry: &Entry| self.kind.is_none_or(|kind| Kind::from(kind) == entry.kind);
+        let found = entry.filter(wanted);
+        if self.common.json {
+            let kind = found.as_ref().map(|entry| show::kind(entry.kind));
+            print_json(&json!({ "name": self.name.as_str(), "exists": found.is_some(), "kind": kind }))?;
+        } else if let Some(entry) = &found {
+            print(show::kind(entry.kind))?;
+        }
+        match (found, self.kind) {
+            (Some(_), _) => Ok(()),
+            (None, None) => Err(not_found(&self.name)),
+            (None, Some(kind)) => {
+                let words = format!("there is no {} {}", show::kind(kind.into()), self.name);
+                Err(Failure::Coded(code::NOT_FOUND, words))
+            }
+        }
+    }
+}

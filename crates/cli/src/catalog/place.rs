@@ -1,0 +1,186 @@
+//! From a URL to a catalog, and from what went wrong there to a message and an exit code.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use glidepath_model::{Name, Refusal, Version};
+use glidepath_protocols::group::{Answer, CommitError, Committer, Persistence};
+use glidepath_protocols::manifest_chain::{ManifestChain, Place, Snapshot};
+use glidepath_protocols::{Catalog as _, LoadError};
+use glidepath_stores::{LiveEnv, OpenError, Options, open};
+use tokio::runtime::Runtime;
+
+use crate::failure::Failure;
+
+/// A catalog on a live store.
+pub(super) type Chain = ManifestChain<LiveEnv>;
+
+/// Bytes of pages kept at hand.
+const CACHED_BYTES: usize = 64 << 20;
+
+/// Exit codes of these commands, beside those of all commands.
+pub(super) mod code {
+    pub(in crate::catalog) const NOT_FOUND: u8 = 3;
+    pub(in crate::catalog) const EXISTS: u8 = 4;
+    pub(in crate::catalog) const NOT_EMPTY: u8 = 5;
+    pub(in crate::catalog) const CONTENTION: u8 = 6;
+    pub(in crate::catalog) const UNKNOWN: u8 = 7;
+    pub(in crate::catalog) const DAMAGE: u8 = 8;
+    pub(in crate::catalog) const OTHERWISE: u8 = 9;
+}
+
+/// Where a catalog is, opened.
+pub(super) struct Site {
+    env: LiveEnv,
+    pub(super) chain: Chain,
+    runtime: Runtime,
+}
+
+impl Site {
+    /// Opens the store of an existing catalog, of which nothing is read yet.
+    pub(super) fn of(url: &str) -> Result<Self, Failure> {
+        // A store on disk is made where there is none; who mistypes a path should find out instead.
+        if let Some(folder) = folder(url)
+            && !Path::new(&folder).exists()
+        {
+            return Err(told(&LoadError::NotFound));
+        }
+        Self::of_new(url)
+    }
+
+    /// Opens a store for a catalog to be created.
+    pub(super) fn of_new(url: &str) -> Result<Self, Failure> {
+        if url.starts_with("memory:") {
+            let words = "memory: is gone when the command ends, so no other command would find what it did; \
+                         use file:///directory for a try";
+            return Err(Failure::Mistake(words.to_owned()));
+        }
+        let store = open(url, &Options::default()).map_err(|error| match error {
+            OpenError::Url { .. } => Failure::Mistake(error.to_string()),
+            OpenError::Unusable { .. } => Failure::Failed(error.to_string()),
+        })?;
+        // One thread: a command does one thing at a time.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
+        let env = LiveEnv::new();
+        let chain = ManifestChain::new(env, store, Arc::new(Place::new("", CACHED_BYTES)));
+        Ok(Self { env, chain, runtime })
+    }
+
+    /// Waits for something.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// Waits for something that reads the catalog.
+    pub(super) fn read<T>(&self, future: impl Future<Output = Result<T, LoadError>>) -> Result<T, Failure> {
+        self.wait(future).map_err(|error| told(&error))
+    }
+
+    /// The catalog at a version, or the newest.
+    pub(super) fn at(&self, version: Option<u64>) -> Result<Snapshot, Failure> {
+        let head = self.read(self.chain.load())?;
+        let Some(version) = version.map(Version).filter(|version| *version != head.version()) else {
+            return Ok(head);
+        };
+        let kept = (head.oldest_kept()..=head.version()).contains(&version);
+        let found = if kept { self.read(self.chain.version_at(version))? } else { None };
+        found.ok_or_else(|| {
+            let words = format!(
+                "there is no {version}: those that are kept are {} to {}",
+                head.oldest_kept().0,
+                head.version().0
+            );
+            Failure::Coded(code::NOT_FOUND, words)
+        })
+    }
+
+    /// Who commits.
+    pub(super) fn committer(&self, tries: u32) -> Committer<LiveEnv, Chain> {
+        Committer::alone(self.env, self.chain.clone(), Persistence { tries, ..Persistence::default() })
+    }
+}
+
+/// The folder of a store on disk.
+fn folder(url: &str) -> Option<String> {
+    let path = url.strip_prefix("file://")?.split('?').next()?;
+    // One that is written otherwise is left to the store to understand.
+    (path.starts_with('/') && !path.contains('%')).then(|| path.to_owned())
+}
+
+/// A failure to read, as told.
+pub(super) fn told(error: &LoadError) -> Failure {
+    match error {
+        LoadError::NotFound => Failure::Coded(
+            code::NOT_FOUND,
+            "there is no catalog here; `glidepath catalog create STORE` makes one".to_owned(),
+        ),
+        LoadError::Failed(_) => Failure::Failed(error.to_string()),
+        LoadError::Undecodable(_) => {
+            Failure::Failed(format!("{error}\n`glidepath catalog fsck STORE` looks at all of it"))
+        }
+    }
+}
+
+/// That a name stands for nothing.
+pub(super) fn not_found(name: &Name) -> Failure {
+    Failure::Coded(code::NOT_FOUND, Refusal::NotFound(name.clone()).to_string())
+}
+
+/// What became of a commit.
+pub(super) fn settled(answer: Answer<Chain>) -> Result<Snapshot, Failure> {
+    answer.map_err(|error| {
+        let code = match &error {
+            CommitError::Refused(refusal) => match refusal {
+                Refusal::Exists(_) => code::EXISTS,
+                Refusal::NotFound(_) | Refusal::NoParent { .. } => code::NOT_FOUND,
+                Refusal::NotEmpty(_) => code::NOT_EMPTY,
+                Refusal::WrongKind { .. } | Refusal::Changed(_) => code::OTHERWISE,
+            },
+            CommitError::Contention { .. } => code::CONTENTION,
+            CommitError::Unknown(_) => code::UNKNOWN,
+            CommitError::Failed(_) => return Failure::Failed(error.to_string()),
+        };
+        let advice = match &error {
+            CommitError::Contention { .. } => "; nothing was done: try again, or with more --tries",
+            CommitError::Unknown(_) => "; it may have been done: look before trying again",
+            _ => "",
+        };
+        Failure::Coded(code, format!("{error}{advice}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use glidepath_env::Cause;
+    use glidepath_model::Kind;
+
+    use super::*;
+
+    /// Those that no single process can bring about at will, too.
+    #[test]
+    fn each_end_of_a_commit_has_its_own_code_and_words() {
+        let name = || Name::of_parts(["sales"]).unwrap();
+        let refused = |refusal| CommitError::Refused(refusal);
+        let ends = [
+            (refused(Refusal::NotFound(name())), 3, "there is no sales"),
+            (refused(Refusal::Exists(name())), 4, "exists already"),
+            (refused(Refusal::NotEmpty(name())), 5, "not empty"),
+            (CommitError::Contention { tries: 60 }, 6, "contention: gave up after 60 tries"),
+            (CommitError::Unknown(Cause::words("timed out")), 7, "outcome unknown: timed out"),
+            (refused(Refusal::Changed(name())), 9, "has changed"),
+            (refused(Refusal::WrongKind { name: name(), found: Kind::Table }), 9, "is a table"),
+        ];
+        for (error, expected, words) in ends {
+            match settled(Err(error)) {
+                Err(Failure::Coded(code, message)) => {
+                    assert_eq!(code, expected, "{message}");
+                    assert!(message.contains(words), "{message}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let failed = settled(Err(CommitError::Failed(Cause::words("no route"))));
+        assert!(matches!(failed, Err(Failure::Failed(words)) if words.contains("not committed: no route")));
+    }
+}

@@ -1,0 +1,331 @@
+//! Is a chain whole? Looks at every object of it, and changes nothing.
+//!
+//! 1. List the versions, newest first. Each kept one must decode, follow the one before it, and be without a gap.
+//! 2. Walk the tree of the newest; of each older one, what the next newer one does not share with it (`trees.rs`).
+//! 3. What is older than the kept versions, and each pack, must be referred to by a kept version; else it is garbage.
+//! 4. The hint must name a version that there is, not too long ago.
+//!
+//! In memory: a page of each height, the cache, the names of the objects that kept versions refer to, references to damaged
+//! pages and those above them, and up to [`MOST`] findings. Every page is read once, not once per version.
+//!
+//! May run beside writers and vacuums: what a vacuum makes old meanwhile is not held against the chain.
+
+mod finding;
+mod trees;
+
+use std::collections::{BTreeSet, HashSet};
+
+use bytes::Bytes;
+use glidepath_env::{Cause, Env, Guard, Key, Object, ObjectStore, Payload, PutError, ReadError};
+use glidepath_model::{CommitId, Version};
+
+use super::ManifestChain;
+use super::manifest::Manifest;
+use super::page::{Home, PageRef};
+use crate::catalog::{Catalog, LoadError};
+pub use finding::{Extent, Finding, Severity, Trouble};
+
+/// Keys listed at a time.
+const PAGE: usize = 1000;
+
+/// Findings that are told; those beyond are counted.
+const MOST: usize = 1000;
+
+/// After so many objects that the store does not read, it is the store.
+const MOST_UNREAD: u32 = 20;
+
+/// A hint so far behind has been failing to be left for some time: one is left every sixteenth version.
+const HINT_LATE: u64 = 64;
+
+/// What a look at all of a chain found.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// What is not as it should be; a thousand at most.
+    pub findings: Vec<Finding>,
+    /// How many more there are.
+    pub more_findings: u64,
+    /// The newest version that there is an object of.
+    pub newest: Version,
+    /// The oldest that should be kept.
+    pub oldest: Version,
+    /// Kept versions that were looked at.
+    pub versions: u64,
+    /// Pages that were looked at.
+    pub pages: u64,
+    /// Entries of the newest version that could be read.
+    pub entries: u64,
+    /// Packs and objects of older versions that are needed.
+    pub older_objects: u64,
+    /// The newest version all of which can be read.
+    pub whole: Option<Version>,
+}
+
+impl Checked {
+    /// Whether something is damaged, or may be.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.more_findings > 0 || self.findings.iter().any(|finding| finding.severity() <= Severity::Unread)
+    }
+}
+
+/// A look in progress.
+struct Look<'a, E: Env> {
+    chain: &'a ManifestChain<E>,
+    checked: Checked,
+    /// The newest version that decodes has been seen.
+    begun: bool,
+    unread: u32,
+    /// Where pages of kept versions are.
+    homes: BTreeSet<Home>,
+    /// Pages that cannot be read, and those above them. Only asked, never walked.
+    bad: HashSet<PageRef>,
+    missing: BTreeSet<Home>,
+    /// The object of the version that is being walked.
+    object: (Version, Bytes),
+    /// Entries of that version that could be read.
+    count: i64,
+    /// By how much the version looked at last is off in its number of entries.
+    off_by: i64,
+    /// Whether something could not be read that may refer to anything.
+    blind: bool,
+}
+
+impl<E: Env> ManifestChain<E> {
+    /// Looks at every object of the chain.
+    ///
+    /// # Errors
+    /// Where there is no version at all, or the store does not answer.
+    pub async fn fsck(&self) -> Result<Checked, LoadError> {
+        let mut look = Look {
+            chain: self,
+            checked: Checked::default(),
+            begun: false,
+            unread: 0,
+            homes: BTreeSet::new(),
+            bad: HashSet::new(),
+            missing: BTreeSet::new(),
+            object: (Version(0), Bytes::new()),
+            count: 0,
+            off_by: 0,
+            blind: false,
+        };
+        look.versions().await?;
+        look.packs().await?;
+        look.hint().await?;
+        let mut checked = look.checked;
+        // What a vacuum has made old meanwhile may rightly be gone.
+        if let Ok(head) = self.load().await
+            && head.oldest_kept() > checked.oldest
+        {
+            checked.findings.retain(|finding| finding.version.is_none_or(|version| version >= head.oldest_kept()));
+        }
+        checked.findings.sort_by_key(Finding::severity);
+        Ok(checked)
+    }
+
+    /// Writes a hint that names the newest version, and returns that.
+    ///
+    /// # Errors
+    /// Where the newest version cannot be found or the hint not be written.
+    pub async fn mend_hint(&self) -> Result<Version, LoadError> {
+        let version = self.load().await?.version();
+        let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
+        match self.store.put(&self.place.keys.hint(), payload, Guard::None).await {
+            Ok(_) => Ok(version),
+            Err(PutError::Lost) => Err(LoadError::Failed(Cause::words("a write without a condition was lost"))),
+            Err(PutError::Unknown(cause) | PutError::Refused(cause)) => Err(LoadError::Failed(cause)),
+        }
+    }
+}
+
+impl<E: Env> Look<'_, E> {
+    fn report(&mut self, trouble: Trouble, object: Key, version: Option<Version>) {
+        match self.checked.findings.len() {
+            MOST.. => self.checked.more_findings += 1,
+            _ => self.checked.findings.push(Finding { trouble, object, version }),
+        }
+    }
+
+    fn report_version(&mut self, trouble: Trouble, version: Version) {
+        let object = self.chain.place.keys.version(version);
+        self.report(trouble, object, Some(version));
+    }
+
+    /// An object, or its absence; `None` where the store does not read it, which is reported.
+    async fn read(&mut self, key: &Key, version: Option<Version>) -> Result<Option<Option<Object>>, LoadError> {
+        match self.chain.store.get(key).await {
+            Ok(object) => Ok(Some(Some(object))),
+            Err(ReadError::NotFound) => Ok(Some(None)),
+            Err(ReadError::Failed(cause)) => {
+                self.not_read(key, version, cause)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn not_read(&mut self, key: &Key, version: Option<Version>, cause: Cause) -> Result<(), LoadError> {
+        let told = |finding: &Finding| finding.object == *key && matches!(finding.trouble, Trouble::Unread(_));
+        if self.checked.findings.iter().any(told) {
+            return Ok(());
+        }
+        self.unread += 1;
+        if self.unread > MOST_UNREAD {
+            return Err(LoadError::Failed(cause));
+        }
+        self.blind = true;
+        self.report(Trouble::Unread(cause), key.clone(), version);
+        Ok(())
+    }
+
+    /// Steps 1 and 2, and 3 for versions.
+    async fn versions(&mut self) -> Result<(), LoadError> {
+        let (mut newer, mut last, mut after) = (None::<Manifest>, None::<Version>, None::<Key>);
+        loop {
+            let page = self.list(&self.chain.place.keys.versions(), after.as_ref()).await?;
+            for object in &page.objects {
+                let Some(version) = self.chain.place.keys.version_in(&object.key) else {
+                    self.report(Trouble::Foreign, object.key.clone(), None);
+                    continue;
+                };
+                if self.begun && version < self.checked.oldest {
+                    self.older(Home::Version(version.0), &object.key);
+                    continue;
+                }
+                match last {
+                    None => self.checked.newest = version,
+                    Some(last) if last != version.next() => self.gap(version.next(), Version(last.0 - 1)),
+                    Some(_) => {}
+                }
+                last = Some(version);
+                if let Some(manifest) = self.version(version, &object.key, newer.as_ref()).await? {
+                    newer = Some(manifest);
+                }
+            }
+            after = page.objects.last().map(|last| last.key.clone());
+            if !page.more || after.is_none() {
+                break;
+            }
+        }
+        let last = last.ok_or(LoadError::NotFound)?;
+        if last > self.checked.oldest && self.begun {
+            self.gap(self.checked.oldest, Version(last.0 - 1));
+        }
+        Ok(())
+    }
+
+    fn gap(&mut self, first: Version, last: Version) {
+        self.blind = true;
+        let object = self.chain.place.keys.version(last);
+        self.report(Trouble::Gap(first, last), object, Some(last));
+    }
+
+    /// One kept version.
+    async fn version(
+        &mut self,
+        version: Version,
+        key: &Key,
+        newer: Option<&Manifest>,
+    ) -> Result<Option<Manifest>, LoadError> {
+        // Between the listing and now a vacuum may have come by.
+        let Some(Some(object)) = self.read(key, Some(version)).await? else { return Ok(None) };
+        let bytes = object.payload.bytes;
+        let manifest = match Manifest::decode(&bytes) {
+            Ok(manifest) if manifest.version == version => manifest,
+            Ok(manifest) => {
+                self.blind = true;
+                self.report_version(Trouble::OtherVersion(manifest.version), version);
+                return Ok(None);
+            }
+            Err(error) => {
+                self.blind = true;
+                self.report_version(Trouble::Undecodable(error), version);
+                return Ok(None);
+            }
+        };
+        if !std::mem::replace(&mut self.begun, true) {
+            self.checked.oldest = manifest.oldest;
+        }
+        self.checked.versions += 1;
+        if let Some(newer) = newer.filter(|newer| newer.version == version.next())
+            && newer.before != manifest.commit
+        {
+            self.report_version(Trouble::BrokenChain { says: newer.before, found: manifest.commit }, newer.version);
+        }
+        if version.0 == 0 && manifest.before != CommitId(0) {
+            self.report_version(Trouble::BrokenChain { says: manifest.before, found: CommitId(0) }, version);
+        }
+        if manifest.oldest > version || newer.is_some_and(|newer| newer.oldest < manifest.oldest) {
+            self.report_version(Trouble::WrongOldest(manifest.oldest), version);
+        }
+        self.object = (version, bytes);
+        self.tree(&manifest, newer).await?;
+        Ok(Some(manifest))
+    }
+
+    /// Step 3 for one object.
+    fn older(&mut self, home: Home, key: &Key) {
+        if self.homes.contains(&home) {
+            self.checked.older_objects += 1;
+        } else if !self.blind {
+            self.report(Trouble::Unused, key.clone(), None);
+        }
+    }
+
+    /// Step 3 for packs.
+    async fn packs(&mut self) -> Result<(), LoadError> {
+        let mut after = None::<Key>;
+        loop {
+            let page = self.list(&self.chain.place.keys.packs(), after.as_ref()).await?;
+            for object in &page.objects {
+                match self.chain.place.keys.pack_in(&object.key) {
+                    Some(Home::Pack { version, .. }) if version > self.checked.newest.0 => {
+                        self.report(Trouble::Pending, object.key.clone(), None);
+                    }
+                    Some(home) => self.older(home, &object.key),
+                    None => self.report(Trouble::Foreign, object.key.clone(), None),
+                }
+            }
+            after = page.objects.last().map(|last| last.key.clone());
+            if !page.more || after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Step 4.
+    async fn hint(&mut self) -> Result<(), LoadError> {
+        let key = self.chain.place.keys.hint();
+        let Some(found) = self.read(&key, None).await? else { return Ok(()) };
+        let newest = self.checked.newest;
+        let trouble = match found.map(|object| object.payload.bytes) {
+            None if newest.0 < HINT_LATE => return Ok(()),
+            None => Trouble::HintBehind(None),
+            Some(bytes) => match <[u8; 8]>::try_from(bytes.as_ref()) {
+                Err(_) => Trouble::HintDamaged,
+                Ok(bytes) => {
+                    let says = Version(u64::from_le_bytes(bytes));
+                    if says > newest && self.chain.version_at(says).await?.is_none() {
+                        Trouble::HintAhead(says)
+                    } else if newest.since(says) >= HINT_LATE {
+                        Trouble::HintBehind(Some(says))
+                    } else {
+                        return Ok(());
+                    }
+                }
+            },
+        };
+        self.report(trouble, key, None);
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &Key, after: Option<&Key>) -> Result<glidepath_env::Page, LoadError> {
+        match self.chain.store.list(prefix, after, PAGE).await {
+            Ok(page) => Ok(page),
+            Err(ReadError::NotFound) => Ok(glidepath_env::Page::default()),
+            Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Rules of the tree that only a mistake in the code could break, broken on purpose in a simulated store.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use glidepath_model::{Action, Entry, Instant, Kind, Name, Span};
+use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+use proptest::prelude::*;
+
+use super::*;
+use crate::Outcome;
+use crate::manifest_chain::page::Page;
+use crate::manifest_chain::tree::{self, Edit, Packer};
+use crate::manifest_chain::{Attempt, Place, Snapshot, rows};
+
+type Chain = ManifestChain<SimEnv>;
+
+/// Runs something on an empty catalog.
+fn with_chain<T: 'static, F: Future<Output = T> + 'static>(life: impl FnOnce(Chain) -> F + 'static) -> T {
+    let model = StoreModel {
+        faults: Faults::default(),
+        effect: EffectPoint::Half,
+        profile: Profile::constant(Span::from_millis(10)),
+    };
+    let horizon = Instant::ZERO + Span::from_secs(360_000);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    let result = Rc::new(RefCell::new(None));
+    let told = Rc::clone(&result);
+    simulation.run(vec![(Instant::ZERO, move |env: SimEnv| async move {
+        let store = env.store(StoreId(0));
+        let chain = Chain::new(env, store, Arc::new(Place::new("", 1 << 20)));
+        assert!(matches!(chain.create(true).await, Outcome::Committed(_)));
+        *told.borrow_mut() = Some(life(chain).await);
+    })]);
+    drop(simulation);
+    result.take().expect("it ended before the horizon")
+}
+
+/// All pages of a version, in one pack.
+struct Pack(Home, Vec<u8>);
+
+impl Packer for Pack {
+    fn add(&mut self, page: Page) -> PageRef {
+        let offset = self.1.len();
+        page.encode(&mut self.1);
+        let leaf = matches!(page, Page::Leaf(_));
+        PageRef { home: self.0, leaf, offset: offset as u32, length: (self.1.len() - offset) as u32 }
+    }
+}
+
+/// Commits what no writer would.
+async fn forge(chain: &Chain, edits: &[Edit], entries: u64) -> Snapshot {
+    let base = chain.load().await.unwrap();
+    let child = chain.with_pages(|pages| tree::apply(pages, base.manifest.root, edits)).await.unwrap();
+    let (version, commit) = (base.version().next(), CommitId(77 + base.version().0));
+    let mut pack = Pack(Home::Pack { version: version.0, commit: commit.0, number: 0 }, Vec::new());
+    let root = child.map(|child| child.write(&mut pack));
+    let payload = Payload::from(Bytes::from(pack.1));
+    chain.store.put(&chain.place.keys.home(pack.0), payload, Guard::None).await.unwrap();
+    let manifest = Manifest { version, commit, before: base.commit(), entries, root, ..(*base.manifest).clone() };
+    let object = manifest.encode().into();
+    match chain.put_version(manifest, object, base.seen).await {
+        Outcome::Committed(at) => at,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn act(chain: &Chain, action: Action) -> bool {
+    let base = chain.load().await.unwrap();
+    let (verdicts, attempt) = chain.attempt(&base, &[&[action]]).await;
+    assert!(matches!(attempt, Attempt::Nothing | Attempt::Ended(Outcome::Committed(_))), "{attempt:?}");
+    verdicts[0].is_ok()
+}
+
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+fn create(text: &str) -> Action {
+    Action::Create { name: name(text), entry: Entry::namespace() }
+}
+
+fn put(text: &str, indexed: bool) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    rows::edits(&name(text), None, Some(&Entry::namespace()), indexed, &mut edits);
+    edits
+}
+
+/// What fsck says of a catalog with "a" and "a/b" that was then changed so, with more versions behind.
+fn after(edits: Vec<Edit>, entries: u64, undone: Vec<Edit>) -> Vec<(&'static str, u64)> {
+    with_chain(move |chain| async move {
+        assert!(act(&chain, create("a")).await && act(&chain, create("a/b")).await);
+        let mut edits = edits;
+        edits.sort();
+        forge(&chain, &edits, entries).await;
+        if !undone.is_empty() {
+            forge(&chain, &undone, 2).await;
+        }
+        assert!(act(&chain, create("z")).await);
+        let checked = chain.fsck().await.unwrap();
+        assert_eq!(checked.whole, Some(checked.newest));
+        let found = checked.findings.iter();
+        found.map(|finding| (finding.word(), finding.version.map_or(u64::MAX, |version| version.0))).collect()
+    })
+}
+
+#[test]
+fn broken_rules_are_found_once_in_the_newest_version_that_breaks_them() {
+    let removed = |edits: Vec<Edit>| edits.into_iter().map(|(key, _)| (key, None)).collect::<Vec<Edit>>();
+    let index = |text: &str| put(text, true).into_iter().skip(1).collect::<Vec<Edit>>();
+    // Version 3 breaks a rule, version 4 has it still.
+    assert_eq!(after(put("c", true), 3, vec![]), []);
+    assert_eq!(after(put("c", true), 7, vec![]), [("wrong-count", 4)]);
+    assert_eq!(after(put("c", false), 3, vec![]), [("not-indexed", 4)]);
+    assert_eq!(after(removed(index("a")), 2, vec![]), [("not-indexed", 4)]);
+    assert_eq!(after(index("c"), 2, vec![]), [("stray-index", 4)]);
+    assert_eq!(after(removed(put("a", false)), 1, vec![]), [("orphan", 4), ("stray-index", 4)]);
+    assert_eq!(after(put("x/c", true), 3, vec![]), [("orphan", 4)]);
+    let nonsense = vec![(rows::by_name(&name("c")), Some(Bytes::from_static(b"nonsense")))];
+    assert_eq!(after(nonsense, 3, vec![]), [("bad-item", 4)]);
+    // Version 3 breaks a rule, version 4 mends it.
+    assert_eq!(after(put("c", false), 3, removed(put("c", false))), [("not-indexed", 3)]);
+    assert_eq!(after(removed(index("a")), 2, index("a")), [("not-indexed", 3)]);
+    assert_eq!(after(index("c"), 2, removed(index("c"))), [("stray-index", 3)]);
+    assert_eq!(after(removed(put("a", true)), 1, put("a", true)), [("orphan", 3)]);
+    assert_eq!(after(put("c", true), 9, removed(put("c", true))), [("wrong-count", 3)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// A vacuum among them. And what changed from version to version adds up to what there is.
+    #[test]
+    fn what_writers_do_is_whole(steps in prop::collection::vec((0..8_u8, 0..3_u8, any::<bool>()), 1..60)) {
+        with_chain(move |chain| async move {
+            for (at, (one, two, drops)) in steps.iter().enumerate() {
+                let name = name(&if *two == 0 { format!("n{one}") } else { format!("n{one}/m{two}") });
+                let properties = [("long".to_owned(), "x".repeat(700))].into();
+                let action = match drops {
+                    true => Action::Drop { name, kind: Kind::Namespace, expected: None },
+                    false => Action::Create { name, entry: Entry { properties, ..Entry::namespace() } },
+                };
+                act(&chain, action).await;
+                if at == 40 {
+                    chain.env.sleep_until(chain.env.now() + Span::from_secs(7200)).await;
+                    let grace = crate::manifest_chain::Grace { versions: 5, age: Span::from_secs(3600) };
+                    chain.vacuum(grace).await.unwrap();
+                }
+            }
+            let checked = chain.fsck().await.unwrap();
+            assert!(checked.findings.is_empty(), "{:?}", checked.findings);
+            let head = chain.load().await.unwrap();
+            assert_eq!((checked.whole, checked.entries), (Some(head.version()), head.entries()));
+            let mut last = None;
+            let mut names = std::collections::BTreeMap::new();
+            for version in head.oldest_kept().0..=head.version().0 {
+                let now = chain.version_at(Version(version)).await.unwrap().unwrap();
+                for changed in chain.changed(last.as_ref(), &now, usize::MAX).await.unwrap() {
+                    assert_eq!(names.get(&changed.name), changed.before.as_ref());
+                    match changed.now {
+                        Some(entry) => names.insert(changed.name, entry),
+                        None => names.remove(&changed.name),
+                    };
+                }
+                let there: std::collections::BTreeMap<_, _> =
+                    chain.all(&now, None, usize::MAX).await.unwrap().into_iter().collect();
+                assert_eq!(names, there);
+                last = Some(now);
+            }
+        });
+    }
+}

@@ -1,0 +1,294 @@
+//! Is the tree of a version whole, and does it keep the rules? Of what the next newer version does not share with it.
+//!
+//! A rule that holds for the newer version can only be broken here by what differs: so only that is looked at.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use glidepath_env::{Env, ObjectStore, ReadError};
+use glidepath_model::{Entry, Kind, Name};
+
+use super::super::cache::AtHand;
+use super::super::difference::{Step, Walk};
+use super::super::manifest::Manifest;
+use super::super::page::{Home, Key, Page, PageRef};
+use super::super::rows;
+use super::super::tree::{self, Missing};
+use super::{Extent, Look, Trouble};
+use crate::catalog::LoadError;
+use crate::wire::DecodeError;
+
+/// A key that differs from the newer version.
+struct Difference {
+    key: Key,
+    name: Name,
+    newer: Option<Bytes>,
+    here: Option<Bytes>,
+}
+
+/// Why a page is not there.
+enum Lost {
+    Object,
+    Page(DecodeError),
+    /// Reported.
+    Unread,
+}
+
+impl<E: Env> Look<'_, E> {
+    /// Step 2.
+    pub(super) async fn tree(&mut self, at: &Manifest, newer: Option<&Manifest>) -> Result<(), LoadError> {
+        // Where one has indices and the other has not, the rules differ.
+        let newer = newer.filter(|newer| newer.indexed == at.indexed);
+        if newer.is_none() {
+            self.count = 0;
+        }
+        let mut walk = Walk::new(newer.and_then(|newer| newer.root), at.root);
+        let (mut whole, mut last) = (true, None::<Key>);
+        loop {
+            match walk.step(|page| self.bad.contains(&page)) {
+                Step::Done => break,
+                Step::Open { before, now } => {
+                    let mut pages = [None, None];
+                    if let Some(before) = before {
+                        pages[0] = self.page(before).await?.ok().map(|page| (before, page));
+                    }
+                    if let Some((now, bound)) = now {
+                        self.checked.pages += 1;
+                        self.homes.insert(now.home);
+                        match self.page(now).await? {
+                            Ok(page) => {
+                                self.order(at, now, &page, &mut last);
+                                pages[1] = Some((now, page));
+                            }
+                            Err(lost) => {
+                                whole = false;
+                                self.lost(at, now, lost, &bound, &walk);
+                            }
+                        }
+                    }
+                    let [before, now] = pages;
+                    walk.opened(before, now);
+                }
+                Step::Differs { key, before, now } => self.differs(at, key, before, now).await?,
+            }
+        }
+        if newer.is_none() {
+            self.checked.entries = u64::try_from(self.count).unwrap_or_default();
+        }
+        if whole {
+            self.checked.whole = self.checked.whole.or(Some(at.version));
+            self.compare_count(at);
+        }
+        Ok(())
+    }
+
+    fn compare_count(&mut self, at: &Manifest) {
+        let off_by = i64::try_from(at.entries).unwrap_or(i64::MAX).saturating_sub(self.count);
+        // Each commit counts on from the one before: a mistake is passed on, and told once.
+        if off_by != 0 && off_by != self.off_by {
+            let found = u64::try_from(self.count).unwrap_or_default();
+            self.report_version(Trouble::WrongCount { says: at.entries, found }, at.version);
+        }
+        self.off_by = off_by;
+    }
+
+    /// Keys of leaves must rise from each to the next.
+    fn order(&mut self, at: &Manifest, place: PageRef, page: &Page, last: &mut Option<Key>) {
+        let Page::Leaf(items) = page else { return };
+        let (Some((first, _)), Some((end, _))) = (items.first(), items.last()) else { return };
+        if last.as_ref().is_some_and(|last| last >= first) {
+            let object = self.chain.place.keys.home(place.home);
+            self.report(Trouble::Disorder { offset_bytes: place.offset }, object, Some(at.version));
+        }
+        *last = Some(end.clone());
+    }
+
+    fn lost(&mut self, at: &Manifest, place: PageRef, lost: Lost, bound: &Key, walk: &Walk) {
+        self.bad.extend(walk.above());
+        // What hangs below it is not known.
+        self.blind |= !place.leaf;
+        if !self.bad.insert(place) {
+            return;
+        }
+        let next = walk.next_key();
+        let same_part = next.as_ref().filter(|next| next.first() == bound.first());
+        let extent = Extent {
+            from: rows::name_in(bound),
+            to: same_part.and_then(|next| rows::name_in(next)),
+            only_index: bound.first().is_some_and(|first| !rows::is_entry_key(*first)),
+        };
+        let trouble = match lost {
+            Lost::Unread => return,
+            Lost::Object if !self.missing.insert(place.home) => return,
+            Lost::Object => Trouble::MissingObject(extent),
+            Lost::Page(reason) => Trouble::DamagedPage { offset_bytes: place.offset, reason, lost: extent },
+        };
+        let object = self.chain.place.keys.home(place.home);
+        self.report(trouble, object, Some(at.version));
+    }
+
+    async fn page(&mut self, at: PageRef) -> Result<Result<Arc<Page>, Lost>, LoadError> {
+        if let Ok(Some(page)) = self.chain.place.cache.get(at) {
+            return Ok(Ok(page));
+        }
+        let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.length));
+        let bytes = if at.home == Home::Version(self.object.0.0) {
+            let object = &self.object.1;
+            object.slice((from as usize).min(object.len())..(to as usize).min(object.len()))
+        } else {
+            let key = self.chain.place.keys.home(at.home);
+            match self.chain.store.get_range(&key, from..to).await {
+                Ok(object) => object.payload.bytes,
+                Err(ReadError::NotFound) => return Ok(Err(Lost::Object)),
+                Err(ReadError::Failed(cause)) => {
+                    if !self.bad.contains(&at) {
+                        self.not_read(&key, Some(self.object.0), cause)?;
+                    }
+                    return Ok(Err(Lost::Unread));
+                }
+            }
+        };
+        if bytes.len() < at.length as usize {
+            return Ok(Err(Lost::Page(DecodeError::Truncated)));
+        }
+        Ok(match Page::decode(&bytes) {
+            Ok(page) if at.leaf != matches!(*page, Page::Leaf(_)) => {
+                Err(Lost::Page(DecodeError::Content("a leaf where an inner page should be, or the other way round")))
+            }
+            Ok(page) => {
+                self.chain.place.cache.keep(at, &page);
+                Ok(page)
+            }
+            Err(error) => Err(Lost::Page(error)),
+        })
+    }
+
+    /// Looks something up in a version's tree; `None` where a page for it is lost.
+    async fn look_up<T>(
+        &mut self,
+        operation: impl Fn(&AtHand<'_>) -> Result<T, Missing>,
+    ) -> Result<Option<T>, LoadError> {
+        let chain = self.chain;
+        let mut pages = AtHand::new(&chain.place.cache);
+        loop {
+            match operation(&pages) {
+                Ok(done) => return Ok(Some(done)),
+                Err(Missing(missing)) => {
+                    for at in missing {
+                        match self.page(at).await? {
+                            Ok(page) => pages.add(at, page),
+                            Err(_) => return Ok(None),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rules that a key is part of. What is not decided, because a page is lost, is not held against it.
+    async fn differs(
+        &mut self,
+        at: &Manifest,
+        key: Key,
+        newer: Option<Bytes>,
+        here: Option<Bytes>,
+    ) -> Result<(), LoadError> {
+        let Some(name) = rows::name_in(&key) else {
+            if here.is_some() {
+                self.report_version(Trouble::BadItem(format!("the key {key:?}")), at.version);
+            }
+            return Ok(());
+        };
+        let difference = Difference { key, name, newer, here };
+        if rows::by_name(&difference.name) == difference.key {
+            self.entry_differs(at, difference).await
+        } else {
+            self.index_differs(at, difference).await
+        }
+    }
+
+    async fn entry_differs(&mut self, at: &Manifest, difference: Difference) -> Result<(), LoadError> {
+        let Difference { name, newer, here, .. } = difference;
+        self.count += i64::from(here.is_some()) - i64::from(newer.is_some());
+        let here = match here.as_deref().map(rows::decode).transpose() {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.report_version(Trouble::BadItem(format!("{name}: {error}")), at.version);
+                return Ok(());
+            }
+        };
+        let newer = newer.as_deref().and_then(|bytes| rows::decode(bytes).ok());
+        let (wanted, others) = (index_keys(at, &name, here.as_ref()), index_keys(at, &name, newer.as_ref()));
+        for key in &wanted {
+            if self.look_up(|pages| tree::get(pages, at.root, key)).await? == Some(None) {
+                self.report_version(Trouble::NotIndexed(name.clone()), at.version);
+            }
+        }
+        for key in others.iter().filter(|key| !wanted.contains(key)) {
+            if let Some(Some(_)) = self.look_up(|pages| tree::get(pages, at.root, key)).await? {
+                self.report_version(Trouble::StrayIndex(name.clone()), at.version);
+            }
+        }
+        self.family(at, &name, here.as_ref(), newer.as_ref()).await
+    }
+
+    /// What is in a namespace needs it.
+    async fn family(
+        &mut self,
+        at: &Manifest,
+        name: &Name,
+        here: Option<&Entry>,
+        newer: Option<&Entry>,
+    ) -> Result<(), LoadError> {
+        let is_namespace = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind == Kind::Namespace);
+        if here.is_some()
+            && let Some(parent) = name.parent()
+        {
+            let key = rows::by_name(&parent);
+            if let Some(found) = self.look_up(|pages| tree::get(pages, at.root, &key)).await?
+                && !is_namespace(found.and_then(|bytes| rows::decode(&bytes).ok()).as_ref())
+            {
+                self.report_version(Trouble::Orphan(name.clone()), at.version);
+            }
+        }
+        // Children that the newer version has too do not differ; it is their namespace that does.
+        if is_namespace(newer) && !is_namespace(here) {
+            let between = rows::children(Some(name));
+            let found = self.look_up(|pages| tree::range(pages, at.root, (&between.from, &between.to), 1)).await?;
+            if let Some(child) = found.unwrap_or_default().first().and_then(|(key, _)| rows::name_in(key)) {
+                self.report_version(Trouble::Orphan(child), at.version);
+            }
+        }
+        Ok(())
+    }
+
+    async fn index_differs(&mut self, at: &Manifest, difference: Difference) -> Result<(), LoadError> {
+        let Difference { key, name, newer, here } = difference;
+        let by_name = rows::by_name(&name);
+        let Some(found) = self.look_up(|pages| tree::get(pages, at.root, &by_name)).await? else { return Ok(()) };
+        let entry = found.and_then(|bytes| rows::decode(&bytes).ok());
+        let fits = index_keys(at, &name, entry.as_ref()).contains(&key);
+        match (newer, here) {
+            (_, Some(_)) if !fits => self.report_version(Trouble::StrayIndex(name), at.version),
+            // Where the entry differs too, it has been told there.
+            (Some(_), None) if fits && !self.told(&name, at) => {
+                self.report_version(Trouble::NotIndexed(name), at.version);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn told(&self, name: &Name, at: &Manifest) -> bool {
+        let about = |trouble: &Trouble| matches!(trouble, Trouble::NotIndexed(other) if other == name);
+        self.checked.findings.iter().any(|finding| finding.version == Some(at.version) && about(&finding.trouble))
+    }
+}
+
+/// What the indices of a version have of an entry.
+fn index_keys(at: &Manifest, name: &Name, entry: Option<&Entry>) -> Vec<Key> {
+    match entry {
+        Some(entry) if at.indexed => rows::index_keys(name, entry),
+        _ => Vec::new(),
+    }
+}

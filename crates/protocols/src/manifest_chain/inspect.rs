@@ -1,0 +1,85 @@
+//! What was the catalog at an earlier version, and what did a version change? For people who look into a chain.
+
+use glidepath_env::{Cause, Env};
+use glidepath_model::{CommitId, Entry, Name, Version};
+
+use super::difference::{Step, Walk};
+use super::page::PageRef;
+use super::read::damaged;
+use super::tree::Pages as _;
+use super::{ManifestChain, Snapshot, rows};
+use crate::catalog::LoadError;
+
+/// A name that does not stand for the same at two versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The name.
+    pub name: Name,
+    /// What it stood for.
+    pub before: Option<Entry>,
+    /// What it stands for now.
+    pub now: Option<Entry>,
+}
+
+impl Snapshot {
+    /// The commit of the version before; 0 for the first.
+    #[must_use]
+    pub fn before(&self) -> CommitId {
+        self.manifest.before
+    }
+}
+
+impl<E: Env> ManifestChain<E> {
+    /// What is at a version; `None` where nothing is. A version before [`Snapshot::oldest_kept`] of the newest may be there
+    /// and not be whole, nor ever have been in the chain.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub async fn version_at(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
+        self.read_version(version, self.env.now()).await
+    }
+
+    /// Up to `limit` names that two versions (`None`: nothing at all) differ in, in the order of their namespaces. Reads only
+    /// pages that one of them has and the other has not.
+    ///
+    /// # Errors
+    /// As [`entry`](Self::entry).
+    pub async fn changed(
+        &self,
+        before: Option<&Snapshot>,
+        now: &Snapshot,
+        limit: usize,
+    ) -> Result<Vec<Changed>, LoadError> {
+        let mut walk = Walk::new(before.and_then(|at| at.manifest.root), now.manifest.root);
+        let mut found = Vec::new();
+        while found.len() < limit {
+            match walk.step(|_| false) {
+                Step::Done => break,
+                Step::Open { before, now } => {
+                    let before = self.opened(before).await?;
+                    let now = self.opened(now.map(|(at, _)| at)).await?;
+                    walk.opened(before, now);
+                }
+                Step::Differs { key, before, now } => {
+                    let name = rows::name_in(&key);
+                    let name = name.ok_or_else(|| LoadError::Undecodable(Cause::words("a key is not a name")))?;
+                    // Keys of the indices follow from the entries.
+                    if rows::by_name(&name) == key {
+                        let entry = |value: Option<bytes::Bytes>| value.map(|value| rows::decode(&value)).transpose();
+                        let (before, now) = (entry(before).map_err(damaged)?, entry(now).map_err(damaged)?);
+                        found.push(Changed { name, before, now });
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn opened(
+        &self,
+        at: Option<PageRef>,
+    ) -> Result<Option<(PageRef, std::sync::Arc<super::page::Page>)>, LoadError> {
+        let Some(at) = at else { return Ok(None) };
+        Ok(Some((at, self.with_pages(|pages| pages.page(at)).await?)))
+    }
+}

@@ -1,0 +1,90 @@
+//! How does a program keep its tables in a catalog of its own? Here on local disk; another URL is another store.
+//!
+//!     cargo run -p glidepath-stores --example embedded_catalog [file:///directory]
+//!
+//! Run it twice: the second time it finds what the first one left. `glidepath catalog list` shows it too.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use glidepath_env::{Env, Purpose};
+use glidepath_model::{Action, Advance, Entry, MetadataId, Name, PartitionId, Refusal, TableState};
+use glidepath_protocols::group::{CommitError, Committer, Group, Persistence};
+use glidepath_protocols::manifest_chain::{ManifestChain, Place};
+use glidepath_protocols::{Catalog, Outcome};
+use glidepath_stores::{LiveEnv, Options, open};
+
+type Chain = ManifestChain<LiveEnv>;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // Somewhere that goes away again, unless told otherwise.
+    let folder = tempfile::tempdir()?;
+    let url = std::env::args().nth(1).unwrap_or_else(|| format!("file://{}", folder.path().display()));
+
+    // One place for the whole process: it has the pages at hand, and knows the newest version.
+    let (env, place) = (LiveEnv::new(), Arc::new(Place::new("catalog/", 16 << 20)));
+    let catalog = Chain::new(env, open(&url, &Options::default())?, place);
+    match catalog.create(true).await {
+        Outcome::Committed(_) => println!("created a catalog in {url}"),
+        Outcome::Conflict(_) => println!("there is a catalog in {url}"),
+        Outcome::Refused(cause) | Outcome::Unknown(cause) => return Err(cause.to_string().into()),
+    }
+
+    // Writers that have the same group share versions, and each gets its own answer.
+    let group = Arc::new(Group::default());
+    let writer = || Committer::grouped(env, catalog.clone(), Arc::clone(&group), Persistence::default());
+
+    let (sales, orders) = (Name::of_parts(["sales"])?, Name::of_parts(["sales", "orders"])?);
+    create(&writer(), &sales, Entry::namespace()).await?;
+    let table = Entry::table(Some("file:///lake/orders".to_owned()), TableState::new(1));
+    create(&writer(), &orders, table).await?;
+
+    // Two at once advance the table. One may find that the other was faster; it looks again, and so both get through.
+    let (one, other) = (writer(), writer());
+    let (first, second) = tokio::join!(advance(&env, &one, &orders), advance(&env, &other, &orders));
+    println!("orders is at version {}", first?.max(second?));
+
+    // A page of names at a time; a snapshot stays as it is whatever others commit.
+    let now = catalog.load().await?;
+    let mut after = None;
+    loop {
+        let page = catalog.all(&now, after.as_ref(), 100).await?;
+        for (name, entry) in &page {
+            println!("{:?} {name} {}", entry.kind, entry.location.as_deref().unwrap_or(""));
+        }
+        match page.last() {
+            Some((last, _)) => after = Some(last.clone()),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Creates something, or finds it there.
+async fn create(writer: &Committer<LiveEnv, Chain>, name: &Name, entry: Entry) -> Result<(), Box<dyn Error>> {
+    match writer.commit(vec![Action::Create { name: name.clone(), entry }]).await {
+        Ok(at) => println!("created {name} in {}", at.version()),
+        Err(CommitError::Refused(Refusal::Exists(_))) => println!("{name} is there already"),
+        // Not done: Contention, Failed. Perhaps done: Unknown.
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// Moves a table to new metadata, and returns its version then.
+async fn advance(env: &LiveEnv, writer: &Committer<LiveEnv, Chain>, table: &Name) -> Result<u64, Box<dyn Error>> {
+    loop {
+        let now = writer.catalog().load().await?;
+        let entry = writer.catalog().entry(&now, table).await?.ok_or("the table is gone")?;
+        let state = entry.state.ok_or("the table has no version")?;
+        // Here the metadata file would be written, under a name of its own.
+        let metadata = MetadataId(env.draw(Purpose::Names));
+        let read_at = (PartitionId(0), state.partitions[0]);
+        let advance = Advance { metadata, partitions: [read_at].into_iter().collect() };
+        match writer.commit(vec![Action::Advance { name: table.clone(), advance }]).await {
+            Ok(_) => return Ok(state.version.next().0),
+            Err(CommitError::Refused(Refusal::Changed(_))) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
