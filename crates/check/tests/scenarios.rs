@@ -1,6 +1,6 @@
 //! Every protocol in every scenario of `experiments/faults`: fixed seeds, and fresh ones that change with every run.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
