@@ -19,6 +19,7 @@
 
 mod audit;
 mod checkpoint;
+mod group;
 mod reading;
 mod record;
 mod state;
@@ -342,8 +343,8 @@ impl<E: Env> AppendLog<E> {
                 Err(cause) => return Outcome::Refused(cause),
             };
             let record = Record { commit, closes, changes: Some(changes.clone()) };
-            let payload = match written(&at.0, &record) {
-                Ok(payload) => payload,
+            let payload = match checked(&record) {
+                Ok(encoded) => Bytes::from(at.0.with_header(encoded)),
                 Err(cause) => return Outcome::Refused(cause),
             };
             let now = match self.append(&at, commit, payload.clone()).await {
@@ -370,14 +371,14 @@ impl<E: Env> AppendLog<E> {
 }
 
 /// The bytes of a record, which must be such that everybody can read them back.
-fn written(at: &State, record: &Record) -> Result<Bytes, Cause> {
+fn checked(record: &Record) -> Result<Vec<u8>, Cause> {
     let encoded = record.encode();
     if encoded.len() > MOST_RECORD_BYTES {
         let size = encoded.len();
         return Err(Cause::words(format!("the changes take {size} bytes; a record holds at most {MOST_RECORD_BYTES}")));
     }
     match Record::decode(&encoded) {
-        Ok((read, [])) if read == *record => Ok(at.with_header(encoded).into()),
+        Ok((read, [])) if read == *record => Ok(encoded),
         Ok(_) => Err(Cause::words("the changes break the catalog's rules")),
         Err(error) => Err(Cause::from_error(error)),
     }

@@ -2,6 +2,7 @@
 
 mod cases;
 mod counting;
+mod grouped;
 mod world;
 
 use glidepath_model::Span;

@@ -1,0 +1,115 @@
+//! Writers of one process that share appends.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_model::{Changes, Instant, Span, TableId, TableState, Version};
+use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+
+use super::super::{AppendLog, Limits, Place};
+use super::world::{advance, limits};
+use crate::catalog::{Catalog, Outcome};
+use crate::group::{CommitError, Committer, Group, Persistence};
+
+const STORE: StoreId = StoreId(0);
+const WRITERS: u32 = 40;
+const COMMITS: u32 = 10;
+
+type Life = Pin<Box<dyn Future<Output = ()>>>;
+type Start = Box<dyn FnOnce(SimEnv) -> Life>;
+
+struct Ran {
+    /// For each table how often its writer was told "committed", and how often "unknown".
+    told: Vec<(u64, u64)>,
+    versions: Vec<Version>,
+    took: Span,
+}
+
+/// Each writer has a table of its own, in a process that all share.
+fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
+    let profile = Profile::constant(Span::from_millis(30));
+    let model = StoreModel { faults, effect: EffectPoint::Half, profile };
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 3, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    let place = Arc::new(Place::new("log/", limits));
+    let group: Arc<Group<AppendLog<SimEnv>>> = Arc::default();
+    let told = Rc::new(RefCell::new(vec![(0, 0); writers as usize]));
+    let (ended, versions) = (Rc::new(Cell::new(Instant::ZERO)), Rc::new(RefCell::new(Vec::new())));
+    let mut processes: Vec<(Instant, Start)> = Vec::new();
+    let creator = Arc::clone(&place);
+    let create = move |env: SimEnv| -> Life {
+        Box::pin(async move {
+            let tables: Vec<_> = (0..writers).map(|id| (TableId(id), TableState::new(1))).collect();
+            let log = AppendLog::new(env.clone(), env.store(STORE), creator);
+            while !matches!(log.create(tables.clone()).await, Outcome::Committed(_) | Outcome::Conflict(_)) {}
+        })
+    };
+    processes.push((Instant::ZERO, Box::new(create)));
+    let begin = Instant::ZERO + Span::from_secs(100);
+    for writer in 0..writers {
+        let (place, group, told, ended) = (Arc::clone(&place), Arc::clone(&group), Rc::clone(&told), Rc::clone(&ended));
+        let start = move |env: SimEnv| -> Life {
+            Box::pin(async move {
+                let log = AppendLog::new(env.clone(), env.store(STORE), place);
+                let committer = Committer::grouped(env.clone(), log, group, Persistence::default());
+                for number in 0..COMMITS {
+                    let Ok(at) = committer.catalog().load().await else { continue };
+                    let state = at.table(TableId(writer)).unwrap();
+                    let metadata = u64::from(writer) << 32 | u64::from(number) << 1 | 1;
+                    let changes = Changes::of(TableId(writer), advance(state, metadata));
+                    match committer.commit(changes).await {
+                        Ok(_) => told.borrow_mut()[writer as usize].0 += 1,
+                        Err(CommitError::Unknown(_)) => told.borrow_mut()[writer as usize].1 += 1,
+                        Err(_) => {}
+                    }
+                }
+                ended.set(env.now());
+            })
+        };
+        processes.push((begin, Box::new(start)));
+    }
+    let seen = Rc::clone(&versions);
+    let look = move |env: SimEnv| -> Life {
+        Box::pin(async move {
+            let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("log/", limits)));
+            loop {
+                let Ok(at) = log.load().await else { continue };
+                *seen.borrow_mut() = (0..writers).map(|id| at.table(TableId(id)).unwrap().version).collect();
+                break;
+            }
+        })
+    };
+    processes.push((Instant::ZERO + Span::from_secs(3500), Box::new(look)));
+    simulation.run(processes);
+    drop(simulation);
+    Ran { told: told.take(), versions: versions.take(), took: ended.get().since(begin) }
+}
+
+#[test]
+fn writers_of_different_tables_share_appends() {
+    let ran = run(WRITERS, Faults::default(), limits(1 << 20));
+    let commits = u64::from(WRITERS * COMMITS);
+    assert_eq!(ran.told, vec![(u64::from(COMMITS), 0); WRITERS as usize]);
+    assert_eq!(ran.versions, vec![Version(u64::from(COMMITS)); WRITERS as usize]);
+    let rate = commits as f64 / ran.took.as_secs_f64();
+    // Each for itself: an append of 30 ms each, and a load of 30 ms before it.
+    assert!(rate > 200.0, "{rate}");
+}
+
+#[test]
+fn shared_appends_close_segments_and_survive_faults() {
+    let (timeout, lateness) = (Span::from_millis(500), Span::from_secs(2));
+    let bad = Faults { request_lost: 0.05, answer_lost: 0.08, late: 0.05, refused: 0.08, ..Faults::default() };
+    for (faults, records) in [(Faults::default(), 7), (Faults { timeout, lateness, ..bad }, 25)] {
+        let ran = run(WRITERS, faults, limits(records));
+        let mut committed = 0;
+        for ((told, unknown), version) in ran.told.iter().zip(&ran.versions) {
+            assert!((*told..=told + unknown).contains(&version.0), "told {told}, unknown {unknown}, is {version}");
+            committed += told;
+        }
+        assert!(committed > u64::from(WRITERS * COMMITS) / 2, "{committed}");
+    }
+}
