@@ -277,11 +277,12 @@ fn a_foreign_history_is_not_taken_for_a_chain() {
 #[test]
 fn what_is_proven_is_mended_and_nothing_else() {
     let place = grown();
-    // A hint that is no number, a pack of a commit that lost, and a file of somebody else's.
+    // A hint that is no number, packs of a commit that lost and of one that may be under way, and somebody else's file.
     let good = place.version_file(0);
     let pack = format!("packs/{:016x}-{:016x}-0000", 0, 7);
+    let pending = format!("packs/{:016x}-{:016x}-0000", 9, 7);
     let foreign = "versions/readme".to_owned();
-    for key in [&pack, &foreign, &"hint".to_owned()] {
+    for key in [&pack, &pending, &foreign, &"hint".to_owned()] {
         let file = place.file(key);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::copy(&good, file).unwrap();
@@ -290,13 +291,14 @@ fn what_is_proven_is_mended_and_nothing_else() {
     assert_eq!(code, 0, "{json:#}");
     found(&json, "hint-damaged", &["--mend"]);
     found(&json, "unused", &[&pack]);
+    found(&json, "pending", &[&pending, "leave it"]);
     found(&json, "foreign", &[&foreign, "left alone"]);
     assert!(place.file(&pack).exists(), "without --mend nothing is changed");
     let (code, json) = place.fsck("--mend");
     assert_eq!((code, json["mended"].as_array().unwrap().len()), (0, 2), "{json:#}");
-    assert!(!place.file(&pack).exists() && place.file(&foreign).exists());
+    assert!(!place.file(&pack).exists() && place.file(&pending).exists() && place.file(&foreign).exists());
     let (_, json) = place.fsck("");
-    assert_eq!(json["findings"].as_array().unwrap().len(), 1, "{json:#}");
+    assert_eq!(json["findings"].as_array().unwrap().len(), 2, "{json:#}");
     // A hint beyond the newest version may be the only trace of versions that were lost.
     place.spoil(&place.file("hint"), |hint| hint.copy_from_slice(&20_u64.to_le_bytes()));
     let (code, json) = place.fsck("--mend");

@@ -22,8 +22,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let url = std::env::args().nth(1).unwrap_or_else(|| format!("file://{}", folder.path().display()));
 
-    // One place for the whole process: it has the pages at hand, and knows the newest version.
-    let (env, place) = (LiveEnv::new(), Arc::new(Place::new("catalog/", 16 << 20)));
+    // One place for the whole process: it has the pages at hand, and knows the newest version. The prefix is for stores that
+    // hold other things too; `glidepath catalog` looks where the URL says, so this one has none.
+    let (env, place) = (LiveEnv::new(), Arc::new(Place::new("", 16 << 20)));
     let catalog = Chain::new(env, open(&url, &Options::default())?, place);
     match catalog.create(true).await {
         Outcome::Committed(_) => println!("created a catalog in {url}"),
