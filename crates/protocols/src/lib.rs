@@ -18,6 +18,7 @@ pub mod manifest_chain;
 mod mutant;
 #[cfg(feature = "mutants")]
 pub mod mutant;
+mod settling;
 mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};

@@ -30,11 +30,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use glidepath_env::ReadError;
-use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, ObjectStore, Payload, Purpose, PutError};
-use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
+use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
+use glidepath_model::{ByteSize, Changes, CommitId, Root, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::mutant::{self, Mutant};
+use crate::settling;
 use checkpoint::Keys;
 use reading::Step;
 use record::Record;
@@ -49,16 +50,6 @@ const HARD_BYTES: u64 = 64 << 20;
 
 /// The largest append that every provider takes: Azure's limit before version 2022-11-02 of its protocol.
 const MOST_RECORD_BYTES: usize = 4 << 20;
-
-/// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
-const SETTLING_ROUNDS: u32 = 8;
-
-const SETTLING_WAIT: Backoff = Backoff::Exponential(Exponential {
-    first: Span::from_millis(100),
-    factor: 2.0,
-    longest: Span::from_secs(10),
-    jitter: JitterRange { low: 0.5, high: 1.0 },
-});
 
 /// When a segment is closed, and how stubborn an attempt is. Writers of one log may differ in theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,8 +154,8 @@ impl<E: Env> AppendLog<E> {
 
     /// Steps 7 and 8 for a creation: the first checkpoint is never removed, so it tells whose it is.
     async fn settle_creation(&self, first: State, mut cause: Cause) -> Outcome<Snapshot> {
-        for round in 0..SETTLING_ROUNDS {
-            self.wait(round).await;
+        for round in 0..settling::ROUNDS {
+            settling::wait(&self.env, round).await;
             match self.read_checkpoint(0).await {
                 Ok(Some(found)) if found.0.commit == first.commit => return self.created(first).await,
                 Ok(Some(_)) => return Outcome::Conflict(None),
@@ -229,8 +220,8 @@ impl<E: Env> AppendLog<E> {
     /// Steps 7 and 8.
     async fn settle(&self, at: &Snapshot, commit: CommitId, payload: Bytes, mut cause: Cause) -> Landing {
         let key = self.place.keys.segment(at.0.segment.number);
-        for round in 0..SETTLING_ROUNDS {
-            self.wait(round).await;
+        for round in 0..settling::ROUNDS {
+            settling::wait(&self.env, round).await;
             let read = match mutant::is(Mutant::OffsetReused) {
                 true => Ok(Step::Still),
                 false => self.step(at, Some(commit)).await,
@@ -309,11 +300,6 @@ impl<E: Env> AppendLog<E> {
     async fn put_hint(&self, number: u64) {
         let payload = Payload::from(checkpoint::encode_hint(number));
         drop(self.store.put(&self.place.keys.hint(), payload, Guard::None).await);
-    }
-
-    async fn wait(&self, round: u32) {
-        let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
-        self.env.sleep_until(self.env.now() + wait).await;
     }
 
     /// Remembers a snapshot for the process, if it is the furthest.

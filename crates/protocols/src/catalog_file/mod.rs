@@ -14,26 +14,17 @@ mod encoding;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use glidepath_env::{Backoff, Body, Cause, Env, Exponential, Guard, JitterRange, Key, Object, ObjectStore, Payload};
+use glidepath_env::{Body, Cause, Env, Guard, Key, Object, ObjectStore, Payload};
 use glidepath_env::{Purpose, PutError, ReadError, Tag};
-use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, Span, TableId, TableState, Version};
+use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped};
 use crate::mutant::{self, Mutant};
+use crate::settling;
 use crate::wire::DecodeError;
 use encoding::Draft;
 pub use encoding::{File, LINEAGE};
-
-/// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
-const SETTLING_ROUNDS: u32 = 8;
-
-const SETTLING_WAIT: Backoff = Backoff::Exponential(Exponential {
-    first: Span::from_millis(100),
-    factor: 2.0,
-    longest: Span::from_secs(10),
-    jitter: JitterRange { low: 0.5, high: 1.0 },
-});
 
 /// A catalog in one object of a store.
 #[derive(Clone)]
@@ -161,9 +152,8 @@ impl<E: Env> CatalogFile<E> {
 
     /// Step 6: finds out what became of a put whose outcome is unknown.
     async fn settle(&self, root: Root, base: Option<&Snapshot>, mut cause: Cause) -> Outcome<Snapshot> {
-        for round in 0..SETTLING_ROUNDS {
-            let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
-            self.env.sleep_until(self.env.now() + wait).await;
+        for round in 0..settling::ROUNDS {
+            settling::wait(&self.env, round).await;
             match self.load().await {
                 Ok(head) => match head.file.commit_at(root.version) {
                     Some(commit) if commit == root.commit => return Outcome::Committed(head),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use glidepath_env::unit_interval;
-use glidepath_model::{Advance, Edit, Instant, MetadataId, PartitionId};
+use glidepath_model::{Advance, Edit, Instant, MetadataId, PartitionId, Span};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use proptest::prelude::*;
 use smallvec::smallvec;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use glidepath_env::{Backoff, Cause, Env, Exponential, Guard, JitterRange, ObjectStore, Payload, Purpose, PutError};
-use glidepath_model::{Action, CommitId, Instant, Name, Need, Refusal, Span, Version, View};
+use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
+use glidepath_model::{Action, CommitId, Instant, Name, Need, Refusal, Version, View};
 
 use super::manifest::Manifest;
 use super::page::{Home, Page, PageRef};
@@ -12,22 +12,13 @@ use super::tree::{self, Child, Packer};
 use super::{ManifestChain, RECHECK, Snapshot, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::mutant::{self, Mutant};
+use crate::settling;
 
 /// New pages up to so many bytes go into the version's own object.
 pub(super) const INLINE_MAX: usize = 256 << 10;
 
 /// A pack has about so many bytes.
 const PACK: usize = 4 << 20;
-
-/// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
-const SETTLING_ROUNDS: u32 = 8;
-
-const SETTLING_WAIT: Backoff = Backoff::Exponential(Exponential {
-    first: Span::from_millis(100),
-    factor: 2.0,
-    longest: Span::from_secs(10),
-    jitter: JitterRange { low: 0.5, high: 1.0 },
-});
 
 /// For each group of actions whether it can be done to the base.
 pub type Verdicts = Vec<Result<(), Refusal>>;
@@ -156,7 +147,7 @@ impl<E: Env> ManifestChain<E> {
         let version = snapshot.version();
         let key = self.place.keys.version(version);
         let mut unknown = None;
-        for round in 0..SETTLING_ROUNDS {
+        for round in 0..settling::ROUNDS {
             let sent = self.env.now();
             match self.store.put(&key, Payload::from(object.clone()), Guard::Absent).await {
                 Ok(_) => return self.landed(snapshot, sent).await,
@@ -185,8 +176,7 @@ impl<E: Env> ManifestChain<E> {
                 Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => unknown = Some(cause),
                 Err(LoadError::NotFound) => {}
             }
-            let wait = SETTLING_WAIT.wait(round, || self.env.draw(Purpose::Backoff));
-            self.env.sleep_until(self.env.now() + wait).await;
+            settling::wait(&self.env, round).await;
         }
         // Step 7.
         Outcome::Unknown(unknown.unwrap_or_else(|| Cause::words("the store lost the write and does not show another")))
