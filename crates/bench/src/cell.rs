@@ -3,31 +3,56 @@
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};
 
-/// A case. Each writer creates namespaces of its own, one after another, as fast as it is answered.
+use crate::design::{Design, Operation, Start};
+
+/// A case: clients do one operation, one after another, as fast as they are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
+    /// What kind of catalog.
+    pub design: Design,
+    /// What the clients do.
+    pub operation: Operation,
+    /// What they know beforehand. Commits are warm.
+    pub start: Start,
     /// Entries in the catalog at the beginning.
     pub rows: u64,
-    /// Writers at once.
+    /// Clients at once.
     pub writers: u32,
     /// Whether the writers of a process share commits.
     pub grouped: bool,
-    /// Whether the catalog has indices by type and by base object.
-    pub indexed: bool,
+    /// Whether each client is a process of its own; otherwise all are threads of one.
+    pub processes: bool,
     /// How long they go on.
     pub duration: Span,
     /// Added to every request, before it is sent.
     pub added_latency: Span,
 }
 
+impl Cell {
+    /// What it is, besides how many entries and clients there are.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        let mut words = vec![self.design.name()];
+        match (self.operation, self.start) {
+            (Operation::Commit, _) if !self.grouped && !self.processes => words.push("no group".to_owned()),
+            (Operation::Commit, _) => {}
+            (operation, start) => words.push(format!("{} {}", operation.name(), start.name())),
+        }
+        if self.processes {
+            words.push("processes".to_owned());
+        }
+        words.join(", ")
+    }
+}
+
 /// What one process measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Each commit's, in nanoseconds.
+    /// Each operation's, in nanoseconds.
     pub latencies_ns: Vec<u64>,
-    /// Commits that failed, in words, and how many of each.
+    /// Operations that failed, in words, and how many of each.
     pub errors: Vec<(String, u64)>,
-    /// From the first writer's beginning to the last one's end.
+    /// From the first client's beginning to the last one's end.
     pub took_ns: u64,
     /// Processor time of the process meanwhile.
     pub processor_ns: u64,
@@ -42,22 +67,24 @@ pub struct Outcome {
 /// An outcome in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
-    /// Commits that were acknowledged.
-    pub commits: u64,
-    /// Commits that failed.
+    /// Operations that were done.
+    pub operations: u64,
+    /// Operations that failed.
     pub errors: u64,
-    /// Acknowledged commits over the time.
-    pub commits_per_s: f64,
+    /// Operations done over the time.
+    pub operations_per_s: f64,
     /// Latency.
     pub p50_ms: f64,
     /// Latency.
     pub p99_ms: f64,
-    /// Requests for each acknowledged commit.
-    pub requests_per_commit: f64,
-    /// Bytes sent for each acknowledged commit.
-    pub sent_bytes_per_commit: f64,
-    /// Processor time for each acknowledged commit; of a simulation: none.
-    pub processor_ms_per_commit: f64,
+    /// Requests for each operation done.
+    pub requests_per_operation: f64,
+    /// Bytes sent for each operation done.
+    pub sent_bytes_per_operation: f64,
+    /// Bytes received for each operation done.
+    pub received_bytes_per_operation: f64,
+    /// Processor time for each operation done; of a simulation: none.
+    pub processor_ms_per_operation: f64,
 }
 
 impl Outcome {
@@ -86,7 +113,7 @@ impl Outcome {
         }
     }
 
-    /// In figures.
+    /// In figures. Of no operation at all: NaN where something is for each.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let mut sorted = self.latencies_ns.clone();
@@ -95,17 +122,18 @@ impl Outcome {
             let place = (share * sorted.len() as f64).ceil() as usize;
             sorted.get(place.saturating_sub(1)).map_or(f64::NAN, |ns| *ns as f64 / 1e6)
         };
-        let commits = sorted.len() as u64;
-        let each = |total: u64| total as f64 / commits as f64;
+        let operations = sorted.len() as u64;
+        let each = |total: u64| total as f64 / operations as f64;
         Figures {
-            commits,
+            operations,
             errors: self.errors.iter().map(|(_, count)| count).sum(),
-            commits_per_s: commits as f64 / (self.took_ns as f64 / 1e9),
+            operations_per_s: operations as f64 / (self.took_ns as f64 / 1e9),
             p50_ms: quantile(0.5),
             p99_ms: quantile(0.99),
-            requests_per_commit: each(self.requests),
-            sent_bytes_per_commit: each(self.sent_bytes),
-            processor_ms_per_commit: each(self.processor_ns) / 1e6,
+            requests_per_operation: each(self.requests),
+            sent_bytes_per_operation: each(self.sent_bytes),
+            received_bytes_per_operation: each(self.received_bytes),
+            processor_ms_per_operation: each(self.processor_ns) / 1e6,
         }
     }
 }

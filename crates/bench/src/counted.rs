@@ -10,6 +10,8 @@ use glidepath_env::{
 };
 use glidepath_model::{Instant, Span};
 
+use crate::cell::Outcome;
+
 /// What went through.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -19,6 +21,15 @@ pub struct Counters {
     pub sent_bytes: AtomicU64,
     /// Bytes that came back.
     pub received_bytes: AtomicU64,
+}
+
+impl Counters {
+    /// Writes what went through into an outcome.
+    pub(crate) fn add_to(&self, outcome: &mut Outcome) {
+        outcome.requests += self.requests.load(Ordering::Relaxed);
+        outcome.sent_bytes += self.sent_bytes.load(Ordering::Relaxed);
+        outcome.received_bytes += self.received_bytes.load(Ordering::Relaxed);
+    }
 }
 
 /// A world whose store is counted.

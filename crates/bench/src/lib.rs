@@ -1,21 +1,27 @@
-//! How many commits per second does a catalog really take on this store, and what does the simulation say?
+//! How many commits and reads per second does a catalog really take on this store, and what does the simulation say?
 //!
-//! A cell is one case: so many entries, so many writers, shared commits or not. [`work`] runs it on a live store, [`predict`]
-//! on the simulated one with a profile; both run the same writer over the same protocol code.
+//! A cell is one case: a design, an operation, so many entries, so many clients. [`work`] runs it on a live store,
+//! [`predict`] on the simulated one with a profile; both run the same client over the same protocol code.
 //!
-//! Start with [`Cell`].
+//! Start with [`Cell`]; [`Sweep`] makes many of them.
 
 mod cell;
+mod client;
 mod counted;
+mod design;
 mod live;
 mod predict;
+mod report;
 mod scratch;
-mod seed;
-mod writer;
+mod subject;
+mod sweep;
 
 pub use cell::{Cell, Figures, Outcome};
 pub use counted::{Counted, Counters};
+pub use design::{Design, Operation, Protocol, Start};
 pub use live::{LiveError, fill, work};
 pub use predict::predict;
+pub use report::{Line, page};
 pub use scratch::{Scratch, ScratchError};
-pub use seed::{SeedError, seed};
+pub use subject::FillError;
+pub use sweep::Sweep;

@@ -1,23 +1,19 @@
 //! A cell on a live store: threads of this process.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use glidepath_env::Env;
-use glidepath_protocols::group::{Committer, Group, Persistence};
-use glidepath_protocols::manifest_chain::{ManifestChain, Place};
+use glidepath_protocols::group::Group;
 use glidepath_stores::{LiveEnv, Store};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 
 use crate::cell::{Cell, Outcome};
+use crate::client::Client;
 use crate::counted::Counted;
+use crate::design::Design;
 use crate::scratch::ScratchError;
-use crate::seed::{SeedError, seed};
-use crate::writer::write;
-
-/// Pages kept at hand by a process.
-const CACHE_BYTES: usize = 128 << 20;
+use crate::subject::{Chain, File, FillError, Log, Subject};
 
 /// Why a cell could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +23,7 @@ pub enum LiveError {
     Start(#[from] std::io::Error),
     /// The catalog could not be filled.
     #[error(transparent)]
-    Seed(#[from] SeedError),
+    Fill(#[from] FillError),
     /// It could not be copied or removed.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
@@ -37,51 +33,81 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// Fills a catalog at `prefix` (ending in `/`) with the rows of a cell.
+/// Fills a catalog at `prefix` (ending in `/`) with so many entries. `progress` is told how many there are.
 ///
 /// # Errors
 /// [`LiveError`]
-pub fn fill(store: &Store, prefix: &str, cell: &Cell, progress: impl FnMut(u64)) -> Result<(), LiveError> {
-    let chain = ManifestChain::new(LiveEnv::new(), store.clone(), Arc::new(Place::new(prefix, CACHE_BYTES)));
-    Ok(runtime()?.block_on(seed(&chain, cell.rows, cell.indexed, progress))?)
+pub fn fill(
+    store: &Store,
+    prefix: &str,
+    design: Design,
+    rows: u64,
+    progress: impl FnMut(u64),
+) -> Result<(), LiveError> {
+    match design {
+        Design::CatalogFile => fill_one::<File>(store, prefix, rows, false, progress),
+        Design::AppendLog => fill_one::<Log>(store, prefix, rows, false, progress),
+        Design::ManifestChain { indexed } => fill_one::<Chain>(store, prefix, rows, indexed, progress),
+    }
 }
 
-/// Runs the writers of a cell against the catalog at `prefix`. `tag` goes into the names that they create, so that several
-/// processes are not in each other's way.
+fn fill_one<S: Subject>(
+    store: &Store,
+    prefix: &str,
+    rows: u64,
+    indexed: bool,
+    progress: impl FnMut(u64),
+) -> Result<(), LiveError> {
+    let catalog = S::catalog(LiveEnv::new(), store.clone(), Arc::new(S::place(prefix)));
+    Ok(runtime()?.block_on(S::fill(&catalog, rows, indexed, progress))?)
+}
+
+/// Runs the clients of a cell against the catalog at `prefix`, until its time is over or `stop` is set. They are threads of
+/// this process, numbered from `first` on, which several processes must choose so that they are not in each other's way.
 ///
 /// # Errors
-/// [`LiveError::Start`]; what goes wrong with commits is part of the outcome.
-pub fn work(store: &Store, prefix: &str, cell: &Cell, tag: &str) -> Result<Outcome, LiveError> {
+/// [`LiveError::Start`]; what goes wrong with operations is part of the outcome.
+pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicBool) -> Result<Outcome, LiveError> {
+    match cell.design {
+        Design::CatalogFile => work_on::<File>(store, prefix, cell, first, stop),
+        Design::AppendLog => work_on::<Log>(store, prefix, cell, first, stop),
+        Design::ManifestChain { .. } => work_on::<Chain>(store, prefix, cell, first, stop),
+    }
+}
+
+type Live = Counted<LiveEnv>;
+
+fn work_on<S: Subject>(
+    store: &Store,
+    prefix: &str,
+    cell: &Cell,
+    first: u32,
+    stop: &AtomicBool,
+) -> Result<Outcome, LiveError>
+where
+    Group<S::Catalog<Live>>: Send + Sync,
+{
     let runtime = runtime()?;
-    let live = LiveEnv::new();
-    let env = Counted::new(live, store.clone(), cell.added_latency);
-    let place = Arc::new(Place::new(prefix, CACHE_BYTES));
-    let group: Arc<Group<ManifestChain<Counted<LiveEnv>>>> = Arc::default();
-    let committer = || {
-        let chain = ManifestChain::new(env.clone(), env.clone(), Arc::clone(&place));
-        match cell.grouped {
-            true => Committer::grouped(env.clone(), chain, Arc::clone(&group), Persistence::default()),
-            false => Committer::alone(env.clone(), chain, Persistence::default()),
-        }
-    };
-    let (began, processor) = (env.now(), processor_ns());
+    let env = Counted::new(LiveEnv::new(), store.clone(), cell.added_latency);
+    let (place, group) = (Arc::new(S::place(prefix)), Arc::<Group<S::Catalog<Live>>>::default());
+    let (began, processor) = (glidepath_env::Env::now(&env), processor_ns());
     let until = began + cell.duration;
     let outcomes = std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..cell.writers)
-            .map(|writer| {
-                let (handle, env, committer) = (runtime.handle(), &env, committer());
-                let tag = format!("{tag}-{writer:04}");
-                scope.spawn(move || handle.block_on(write(env, &committer, &tag, until)))
+        let start = |number| {
+            let (handle, env, prefix) = (runtime.handle(), env.clone(), prefix.to_owned());
+            let (place, group) = (Arc::clone(&place), Arc::clone(&group));
+            scope.spawn(move || {
+                let client = Client::<S, Live> { env, prefix, place, group, number };
+                handle.block_on(client.work(cell, until, || stop.load(Ordering::Relaxed)))
             })
-            .collect();
-        writers.into_iter().map(|writer| writer.join().unwrap_or_default()).collect()
+        };
+        let clients: Vec<_> = (first..first + cell.writers).map(start).collect();
+        clients.into_iter().map(|client| client.join().unwrap_or_default()).collect()
     });
     let mut outcome = Outcome::joined(outcomes);
-    outcome.took_ns = env.now().since(began).as_nanos();
+    outcome.took_ns = glidepath_env::Env::now(&env).since(began).as_nanos();
     outcome.processor_ns = processor_ns() - processor;
-    outcome.requests = env.counters().requests.load(Ordering::Relaxed);
-    outcome.sent_bytes = env.counters().sent_bytes.load(Ordering::Relaxed);
-    outcome.received_bytes = env.counters().received_bytes.load(Ordering::Relaxed);
+    env.counters().add_to(&mut outcome);
     Ok(outcome)
 }
 

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use glidepath_bench::{Cell, Scratch, fill, predict, work};
+use glidepath_bench::{Cell, Design, Operation, Outcome, Scratch, Start, fill, predict, work};
 use glidepath_env::{Key, ObjectStore};
 use glidepath_model::Span;
 use glidepath_protocols::Catalog;
@@ -13,16 +14,23 @@ use glidepath_sim::Profile;
 use glidepath_stores::{LiveEnv, Options, Store, open};
 
 const CELL: Cell = Cell {
+    design: Design::ManifestChain { indexed: true },
+    operation: Operation::Commit,
+    start: Start::Warm,
     rows: 300,
     writers: 8,
     grouped: true,
-    indexed: true,
+    processes: false,
     duration: Span::from_millis(300),
     added_latency: Span::from_millis(5),
 };
 
 fn on_disk(folder: &tempfile::TempDir) -> Store {
     open(&format!("file://{}", folder.path().display()), &Options::default()).unwrap()
+}
+
+fn run(store: &Store, place: &str, cell: &Cell) -> Outcome {
+    work(store, place, cell, 0, &AtomicBool::new(false)).unwrap()
 }
 
 fn entries(store: &Store, prefix: &str) -> u64 {
@@ -38,17 +46,17 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
     let scratch = Scratch::new(store.clone());
     let (origin, place) = (format!("{}origin/", scratch.prefix()), format!("{}copy/", scratch.prefix()));
     let mut filled = 0;
-    fill(&store, &origin, &CELL, |rows| filled = rows).unwrap();
+    fill(&store, &origin, CELL.design, CELL.rows, |rows| filled = rows).unwrap();
     assert_eq!(filled, CELL.rows);
     for cell in [CELL, Cell { grouped: false, ..CELL }] {
         scratch.copy("origin", "copy").unwrap();
-        let outcome = work(&store, &place, &cell, "t").unwrap();
+        let outcome = run(&store, &place, &cell);
         let figures = outcome.figures();
         assert_eq!(figures.errors, 0, "{:?}", outcome.errors);
-        assert!(figures.commits > 0);
-        assert_eq!(entries(&store, &place), cell.rows + figures.commits);
+        assert!(figures.operations > 0);
+        assert_eq!(entries(&store, &place), cell.rows + figures.operations);
         // A shared commit needs less than a request of its own; for oneself it is at least one.
-        assert_eq!(figures.requests_per_commit < 1.0, cell.grouped, "{figures:?}");
+        assert_eq!(figures.requests_per_operation < 1.0, cell.grouped, "{figures:?}");
         scratch.remove(Some("copy")).unwrap();
     }
     assert_eq!(entries(&store, &origin), CELL.rows);
@@ -62,9 +70,9 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
 fn a_filled_place_is_not_filled_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = on_disk(&folder);
-    fill(&store, "here/", &CELL, |_| {}).unwrap();
-    let error = fill(&store, "here/", &CELL, |_| {}).unwrap_err().to_string();
-    assert!(error.contains("300 entries"), "{error}");
+    fill(&store, "here/", CELL.design, CELL.rows, |_| {}).unwrap();
+    let error = fill(&store, "here/", CELL.design, CELL.rows, |_| {}).unwrap_err().to_string();
+    assert!(error.contains("a catalog already"), "{error}");
 }
 
 #[test]
@@ -72,10 +80,10 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let profile = Profile::constant(Span::from_millis(30));
     let cell = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..CELL };
     let rate = |writers: u32, grouped: bool, processes: bool| {
-        let cell = Cell { writers, grouped, ..cell };
-        let figures = predict(&profile, &cell, processes, 1).figures();
-        assert!(figures.commits > 100, "{figures:?}");
-        figures.commits_per_s
+        let cell = Cell { writers, grouped, processes, ..cell };
+        let figures = predict(&profile, &cell, 1).figures();
+        assert!(figures.operations > 100, "{figures:?}");
+        figures.operations_per_s
     };
     let alone = rate(1, true, false);
     // A put of 30 ms each, a hint every sixteenth.
@@ -83,5 +91,30 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let (shared, apart) = (rate(200, true, false), rate(16, true, true));
     assert!(shared > 50.0 * alone, "{shared}");
     assert!(apart < alone, "{apart}");
-    assert_eq!(predict(&profile, &cell, false, 7).latencies_ns, predict(&profile, &cell, false, 7).latencies_ns);
+    assert_eq!(predict(&profile, &cell, 7).latencies_ns, predict(&profile, &cell, 7).latencies_ns);
+}
+
+#[test]
+fn reads_find_what_is_there_live_and_simulated() {
+    let store = open("memory:", &Options::default()).unwrap();
+    let profile = Profile::constant(Span::from_millis(30));
+    for design in [CELL.design, Design::AppendLog, Design::CatalogFile] {
+        let place = format!("{design:?}/");
+        fill(&store, &place, design, CELL.rows, |_| {}).unwrap();
+        for operation in [Operation::Describe, Operation::Exists, Operation::List] {
+            let mut requests = Vec::new();
+            for start in Start::ALL {
+                let cell = Cell { design, operation, start, duration: Span::from_millis(30), ..CELL };
+                let live = run(&store, &place, &cell);
+                let long = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..cell };
+                let simulated = predict(&profile, &long, 1);
+                for outcome in [&live, &simulated] {
+                    assert_eq!(outcome.figures().errors, 0, "{cell:?} {:?}", outcome.errors);
+                    assert!(outcome.figures().operations > 0, "{cell:?}");
+                }
+                requests.push(simulated.figures().requests_per_operation);
+            }
+            assert!(requests[0] <= requests[1], "{design:?} {operation:?}: {requests:?}");
+        }
+    }
 }

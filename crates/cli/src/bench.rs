@@ -1,91 +1,113 @@
-//! `glidepath bench`: how many commits per second does a catalog really take on this store, and what was predicted?
+//! `glidepath bench`: how many commits and reads per second does a catalog really take on this store, and what was predicted?
 
-use std::process::{Child, Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
 
 use clap::Args;
-use glidepath_bench::{Cell, Figures, LiveError, Outcome, Scratch, fill, predict, work};
+use glidepath_bench::{Cell, Figures, Line, Operation, Protocol, Start, Sweep, page};
 use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
 use glidepath_sim::Profile;
-use glidepath_stores::{Options, Store, open};
-use serde::Serialize;
+use glidepath_stores::{Options, open};
 
 use crate::failure::Failure;
+use crate::folder::{self, unwritable, write};
+use crate::interrupt::on_interrupt;
+use crate::origin::{bare, machine, program, today};
 use crate::output::{print, print_json, table};
 
-/// Commit to a catalog on a real store, and compare with what the simulation predicts
+mod run;
+mod worker;
+
+pub(crate) use worker::{WorkerArguments, run_worker};
+
+/// Commit to catalogs on a real store, and compare with what the simulation predicts
 ///
-/// Each cell of the sweep is a catalog of its own, a manifest chain (docs/protocols/manifest-chain.md), in which so many
-/// writers create namespaces as fast as they are answered. Everything is kept under one prefix of the store, and removed.
+/// A sweep over the lists of values that are given. In each cell so many clients create entries (or read) as fast as they are
+/// answered, in a copy of a catalog of so many entries. Everything is kept under one prefix of the store, and removed.
+/// Results go into a folder: report.html, report.md, results.json.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The store, by its URL: file:///directory, s3://bucket/prefix, az://..., gs://..., memory:
     #[arg(value_name = "STORE")]
     store: String,
+    /// How the catalog is committed to, of manifest-chain, append-log, catalog-file (docs/protocols)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "manifest-chain", value_parser = protocol)]
+    protocol: Vec<Protocol>,
+    /// Whether a manifest chain has indices by type and by base object: on, off, or both
+    #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch)]
+    index: Vec<bool>,
+    /// What clients do, of commit, describe, exists, list
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "commit", value_parser = operation)]
+    operation: Vec<Operation>,
+    /// How reads begin: warm (the process has read before), cold (it opens the catalog anew), or both
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "warm,cold", value_parser = start)]
+    start: Vec<Start>,
     /// Entries in the catalog at the beginning
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1000")]
     rows: Vec<u64>,
-    /// Writers at once
+    /// Clients at once
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16")]
     writers: Vec<u32>,
+    /// Whether the writers of a process share commits: on, off, or both
+    #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch)]
+    group: Vec<bool>,
     /// How long each cell lasts
     #[arg(long, value_name = "TIME", default_value = "5s")]
     duration: Span,
-    /// Each writer is a process of its own; otherwise all are threads of one
+    /// Each client is a process of its own; otherwise all are threads of one
     #[arg(long)]
     processes: bool,
-    /// Each writer commits for itself, even in one process
-    #[arg(long)]
-    no_group: bool,
-    /// Catalogs without indices by type and by base object
-    #[arg(long)]
-    no_index: bool,
     /// Added to every request before it is sent
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     added_latency: Span,
     /// Simulate the same cells on this profile: a file (as `glidepath measure` writes it for this store) or a library name
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
+    /// Where results go
+    #[arg(long, value_name = "FOLDER", default_value = "results/bench")]
+    out: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// A cell and what came of it.
-#[derive(Serialize)]
-struct Row {
-    cell: Cell,
-    processes: bool,
-    measured: Figures,
-    first_error: Option<String>,
-    predicted: Option<Figures>,
-    /// Predicted over measured commits per second, less 1.
-    prediction_error: Option<f64>,
+fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
+    let names: Vec<&str> = all.iter().map(|item| name(*item)).collect();
+    let found = all.iter().zip(&names).find(|(_, name)| **name == text);
+    found.map(|(item, _)| *item).ok_or_else(|| format!("allowed are {}", names.join(", ")))
+}
+
+fn protocol(text: &str) -> Result<Protocol, String> {
+    one_of(&Protocol::ALL, Protocol::name, text)
+}
+
+fn operation(text: &str) -> Result<Operation, String> {
+    one_of(&Operation::ALL, Operation::name, text)
+}
+
+fn start(text: &str) -> Result<Start, String> {
+    one_of(&Start::ALL, Start::name, text)
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    one_of(&[true, false], |on| if on { "on" } else { "off" }, text)
 }
 
 /// Runs the sweep.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.writers.contains(&0) || arguments.duration == Span::ZERO {
-        return Err(Failure::Mistake("--writers and --duration must be more than nothing".to_owned()));
-    }
-    if arguments.processes && arguments.store.starts_with("memory:") {
-        return Err(Failure::Mistake(
-            "memory: is in one process; leave --processes out, or give another store".to_owned(),
-        ));
-    }
+    let cells = arguments.cells()?;
     let profile = arguments.profile.as_deref().map(read_profile).transpose()?;
     let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
-    let scratch = Scratch::new(store.clone());
-    let rows = sweep(arguments, &store, &scratch, profile.as_ref());
-    let removed = scratch.remove(None).map_err(failed);
-    let rows = rows?;
-    removed?;
-    if arguments.json { print_json(&rows) } else { print(&as_table(&rows)) }
-}
-
-fn failed(error: LiveError) -> Failure {
-    Failure::Failed(error.to_string())
+    let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
+    let stop = on_interrupt()?;
+    let (lines, ended) = run::sweep(&arguments.store, &store, &cells, profile.as_ref(), stop);
+    if lines.is_empty() {
+        folder::remove_empty(&made);
+        return ended;
+    }
+    // What is done is kept, whatever came after it.
+    arguments.write(&lines, cells.len())?;
+    ended
 }
 
 fn read_profile(name: &str) -> Result<Profile, Failure> {
@@ -93,105 +115,85 @@ fn read_profile(name: &str) -> Result<Profile, Failure> {
     Profile::parse(&text.text).map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))
 }
 
-fn sweep(
-    arguments: &Arguments,
-    store: &Store,
-    scratch: &Scratch,
-    profile: Option<&Profile>,
-) -> Result<Vec<Row>, Failure> {
-    let mut done = Vec::new();
-    for (number, rows) in arguments.rows.iter().enumerate() {
-        let origin = format!("rows-{number}");
-        for writers in &arguments.writers {
-            let cell = Cell {
-                rows: *rows,
-                writers: *writers,
-                grouped: !arguments.no_group,
-                indexed: !arguments.no_index,
-                duration: arguments.duration,
-                added_latency: arguments.added_latency,
-            };
-            if *writers == arguments.writers[0] {
-                let place = format!("{}{origin}/", scratch.prefix());
-                fill(store, &place, &cell, |rows| eprintln!("filled {rows} of {} entries", cell.rows))
-                    .map_err(failed)?;
-            }
-            scratch.copy(&origin, "cell").map_err(failed)?;
-            eprintln!("{rows} entries, {writers} writers: {}", arguments.duration);
-            let place = format!("{}cell/", scratch.prefix());
-            let outcome = match arguments.processes {
-                true => in_processes(&arguments.store, &place, &cell)?,
-                false => work(store, &place, &cell, "t").map_err(failed)?,
-            };
-            scratch.remove(Some("cell")).map_err(failed)?;
-            let predicted = profile.map(|profile| predict(profile, &cell, arguments.processes, 1).figures());
-            let measured = outcome.figures();
-            let error = predicted.as_ref().map(|predicted| predicted.commits_per_s / measured.commits_per_s - 1.0);
-            done.push(Row {
-                cell,
-                processes: arguments.processes,
-                measured,
-                first_error: outcome.errors.first().map(|(words, _)| words.clone()),
-                predicted,
-                prediction_error: error,
-            });
+impl Arguments {
+    fn cells(&self) -> Result<Vec<Cell>, Failure> {
+        if self.writers.contains(&0) || self.duration == Span::ZERO {
+            return Err(Failure::Mistake("--writers and --duration must be more than nothing".to_owned()));
         }
-        scratch.remove(Some(&origin)).map_err(failed)?;
-    }
-    Ok(done)
-}
-
-/// One writer in each of so many processes, which begin at the same time.
-fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcome, Failure> {
-    let program = std::env::current_exe()?;
-    let begin_ms = unix_ms() + 1000 + 20 * u64::from(cell.writers);
-    let one = serde_json::to_string(&Cell { writers: 1, ..*cell })?;
-    let start = |writer: u32| -> std::io::Result<Child> {
-        let mut command = Command::new(&program);
-        command.args(["bench-worker", url, place, &one, &format!("p{writer}"), &begin_ms.to_string()]);
-        command.stdout(Stdio::piped()).spawn()
-    };
-    let children: Vec<Child> = (0..cell.writers).map(start).collect::<Result<_, _>>()?;
-    let mut outcomes = Vec::new();
-    for child in children {
-        let output = child.wait_with_output()?;
-        if !output.status.success() {
-            return Err(Failure::Failed(format!("a worker process ended with {}", output.status)));
+        if self.writers.iter().any(|writers| *writers > MOST_CLIENTS) {
+            return Err(Failure::Mistake(format!("--writers: at most {MOST_CLIENTS} clients at once")));
         }
-        outcomes.push(serde_json::from_slice(&output.stdout)?);
+        if self.rows.iter().any(|rows| *rows > MOST_ROWS) {
+            return Err(Failure::Mistake(format!("--rows: at most {MOST_ROWS} entries")));
+        }
+        if self.rows.contains(&0) && self.operation.iter().any(|operation| operation.reads()) {
+            return Err(Failure::Mistake("--rows 0: in an empty catalog there is nothing to read".to_owned()));
+        }
+        if self.processes && self.store.starts_with("memory:") {
+            let words = "memory: is in one process; leave --processes out, or give another store";
+            return Err(Failure::Mistake(words.to_owned()));
+        }
+        let sweep = Sweep {
+            protocols: self.protocol.clone(),
+            indexed: self.index.clone(),
+            operations: self.operation.clone(),
+            starts: self.start.clone(),
+            rows: self.rows.clone(),
+            writers: self.writers.clone(),
+            grouped: self.group.clone(),
+            processes: self.processes,
+            duration: self.duration,
+            added_latency: self.added_latency,
+        };
+        Ok(sweep.cells())
     }
-    Ok(Outcome::joined(outcomes))
+
+    fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
+        let store = bare(&self.store);
+        let page = page(&store, self.facts(&store, lines.len(), planned), lines);
+        let path = |name: &str| self.out.join(name);
+        write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
+        write(&path("report.md"), &page.markdown())?;
+        write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
+        if self.json {
+            return print_json(&lines);
+        }
+        print(&as_table(lines))?;
+        print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
+    }
+
+    fn facts(&self, store: &str, done: usize, planned: usize) -> String {
+        let added = match self.added_latency {
+            Span::ZERO => String::new(),
+            added => format!(" {added} were added to every request before it was sent."),
+        };
+        let profile =
+            self.profile.as_ref().map(|name| format!(" Predicted with the profile {name}.")).unwrap_or_default();
+        let short = match planned - done {
+            0 => String::new(),
+            _ => format!(" It was stopped before its end: {done} of {planned} cells are here."),
+        };
+        format!(
+            "{store}, measured {} from {} by {}. {} for each cell, in a catalog of its own; closed loop: each client goes on \
+             as soon as it is answered.{added}{profile}{short}",
+            today(),
+            machine(),
+            program(),
+            self.duration
+        )
+    }
 }
 
-/// What `bench` starts: one writer in a process of its own.
-#[derive(Args, Debug)]
-pub(crate) struct WorkerArguments {
-    store: String,
-    place: String,
-    cell: String,
-    tag: String,
-    begin_ms: u64,
-}
+/// Clients have numbers of their own, and a million entries each.
+const MOST_CLIENTS: u32 = 2_000;
+const MOST_ROWS: u64 = 100_000_000;
 
-/// Runs one writer, and prints what came of it for the process that started this one.
-pub(crate) fn run_worker(arguments: &WorkerArguments) -> Result<(), Failure> {
-    let cell: Cell = serde_json::from_str(&arguments.cell)?;
-    let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
-    std::thread::sleep(std::time::Duration::from_millis(arguments.begin_ms.saturating_sub(unix_ms())));
-    let outcome = work(&store, &arguments.place, &cell, &arguments.tag).map_err(failed)?;
-    print(&serde_json::to_string(&outcome)?)
-}
-
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn as_table(rows: &[Row]) -> String {
+fn as_table(lines: &[Line]) -> String {
     let header = [
+        "catalog",
         "entries",
-        "writers",
-        "commits/s",
+        "clients",
+        "rate/s",
         "p50 ms",
         "p99 ms",
         "errors",
@@ -201,27 +203,27 @@ fn as_table(rows: &[Row]) -> String {
         "predicted/s",
         "error",
     ];
-    let line = |row: &Row| {
-        let measured = &row.measured;
-        let predicted =
-            row.predicted.as_ref().map_or("-".to_owned(), |figures| format!("{:.1}", figures.commits_per_s));
+    let row = |line: &Line| {
+        let Figures { operations_per_s, p50_ms, p99_ms, errors, .. } = line.measured;
+        let predicted = line.predicted.as_ref();
         vec![
-            row.cell.rows.to_string(),
-            format!("{}{}", row.cell.writers, if row.processes { " processes" } else { "" }),
-            format!("{:.1}", measured.commits_per_s),
-            format!("{:.2}", measured.p50_ms),
-            format!("{:.2}", measured.p99_ms),
-            measured.errors.to_string(),
-            format!("{:.2}", measured.requests_per_commit),
-            format!("{:.1}", measured.sent_bytes_per_commit / 1024.0),
-            format!("{:.3}", measured.processor_ms_per_commit),
-            predicted,
-            row.prediction_error.map_or("-".to_owned(), |error| format!("{:+.0} %", 100.0 * error)),
+            line.cell.kind(),
+            line.cell.rows.to_string(),
+            line.cell.writers.to_string(),
+            format!("{operations_per_s:.1}"),
+            format!("{p50_ms:.2}"),
+            format!("{p99_ms:.2}"),
+            errors.to_string(),
+            format!("{:.2}", line.measured.requests_per_operation),
+            format!("{:.1}", line.measured.sent_bytes_per_operation / 1024.0),
+            format!("{:.3}", line.measured.processor_ms_per_operation),
+            predicted.map_or("-".to_owned(), |figures| format!("{:.1}", figures.operations_per_s)),
+            line.prediction_error.map_or("-".to_owned(), |error| format!("{:+.0} %", 100.0 * error)),
         ]
     };
-    let mut text = table(&header.map(str::to_owned), 0, rows.iter().map(line).collect());
-    text.push_str("\nRequests, KiB sent and processor time are for each commit.");
-    for words in rows.iter().filter_map(|row| row.first_error.as_ref()).take(1) {
+    let mut text = table(&header.map(str::to_owned), 1, lines.iter().map(row).collect());
+    text.push_str("\nRequests, KiB sent and processor time are for each operation done.");
+    for words in lines.iter().filter_map(|line| line.first_error.as_ref()).take(1) {
         text.push_str(&format!("\nThe first error: {words}"));
     }
     text

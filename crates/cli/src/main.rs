@@ -1,7 +1,8 @@
 //! `glidepath`: how many commits per second will land, on which store, with which protocol?
 //!
 //! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is simulated),
-//! `failure.rs` (how it ends), `output.rs`, `progress.rs`, `interrupt.rs`.
+//! `failure.rs` (how it ends), `output.rs`, `progress.rs` and `steps.rs` (how far it has come), `interrupt.rs`, `folder.rs` and `origin.rs`
+//! (where results go, and where they come from).
 //!
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has more
 //! of its own (`catalog.rs`).
@@ -11,15 +12,18 @@ mod catalog;
 mod check;
 mod experiments;
 mod failure;
+mod folder;
 mod interrupt;
 mod knee;
 mod load_options;
 mod measure;
+mod origin;
 mod output;
 mod progress;
 mod providers;
 mod reproduce;
 mod simulate;
+mod steps;
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! `glidepath measure`: what do conditional writes cost on this store?
 
 use std::io::{IsTerminal, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
@@ -14,12 +14,13 @@ use glidepath_model::{ByteSize, Span};
 use glidepath_stores::{Options, open};
 
 use crate::failure::Failure;
+use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
+use crate::origin::{bare, machine, program, today};
 use crate::output::print;
+use crate::steps::Steps;
 
 mod compare;
-mod folder;
-mod progress;
 
 /// Measure conditional writes on a store, and write a profile that simulations take
 ///
@@ -113,8 +114,8 @@ impl Measure {
     }
 
     fn measure(&self, site: &mut impl Site, plan: &Plan, store: &str, stop: &AtomicBool) -> Result<(), Failure> {
-        let mut display = progress::Display::new();
-        let stopped = run(site, plan, stop, |done, all| display.show(done, all));
+        let mut display = Steps::new("trials");
+        let stopped = run(site, plan, stop, |done, all| display.show(done, all, ""));
         drop(display);
         let stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
         if !stopped.complete && stopped.trials.iter().all(|trial| trial.samples.is_empty()) {
@@ -136,9 +137,10 @@ impl Measure {
             .map_err(|error| unwritable(&path("samples.parquet"), &error))?;
         let Stopped { left_out, complete, .. } = stopped;
         let report = Report { provenance, plan, measurements: &measurements, left_out, complete: *complete };
-        let markdown = report.markdown();
+        let page = report.page();
+        let markdown = page.markdown();
         write(&path("report.md"), &markdown)?;
-        write(&path("report.html"), &report.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
+        write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
         write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
         print(&markdown)?;
         let files = match profile(&measurements, provenance) {
@@ -236,48 +238,10 @@ fn counts(text: &str) -> Result<Vec<u32>, Failure> {
     text.split(',').map(number).collect()
 }
 
-/// A URL without what follows a question mark or stands before an at sign: that may be secret.
-fn bare(url: &str) -> String {
-    let url = url.split('?').next().unwrap_or_default();
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        _ => url.to_owned(),
-    }
+fn provenance(store: &str) -> Provenance {
+    Provenance { store: store.to_owned(), machine: machine(), date: today(), program: program() }
 }
 
 fn store_name(provenance: &Provenance) -> &str {
     &provenance.store
-}
-
-fn provenance(store: &str) -> Provenance {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Provenance {
-        store: store.to_owned(),
-        machine: format!("{} {}, {cores} processors", std::env::consts::OS, std::env::consts::ARCH),
-        date: today(),
-        program: format!("glidepath {}", env!("CARGO_PKG_VERSION")),
-    }
-}
-
-/// The day in UTC (Howard Hinnant's days-to-civil algorithm).
-fn today() -> String {
-    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let days = passed.as_secs() as i64 / 86_400 + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Failed(format!("{}: cannot write it: {error}", path.display()))
 }

@@ -19,44 +19,86 @@ fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     entries.flat_map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { vec![entry.path()] }).collect()
 }
 
-#[test]
-fn threads_and_processes_commit_and_nothing_is_left_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let url = url(&folder);
-    for how in [&[][..], &["--processes"]] {
-        let arguments = ["bench", &url, "--rows", "50", "--writers", "1,3", "--duration", "300ms", "--json"];
-        let arguments = [&arguments[..], &["--profile", "s3-express"], how].concat();
-        let output = glidepath(&folder, &arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(rows.as_array().unwrap().len(), 2);
-        for row in rows.as_array().unwrap() {
-            assert!(row["measured"]["commits"].as_u64().unwrap() > 0, "{row}");
-            assert_eq!(row["measured"]["errors"], 0, "{row}");
-            assert!(row["predicted"]["commits_per_s"].as_f64().unwrap() > 0.0, "{row}");
-            assert!(row["prediction_error"].is_number(), "{row}");
-        }
+/// The cells of a run that must succeed, without a single operation that fails.
+fn cells(folder: &tempfile::TempDir, arguments: &[&str]) -> Vec<serde_json::Value> {
+    let url = url(folder);
+    let arguments = [&["bench", &url, "--json"], arguments].concat();
+    let output = glidepath(folder, &arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    for line in &lines {
+        assert!(line["measured"]["operations"].as_u64().unwrap() > 0, "{line}");
+        assert_eq!(line["measured"]["errors"], 0, "{line}");
     }
     let objects: Vec<_> = files(&folder.path().join("store/objects"));
     assert!(objects.is_empty(), "{objects:?}");
+    lines
 }
 
 #[test]
-fn a_table_is_for_people() {
+fn threads_and_processes_commit_and_nothing_is_left_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let output = glidepath(&folder, &["bench", &url(&folder), "--rows", "10", "--writers", "2", "--duration", "200ms"]);
+    for how in [&[][..], &["--processes"]] {
+        let arguments = ["--rows", "50", "--writers", "1,3", "--duration", "300ms", "--profile", "s3-express"];
+        let lines = cells(&folder, &[&arguments[..], how].concat());
+        assert_eq!(lines.len(), 2);
+        for line in lines {
+            assert!(line["predicted"]["operations_per_s"].as_f64().unwrap() > 0.0, "{line}");
+            assert!(line["prediction_error"].is_number(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn every_protocol_is_committed_to_and_read_as_often_as_it_is_varied() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--protocol", "manifest-chain,append-log,catalog-file", "--index", "on,off", "--group", "on,off"];
+    let load = ["--operation", "commit,describe,exists,list", "--rows", "40", "--writers", "2", "--duration", "50ms"];
+    let lines = cells(&folder, &[&arguments[..], &load, &["--profile", "s3-express"]].concat());
+    // Four designs; commits grouped and not, three reads warm and cold.
+    assert_eq!(lines.len(), 4 * (2 + 6));
+    let requests = |line: &serde_json::Value| line["measured"]["requests_per_operation"].as_f64().unwrap();
+    let describes = |start: &str| {
+        let of = |line: &&serde_json::Value| {
+            let cell = &line["cell"];
+            cell["design"]["protocol"] == "manifest-chain" && cell["operation"] == "describe" && cell["start"] == start
+        };
+        lines.iter().filter(of).map(requests).fold(0.0, f64::max)
+    };
+    // Opening a catalog takes requests that a process makes once.
+    assert!(describes("warm") < 2.0 && describes("cold") > 3.0, "{} {}", describes("warm"), describes("cold"));
+}
+
+#[test]
+fn a_table_is_for_people_and_so_is_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let load =
+        ["--rows", "10,20", "--writers", "1,2", "--duration", "100ms", "--out", "here", "--profile", "s3-express"];
+    let output = glidepath(&folder, &[&["bench", &url(&folder)], &load[..]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && text.contains("commits/s") && text.contains("for each commit"), "{text}");
+    assert!(output.status.success() && text.contains("rate/s") && text.contains("In here:"), "{text}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("here").join(name)).unwrap();
+    let (html, markdown) = (read("report.html"), read("report.md"));
+    assert_eq!(html.matches("<svg").count(), 2);
+    assert!(markdown.contains("| manifest-chain | 20 | 2 |") && markdown.contains("Prediction error"), "{markdown}");
+    let lines: Vec<serde_json::Value> = serde_json::from_str(&read("results.json")).unwrap();
+    assert_eq!(lines.len(), 4);
 }
 
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
+        (&["bench", &url, "--writers", "9999"], "2000"),
         (&["bench", &url, "--duration", "5"], "unit"),
         (&["bench", &url, "--rows", "many"], "--rows"),
+        (&["bench", &url, "--rows", "0", "--operation", "list"], "nothing to read"),
+        (&["bench", &url, "--protocol", "two-phase"], "append-log"),
+        (&["bench", &url, "--operation", "drop"], "describe"),
+        (&["bench", &url, "--start", "hot"], "cold"),
+        (&["bench", &url, "--group", "yes"], "off"),
         (&["bench", "memory:", "--processes"], "memory:"),
         (&["bench", "ftp://host/x"], "file:///directory"),
         (&["bench", &url, "--profile", "nowhere"], "nowhere"),
@@ -67,4 +109,5 @@ fn mistakes_are_named() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {words}");
         assert!(words.contains(word), "{arguments:?}: {words}");
     }
+    assert!(!folder.path().join("results").exists());
 }

@@ -1,6 +1,6 @@
 //! What was measured, for people: a page with pictures, and the same tables as text.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use glidepath_page::{Page, Part, Table};
 
 use crate::fit::{Fits, GOOD_KS};
 use crate::measurement::{Measurement, Numbers};
@@ -9,11 +9,9 @@ use crate::profile::Provenance;
 
 mod compare;
 mod pictures;
-mod text;
 
 pub use compare::comparison;
-
-const STYLE: &str = include_str!("report/style.css");
+pub(crate) use glidepath_page::{counted, digits};
 
 /// A report, ready to be written in either form.
 pub struct Report<'a> {
@@ -60,39 +58,29 @@ impl Outcome<'_> {
     }
 }
 
-/// As in "1 writer" and "2 writers".
-fn counted(count: u32, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// A number with three digits that count.
-pub(crate) fn digits(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let places = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
-    format!("{value:.places$}")
-}
-
 /// What a guarded operation would fail at if all writers took turns and one of each round won: 1 - 1/N.
 pub(crate) fn turns(writers: u32) -> f64 {
     1.0 - 1.0 / f64::from(writers)
 }
 
-/// A table: its head, and its rows.
-pub(crate) struct Table {
-    pub(crate) title: &'static str,
-    pub(crate) note: &'static str,
-    pub(crate) head: Vec<&'static str>,
-    pub(crate) rows: Vec<Vec<String>>,
-}
-
 impl Report<'_> {
-    /// All tables that have rows, in the order in which both forms show them.
-    pub(crate) fn tables(&self) -> Vec<Table> {
+    /// The page.
+    #[must_use]
+    pub fn page(&self) -> Page {
         let outcomes = outcomes(self.measurements);
         let tables = [rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)];
-        tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+        let overview = Part::Pictures(pictures::overview(self.measurements));
+        let distributions = Part::Gallery {
+            title: "Distributions",
+            note: "Each picture: the share of the operations that took at most so long, as measured and as fitted.",
+            pictures: pictures::distributions(self.measurements),
+        };
+        Page {
+            title: format!("Conditional writes on {}", self.provenance.store),
+            facts: self.facts(),
+            findings: self.findings(),
+            parts: std::iter::once(overview).chain(tables.map(Part::Table)).chain([distributions]).collect(),
+        }
     }
 
     /// What it comes to, in sentences.
@@ -146,66 +134,6 @@ impl Report<'_> {
              warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer goes on as soon as it is \
              answered. Only the time in which all writers ran counts."
         )
-    }
-
-    /// The page: one file, works offline.
-    ///
-    /// # Errors
-    /// A picture cannot be drawn.
-    pub fn html(&self) -> Result<String, glidepath_picture::PictureError> {
-        let overview = figures(&pictures::overview(self.measurements))?;
-        let distributions = figures(&pictures::distributions(self.measurements))?;
-        let title = format!("Conditional writes on {}", self.provenance.store);
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (title) }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    h1 { (title) }
-                    p.facts { (self.facts()) }
-                    h2 { "Findings" }
-                    ul { @for finding in self.findings() { li { (finding) } } }
-                    @for figure in &overview { (figure) }
-                    @for table in self.tables() { (section(&table)) }
-                    @if !distributions.is_empty() {
-                        h2 { "Distributions" }
-                        p { "Each picture: the share of the operations that took at most so long, as measured and as fitted." }
-                        div.pictures { @for figure in &distributions { (figure) } }
-                    }
-                }
-            }
-        };
-        Ok(page.into_string())
-    }
-
-    /// The tables as Markdown.
-    #[must_use]
-    pub fn markdown(&self) -> String {
-        text::markdown(self)
-    }
-}
-
-fn figures(pictures: &[pictures::Picture]) -> Result<Vec<Markup>, glidepath_picture::PictureError> {
-    let figure = |picture: &pictures::Picture| {
-        let svg = picture.chart.svg()?;
-        Ok(html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (picture.caption) } } })
-    };
-    pictures.iter().map(figure).collect()
-}
-
-fn section(table: &Table) -> Markup {
-    html! {
-        h2 { (table.title) }
-        p { (table.note) }
-        div.scroll { table {
-            thead { tr { @for name in &table.head { th { (name) } } } }
-            tbody { @for row in &table.rows { tr { @for cell in row { td { (cell) } } } } }
-        } }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Two measurements side by side: two stores, two machines, two ways to authenticate.
 
-use super::text::markdown_table;
-use super::{Table, digits};
+use glidepath_page::Table;
+
+use super::digits;
 use crate::measurement::{Measurement, Numbers};
 
 /// What both measured, as Markdown; names are of the first and the second.
@@ -37,5 +38,5 @@ pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement
         "failures 1 (%)",
         "failures 2 (%)",
     ];
-    format!("# 1: {one}\n# 2: {two}\n\n{}", markdown_table(&Table { title: "Side by side", note, head, rows }))
+    format!("# 1: {one}\n# 2: {two}\n\n{}", Table { title: "Side by side", note, head, rows }.markdown())
 }

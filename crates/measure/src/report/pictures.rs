@@ -1,15 +1,11 @@
 //! The pictures of a report: what the writers got done, how long it took, and how well the fits follow the data.
 
+use glidepath_page::Picture;
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 
 use super::{Outcome, counted, outcomes, turns};
 use crate::fit::Fit;
 use crate::measurement::{Measurement, Numbers, quantile};
-
-pub(super) struct Picture {
-    pub(super) caption: String,
-    pub(super) chart: Chart,
-}
 
 /// Failures and latency over writers, where any contended.
 pub(super) fn overview(measurements: &[Measurement]) -> Vec<Picture> {

@@ -3,8 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::failure::Failure;
+
 /// Creates a folder and those above it. Returns the ones that were not there before, the deepest first.
-pub(super) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let missing = folder.ancestors().filter(|above| !above.as_os_str().is_empty() && !above.exists());
     let missing = missing.map(Path::to_owned).collect();
     match std::fs::create_dir_all(folder) {
@@ -17,9 +19,19 @@ pub(super) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Removes those of these folders in which there is nothing.
-pub(super) fn remove_empty(folders: &[PathBuf]) {
+pub(crate) fn remove_empty(folders: &[PathBuf]) {
     for folder in folders {
         // One that is not empty, or was never made, is not ours to remove.
         let _ = std::fs::remove_dir(folder);
     }
+}
+
+/// Writes a file of results.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
+}
+
+/// What there is to say where a file of results cannot be written.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::Failed(format!("{}: cannot write it: {error}", path.display()))
 }

@@ -1,0 +1,80 @@
+//! What one client does, live and simulated.
+
+use std::sync::Arc;
+
+use glidepath_env::{Env, Purpose};
+use glidepath_model::Instant;
+use glidepath_protocols::group::{Committer, Group, Persistence};
+use glidepath_protocols::{Catalog, LoadError};
+
+use crate::cell::{Cell, Outcome};
+use crate::design::{Operation, Start};
+use crate::subject::Subject;
+
+/// A client: its world, and where it works. All clients of one process share group and place.
+pub(crate) struct Client<S: Subject, E: Env<Objects = E>> {
+    pub(crate) env: E,
+    pub(crate) prefix: String,
+    pub(crate) place: Arc<S::Place>,
+    pub(crate) group: Arc<Group<S::Catalog<E>>>,
+    /// Which one it is, of all processes.
+    pub(crate) number: u32,
+}
+
+impl<S: Subject, E: Env<Objects = E> + Clone> Client<S, E> {
+    /// Works until the time is over, or somebody says to stop.
+    pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
+        let catalog = || S::catalog(self.env.clone(), self.env.clone(), Arc::clone(&self.place));
+        let committer = match cell.grouped {
+            true => Committer::grouped(self.env.clone(), catalog(), Arc::clone(&self.group), Persistence::default()),
+            false => Committer::alone(self.env.clone(), catalog(), Persistence::default()),
+        };
+        let (mut outcome, mut number) = (Outcome::default(), 0_u64);
+        while self.env.now() < until && !stopped() {
+            let began = self.env.now();
+            let result = match cell.operation {
+                Operation::Commit => {
+                    let answer = committer.commit(S::create(cell.rows, self.number, number)).await;
+                    answer.map(drop).map_err(|error| error.to_string())
+                }
+                read => self.read(cell, read, number, committer.catalog()).await,
+            };
+            match result {
+                Ok(()) => outcome.latencies_ns.push(self.env.now().since(began).as_nanos()),
+                Err(words) => outcome.count_error(words, 1),
+            }
+            number += 1;
+        }
+        outcome
+    }
+
+    async fn read(&self, cell: &Cell, read: Operation, number: u64, warm: &S::Catalog<E>) -> Result<(), String> {
+        let cold;
+        let catalog = match cell.start {
+            Start::Warm => warm,
+            Start::Cold => {
+                let place = Arc::new(S::place(&self.prefix));
+                cold = S::catalog(self.env.clone(), self.env.clone(), place);
+                &cold
+            }
+        };
+        let found = async {
+            let at = catalog.load().await?;
+            let row = self.env.draw(Purpose::Tables) % cell.rows.max(1);
+            // The number behind the last one stands for nothing.
+            let (asked, there) = if number.is_multiple_of(2) { (row, 1) } else { (cell.rows, 0) };
+            Ok::<_, LoadError>(match read {
+                Operation::List => {
+                    (S::list(catalog, &at, cell.rows).await?, cell.rows.min(crate::subject::LISTED as u64))
+                }
+                Operation::Exists => (u64::from(S::describe(catalog, &at, asked).await?), there),
+                Operation::Describe | Operation::Commit => (u64::from(S::describe(catalog, &at, row).await?), 1),
+            })
+        };
+        match found.await {
+            Ok((found, expected)) if found == expected => Ok(()),
+            Ok((found, expected)) => Err(format!("{found} entries were found where there are {expected}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

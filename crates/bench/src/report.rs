@@ -1,0 +1,237 @@
+//! What came of a sweep, for people and programs.
+
+use std::collections::BTreeSet;
+
+use glidepath_page::{Page, Part, Picture, Table, counted, digits};
+use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
+use serde::Serialize;
+
+use crate::cell::{Cell, Figures, Outcome};
+
+/// A cell and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// What was run.
+    pub cell: Cell,
+    /// On the live store.
+    pub measured: Figures,
+    /// In words, where an operation failed.
+    pub first_error: Option<String>,
+    /// On the simulated one.
+    pub predicted: Option<Figures>,
+    /// Predicted over measured operations per second, less 1.
+    pub prediction_error: Option<f64>,
+}
+
+impl Line {
+    /// Puts both beside one another.
+    #[must_use]
+    pub fn new(cell: Cell, measured: &Outcome, predicted: Option<&Outcome>) -> Self {
+        let (figures, predicted) = (measured.figures(), predicted.map(Outcome::figures));
+        let error = predicted.as_ref().map(|predicted| predicted.operations_per_s / figures.operations_per_s - 1.0);
+        Self {
+            cell,
+            measured: figures,
+            first_error: measured.errors.first().map(|(words, _)| words.clone()),
+            predicted,
+            prediction_error: error,
+        }
+    }
+}
+
+/// What was measured, with its pictures; `facts` say where and how.
+#[must_use]
+pub fn page(store: &str, facts: String, lines: &[Line]) -> Page {
+    let (reads, commits): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.cell.operation.reads());
+    let mut pictures = Vec::new();
+    for (what, lines) in [("Commits", &commits), ("Reads", &reads)] {
+        pictures.extend(over_clients(what, lines));
+        pictures.extend(over_rows(what, lines));
+    }
+    Page {
+        title: format!("A catalog on {store}"),
+        facts,
+        findings: findings(lines),
+        parts: vec![
+            Part::Pictures(pictures),
+            Part::Table(measured("Commits", &commits)),
+            Part::Table(measured("Reads", &reads)),
+            Part::Table(predictions(lines)),
+        ],
+    }
+}
+
+fn findings(lines: &[Line]) -> Vec<String> {
+    let mut found = Vec::new();
+    let commits = lines.iter().filter(|line| !line.cell.operation.reads());
+    let most = commits.max_by(|a, b| a.measured.operations_per_s.total_cmp(&b.measured.operations_per_s));
+    if let Some(Line { cell, measured, .. }) = most {
+        found.push(format!(
+            "Most commits: {} a second, by {} with {} entries ({}).",
+            digits(measured.operations_per_s),
+            counted(cell.writers, "client"),
+            cell.rows,
+            cell.kind()
+        ));
+    }
+    let errors: u64 = lines.iter().map(|line| line.measured.errors).sum();
+    let first = lines.iter().find_map(|line| line.first_error.as_ref());
+    found.push(match first {
+        Some(words) => format!("{errors} operations failed. The first one: {words}."),
+        None => "No operation failed.".to_owned(),
+    });
+    let mut off: Vec<f64> = lines.iter().filter_map(|line| line.prediction_error).collect();
+    off.sort_unstable_by(f64::total_cmp);
+    if let (Some(least), Some(most)) = (off.first(), off.last()) {
+        let middle = off[off.len() / 2];
+        found.push(format!(
+            "Prediction error: {} to {}, {} in the middle, over {} cells.",
+            percent(*least),
+            percent(*most),
+            percent(middle),
+            off.len()
+        ));
+    }
+    found
+}
+
+fn percent(share: f64) -> String {
+    format!("{:+.0} %", 100.0 * share)
+}
+
+fn measured(title: &'static str, lines: &[&Line]) -> Table {
+    let row = |line: &&Line| {
+        let Figures { operations, errors, operations_per_s, p50_ms, p99_ms, .. } = line.measured;
+        let mut row =
+            vec![line.cell.kind(), line.cell.rows.to_string(), line.cell.writers.to_string(), operations.to_string()];
+        row.push(errors.to_string());
+        row.extend([operations_per_s, p50_ms, p99_ms, line.measured.requests_per_operation].map(digits));
+        row.extend([
+            digits(line.measured.sent_bytes_per_operation / 1024.0),
+            digits(line.measured.received_bytes_per_operation / 1024.0),
+            digits(line.measured.processor_ms_per_operation),
+        ]);
+        row
+    };
+    Table {
+        title,
+        note: "Requests, bytes and processor time are for each operation done. Processor time is that of the clients, with \
+               what the system does for them; a store that is a server has its own.",
+        head: vec![
+            "catalog",
+            "entries",
+            "clients",
+            "done",
+            "failed",
+            "rate (1/s)",
+            "p50 (ms)",
+            "p99 (ms)",
+            "requests",
+            "sent (KiB)",
+            "received (KiB)",
+            "processor (ms)",
+        ],
+        rows: lines.iter().map(row).collect(),
+    }
+}
+
+fn predictions(lines: &[Line]) -> Table {
+    let row = |line: &Line| {
+        let predicted = line.predicted.as_ref()?;
+        let mut row = vec![line.cell.kind(), line.cell.rows.to_string(), line.cell.writers.to_string()];
+        row.extend([line.measured.operations_per_s, predicted.operations_per_s].map(digits));
+        row.push(line.prediction_error.map_or("-".to_owned(), percent));
+        row.extend([line.measured.p50_ms, predicted.p50_ms, line.measured.p99_ms, predicted.p99_ms].map(digits));
+        Some(row)
+    };
+    Table {
+        title: "Measured and predicted",
+        note: "Predicted: the same clients and the same protocol code on the simulated store with the profile. The error is of the \
+               rate: predicted over measured, less 1.",
+        head: vec![
+            "catalog",
+            "entries",
+            "clients",
+            "rate (1/s)",
+            "predicted (1/s)",
+            "error",
+            "p50 (ms)",
+            "predicted (ms)",
+            "p99 (ms)",
+            "predicted (ms)",
+        ],
+        rows: lines.iter().filter_map(row).collect(),
+    }
+}
+
+/// One line of a chart for each kind of cells, and a dashed one for what was predicted.
+fn series<K: Ord + Copy>(
+    lines: &[&Line],
+    key: impl Fn(&Cell) -> K,
+    words: impl Fn(K) -> Option<String>,
+    x: impl Fn(&Cell) -> f64,
+) -> Vec<Series> {
+    let mut names: Vec<(String, K)> = Vec::new();
+    for line in lines {
+        let name = (line.cell.kind(), key(&line.cell));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut all = Vec::new();
+    for (slot, (kind, value)) in names.into_iter().enumerate() {
+        let of = |line: &&&Line| line.cell.kind() == kind && key(&line.cell) == value;
+        let name = [Some(kind.clone()), words(value)].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let point = |line: &&Line| Point::at(x(&line.cell), line.measured.operations_per_s);
+        let points = lines.iter().filter(of).map(point).collect();
+        all.push(Series { name: name.clone(), points, marks: true, slot: Some(slot), ..Series::default() });
+        let predicted = |line: &&Line| Some(Point::at(x(&line.cell), line.predicted.as_ref()?.operations_per_s));
+        let points: Vec<Point> = lines.iter().filter(of).filter_map(predicted).collect();
+        if !points.is_empty() {
+            let name = format!("{name}, predicted");
+            all.push(Series { name, points, line: LineStyle::Dashed, slot: Some(slot), ..Series::default() });
+        }
+    }
+    all
+}
+
+fn distinct<T: Ord>(lines: &[&Line], of: impl Fn(&Cell) -> T) -> usize {
+    lines.iter().map(|line| of(&line.cell)).collect::<BTreeSet<T>>().len()
+}
+
+fn over_clients(what: &str, lines: &[&Line]) -> Option<Picture> {
+    if distinct(lines, |cell| cell.writers) < 2 {
+        return None;
+    }
+    let several = distinct(lines, |cell| cell.rows) > 1;
+    let words = |rows: u64| several.then(|| format!("{rows} entries"));
+    let series = series(lines, |cell| cell.rows, words, |cell| f64::from(cell.writers));
+    let caption = "How much more gets done with more clients. Dashed: predicted.";
+    Some(picture(caption, &format!("{what} against clients"), "Clients at once", what, series))
+}
+
+fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
+    if distinct(lines, |cell| cell.rows) < 2 {
+        return None;
+    }
+    let several = distinct(lines, |cell| cell.writers) > 1;
+    let words = |writers: u32| several.then(|| counted(writers, "client"));
+    // An empty catalog has its place on the logarithmic axis, too.
+    let series = series(lines, |cell| cell.writers, words, |cell| cell.rows.max(1) as f64);
+    let caption = "What a greater catalog costs. Dashed: predicted. An empty catalog is shown at 1 entry.";
+    Some(picture(caption, &format!("{what} against entries"), "Entries in the catalog", what, series))
+}
+
+fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Picture {
+    let axis = |label: String| Axis { label, logarithmic: true, ..Axis::default() };
+    Picture {
+        caption: caption.to_owned(),
+        chart: Chart::LineChart(LineChart {
+            title: title.to_owned(),
+            x: axis(x.to_owned()),
+            y: axis(format!("{what} per second")),
+            series,
+            ..LineChart::default()
+        }),
+    }
+}

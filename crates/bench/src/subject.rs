@@ -1,0 +1,83 @@
+//! What does a client need of each protocol, and how is a catalog of it filled?
+
+use std::future::Future;
+use std::sync::Arc;
+
+use glidepath_env::{Cause, Env};
+use glidepath_protocols::group::Grouped;
+use glidepath_protocols::{Catalog, LoadError, Outcome};
+
+mod chain;
+mod numbered;
+
+pub(crate) use chain::Chain;
+pub(crate) use numbered::{File, Log};
+
+/// Names that one listing asks for at most.
+pub(crate) const LISTED: usize = 1000;
+
+/// Pages that a process keeps at hand, in bytes.
+const CACHE_BYTES: usize = 128 << 20;
+
+/// A protocol under load. Entries are numbered; those of the beginning are below [`Cell::rows`](crate::Cell::rows).
+pub(crate) trait Subject {
+    /// What a process's handles share.
+    type Place: Send + Sync + 'static;
+    type Request: Send + 'static;
+    type Catalog<E: Env>: Grouped<Request = Self::Request, Refusal: std::fmt::Display>;
+
+    /// The catalog below this prefix, which ends in `/`.
+    fn place(prefix: &str) -> Self::Place;
+
+    fn catalog<E: Env>(env: E, store: E::Objects, place: Arc<Self::Place>) -> Self::Catalog<E>;
+
+    /// Fills an empty place. `progress` is told how many entries there are.
+    fn fill<E: Env>(
+        catalog: &Self::Catalog<E>,
+        rows: u64,
+        indexed: bool,
+        progress: impl FnMut(u64),
+    ) -> impl Future<Output = Result<(), FillError>>;
+
+    /// Creates an entry that no other pair of numbers creates, and that is not there at the beginning.
+    fn create(rows: u64, writer: u32, number: u64) -> Self::Request;
+
+    /// Whether there is the entry of this number, looked up as a client does who wants to know all about it.
+    fn describe<E: Env>(
+        catalog: &Self::Catalog<E>,
+        at: &Snapshot<Self, E>,
+        number: u64,
+    ) -> impl Future<Output = Result<bool, LoadError>>;
+
+    /// How many of the first [`LISTED`] entries there are.
+    fn list<E: Env>(
+        catalog: &Self::Catalog<E>,
+        at: &Snapshot<Self, E>,
+        rows: u64,
+    ) -> impl Future<Output = Result<u64, LoadError>>;
+}
+
+pub(crate) type Snapshot<S, E> = <<S as Subject>::Catalog<E> as Catalog>::Snapshot;
+
+/// Why a catalog could not be filled.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FillError {
+    /// There is one.
+    #[error("there is a catalog already: give an empty place")]
+    Taken,
+    /// It could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store did not take it.
+    #[error("the catalog could not be filled: {0}")]
+    Commit(Cause),
+}
+
+/// What a creation must come to.
+fn created<S>(outcome: Outcome<S>) -> Result<S, FillError> {
+    match outcome {
+        Outcome::Committed(head) => Ok(head),
+        Outcome::Conflict(_) => Err(FillError::Taken),
+        Outcome::Refused(cause) | Outcome::Unknown(cause) => Err(FillError::Commit(cause)),
+    }
+}

@@ -1,0 +1,112 @@
+//! The protocols whose catalogs hold numbered tables: one object, and a log.
+
+use std::sync::Arc;
+
+use glidepath_env::{Env, Key};
+use glidepath_model::{ByteSize, Changes, Edit, TableId, TableState};
+use glidepath_protocols::append_log::{self, AppendLog, Limits};
+use glidepath_protocols::catalog_file::{self, CatalogFile};
+use glidepath_protocols::{Catalog, LoadError};
+
+use super::{FillError, LISTED, Subject, created};
+
+pub(crate) enum File {}
+
+pub(crate) enum Log {}
+
+impl Subject for File {
+    type Place = catalog_file::Place;
+    type Request = Changes;
+    type Catalog<E: Env> = CatalogFile<E>;
+
+    fn place(prefix: &str) -> catalog_file::Place {
+        catalog_file::Place::new(Key::new(&format!("{prefix}catalog")), ByteSize::default())
+    }
+
+    fn catalog<E: Env>(env: E, store: E::Objects, place: Arc<catalog_file::Place>) -> CatalogFile<E> {
+        CatalogFile::new(env, store, place)
+    }
+
+    async fn fill<E: Env>(
+        file: &CatalogFile<E>,
+        rows: u64,
+        _: bool,
+        mut progress: impl FnMut(u64),
+    ) -> Result<(), FillError> {
+        created(file.create(tables(rows)).await)?;
+        progress(rows);
+        Ok(())
+    }
+
+    fn create(rows: u64, writer: u32, number: u64) -> Changes {
+        creation(rows, writer, number)
+    }
+
+    async fn describe<E: Env>(
+        file: &CatalogFile<E>,
+        at: &catalog_file::Snapshot,
+        number: u64,
+    ) -> Result<bool, LoadError> {
+        count(file, at, number..number + 1).await.map(|found| found == 1)
+    }
+
+    async fn list<E: Env>(file: &CatalogFile<E>, at: &catalog_file::Snapshot, rows: u64) -> Result<u64, LoadError> {
+        count(file, at, 0..rows.min(LISTED as u64)).await
+    }
+}
+
+impl Subject for Log {
+    type Place = append_log::Place;
+    type Request = Changes;
+    type Catalog<E: Env> = AppendLog<E>;
+
+    fn place(prefix: &str) -> append_log::Place {
+        append_log::Place::new(prefix.trim_end_matches('/'), Limits::default())
+    }
+
+    fn catalog<E: Env>(env: E, store: E::Objects, place: Arc<append_log::Place>) -> AppendLog<E> {
+        AppendLog::new(env, store, place)
+    }
+
+    async fn fill<E: Env>(
+        log: &AppendLog<E>,
+        rows: u64,
+        _: bool,
+        mut progress: impl FnMut(u64),
+    ) -> Result<(), FillError> {
+        created(log.create(tables(rows)).await)?;
+        progress(rows);
+        Ok(())
+    }
+
+    fn create(rows: u64, writer: u32, number: u64) -> Changes {
+        creation(rows, writer, number)
+    }
+
+    async fn describe<E: Env>(log: &AppendLog<E>, at: &append_log::Snapshot, number: u64) -> Result<bool, LoadError> {
+        count(log, at, number..number + 1).await.map(|found| found == 1)
+    }
+
+    async fn list<E: Env>(log: &AppendLog<E>, at: &append_log::Snapshot, rows: u64) -> Result<u64, LoadError> {
+        count(log, at, 0..rows.min(LISTED as u64)).await
+    }
+}
+
+fn id(number: u64) -> TableId {
+    TableId(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn tables(rows: u64) -> Vec<(TableId, TableState)> {
+    (0..rows).map(|number| (id(number), TableState::new(1))).collect()
+}
+
+/// A writer has a million ids of its own, which lasts for minutes of the fastest store.
+fn creation(rows: u64, writer: u32, number: u64) -> Changes {
+    Changes::of(id(rows + (u64::from(writer) << 20) + number), Edit::Create(TableState::new(1)))
+}
+
+async fn count<C: Catalog>(catalog: &C, at: &C::Snapshot, numbers: std::ops::Range<u64>) -> Result<u64, LoadError> {
+    let ids: Vec<TableId> = numbers.map(id).collect();
+    let found = catalog.tables(at, &ids).await?;
+    Ok(found.iter().flatten().count() as u64)
+}

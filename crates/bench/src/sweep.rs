@@ -1,0 +1,110 @@
+//! Which cells does a sweep consist of?
+
+use glidepath_model::Span;
+
+use crate::cell::Cell;
+use crate::design::{Design, Operation, Protocol, Start};
+
+/// What is varied, and what is the same in all cells.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Varied.
+    pub protocols: Vec<Protocol>,
+    /// Varied, for protocols that may have indices.
+    pub indexed: Vec<bool>,
+    /// Varied.
+    pub operations: Vec<Operation>,
+    /// Varied, for operations that read.
+    pub starts: Vec<Start>,
+    /// Varied.
+    pub rows: Vec<u64>,
+    /// Varied.
+    pub writers: Vec<u32>,
+    /// Varied, for operations that commit.
+    pub grouped: Vec<bool>,
+    /// Whether each client is a process.
+    pub processes: bool,
+    /// Of each cell.
+    pub duration: Span,
+    /// Added to each request.
+    pub added_latency: Span,
+}
+
+impl Sweep {
+    /// The designs to be filled with entries.
+    fn designs(&self) -> Vec<Design> {
+        let of = |protocol: &Protocol| match protocol {
+            Protocol::CatalogFile => vec![Design::CatalogFile],
+            Protocol::AppendLog => vec![Design::AppendLog],
+            Protocol::ManifestChain => {
+                self.indexed.iter().map(|indexed| Design::ManifestChain { indexed: *indexed }).collect()
+            }
+        };
+        self.protocols.iter().flat_map(of).collect()
+    }
+
+    /// All cells: those that begin with the same catalog follow one another. Combinations that say the same are there once.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for rows in &self.rows {
+            for design in self.designs() {
+                for operation in &self.operations {
+                    self.of(*rows, design, *operation, &mut cells);
+                }
+            }
+        }
+        cells
+    }
+
+    fn of(&self, rows: u64, design: Design, operation: Operation, cells: &mut Vec<Cell>) {
+        // Only commits are shared, and only reads can be cold.
+        let (starts, grouped) =
+            if operation.reads() { (&self.starts[..], &[false][..]) } else { (&[Start::Warm][..], &self.grouped[..]) };
+        for start in starts {
+            for grouped in grouped {
+                cells.extend(self.writers.iter().map(|writers| Cell {
+                    design,
+                    operation,
+                    start: *start,
+                    rows,
+                    writers: *writers,
+                    grouped: *grouped,
+                    processes: self.processes,
+                    duration: self.duration,
+                    added_latency: self.added_latency,
+                }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_apply_is_not_varied() {
+        let sweep = Sweep {
+            protocols: Protocol::ALL.to_vec(),
+            indexed: vec![true, false],
+            operations: vec![Operation::Commit, Operation::List],
+            starts: Start::ALL.to_vec(),
+            rows: vec![10, 20],
+            writers: vec![1, 2, 3],
+            grouped: vec![true, false],
+            processes: false,
+            duration: Span::from_secs(1),
+            added_latency: Span::ZERO,
+        };
+        let cells = sweep.cells();
+        let of = |design: Design| cells.iter().filter(|cell| cell.design == design).count();
+        // Rows, writers, and each of: commits grouped or not, lists cold or warm.
+        assert_eq!(of(Design::CatalogFile), 2 * 3 * 4);
+        assert_eq!(of(Design::ManifestChain { indexed: false }), 2 * 3 * 4);
+        assert_eq!(cells.len(), 2 * 3 * 4 * 4);
+        for (place, cell) in cells.iter().enumerate() {
+            assert!(!cells[..place].contains(cell), "{cell:?} is there twice");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! How does a report look, as a page and as text?
+//!
+//! A [`Page`] is plain data. [`Page::html`] makes one file of it, which works offline; [`Page::markdown`] has the same
+//! findings and tables for those who read in a terminal or beside code, without the pictures.
+
+mod markdown;
+
+use glidepath_picture::{Chart, PictureError};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("style.css");
+
+/// A report.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Its headline.
+    pub title: String,
+    /// Where, when and how: one paragraph.
+    pub facts: String,
+    /// What it comes to, a sentence or two each.
+    pub findings: Vec<String>,
+    /// What follows, in this order.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a report.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Below one another.
+    Pictures(Vec<Picture>),
+    /// Side by side, where there is room, under a headline of their own.
+    Gallery {
+        /// The headline.
+        title: &'static str,
+        /// How to read them.
+        note: &'static str,
+        /// Left out, headline and all, where there is none.
+        pictures: Vec<Picture>,
+    },
+    /// Left out where it has no rows.
+    Table(Table),
+}
+
+/// A picture with what is to be said of it.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// Below it.
+    pub caption: String,
+    /// What is drawn.
+    pub chart: Chart,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its headline.
+    pub title: &'static str,
+    /// How to read it: a paragraph.
+    pub note: &'static str,
+    /// Names of the columns, with units.
+    pub head: Vec<&'static str>,
+    /// As many cells each as the head has.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Page {
+    /// One file, which needs no other.
+    ///
+    /// # Errors
+    /// A picture cannot be drawn.
+    pub fn html(&self) -> Result<String, PictureError> {
+        let parts = self.parts.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (self.title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    h1 { (self.title) }
+                    p.facts { (self.facts) }
+                    h2 { "Findings" }
+                    ul { @for finding in &self.findings { li { (finding) } } }
+                    @for part in &parts { (part) }
+                }
+            }
+        };
+        Ok(page.into_string())
+    }
+}
+
+fn part(part: &Part) -> Result<Markup, PictureError> {
+    Ok(match part {
+        Part::Pictures(pictures) => html! { @for figure in &figures(pictures)? { (figure) } },
+        Part::Gallery { pictures, .. } if pictures.is_empty() => html! {},
+        Part::Gallery { title, note, pictures } => html! {
+            h2 { (title) }
+            p { (note) }
+            div.pictures { @for figure in &figures(pictures)? { (figure) } }
+        },
+        Part::Table(table) if table.rows.is_empty() => html! {},
+        Part::Table(table) => html! {
+            h2 { (table.title) }
+            p { (table.note) }
+            div.scroll { table {
+                thead { tr { @for name in &table.head { th { (name) } } } }
+                tbody { @for row in &table.rows { tr { @for cell in row { td { (cell) } } } } }
+            } }
+        },
+    })
+}
+
+fn figures(pictures: &[Picture]) -> Result<Vec<Markup>, PictureError> {
+    let figure = |picture: &Picture| {
+        let svg = picture.chart.svg()?;
+        Ok(html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (picture.caption) } } })
+    };
+    pictures.iter().map(figure).collect()
+}
+
+/// A number with three digits that count.
+#[must_use]
+pub fn digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 { "0".to_owned() } else { "-".to_owned() };
+    }
+    let places = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{value:.places$}")
+}
+
+/// As in "1 writer" and "2 writers".
+#[must_use]
+pub fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
