@@ -8,20 +8,21 @@ use glidepath_protocols::group::{Committer, Group, Persistence};
 use glidepath_protocols::{Catalog, LoadError};
 
 use crate::cell::{Cell, Outcome};
+use crate::counted::Counted;
 use crate::design::{Operation, Start};
 use crate::subject::Subject;
 
 /// A client: its world, and where it works. All clients of one process share group and place.
-pub(crate) struct Client<S: Subject, E: Env<Objects = E>> {
-    pub(crate) env: E,
+pub(crate) struct Client<S: Subject, E: Env<Objects: Clone> + Clone> {
+    pub(crate) env: Counted<E>,
     pub(crate) prefix: String,
     pub(crate) place: Arc<S::Place>,
-    pub(crate) group: Arc<Group<S::Catalog<E>>>,
+    pub(crate) group: Arc<Group<S::Catalog<Counted<E>>>>,
     /// Which one it is, of all processes.
     pub(crate) number: u32,
 }
 
-impl<S: Subject, E: Env<Objects = E> + Clone> Client<S, E> {
+impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
     /// Works until the time is over, or somebody says to stop.
     pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
         let catalog = || S::catalog(self.env.clone(), self.env.clone(), Arc::clone(&self.place));
@@ -32,6 +33,7 @@ impl<S: Subject, E: Env<Objects = E> + Clone> Client<S, E> {
         let (mut outcome, mut number) = (Outcome::default(), 0_u64);
         while self.env.now() < until && !stopped() {
             let began = self.env.now();
+            self.env.compute().await;
             let result = match cell.operation {
                 Operation::Commit => {
                     let answer = committer.commit(S::create(cell.rows, self.number, number)).await;
@@ -48,7 +50,13 @@ impl<S: Subject, E: Env<Objects = E> + Clone> Client<S, E> {
         outcome
     }
 
-    async fn read(&self, cell: &Cell, read: Operation, number: u64, warm: &S::Catalog<E>) -> Result<(), String> {
+    async fn read(
+        &self,
+        cell: &Cell,
+        read: Operation,
+        number: u64,
+        warm: &S::Catalog<Counted<E>>,
+    ) -> Result<(), String> {
         let cold;
         let catalog = match cell.start {
             Start::Warm => warm,

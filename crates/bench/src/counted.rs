@@ -11,6 +11,7 @@ use glidepath_env::{
 use glidepath_model::{Instant, Span};
 
 use crate::cell::Outcome;
+use crate::machine::Processors;
 
 /// What went through.
 #[derive(Debug, Default)]
@@ -39,17 +40,32 @@ pub struct Counted<E: Env> {
     store: E::Objects,
     counters: Arc<Counters>,
     added: Span,
+    /// Where they are simulated.
+    processors: Option<Processors>,
 }
 
 impl<E: Env + Clone> Counted<E> {
     /// Counts what goes through this store, and waits before each request.
     pub fn new(env: E, store: E::Objects, added: Span) -> Self {
-        Self { env, store, counters: Arc::default(), added }
+        Self { env, store, counters: Arc::default(), added, processors: None }
     }
 
-    /// The same counters, another process of the world.
+    /// Clients wait for these processors.
+    pub(crate) fn on(self, processors: Processors) -> Self {
+        Self { processors: Some(processors), ..self }
+    }
+
+    /// The same counters and processors, another process of the world.
     pub fn beside(&self, env: E, store: E::Objects) -> Self {
-        Self { env, store, counters: Arc::clone(&self.counters), added: self.added }
+        let (counters, processors) = (Arc::clone(&self.counters), self.processors.clone());
+        Self { env, store, counters, added: self.added, processors }
+    }
+
+    /// Does an operation's own work, where that is simulated.
+    pub(crate) async fn compute(&self) {
+        if let Some(processors) = &self.processors {
+            processors.operation(&self.env).await;
+        }
     }
 
     /// What went through so far.
@@ -60,6 +76,9 @@ impl<E: Env + Clone> Counted<E> {
     async fn request(&self, sent: u64) {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.counters.sent_bytes.fetch_add(sent, Ordering::Relaxed);
+        if let Some(processors) = &self.processors {
+            processors.request(&self.env).await;
+        }
         if self.added > Span::ZERO {
             self.env.sleep_until(self.env.now() + self.added).await;
         }

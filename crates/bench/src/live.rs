@@ -97,7 +97,7 @@ where
             let (handle, env, prefix) = (runtime.handle(), env.clone(), prefix.to_owned());
             let (place, group) = (Arc::clone(&place), Arc::clone(&group));
             scope.spawn(move || {
-                let client = Client::<S, Live> { env, prefix, place, group, number };
+                let client = Client::<S, LiveEnv> { env, prefix, place, group, number };
                 handle.block_on(client.work(cell, until, || stop.load(Ordering::Relaxed)))
             })
         };
@@ -111,7 +111,8 @@ where
     Ok(outcome)
 }
 
-fn processor_ns() -> u64 {
+/// Of this process, so far.
+pub(crate) fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or_default()
 }

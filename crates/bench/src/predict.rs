@@ -14,6 +14,7 @@ use crate::cell::{Cell, Outcome};
 use crate::client::Client;
 use crate::counted::Counted;
 use crate::design::Design;
+use crate::machine::{Machine, Processors};
 use crate::subject::{Chain, File, Log, Subject};
 
 const STORE: StoreId = StoreId(0);
@@ -22,17 +23,23 @@ const PREFIX: &str = "bench/";
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Simulated = Counted<SimEnv>;
 
-/// What a store of this profile makes of a cell. Time that the processor takes is not simulated.
+/// What a store of this profile, and this machine for all clients, make of a cell.
 #[must_use]
-pub fn predict(profile: &Profile, cell: &Cell, seed: u64) -> Outcome {
+pub fn predict(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> Outcome {
     match cell.design {
-        Design::CatalogFile => predict_for::<File>(profile, cell, false, seed),
-        Design::AppendLog => predict_for::<Log>(profile, cell, false, seed),
-        Design::ManifestChain { indexed } => predict_for::<Chain>(profile, cell, indexed, seed),
+        Design::CatalogFile => predict_for::<File>(profile, machine, cell, false, seed),
+        Design::AppendLog => predict_for::<Log>(profile, machine, cell, false, seed),
+        Design::ManifestChain { indexed } => predict_for::<Chain>(profile, machine, cell, indexed, seed),
     }
 }
 
-fn predict_for<S: Subject + 'static>(profile: &Profile, cell: &Cell, indexed: bool, seed: u64) -> Outcome {
+fn predict_for<S: Subject + 'static>(
+    profile: &Profile,
+    machine: &Machine,
+    cell: &Cell,
+    indexed: bool,
+    seed: u64,
+) -> Outcome {
     let cell = *cell;
     let setup = Setup {
         seed,
@@ -54,19 +61,20 @@ fn predict_for<S: Subject + 'static>(profile: &Profile, cell: &Cell, indexed: bo
     let outcomes = Rc::new(RefCell::new(Vec::new()));
     let counted: Rc<RefCell<Option<Simulated>>> = Rc::default();
     let shared = (Arc::new(S::place(PREFIX)), Arc::<Group<S::Catalog<Simulated>>>::default());
+    let processors = Processors::of(*machine);
     let clients = (0..cell.writers).map(|number| {
         let own = || (Arc::new(S::place(PREFIX)), Arc::default());
         let (place, group) = if cell.processes { own() } else { shared.clone() };
-        let (outcomes, counted) = (Rc::clone(&outcomes), Rc::clone(&counted));
+        let (outcomes, counted, processors) = (Rc::clone(&outcomes), Rc::clone(&counted), processors.clone());
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
                 let store = env.store(STORE);
                 let env = match &*counted.borrow() {
                     Some(first) => first.beside(env, store),
-                    None => Counted::new(env, store, cell.added_latency),
+                    None => Counted::new(env, store, cell.added_latency).on(processors),
                 };
                 counted.borrow_mut().get_or_insert_with(|| env.clone());
-                let client = Client::<S, Simulated> { env, prefix: PREFIX.to_owned(), place, group, number };
+                let client = Client::<S, SimEnv> { env, prefix: PREFIX.to_owned(), place, group, number };
                 let outcome = client.work(&cell, begin + cell.duration, || false).await;
                 let took_ns = client.env.now().since(begin).as_nanos();
                 outcomes.borrow_mut().push(Outcome { took_ns, ..outcome });

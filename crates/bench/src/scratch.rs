@@ -21,6 +21,12 @@ pub struct ScratchError {
     cause: Cause,
 }
 
+impl ScratchError {
+    pub(crate) fn new(prefix: &str, what: &'static str, cause: Cause) -> Self {
+        Self { prefix: prefix.to_owned(), what, cause }
+    }
+}
+
 impl Scratch {
     /// Makes no request.
     #[must_use]
@@ -42,7 +48,7 @@ impl Scratch {
     pub fn copy(&self, from: &str, to: &str) -> Result<(), LiveError> {
         let (from, to) = (format!("{}{from}/", self.prefix), format!("{}{to}/", self.prefix));
         crate::live::runtime()?.block_on(async {
-            let failed = |cause| ScratchError { prefix: from.clone(), what: "copied", cause };
+            let failed = |cause| ScratchError::new(&from, "copied", cause);
             let mut after = None;
             loop {
                 let page = self.store.list(&Key::new(&from), after.as_ref(), 1000).await;
@@ -68,7 +74,7 @@ impl Scratch {
     pub fn remove(&self, folder: Option<&str>) -> Result<(), LiveError> {
         let prefix = folder.map_or_else(|| self.prefix.clone(), |folder| format!("{}{folder}/", self.prefix));
         crate::live::runtime()?.block_on(async {
-            let failed = |cause| ScratchError { prefix: prefix.clone(), what: "removed", cause };
+            let failed = |cause| ScratchError::new(&prefix, "removed", cause);
             loop {
                 let page = self.store.list(&Key::new(&prefix), None, 1000).await;
                 let page = page.map_err(|error| failed(Cause::from_error(error)))?;

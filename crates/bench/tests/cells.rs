@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_bench::{Cell, Design, Operation, Outcome, Scratch, Start, fill, predict, work};
+use glidepath_bench::{Cell, Design, Machine, Operation, Outcome, Scratch, Start, fill, predict, work};
 use glidepath_env::{Key, ObjectStore};
 use glidepath_model::Span;
 use glidepath_protocols::Catalog;
@@ -81,7 +81,7 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let cell = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..CELL };
     let rate = |writers: u32, grouped: bool, processes: bool| {
         let cell = Cell { writers, grouped, processes, ..cell };
-        let figures = predict(&profile, &cell, 1).figures();
+        let figures = predict(&profile, &Machine::boundless(), &cell, 1).figures();
         assert!(figures.operations > 100, "{figures:?}");
         figures.operations_per_s
     };
@@ -91,7 +91,10 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let (shared, apart) = (rate(200, true, false), rate(16, true, true));
     assert!(shared > 50.0 * alone, "{shared}");
     assert!(apart < alone, "{apart}");
-    assert_eq!(predict(&profile, &cell, 7).latencies_ns, predict(&profile, &cell, 7).latencies_ns);
+    assert_eq!(
+        predict(&profile, &Machine::boundless(), &cell, 7).latencies_ns,
+        predict(&profile, &Machine::boundless(), &cell, 7).latencies_ns
+    );
 }
 
 #[test]
@@ -107,7 +110,7 @@ fn reads_find_what_is_there_live_and_simulated() {
                 let cell = Cell { design, operation, start, duration: Span::from_millis(30), ..CELL };
                 let live = run(&store, &place, &cell);
                 let long = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..cell };
-                let simulated = predict(&profile, &long, 1);
+                let simulated = predict(&profile, &Machine::boundless(), &long, 1);
                 for outcome in [&live, &simulated] {
                     assert_eq!(outcome.figures().errors, 0, "{cell:?} {:?}", outcome.errors);
                     assert!(outcome.figures().operations > 0, "{cell:?}");
@@ -117,4 +120,29 @@ fn reads_find_what_is_there_live_and_simulated() {
             assert!(requests[0] <= requests[1], "{design:?} {operation:?}: {requests:?}");
         }
     }
+}
+
+#[test]
+fn clients_wait_for_processors() {
+    let profile = Profile::constant(Span::from_millis(1));
+    let cell = Cell {
+        writers: 20,
+        grouped: false,
+        processes: true,
+        duration: Span::from_secs(10),
+        operation: Operation::Describe,
+        ..CELL
+    };
+    let cell = Cell { added_latency: Span::ZERO, ..cell };
+    let rate = |machine: Machine| predict(&profile, &machine, &cell, 1).figures().operations_per_s;
+    // A read of 1 ms each; then each takes half a millisecond of one of two processors besides.
+    let free = rate(Machine::boundless());
+    assert!((19_000.0..20_001.0).contains(&free), "{free}");
+    let busy = Machine { processors: 2, per_request: Span::ZERO, per_operation: Span::from_nanos(500_000) };
+    assert!((3_900.0..4_010.0).contains(&rate(busy)), "{}", rate(busy));
+    let busy = Machine { processors: 2, per_request: Span::from_nanos(500_000), per_operation: Span::ZERO };
+    assert!((3_900.0..4_010.0).contains(&rate(busy)), "{}", rate(busy));
+    let ours = Machine::here(&open("memory:", &Options::default()).unwrap(), "here/").unwrap();
+    let ours = ours.working(&CELL, Span::from_millis(1)).unwrap();
+    assert!(ours.processors > 0 && ours.per_operation > Span::ZERO, "{ours:?}");
 }

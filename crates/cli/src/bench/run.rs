@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use glidepath_bench::{Cell, Design, Line, LiveError, Scratch, fill, predict, work};
+use glidepath_bench::{Cell, Design, Line, LiveError, Machine, Outcome, Scratch, fill, predict, work};
+use glidepath_model::Span;
 use glidepath_sim::Profile;
 use glidepath_stores::Store;
 
@@ -20,7 +21,7 @@ pub(super) fn sweep(
     stop: &AtomicBool,
 ) -> (Vec<Line>, Result<(), Failure>) {
     let scratch = Scratch::new(store.clone());
-    let mut bench = Bench { url, store, scratch, filled: None, stop };
+    let mut bench = Bench { url, store, scratch, filled: None, machine: None, stop };
     let (mut lines, mut steps) = (Vec::new(), Steps::new("cells"));
     let mut ended = Ok(());
     for (done, cell) in cells.iter().enumerate() {
@@ -50,6 +51,9 @@ fn failed(error: LiveError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
+/// Long enough for a median.
+const BRIEF: Span = Span::from_secs(2);
+
 const ORIGIN: &str = "origin";
 const COPY: &str = "cell";
 
@@ -59,6 +63,8 @@ struct Bench<'a> {
     scratch: Scratch,
     /// What the origin was filled with.
     filled: Option<(Design, u64)>,
+    /// Once it is known.
+    machine: Option<Machine>,
     stop: &'a AtomicBool,
 }
 
@@ -89,6 +95,22 @@ impl Bench<'_> {
             self.scratch.remove(Some(COPY)).map_err(failed)?;
         }
         let outcome = outcome?;
-        Ok(Line::new(*cell, &outcome, profile.map(|profile| predict(profile, cell, 1)).as_ref()))
+        let predicted = profile.map(|profile| self.predicted(profile, cell)).transpose()?;
+        Ok(Line::new(*cell, &outcome, predicted.as_ref()))
+    }
+
+    fn predicted(&mut self, profile: &Profile, cell: &Cell) -> Result<Outcome, Failure> {
+        let machine = match self.machine {
+            Some(machine) => machine,
+            None => {
+                let place = format!("{}machine/", self.scratch.prefix());
+                *self.machine.insert(Machine::here(self.store, &place).map_err(failed)?)
+            }
+        };
+        // As long as an operation takes where nobody waits for a processor, so that as many of them meet as will.
+        let undisturbed = predict(profile, &Machine::boundless(), &Cell { duration: BRIEF, ..*cell }, 1);
+        let p50_ns = (undisturbed.figures().p50_ms * 1e6) as u64;
+        let machine = machine.working(cell, Span::from_nanos(p50_ns)).map_err(failed)?;
+        Ok(predict(profile, &machine, cell, 1))
     }
 }

@@ -1,0 +1,124 @@
+//! What does the clients' machine cost them?
+//!
+//! A profile tells what a store costs one client that has a processor to itself. Many clients on one machine wait for its
+//! processors, too. Two things are measured for that, without running the cell on the store: what a bare request to this store
+//! takes of the processor, and what an operation of this cell takes on a store that costs nothing.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
+
+use bytes::Bytes;
+use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload};
+use glidepath_model::{Instant, Span};
+use glidepath_stores::{Options, Store, open};
+
+use crate::cell::Cell;
+use crate::live::{LiveError, fill, processor_ns, runtime, work};
+use crate::scratch::ScratchError;
+
+/// Pairs of bare requests that tell what one takes.
+const PAIRS: u32 = 100;
+
+/// How long the operations run that tell what one takes.
+const TRIAL: Span = Span::from_millis(400);
+
+/// What the clients' machine has, and what is asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Machine {
+    /// How many clients can compute at once.
+    pub processors: u32,
+    /// Of a processor, for each request. The profile's latency has this in it already.
+    pub per_request: Span,
+    /// Of a processor, for each operation, besides its requests.
+    pub per_operation: Span,
+}
+
+impl Machine {
+    /// One on which nobody ever waits for a processor.
+    #[must_use]
+    pub fn boundless() -> Self {
+        Self { processors: u32::MAX, per_request: Span::ZERO, per_operation: Span::ZERO }
+    }
+
+    /// This machine, by what bare requests to this store take of it. Writes under `prefix` (which ends in `/`), and removes that.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn here(store: &Store, prefix: &str) -> Result<Self, LiveError> {
+        let processors = available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+        let runtime = runtime()?;
+        let before = processor_ns();
+        let requests = runtime.block_on(async {
+            for number in 0..PAIRS {
+                let key = Key::new(&format!("{prefix}{number}"));
+                let failed = |cause| ScratchError::new(prefix, "written", cause);
+                let payload = Payload::from(Bytes::from_static(&[7; 300]));
+                let put = store.put(&key, payload, Guard::Absent).await;
+                put.map_err(|error| failed(Cause::from_error(error)))?;
+                store.get(&key).await.map_err(|error| failed(Cause::from_error(error)))?;
+                store.delete(&key).await.map_err(|error| failed(Cause::from_error(error)))?;
+            }
+            Ok::<_, LiveError>(3 * u64::from(PAIRS))
+        })?;
+        let per_request = Span::from_nanos((processor_ns() - before) / requests);
+        Ok(Self { processors, per_request, per_operation: Span::ZERO })
+    }
+
+    /// With what an operation of this cell takes, by running it for a moment on a store in memory that answers after `latency`.
+    ///
+    /// # Errors
+    /// [`LiveError`]
+    pub fn working(self, cell: &Cell, latency: Span) -> Result<Self, LiveError> {
+        let memory = open("memory:", &Options::default()).map_err(|error| std::io::Error::other(error.to_string()))?;
+        fill(&memory, "trial/", cell.design, cell.rows, |_| {})?;
+        // A process does not share what it does with others.
+        let writers = if cell.processes { 1 } else { cell.writers };
+        let trial = Cell { duration: TRIAL, added_latency: cell.added_latency + latency, writers, ..*cell };
+        let outcome = work(&memory, "trial/", &trial, 0, &AtomicBool::new(false))?;
+        let per_operation = Span::from_nanos(outcome.processor_ns / (outcome.latencies_ns.len() as u64).max(1));
+        Ok(Self { per_operation, ..self })
+    }
+}
+
+/// A machine's processors on the virtual clock: who comes first is served first.
+#[derive(Clone, Debug)]
+pub(crate) struct Processors {
+    /// When each is free.
+    free: Arc<Mutex<Vec<Instant>>>,
+    machine: Machine,
+}
+
+impl Processors {
+    pub(crate) fn of(machine: Machine) -> Self {
+        let count = if machine.processors == u32::MAX { 0 } else { machine.processors as usize };
+        Self { free: Arc::new(Mutex::new(vec![Instant::ZERO; count])), machine }
+    }
+
+    /// Takes the processor that is free first for so long. Returns when it begins.
+    fn take(&self, now: Instant, time: Span) -> Instant {
+        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(first) = free.iter_mut().min().filter(|_| time > Span::ZERO) else { return now };
+        let begin = now.max(*first);
+        *first = begin + time;
+        begin
+    }
+
+    /// Waits for a processor to send a request.
+    pub(crate) async fn request(&self, env: &impl Env) {
+        let begin = self.take(env.now(), self.machine.per_request);
+        if begin > env.now() {
+            env.sleep_until(begin).await;
+        }
+    }
+
+    /// Waits until an operation's own work is done.
+    pub(crate) async fn operation(&self, env: &impl Env) {
+        let time = self.machine.per_operation;
+        if time > Span::ZERO {
+            let begin = self.take(env.now(), time);
+            env.sleep_until(begin + time).await;
+        }
+    }
+}
