@@ -67,16 +67,16 @@ impl Scratch {
         })
     }
 
-    /// Removes everything in a folder, or in all of it.
+    /// Removes everything in it.
     ///
     /// # Errors
     /// Where something is left.
-    pub fn remove(&self, folder: Option<&str>) -> Result<(), LiveError> {
-        let prefix = folder.map_or_else(|| self.prefix.clone(), |folder| format!("{}{folder}/", self.prefix));
+    pub fn remove(&self) -> Result<(), LiveError> {
+        let prefix = &self.prefix;
         crate::live::runtime()?.block_on(async {
-            let failed = |cause| ScratchError::new(&prefix, "removed", cause);
+            let failed = |cause| ScratchError::new(prefix, "removed", cause);
             loop {
-                let page = self.store.list(&Key::new(&prefix), None, 1000).await;
+                let page = self.store.list(&Key::new(prefix), None, 1000).await;
                 let page = page.map_err(|error| failed(Cause::from_error(error)))?;
                 for object in &page.objects {
                     self.store.delete(&object.key).await.map_err(|error| failed(Cause::from_error(error)))?;

@@ -44,12 +44,14 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
     let folder = tempfile::tempdir().unwrap();
     let store = on_disk(&folder);
     let scratch = Scratch::new(store.clone());
-    let (origin, place) = (format!("{}origin/", scratch.prefix()), format!("{}copy/", scratch.prefix()));
+    let origin = format!("{}origin/", scratch.prefix());
     let mut filled = 0;
     fill(&store, &origin, CELL.design, CELL.rows, |rows| filled = rows).unwrap();
     assert_eq!(filled, CELL.rows);
     for cell in [CELL, Cell { grouped: false, ..CELL }] {
-        scratch.copy("origin", "copy").unwrap();
+        let folder = format!("copy-{}", cell.grouped);
+        let place = format!("{}{folder}/", scratch.prefix());
+        scratch.copy("origin", &folder).unwrap();
         let outcome = run(&store, &place, &cell);
         let figures = outcome.figures();
         assert_eq!(figures.errors, 0, "{:?}", outcome.errors);
@@ -57,10 +59,9 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
         assert_eq!(entries(&store, &place), cell.rows + figures.operations);
         // A shared commit needs less than a request of its own; for oneself it is at least one.
         assert_eq!(figures.requests_per_operation < 1.0, cell.grouped, "{figures:?}");
-        scratch.remove(Some("copy")).unwrap();
     }
     assert_eq!(entries(&store, &origin), CELL.rows);
-    scratch.remove(None).unwrap();
+    scratch.remove().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let left = runtime.block_on(store.list(&Key::new(""), None, 10)).unwrap();
     assert!(left.objects.is_empty(), "{left:?}");

@@ -1,4 +1,4 @@
-//! Cell after cell: fill a catalog, copy it, let clients work on the copy, remove it.
+//! Cell after cell: fill a catalog, copy it, let clients work on the copy; at the end, remove all of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +21,7 @@ pub(super) fn sweep(
     stop: &AtomicBool,
 ) -> (Vec<Line>, Result<(), Failure>) {
     let scratch = Scratch::new(store.clone());
-    let mut bench = Bench { url, store, scratch, filled: None, machine: None, stop };
+    let mut bench = Bench { url, store, scratch, filled: None, folders: 0, machine: None, stop };
     let (mut lines, mut steps) = (Vec::new(), Steps::new("cells"));
     let mut ended = Ok(());
     for (done, cell) in cells.iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn sweep(
         }
     }
     drop(steps);
-    let removed = bench.scratch.remove(None).map_err(failed);
+    let removed = bench.scratch.remove().map_err(failed);
     (lines, ended.and(removed))
 }
 
@@ -54,15 +54,14 @@ fn failed(error: LiveError) -> Failure {
 /// Long enough for a median.
 const BRIEF: Span = Span::from_secs(2);
 
-const ORIGIN: &str = "origin";
-const COPY: &str = "cell";
-
 struct Bench<'a> {
     url: &'a str,
     store: &'a Store,
     scratch: Scratch,
-    /// What the origin was filled with.
-    filled: Option<(Design, u64)>,
+    /// What the newest origin was filled with, and its folder.
+    filled: Option<(Design, u64, String)>,
+    /// Folders so far. Nothing is removed before the end: stores are slow to forget, and would make the next cell wait.
+    folders: u32,
     /// Once it is known.
     machine: Option<Machine>,
     stop: &'a AtomicBool,
@@ -75,28 +74,35 @@ impl Bench<'_> {
         profile: Option<&Profile>,
         progress: &mut impl FnMut(u64),
     ) -> Result<Line, Failure> {
-        let place = |folder: &str| format!("{}{folder}/", self.scratch.prefix());
-        if self.filled != Some((cell.design, cell.rows)) {
-            self.filled = None;
-            self.scratch.remove(Some(ORIGIN)).map_err(failed)?;
-            fill(self.store, &place(ORIGIN), cell.design, cell.rows, progress).map_err(failed)?;
-            self.filled = Some((cell.design, cell.rows));
-        }
-        // Who only reads may do so in the original.
-        let folder = if cell.operation.reads() { ORIGIN } else { COPY };
-        if folder == COPY {
-            self.scratch.copy(ORIGIN, COPY).map_err(failed)?;
-        }
-        let outcome = match cell.processes {
-            true => in_processes(self.url, &place(folder), cell),
-            false => work(self.store, &place(folder), cell, 0, self.stop).map_err(failed),
+        let origin = match &self.filled {
+            Some((design, rows, folder)) if (*design, *rows) == (cell.design, cell.rows) => folder.clone(),
+            _ => {
+                let folder = self.folder();
+                let place = format!("{}{folder}/", self.scratch.prefix());
+                fill(self.store, &place, cell.design, cell.rows, progress).map_err(failed)?;
+                self.filled = Some((cell.design, cell.rows, folder.clone()));
+                folder
+            }
         };
-        if folder == COPY {
-            self.scratch.remove(Some(COPY)).map_err(failed)?;
+        // Who only reads may do so in the original.
+        let folder = if cell.operation.reads() { origin.clone() } else { self.folder() };
+        if folder != origin {
+            self.scratch.copy(&origin, &folder).map_err(failed)?;
         }
+        let place = format!("{}{folder}/", self.scratch.prefix());
+        let outcome = match cell.processes {
+            true => in_processes(self.url, &place, cell),
+            false => work(self.store, &place, cell, 0, self.stop).map_err(failed),
+        };
         let outcome = outcome?;
         let predicted = profile.map(|profile| self.predicted(profile, cell)).transpose()?;
         Ok(Line::new(*cell, &outcome, predicted.as_ref()))
+    }
+
+    /// A new one.
+    fn folder(&mut self) -> String {
+        self.folders += 1;
+        format!("catalog-{:04}", self.folders)
     }
 
     fn predicted(&mut self, profile: &Profile, cell: &Cell) -> Result<Outcome, Failure> {
