@@ -20,6 +20,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use glidepath_model::Span;
 use glidepath_sim::Profile;
 
 use cell::{CONTINUOUS, Cell, Load, World};
@@ -65,6 +66,8 @@ pub struct Sweep {
     pub fitted: Simulated,
     /// Those costs.
     pub fit: Fitted,
+    /// The median of a read, as the profile has it.
+    pub read_median: Span,
 }
 
 /// What the simulation makes of the cells, in the order of the published ones that were run.
@@ -126,7 +129,14 @@ impl Published {
                 |((writers, commits_per_s), errors)| {
                     let errors = *errors as f64;
                     let Concurrent { rows, indexed, .. } = *cells;
-                    Crowd { rows, indexed, writers: *writers, commits_per_s: *commits_per_s, errors, errors_in_time: errors }
+                    Crowd {
+                        rows,
+                        indexed,
+                        writers: *writers,
+                        commits_per_s: *commits_per_s,
+                        errors,
+                        errors_in_time: errors,
+                    }
                 },
             );
             cells.collect::<Vec<_>>()
@@ -151,7 +161,7 @@ pub fn simulate(
     let principles = cells(&published, &world, &extent, threads, stop)?;
     let fit = fit::fit(&published, &world, threads, stop)?;
     let fitted = cells(&published, &fit.world(&world), &extent, threads, stop)?;
-    Some(Sweep { published, extent, principles, fitted, fit })
+    Some(Sweep { published, extent, principles, fitted, fit, read_median: profile.get.median })
 }
 
 fn cells(

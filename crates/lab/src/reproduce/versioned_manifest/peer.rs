@@ -177,7 +177,8 @@ impl Peer {
     /// Puts a new object.
     async fn send(&mut self, size: u64) {
         let part = self.catalog.costs.part_bytes;
-        let (first, transfers) = (Transfer::Write(ByteSize::default()), Transfer::Write(ByteSize::from_bytes(size.min(part))));
+        let (first, transfers) =
+            (Transfer::Write(ByteSize::default()), Transfer::Write(ByteSize::from_bytes(size.min(part))));
         if size < part {
             self.count(1);
             let _ = self.store.bulk(&[transfers]).await;
