@@ -6,6 +6,7 @@ use super::{Continuous, Costs, Crowd, Ours, Sweep};
 use crate::reproduce::page::{Made, number, processors};
 
 const FINDINGS: &str = include_str!("findings.md");
+const OUR_CHAIN: &str = include_str!("our_chain.md");
 
 /// How near a rate, a latency or a count of errors has to be, as a share of the published one. Neighbours in the published
 /// tables that ought to be alike (1,000 and 2,000 rows, 100 and 120 writers) are as far apart.
@@ -152,7 +153,15 @@ fn variant(indexed: bool) -> &'static str {
 fn beside(published: f64, found: f64) -> String {
     match published > 0.0 {
         true => format!("{} ({:+.0} %)", number(found), 100.0 * (found / published - 1.0)),
-        false => format!("{} ({:+.0})", number(found), found - published),
+        false => "-".to_owned(),
+    }
+}
+
+/// A count of errors, and how many more than the published ones that are.
+fn errors_beside(published: f64, found: f64) -> String {
+    match published > NEAR_ERRORS {
+        true => format!("{found:.0} ({:+.0} %)", 100.0 * (found / published - 1.0)),
+        false => format!("{found:.0} ({:+.0})", found - published),
     }
 }
 
@@ -179,13 +188,7 @@ fn one_process(page: &mut String, sweep: &Sweep) {
 }
 
 fn our_chain(page: &mut String, sweep: &Sweep, ours: &[Ours]) {
-    line!(page, "## What another protocol makes of the same cells\n");
-    page.push_str(
-        "Our [manifest chain](protocols/manifest-chain.md), with indices, on the same profile: the code that runs live, which writes the \
-         changed pages and not the catalog. 30 s each; its work on the processor (about 1 ms a commit, \
-         [performance](performance.md)) is not simulated. Published and ours, commits per second; in brackets our P50 and P99 in ms. \
-         \"Threads\" are writers of one process, which share commits; the original has no such thing.\n\n",
-    );
+    page.push_str(OUR_CHAIN);
     line!(
         page,
         "| rows | 1 process: published | ours | times | 10 processes: published | ours | times \
@@ -246,8 +249,8 @@ fn many_processes(page: &mut String, sweep: &Sweep) {
                 number(rate),
                 beside(rate, principles.commits_per_s),
                 beside(rate, fitted.commits_per_s),
-                beside(errors, principles.errors),
-                beside(errors, fitted.errors),
+                errors_beside(errors, principles.errors),
+                errors_beside(errors, fitted.errors),
                 principles.errors_in_time,
             );
         }
