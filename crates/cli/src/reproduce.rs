@@ -1,7 +1,10 @@
 //! `glidepath reproduce`: do the published figures come out?
 
+mod versioned_manifest;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use clap::Args;
@@ -20,13 +23,18 @@ use crate::progress::Display;
 
 /// Run all published experiments, and write every published figure beside ours
 ///
-/// What is done is kept: after Ctrl-C, run it again and it continues.
+/// What is done is kept: after Ctrl-C, run it again and it continues. (The sweep of the versioned manifest, which takes a minute
+/// or two, begins anew.)
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Where the page goes [default: docs/reproduction.md; with --quick, results/reproduce-quick/reproduction.md]
+    /// Only this part
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+    /// Where the page goes; without --only, that of the versioned manifest goes beside it [default: docs/reproduction.md and
+    /// docs/reproduction-versioned-manifest.md; with --quick, the same names in results/reproduce-quick]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A coarse answer soon: one seed, and only the points that figures name
+    /// A coarse answer soon: one seed, and only the points that figures name; of the versioned manifest only a few cells
     #[arg(long)]
     quick: bool,
     /// Runs at a time [default: one for each processor]
@@ -37,39 +45,104 @@ pub(crate) struct Arguments {
     results: PathBuf,
 }
 
+/// What is reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The published contention simulations
+    Simulations,
+    /// The published sweep of commits to a versioned manifest on S3
+    VersionedManifest,
+}
+
+/// What the pages' names have in common with this one: that of the versioned manifest has this behind it.
+const BEHIND: &str = "-versioned-manifest";
+
+impl Arguments {
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
+
+    fn threads(&self) -> NonZeroUsize {
+        self.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Where a part's page goes.
+    fn page(&self, part: Part) -> PathBuf {
+        let usual = match self.quick {
+            true => "results/reproduce-quick/reproduction.md",
+            false => "docs/reproduction.md",
+        };
+        match (part, &self.out) {
+            (Part::Simulations, out) => out.clone().unwrap_or_else(|| usual.into()),
+            (Part::VersionedManifest, Some(out)) if self.only.is_some() => out.clone(),
+            (Part::VersionedManifest, out) => {
+                let beside = out.as_deref().unwrap_or(Path::new(usual));
+                let stem = beside.file_stem().unwrap_or_default().to_string_lossy();
+                beside.with_file_name(format!("{stem}{BEHIND}.md"))
+            }
+        }
+    }
+
+    /// The command that makes it again.
+    fn command(&self) -> String {
+        let only = match self.only {
+            None => "",
+            Some(Part::Simulations) => " --only simulations",
+            Some(Part::VersionedManifest) => " --only versioned-manifest",
+        };
+        format!("glidepath reproduce{only}{}", if self.quick { " --quick" } else { "" })
+    }
+}
+
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let out = arguments.out.clone().unwrap_or_else(|| match arguments.quick {
-        true => Path::new("results/reproduce-quick/reproduction.md").to_owned(),
-        false => Path::new("docs/reproduction.md").to_owned(),
-    });
+    let parts = [Part::Simulations, Part::VersionedManifest].into_iter().filter(|part| arguments.wants(*part));
     // Found out now, not after a quarter of an hour.
-    let unwritable =
-        |cause: std::io::Error| Failure::Failed(format!("{}: cannot write this file: {cause}", out.display()));
-    if let Some(folder) = out.parent() {
-        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    for part in parts.clone() {
+        writable(&arguments.page(part))?;
     }
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(&out).map_err(unwritable)?;
-    drop(file);
+    let stop = on_interrupt()?;
+    for part in parts {
+        match part {
+            Part::Simulations => simulations(arguments, stop)?,
+            Part::VersionedManifest => versioned_manifest::run(arguments, stop)?,
+        }
+    }
+    Ok(())
+}
+
+fn unwritable(file: &Path) -> impl Fn(std::io::Error) -> Failure {
+    move |cause| Failure::Failed(format!("{}: cannot write this file: {cause}", file.display()))
+}
+
+fn writable(file: &Path) -> Result<(), Failure> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(unwritable(file))?;
+    }
+    std::fs::OpenOptions::new().append(true).create(true).open(file).map_err(unwritable(file))?;
+    Ok(())
+}
+
+fn simulations(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failure> {
+    let out = arguments.page(Part::Simulations);
     let figures = figures().map_err(|error| Failure::Failed(error.to_string()))?;
     let began = Instant::now();
-    let (runs, found) = simulate(arguments)?;
+    let (runs, found) = simulate(arguments, stop)?;
     let made = Made {
-        command: format!("glidepath reproduce{}", if arguments.quick { " --quick" } else { "" }),
+        command: arguments.command(),
         git_revision: crate::GIT_REVISION.to_owned(),
         quick: arguments.quick,
         seconds: (found == 0).then(|| began.elapsed().as_secs_f64()),
     };
-    std::fs::write(&out, page::write(&figures, &runs, &made)).map_err(unwritable)?;
+    std::fs::write(&out, page::write(&figures, &runs, &made)).map_err(unwritable(&out))?;
     let within = figures.iter().filter(|figure| judge(figure, &runs).within == Some(true)).count();
-    print(&format!("{within} of {} published figures within tolerance; see {}", figures.len(), out.display()))?;
-    Ok(())
+    print(&format!("{within} of {} published figures within tolerance; see {}", figures.len(), out.display()))
 }
 
 /// Runs the experiments, and counts what was found done.
-fn simulate(arguments: &Arguments) -> Result<(Runs, usize), Failure> {
-    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
-    let (stop, provenance) = (on_interrupt()?, Provenance { git_revision: crate::GIT_REVISION.to_owned() });
+fn simulate(arguments: &Arguments, stop: &AtomicBool) -> Result<(Runs, usize), Failure> {
+    let threads = arguments.threads();
+    let provenance = Provenance { git_revision: crate::GIT_REVISION.to_owned() };
     let (mut runs, mut found) = (Runs::new(), 0);
     for name in EXPERIMENTS {
         let mut experiment = Experiment::load(name, &Overrides::default())?;

@@ -6,6 +6,7 @@
 mod figure;
 mod measure;
 pub mod page;
+pub mod versioned_manifest;
 
 use std::collections::BTreeMap;
 

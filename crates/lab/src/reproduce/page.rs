@@ -66,7 +66,7 @@ fn about(page: &mut String, runs: &Runs, made: &Made) {
     page.push('\n');
 }
 
-fn processors() -> usize {
+pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -159,7 +159,7 @@ fn numbers(figure: &Figure, judgement: &Judgement) -> (String, String, String) {
 }
 
 /// Three digits, and no more than the figures have.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,

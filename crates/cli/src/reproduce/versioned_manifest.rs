@@ -1,0 +1,80 @@
+//! `glidepath reproduce --only versioned-manifest`: the published sweep of a versioned manifest beside ours.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use glidepath_bench::{Cell, predict};
+use glidepath_lab::library::Shelf;
+use glidepath_lab::reproduce::page::Made;
+use glidepath_lab::reproduce::versioned_manifest::{Extent, Ours, Published, chart, page, simulate};
+use glidepath_model::Span;
+use glidepath_sim::Profile;
+
+use super::{Arguments, Part, unwritable};
+use crate::failure::Failure;
+use crate::output::print;
+
+/// The store of the published sweep.
+const PROFILE: &str = "s3-standard";
+
+/// Writers of the cells that our chain is run on, and whether they are threads of one process.
+const OURS: [(u32, bool); 4] = [(1, false), (10, false), (200, false), (200, true)];
+
+pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failure> {
+    let out = arguments.page(Part::VersionedManifest);
+    let began = Instant::now();
+    let published = Published::load().map_err(|error| Failure::Failed(error.to_string()))?;
+    let text = Shelf::Providers.find(PROFILE)?;
+    let profile = Profile::parse(&text.text).map_err(|error| Failure::Failed(format!("{}: {error}", text.origin)))?;
+    let extent = if arguments.quick { Extent::quick() } else { Extent::full() };
+    let cells = published.continuous(&extent).count() + published.concurrent(&extent).count();
+    eprintln!("Versioned manifest: {cells} cells, from first principles and fitted");
+    let stopped = || Failure::Interrupted("Stopped; of this part nothing is kept.".to_owned());
+    let sweep = simulate(published, &profile, extent, arguments.threads(), stop).ok_or_else(stopped)?;
+    let mut ours = Vec::new();
+    // Filling the largest catalogs takes longer than all that a coarse look is for.
+    let most = if arguments.quick { 100_000 } else { u64::MAX };
+    for published in sweep.published.continuous(&sweep.extent).filter(|cell| cell.indexed && cell.rows <= most) {
+        eprintln!("Manifest chain: {} entries", published.rows);
+        for (writers, shared) in OURS {
+            if stop.load(Ordering::Relaxed) {
+                return Err(stopped());
+            }
+            ours.push(our(&profile, published.rows, writers, shared));
+        }
+    }
+    let made = Made {
+        command: arguments.command(),
+        git_revision: crate::GIT_REVISION.to_owned(),
+        quick: arguments.quick,
+        seconds: Some(began.elapsed().as_secs_f64()),
+    };
+    let picture = out.with_extension("svg");
+    let svg = chart(&sweep, &ours).svg().map_err(|error| Failure::Failed(error.to_string()))?;
+    std::fs::write(&picture, svg).map_err(unwritable(&picture))?;
+    let name = picture.file_name().unwrap_or_default().to_string_lossy();
+    std::fs::write(&out, page::write(&sweep, &ours, &made, &name)).map_err(unwritable(&out))?;
+    print(&format!("{cells} published cells beside ours; see {}", out.display()))
+}
+
+/// Our chain, with indices, by the code that runs live.
+fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Ours {
+    let cell = Cell {
+        rows,
+        writers,
+        grouped: shared,
+        indexed: true,
+        duration: Span::from_secs(30),
+        added_latency: Span::ZERO,
+    };
+    let figures = predict(profile, &cell, !shared, 1).figures();
+    Ours {
+        rows,
+        writers,
+        shared,
+        commits_per_s: figures.commits_per_s,
+        p50_ms: figures.p50_ms,
+        p99_ms: figures.p99_ms,
+        errors: figures.errors,
+    }
+}

@@ -1,0 +1,93 @@
+//! Which three costs bring the simulation nearest to the published latencies of one process?
+//!
+//! Where the published runs stood and what their processors did, no text says: the median of a read on that day, from that
+//! machine, and the client's time for each row, without and with indices. Everything else stays as it is.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+
+use glidepath_model::Span;
+
+use super::cell::World;
+use super::published::Published;
+use super::{Extent, continuous, side_by_side};
+
+/// The fitted costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fitted {
+    /// Of a read, in milliseconds.
+    pub read_median_ms: f64,
+    /// Of each try, in nanoseconds.
+    pub per_row_ns: f64,
+    /// Of building indices, in nanoseconds.
+    pub index_per_row_ns: f64,
+}
+
+/// Rounds over the three costs. The third moves none of them by more than a few parts in a hundred.
+const ROUNDS: usize = 3;
+
+/// Steps of one search; each narrows the interval to 62 %.
+const STEPS: usize = 9;
+
+impl Fitted {
+    fn of(world: &World) -> Self {
+        Self {
+            read_median_ms: world.profile.get.median.as_millis_f64(),
+            per_row_ns: world.costs.processor_per_row.as_nanos() as f64,
+            index_per_row_ns: world.costs.index_processor_per_row.as_nanos() as f64,
+        }
+    }
+
+    /// The same world with these costs.
+    pub(super) fn world(&self, world: &World) -> World {
+        let mut world = world.clone();
+        world.profile.get.median = Span::from_nanos_f64(self.read_median_ms * 1e6);
+        world.costs.processor_per_row = Span::from_nanos_f64(self.per_row_ns);
+        world.costs.index_processor_per_row = Span::from_nanos_f64(self.index_per_row_ns);
+        world
+    }
+
+    fn with(mut self, which: usize, value: f64) -> Self {
+        *[&mut self.read_median_ms, &mut self.per_row_ns, &mut self.index_per_row_ns][which] = value;
+        self
+    }
+}
+
+/// Least squares of the logarithms of the medians, one cost after another by golden sections. `None` if it was stopped.
+pub(super) fn fit(published: &Published, world: &World, threads: NonZeroUsize, stop: &AtomicBool) -> Option<Fitted> {
+    let distance = |fitted: Fitted| {
+        let world = fitted.world(world);
+        let cells: Vec<_> = published.continuous(&Extent::full()).copied().collect();
+        // One seed, and always the same: what differs is then the costs' doing.
+        let found = side_by_side(&cells, threads, stop, |cell| continuous(published, &world, cell, 1))?;
+        let pairs = cells.iter().zip(&found);
+        Some(pairs.map(|(published, found)| (found.p50_ms / published.p50_ms).ln().powi(2)).sum::<f64>())
+    };
+    let ranges = [(10.0, 40.0), (0.0, 3000.0), (0.0, 3000.0)];
+    let mut best = Fitted::of(world);
+    for _ in 0..ROUNDS {
+        for (which, range) in ranges.into_iter().enumerate() {
+            best = best.with(which, golden(range, |value| distance(best.with(which, value)))?);
+        }
+    }
+    Some(best)
+}
+
+/// Where a function of one valley is least.
+fn golden((mut low, mut high): (f64, f64), of: impl Fn(f64) -> Option<f64>) -> Option<f64> {
+    let part = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let (mut left, mut right) = (high - part * (high - low), low + part * (high - low));
+    let (mut at_left, mut at_right) = (of(left)?, of(right)?);
+    for _ in 0..STEPS {
+        if at_left < at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - part * (high - low);
+            at_left = of(left)?;
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + part * (high - low);
+            at_right = of(right)?;
+        }
+    }
+    Some(f64::midpoint(low, high))
+}
