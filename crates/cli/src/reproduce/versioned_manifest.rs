@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use glidepath_bench::{Cell, predict};
+use glidepath_bench::{Cell, Design, Machine, Operation, Start, predict};
 use glidepath_lab::library::Shelf;
 use glidepath_lab::reproduce::page::Made;
 use glidepath_lab::reproduce::versioned_manifest::{Extent, Ours, Published, chart, page, simulate};
@@ -60,19 +60,23 @@ pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failur
 /// Our chain, with indices, by the code that runs live.
 fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Ours {
     let cell = Cell {
+        design: Design::ManifestChain { indexed: true },
+        operation: Operation::Commit,
+        start: Start::Warm,
         rows,
         writers,
         grouped: shared,
-        indexed: true,
+        processes: !shared,
         duration: Span::from_secs(30),
         added_latency: Span::ZERO,
     };
-    let figures = predict(profile, &cell, !shared, 1).figures();
+    // The published machine had 192 processors.
+    let figures = predict(profile, &Machine::boundless(), &cell, 1).figures();
     Ours {
         rows,
         writers,
         shared,
-        commits_per_s: figures.commits_per_s,
+        commits_per_s: figures.operations_per_s,
         p50_ms: figures.p50_ms,
         p99_ms: figures.p99_ms,
         errors: figures.errors,
