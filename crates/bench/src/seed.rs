@@ -2,7 +2,7 @@
 
 use glidepath_env::{Cause, Env};
 use glidepath_model::{Action, Entry, Name, TableState};
-use glidepath_protocols::manifest_chain::{Attempt, ManifestChain};
+use glidepath_protocols::manifest_chain::{Attempt, Layout, ManifestChain};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 
 /// Entries that are created in one commit.
@@ -35,7 +35,7 @@ pub async fn seed<E: Env>(
     indexed: bool,
     mut progress: impl FnMut(u64),
 ) -> Result<(), SeedError> {
-    let mut head = match chain.create(indexed).await {
+    let mut head = match chain.create(Layout::Paged, indexed).await {
         Outcome::Committed(head) => head,
         Outcome::Conflict(_) => return Err(SeedError::Taken { found: chain.load().await?.entries() }),
         Outcome::Refused(cause) | Outcome::Unknown(cause) => return Err(SeedError::Commit(cause)),

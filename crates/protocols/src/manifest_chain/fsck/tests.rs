@@ -12,7 +12,7 @@ use super::*;
 use crate::Outcome;
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::{self, Edit, Packer};
-use crate::manifest_chain::{Attempt, Place, Snapshot, rows};
+use crate::manifest_chain::{Attempt, Layout, Place, Snapshot, rows};
 
 type Chain = ManifestChain<SimEnv>;
 
@@ -30,7 +30,7 @@ fn with_chain<T: 'static, F: Future<Output = T> + 'static>(life: impl FnOnce(Cha
     simulation.run(vec![(Instant::ZERO, move |env: SimEnv| async move {
         let store = env.store(StoreId(0));
         let chain = Chain::new(env, store, Arc::new(Place::new("", 1 << 20)));
-        assert!(matches!(chain.create(true).await, Outcome::Committed(_)));
+        assert!(matches!(chain.create(Layout::Paged, true).await, Outcome::Committed(_)));
         *told.borrow_mut() = Some(life(chain).await);
     })]);
     drop(simulation);
