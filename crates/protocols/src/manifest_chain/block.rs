@@ -151,7 +151,7 @@ pub(super) fn encode(items: &[(Key, Bytes)], out: &mut Vec<u8>) -> Result<(), Ar
 
 /// The rows of an Arrow stream. What it takes in memory is bounded by a multiple of what is given.
 pub(super) fn decode(stream: Bytes) -> Result<Vec<(Key, Bytes)>, DecodeError> {
-    let Message { batch, body } = measured(&stream)?;
+    let Message { batch, body } = measured(&stream, &SCHEMA)?;
     let wrong = |_: ArrowError| DecodeError::Content("columns that Arrow does not take");
     let (body, none) = (Buffer::from(body), std::collections::HashMap::new());
     let decoder = RecordBatchDecoder::try_new(&body, batch, Arc::clone(&SCHEMA), &none, &MetadataVersion::V5);

@@ -2,7 +2,5 @@
 //! `docs/protocols/manifest-chain.md` is tried by `glidepath-check`.
 
 mod costs;
-mod counted;
 mod layouts;
-mod live;
 mod parts;

@@ -8,11 +8,11 @@ use glidepath_model::{
 use proptest::prelude::*;
 use smallvec::smallvec;
 
-use super::counted::{World, at_once};
 use crate::catalog::{Catalog, Outcome};
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::Pages as _;
 use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, Place, Sizes, Snapshot, whole};
+use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
 type Map = BTreeMap<Name, Entry>;

@@ -15,29 +15,32 @@ use glidepath_env::{
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
+use crate::Catalog;
 use crate::manifest_chain::{ManifestChain, Place};
 
 /// What a store was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) gets: u64,
-    pub(super) puts: u64,
-    pub(super) lists: u64,
-    pub(super) deletes: u64,
-    pub(super) read_bytes: u64,
-    pub(super) written_bytes: u64,
+pub(crate) struct Counts {
+    pub(crate) gets: u64,
+    pub(crate) puts: u64,
+    pub(crate) appends: u64,
+    pub(crate) lists: u64,
+    pub(crate) deletes: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
     /// The most bytes of packs that were in the client's hands at one time: read and not let go, or being put.
-    pub(super) most_bytes: u64,
+    pub(crate) most_bytes: u64,
 }
 
 /// What becomes of a put.
 type Fate = Box<dyn FnMut(&Key) -> Option<PutError>>;
 
 #[derive(Clone, Default)]
-pub(super) struct World {
+pub(crate) struct World {
     objects: Rc<RefCell<BTreeMap<Key, (Bytes, u64)>>>,
     counts: Rc<Cell<Counts>>,
     fate: Rc<RefCell<Option<Fate>>>,
+    unread: Rc<RefCell<Option<Key>>>,
     /// Bytes of packs that were read and are still held.
     held: Arc<AtomicU64>,
     now: Rc<Cell<Instant>>,
@@ -60,7 +63,7 @@ impl Drop for Told {
 }
 
 /// What a future gives that never waits.
-pub(super) fn at_once<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("it waits"),
@@ -68,33 +71,39 @@ pub(super) fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl World {
-    pub(super) fn chain(&self, place: Place) -> ManifestChain<Self> {
+    pub(crate) fn chain(&self, place: Place) -> ManifestChain<Self> {
         ManifestChain::new(self.clone(), self.clone(), Arc::new(place))
     }
 
     /// What was counted since the last time.
-    pub(super) fn counted(&self) -> Counts {
+    pub(crate) fn counted(&self) -> Counts {
         self.counts.take()
     }
 
-    pub(super) fn when_put(&self, fate: impl FnMut(&Key) -> Option<PutError> + 'static) {
+    pub(crate) fn when_put(&self, fate: impl FnMut(&Key) -> Option<PutError> + 'static) {
         *self.fate.borrow_mut() = Some(Box::new(fate));
     }
 
-    pub(super) fn all_well(&self) {
+    pub(crate) fn all_well(&self) {
         *self.fate.borrow_mut() = None;
+        *self.unread.borrow_mut() = None;
     }
 
-    pub(super) fn pass(&self, time: Span) {
+    /// From now on this object cannot be read.
+    pub(crate) fn hide(&self, key: &str) {
+        *self.unread.borrow_mut() = Some(Key::new(key));
+    }
+
+    pub(crate) fn pass(&self, time: Span) {
         self.now.set(self.now.get() + time);
     }
 
-    pub(super) fn keys(&self, prefix: &str) -> Vec<String> {
+    pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
         let objects = self.objects.borrow();
         objects.keys().map(|key| key.as_str().to_owned()).filter(|key| key.starts_with(prefix)).collect()
     }
 
-    pub(super) fn bytes(&self, prefix: &str) -> u64 {
+    pub(crate) fn bytes(&self, prefix: &str) -> u64 {
         let objects = self.objects.borrow();
         objects
             .iter()
@@ -104,7 +113,7 @@ impl World {
     }
 
     /// Does something to an object behind everybody's back.
-    pub(super) fn tamper(&self, key: &str, with: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn tamper(&self, key: &str, with: impl FnOnce(&mut Vec<u8>)) {
         let mut objects = self.objects.borrow_mut();
         let object = objects.get_mut(&Key::new(key)).expect("an object of this key");
         let mut bytes = object.0.to_vec();
@@ -112,8 +121,15 @@ impl World {
         object.0 = bytes.into();
     }
 
-    pub(super) fn remove(&self, key: &str) {
+    pub(crate) fn remove(&self, key: &str) {
         self.objects.borrow_mut().remove(&Key::new(key));
+    }
+
+    /// Drops the objects that the newest version does not need, as a vacuum would in the end.
+    pub(crate) fn forget_older(&self, chain: &ManifestChain<Self>) {
+        let head = at_once(chain.load()).expect("there is a newest version");
+        let needed = at_once(chain.objects(&head)).expect("and it can be read");
+        self.objects.borrow_mut().retain(|key, _| needed.contains(key) || key.as_str().contains("hint"));
     }
 
     fn count(&self, with: impl FnOnce(&mut Counts)) {
@@ -128,6 +144,9 @@ impl World {
     }
 
     fn read(&self, key: &Key, range: std::ops::Range<u64>) -> Result<Object, ReadError> {
+        if self.unread.borrow().as_ref() == Some(key) {
+            return Err(ReadError::Failed(Cause::words("on purpose")));
+        }
         let (whole, generation) = self.objects.borrow().get(key).cloned().ok_or(ReadError::NotFound)?;
         let length = whole.len() as u64;
         let bytes = whole.slice(range.start.min(length) as usize..range.end.min(length) as usize);
@@ -173,7 +192,7 @@ impl BulkStore for World {
 
 impl ObjectStore for World {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: false, append: false }
+        Capabilities { put_if_absent: true, put_if_match: true, append: true }
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -186,8 +205,11 @@ impl ObjectStore for World {
         self.read(key, range)
     }
 
-    async fn head(&self, _: &Key) -> Result<Metadata, ReadError> {
-        Err(ReadError::Failed(Cause::words("not needed")))
+    async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
+        self.count(|counts| counts.gets += 1);
+        let objects = self.objects.borrow();
+        let (bytes, generation) = objects.get(key).ok_or(ReadError::NotFound)?;
+        Ok(Metadata { size: ByteSize::from_bytes(bytes.len() as u64), tag: Tag::number(*generation) })
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
@@ -201,7 +223,13 @@ impl ObjectStore for World {
         });
         let fate = self.fate.borrow_mut().as_mut().and_then(|fate| fate(key));
         let mut objects = self.objects.borrow_mut();
-        if guard == Guard::Absent && objects.contains_key(key) {
+        let tag = objects.get(key).map(|(_, generation)| Tag::number(*generation));
+        let holds = match &guard {
+            Guard::None => true,
+            Guard::Absent => tag.is_none(),
+            Guard::Matches(wanted) => tag.as_ref() == Some(wanted),
+        };
+        if !holds {
             return Err(PutError::Lost);
         }
         if let Some(fate @ PutError::Refused(_)) = fate {
@@ -212,8 +240,17 @@ impl ObjectStore for World {
         fate.map_or(Ok(Tag::number(generation)), Err)
     }
 
-    async fn append(&self, _: &Key, _: Payload, _: u64) -> Result<Appended, PutError> {
-        Err(PutError::Refused(Cause::words("not needed")))
+    async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
+        self.count(|counts| counts.appends += 1);
+        let mut objects = self.objects.borrow_mut();
+        let (before, generation) = objects.get(key).cloned().unwrap_or_default();
+        if before.len() as u64 != offset {
+            return Err(PutError::Lost);
+        }
+        let after = [&before[..], &payload.bytes].concat();
+        let end = after.len() as u64;
+        objects.insert(key.clone(), (after.into(), generation + 1));
+        Ok(Appended { tag: Tag::number(generation + 1), end })
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
