@@ -54,7 +54,7 @@ fn bounded(items: &[(Key, Bytes)], stored: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// To the byte, whatever the values are.
     #[test]
@@ -77,7 +77,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8000))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     /// Bytes that no writer of ours wrote, under a checksum that holds: an error, or rows that are bounded.
     #[test]
