@@ -1,5 +1,6 @@
 //! Which designs of a catalog can be compared, and what may a client ask of one?
 
+use glidepath_protocols::manifest_chain::Layout;
 use serde::{Deserialize, Serialize};
 
 /// A protocol, and how the catalog is laid out.
@@ -12,6 +13,9 @@ pub enum Design {
     AppendLog,
     /// A chain of versions. A third of its entries are namespaces, the rest tables.
     ManifestChain {
+        /// How its entries are kept.
+        #[serde(with = "by_name")]
+        layout: Layout,
         /// Whether there are indices by type and by base object.
         indexed: bool,
     },
@@ -111,10 +115,26 @@ impl Design {
         match self {
             Self::CatalogFile => Protocol::CatalogFile.name().to_owned(),
             Self::AppendLog => Protocol::AppendLog.name().to_owned(),
-            Self::ManifestChain { indexed } => {
+            Self::ManifestChain { layout, indexed } => {
+                let layout = if layout == Layout::Paged { "" } else { " whole" };
                 let indices = if indexed { "" } else { ", no indices" };
-                format!("{}{indices}", Protocol::ManifestChain.name())
+                format!("{}{layout}{indices}", Protocol::ManifestChain.name())
             }
         }
+    }
+}
+
+/// A layout, as it is called on the command line.
+mod by_name {
+    use glidepath_protocols::manifest_chain::Layout;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(layout: &Layout, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(layout.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Layout::ALL.into_iter().find(|layout| layout.name() == text).ok_or_else(|| D::Error::custom("paged or whole"))
     }
 }

@@ -45,21 +45,21 @@ pub fn fill(
     progress: impl FnMut(u64),
 ) -> Result<(), LiveError> {
     match design {
-        Design::CatalogFile => fill_one::<File>(store, prefix, rows, false, progress),
-        Design::AppendLog => fill_one::<Log>(store, prefix, rows, false, progress),
-        Design::ManifestChain { indexed } => fill_one::<Chain>(store, prefix, rows, indexed, progress),
+        Design::CatalogFile => fill_one::<File>(store, prefix, design, rows, progress),
+        Design::AppendLog => fill_one::<Log>(store, prefix, design, rows, progress),
+        Design::ManifestChain { .. } => fill_one::<Chain>(store, prefix, design, rows, progress),
     }
 }
 
 fn fill_one<S: Subject>(
     store: &Store,
     prefix: &str,
+    design: Design,
     rows: u64,
-    indexed: bool,
     progress: impl FnMut(u64),
 ) -> Result<(), LiveError> {
     let catalog = S::catalog(LiveEnv::new(), store.clone(), Arc::new(S::place(prefix)));
-    Ok(runtime()?.block_on(S::fill(&catalog, rows, indexed, progress))?)
+    Ok(runtime()?.block_on(S::fill(&catalog, design, rows, progress))?)
 }
 
 /// Runs the clients of a cell against the catalog at `prefix`, until its time is over or `stop` is set. They are threads of

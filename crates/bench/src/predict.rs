@@ -27,19 +27,13 @@ type Simulated = Counted<SimEnv>;
 #[must_use]
 pub fn predict(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> Outcome {
     match cell.design {
-        Design::CatalogFile => predict_for::<File>(profile, machine, cell, false, seed),
-        Design::AppendLog => predict_for::<Log>(profile, machine, cell, false, seed),
-        Design::ManifestChain { indexed } => predict_for::<Chain>(profile, machine, cell, indexed, seed),
+        Design::CatalogFile => predict_for::<File>(profile, machine, cell, seed),
+        Design::AppendLog => predict_for::<Log>(profile, machine, cell, seed),
+        Design::ManifestChain { .. } => predict_for::<Chain>(profile, machine, cell, seed),
     }
 }
 
-fn predict_for<S: Subject + 'static>(
-    profile: &Profile,
-    machine: &Machine,
-    cell: &Cell,
-    indexed: bool,
-    seed: u64,
-) -> Outcome {
+fn predict_for<S: Subject + 'static>(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> Outcome {
     let cell = *cell;
     let setup = Setup {
         seed,
@@ -53,7 +47,7 @@ fn predict_for<S: Subject + 'static>(
         Box::pin(async move {
             let catalog = S::catalog(env.clone(), env.store(STORE), Arc::new(S::place(PREFIX)));
             // A simulated store without faults takes it.
-            let _ = S::fill(&catalog, cell.rows, indexed, |_| {}).await;
+            let _ = S::fill(&catalog, cell.design, cell.rows, |_| {}).await;
         })
     };
     // Long after the catalog is there.

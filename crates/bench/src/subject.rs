@@ -7,6 +7,8 @@ use glidepath_env::{Cause, Env};
 use glidepath_protocols::group::Grouped;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 
+use crate::design::Design;
+
 mod chain;
 mod numbered;
 
@@ -34,8 +36,8 @@ pub(crate) trait Subject {
     /// Fills an empty place. `progress` is told how many entries there are.
     fn fill<E: Env>(
         catalog: &Self::Catalog<E>,
+        design: Design,
         rows: u64,
-        indexed: bool,
         progress: impl FnMut(u64),
     ) -> impl Future<Output = Result<(), FillError>>;
 

@@ -1,6 +1,7 @@
 //! Which cells does a sweep consist of?
 
 use glidepath_model::Span;
+use glidepath_protocols::manifest_chain::Layout;
 
 use crate::cell::Cell;
 use crate::design::{Design, Operation, Protocol, Start};
@@ -10,7 +11,9 @@ use crate::design::{Design, Operation, Protocol, Start};
 pub struct Sweep {
     /// Varied.
     pub protocols: Vec<Protocol>,
-    /// Varied, for protocols that may have indices.
+    /// Varied, for manifest chains.
+    pub layouts: Vec<Layout>,
+    /// Varied, for manifest chains.
     pub indexed: Vec<bool>,
     /// Varied.
     pub operations: Vec<Operation>,
@@ -37,7 +40,9 @@ impl Sweep {
             Protocol::CatalogFile => vec![Design::CatalogFile],
             Protocol::AppendLog => vec![Design::AppendLog],
             Protocol::ManifestChain => {
-                self.indexed.iter().map(|indexed| Design::ManifestChain { indexed: *indexed }).collect()
+                let layouts = self.layouts.iter();
+                let both = layouts.flat_map(|layout| self.indexed.iter().map(move |indexed| (*layout, *indexed)));
+                both.map(|(layout, indexed)| Design::ManifestChain { layout, indexed }).collect()
             }
         };
         self.protocols.iter().flat_map(of).collect()
@@ -87,6 +92,7 @@ mod tests {
     fn what_does_not_apply_is_not_varied() {
         let sweep = Sweep {
             protocols: Protocol::ALL.to_vec(),
+            layouts: Layout::ALL.to_vec(),
             indexed: vec![true, false],
             operations: vec![Operation::Commit, Operation::List],
             starts: Start::ALL.to_vec(),
@@ -101,8 +107,8 @@ mod tests {
         let of = |design: Design| cells.iter().filter(|cell| cell.design == design).count();
         // Rows, writers, and each of: commits grouped or not, lists cold or warm.
         assert_eq!(of(Design::CatalogFile), 2 * 3 * 4);
-        assert_eq!(of(Design::ManifestChain { indexed: false }), 2 * 3 * 4);
-        assert_eq!(cells.len(), 2 * 3 * 4 * 4);
+        assert_eq!(of(Design::ManifestChain { layout: Layout::Whole, indexed: false }), 2 * 3 * 4);
+        assert_eq!(cells.len(), 2 * 3 * 4 * 6);
         for (place, cell) in cells.iter().enumerate() {
             assert!(!cells[..place].contains(cell), "{cell:?} is there twice");
         }

@@ -9,12 +9,12 @@ use glidepath_bench::{Cell, Design, Machine, Operation, Outcome, Scratch, Start,
 use glidepath_env::{Key, ObjectStore};
 use glidepath_model::Span;
 use glidepath_protocols::Catalog;
-use glidepath_protocols::manifest_chain::{ManifestChain, Place};
+use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_sim::Profile;
 use glidepath_stores::{LiveEnv, Options, Store, open};
 
 const CELL: Cell = Cell {
-    design: Design::ManifestChain { indexed: true },
+    design: Design::ManifestChain { layout: Layout::Paged, indexed: true },
     operation: Operation::Commit,
     start: Start::Warm,
     rows: 300,
@@ -102,7 +102,8 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
 fn reads_find_what_is_there_live_and_simulated() {
     let store = open("memory:", &Options::default()).unwrap();
     let profile = Profile::constant(Span::from_millis(30));
-    for design in [CELL.design, Design::AppendLog, Design::CatalogFile] {
+    let whole = Design::ManifestChain { layout: Layout::Whole, indexed: true };
+    for design in [CELL.design, whole, Design::AppendLog, Design::CatalogFile] {
         let place = format!("{design:?}/");
         fill(&store, &place, design, CELL.rows, |_| {}).unwrap();
         for operation in [Operation::Describe, Operation::Exists, Operation::List] {

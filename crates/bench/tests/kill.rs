@@ -16,7 +16,7 @@ use glidepath_history::{Chain, Change, Edit, Effect, Ending, Expected, History, 
 use glidepath_model::{Action, CommitId, Entry, Instant, Name, Version};
 use glidepath_protocols::Outcome;
 use glidepath_protocols::group::{CommitError, Committer, Group, Persistence};
-use glidepath_protocols::manifest_chain::{ManifestChain, Place};
+use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_stores::{LiveEnv, Options, Store, open};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -181,7 +181,7 @@ async fn found(store: &Store) -> Chain {
 fn killed_writers_leave_a_right_chain(url: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let store = open(url, &Options::default()).unwrap();
-    let created = runtime.block_on(chain(&store).create(true));
+    let created = runtime.block_on(chain(&store).create(Layout::Paged, true));
     assert!(matches!(created, Outcome::Committed(_)), "{created:?}");
     let history = recorded(&storm(url));
     let chain = runtime.block_on(found(&store));

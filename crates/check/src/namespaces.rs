@@ -12,7 +12,7 @@ use std::sync::Arc;
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_history::{Chain, Change, Item, parents_exist};
 use glidepath_model::{Action, CommitId, Entry, Instant, Kind, Name, Span, TableState, Version};
-use glidepath_protocols::manifest_chain::{Attempt, ManifestChain, Snapshot};
+use glidepath_protocols::manifest_chain::{Attempt, Layout, ManifestChain, Snapshot};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_sim::{SimEnv, Simulation};
 
@@ -28,13 +28,20 @@ const TABLES: u64 = 2;
 /// What each process was told: the versions that it made.
 type Acknowledged = Rc<RefCell<Vec<(Version, CommitId)>>>;
 
-/// Runs one seed of a scenario with namespaces instead of its tables, and checks it.
+/// Runs one seed of a scenario with namespaces instead of its tables, on a catalog of this layout, and checks it.
 ///
 /// # Panics
 /// If not even an empty catalog can be created in a store without faults.
 #[must_use]
-pub fn check_namespaces(scenario: &Scenario, seed: u64) -> Checked {
-    let objects = created::<Manifests>(0);
+pub fn check_namespaces(layout: Layout, scenario: &Scenario, seed: u64) -> Checked {
+    match layout {
+        Layout::Paged => checked::<false>(scenario, seed),
+        Layout::Whole => checked::<true>(scenario, seed),
+    }
+}
+
+fn checked<const WHOLE: bool>(scenario: &Scenario, seed: u64) -> Checked {
+    let objects = created::<Manifests<WHOLE>>(0);
     let objects = objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
     let mut simulation = world(scenario, &objects, seed);
     let (acknowledged, counts) = (Acknowledged::default(), Rc::new(RefCell::new(Checked::default())));
@@ -42,8 +49,8 @@ pub fn check_namespaces(scenario: &Scenario, seed: u64) -> Checked {
     let processes = (0..writers.count).map(|number| {
         let (acknowledged, counts) = (Rc::clone(&acknowledged), Rc::clone(&counts));
         let start = move |env: SimEnv| async move {
-            let place = Manifests::shared(number);
-            let catalog = Manifests::catalog(env.clone(), env.store(STORE), Arc::clone(&place));
+            let place = Manifests::<WHOLE>::shared(number);
+            let catalog = Manifests::<WHOLE>::catalog(env.clone(), env.store(STORE), Arc::clone(&place));
             write(&env, &catalog, writers, &acknowledged, &counts).await;
         };
         (Instant::ZERO + Span::from_millis(u64::from(number)), start)
@@ -117,7 +124,7 @@ fn name(item: u64) -> Name {
 
 fn judged(simulation: &Simulation, acknowledged: &[(Version, CommitId)]) -> Result<(), String> {
     let world = Frozen(Rc::new(first_written(simulation)));
-    let catalog = ManifestChain::new(world.clone(), world, Manifests::shared(0));
+    let catalog = ManifestChain::new(world.clone(), world, Manifests::<false>::shared(0));
     let versions = at_once(catalog.every_version()).map_err(|error| error.to_string())?;
     let commits: BTreeMap<Version, CommitId> = versions.iter().map(|at| (at.version(), at.commit())).collect();
     if let Some((version, commit)) = acknowledged.iter().find(|(version, commit)| commits.get(version) != Some(commit))

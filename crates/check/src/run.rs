@@ -17,7 +17,7 @@ use smallvec::smallvec;
 
 use crate::frozen::{Frozen, at_once};
 use crate::scenario::Scenario;
-use crate::subject::{self, Log, Manifests, OneFile, Protocol, STORE, Standing, Subject};
+use crate::subject::{self, Log, OneFile, Paged, Protocol, STORE, Standing, Subject, Whole};
 use crate::trace;
 
 /// No run takes longer, in simulated time.
@@ -62,7 +62,8 @@ impl Trial {
         let tables = scenario.writers.tables;
         let objects = match protocol {
             Protocol::CatalogFile => created::<OneFile>(tables),
-            Protocol::ManifestChain => created::<Manifests>(tables),
+            Protocol::ManifestChain => created::<Paged>(tables),
+            Protocol::ManifestChainWhole => created::<Whole>(tables),
             Protocol::AppendLog => created::<Log>(tables),
         };
         let objects = objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
@@ -98,7 +99,8 @@ impl Trial {
     fn run(&self, seed: u64, keep_mishaps: bool) -> Run {
         match self.protocol {
             Protocol::CatalogFile => run::<OneFile>(&self.scenario, &self.objects, seed, keep_mishaps),
-            Protocol::ManifestChain => run::<Manifests>(&self.scenario, &self.objects, seed, keep_mishaps),
+            Protocol::ManifestChain => run::<Paged>(&self.scenario, &self.objects, seed, keep_mishaps),
+            Protocol::ManifestChainWhole => run::<Whole>(&self.scenario, &self.objects, seed, keep_mishaps),
             Protocol::AppendLog => run::<Log>(&self.scenario, &self.objects, seed, keep_mishaps),
         }
     }
@@ -345,6 +347,7 @@ mod tests {
     #[test]
     fn what_is_left_behind_is_noticed() {
         leaves_and_cleans::<Log>("catalog/checkpoint/00000000000000000001");
-        leaves_and_cleans::<Manifests>("catalog/packs/0000000000000000-00000000000000ff-0000");
+        leaves_and_cleans::<Paged>("catalog/packs/0000000000000000-00000000000000ff-0000");
+        leaves_and_cleans::<Whole>("catalog/packs/0000000000000000-00000000000000ff-0000");
     }
 }

@@ -9,7 +9,7 @@ use glidepath_history::{Chain, Change, Item, Leftovers, references};
 use glidepath_model::{ByteSize, Changes, CommitId, Edit, MetadataId, Span, TableId, TableState, Version};
 use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
-use glidepath_protocols::manifest_chain::{self, Grace, ManifestChain, Snapshot};
+use glidepath_protocols::manifest_chain::{self, Grace, Layout, ManifestChain, Sizes, Snapshot};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{Simulation, StoreId};
 
@@ -24,13 +24,15 @@ pub enum Protocol {
     CatalogFile,
     /// A chain of versions, each with the pages that it changed.
     ManifestChain,
+    /// A chain of versions, each with a file of columns of its own.
+    ManifestChainWhole,
     /// Records appended to a log, and folded.
     AppendLog,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::CatalogFile, Self::ManifestChain, Self::AppendLog];
+    pub const ALL: [Self; 4] = [Self::CatalogFile, Self::ManifestChain, Self::ManifestChainWhole, Self::AppendLog];
 
     /// As written on the command line.
     #[must_use]
@@ -38,6 +40,7 @@ impl Protocol {
         match self {
             Self::CatalogFile => "catalog-file",
             Self::ManifestChain => "manifest-chain",
+            Self::ManifestChainWhole => "manifest-chain-whole",
             Self::AppendLog => "append-log",
         }
     }
@@ -139,16 +142,25 @@ impl Subject for OneFile {
     }
 }
 
-pub(crate) struct Manifests;
+/// In one layout or the other.
+pub(crate) struct Manifests<const WHOLE: bool>;
 
-impl Subject for Manifests {
+pub(crate) type Paged = Manifests<false>;
+pub(crate) type Whole = Manifests<true>;
+
+impl<const WHOLE: bool> Subject for Manifests<WHOLE> {
     type Shared = manifest_chain::Place;
     type Catalog<E: Env> = ManifestChain<E>;
 
-    /// Every second process puts its pages into packs, however few they are.
+    /// Every second process puts its pages into packs, however few they are. Blocks have a few rows, and every second process
+    /// puts each into a part of its own.
     fn shared(process: u32) -> Arc<Self::Shared> {
         let place = manifest_chain::Place::new("catalog/", 1 << 20);
-        Arc::new(if process.is_multiple_of(2) { place } else { place.inline_up_to(0) })
+        let place = match process.is_multiple_of(2) {
+            true => place.whole_sized(Sizes { block_bytes: 1024, ..Sizes::default() }),
+            false => place.inline_up_to(0).whole_sized(Sizes { block_bytes: 512, part_bytes: 1 }),
+        };
+        Arc::new(place)
     }
 
     fn catalog<E: Env>(env: E, store: E::Objects, shared: Arc<Self::Shared>) -> ManifestChain<E> {
@@ -156,7 +168,10 @@ impl Subject for Manifests {
     }
 
     async fn create<E: Env>(catalog: &ManifestChain<E>, count: u32) -> Result<(), String> {
-        let Outcome::Committed(empty) = catalog.create(true).await else { return Err("not created".to_owned()) };
+        let layout = if WHOLE { Layout::Whole } else { Layout::Paged };
+        let Outcome::Committed(empty) = catalog.create(layout, true).await else {
+            return Err("not created".to_owned());
+        };
         let mut changes = Changes::default();
         for (id, state) in tables(count) {
             changes.set(id, Edit::Create(state));

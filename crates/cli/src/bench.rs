@@ -6,6 +6,7 @@ use clap::Args;
 use glidepath_bench::{Cell, Figures, Line, Operation, Protocol, Start, Sweep, page};
 use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
+use glidepath_protocols::manifest_chain::Layout;
 use glidepath_sim::Profile;
 use glidepath_stores::{Options, open};
 
@@ -33,6 +34,9 @@ pub(crate) struct Arguments {
     /// How the catalog is committed to, of manifest-chain, append-log, catalog-file (docs/protocols)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "manifest-chain", value_parser = protocol)]
     protocol: Vec<Protocol>,
+    /// How a manifest chain keeps its entries: paged, whole, or both
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "paged", value_parser = layout)]
+    layout: Vec<Layout>,
     /// Whether a manifest chain has indices by type and by base object: on, off, or both
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch)]
     index: Vec<bool>,
@@ -79,6 +83,10 @@ fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result
 
 fn protocol(text: &str) -> Result<Protocol, String> {
     one_of(&Protocol::ALL, Protocol::name, text)
+}
+
+fn layout(text: &str) -> Result<Layout, String> {
+    one_of(&Layout::ALL, Layout::name, text)
 }
 
 fn operation(text: &str) -> Result<Operation, String> {
@@ -135,6 +143,7 @@ impl Arguments {
         }
         let sweep = Sweep {
             protocols: self.protocol.clone(),
+            layouts: self.layout.clone(),
             indexed: self.index.clone(),
             operations: self.operation.clone(),
             starts: self.start.clone(),

@@ -22,7 +22,7 @@ use crate::progress::Display;
 /// command that replays it.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// catalog-file, manifest-chain, append-log, or all
+    /// catalog-file, manifest-chain, manifest-chain-whole, append-log, or all
     #[arg(value_name = "PROTOCOL")]
     protocol: String,
     /// Runs of each protocol in each scenario

@@ -53,10 +53,11 @@ fn threads_and_processes_commit_and_nothing_is_left_behind() {
 fn every_protocol_is_committed_to_and_read_as_often_as_it_is_varied() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--protocol", "manifest-chain,append-log,catalog-file", "--index", "on,off", "--group", "on,off"];
+    let layouts = ["--layout", "paged,whole"];
     let load = ["--operation", "commit,describe,exists,list", "--rows", "40", "--writers", "2", "--duration", "50ms"];
-    let lines = cells(&folder, &[&arguments[..], &load, &["--profile", "s3-express"]].concat());
-    // Four designs; commits grouped and not, three reads warm and cold.
-    assert_eq!(lines.len(), 4 * (2 + 6));
+    let lines = cells(&folder, &[&arguments[..], &layouts, &load, &["--profile", "s3-express"]].concat());
+    // Six designs; commits grouped and not, three reads warm and cold.
+    assert_eq!(lines.len(), 6 * (2 + 6));
     let requests = |line: &serde_json::Value| line["measured"]["requests_per_operation"].as_f64().unwrap();
     let describes = |start: &str| {
         let of = |line: &&serde_json::Value| {
@@ -89,7 +90,7 @@ fn a_table_is_for_people_and_so_is_the_report() {
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
         (&["bench", &url, "--writers", "9999"], "2000"),
         (&["bench", &url, "--duration", "5"], "unit"),
@@ -97,6 +98,7 @@ fn mistakes_are_named() {
         (&["bench", &url, "--rows", "0", "--operation", "list"], "nothing to read"),
         (&["bench", &url, "--protocol", "two-phase"], "append-log"),
         (&["bench", &url, "--operation", "drop"], "describe"),
+        (&["bench", &url, "--layout", "flat"], "whole"),
         (&["bench", &url, "--start", "hot"], "cold"),
         (&["bench", &url, "--group", "yes"], "off"),
         (&["bench", "memory:", "--processes"], "memory:"),

@@ -86,6 +86,31 @@ fn found(json: &Value, trouble: &str, words: &[&str]) {
 #[test]
 fn a_catalog_from_its_creation_to_its_vacuum() {
     let place = Place::new();
+    assert_eq!(place.json("describe STORE --json")["layout"], "paged");
+    lives(&place);
+}
+
+#[test]
+fn a_whole_catalog_goes_by_the_same_commands() {
+    let place = Place(tempfile::tempdir().unwrap());
+    place.fails("create STORE --layout striped", 2, "allowed are paged and whole");
+    assert_eq!(place.does("create STORE --layout whole"), "created an empty catalog (version 0)\n");
+    lives(&place);
+    assert_eq!(place.json("describe STORE --json")["layout"], "whole");
+    assert!(place.does("describe STORE").contains("layout            whole"));
+    // Its file is damaged: a commit would have to copy the damage, and does not.
+    let parts = std::fs::read_dir(place.store().join("objects/packs")).unwrap();
+    let parts = parts.map(|entry| entry.unwrap().path()).filter(|path| !path.to_string_lossy().ends_with(".lock"));
+    let newest = parts.max().unwrap();
+    place.spoil(&newest, |part| part[part.len() / 2] ^= 1);
+    place.fails("create-namespace STORE ops", 1, "checksum");
+    let (code, json) = place.fsck("");
+    assert_eq!((code, json["newest_whole_version"].as_u64()), (8, Some(6)));
+    found(&json, "damaged-page", &["checksum", "version\":7"]);
+}
+
+/// From the first namespace to the vacuum.
+fn lives(place: &Place) {
     place.does("create-namespace STORE sales --property owner=ann");
     place.does("create-namespace STORE sales/2026");
     let created = place.json("create-table STORE sales/orders --location s3://lake/orders --metadata ff --json");

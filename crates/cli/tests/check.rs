@@ -25,7 +25,7 @@ timeout = \"1s\"
 fn every_protocol_in_every_scenario_is_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = output(glidepath(folder.path(), "check all --seeds 3"));
-    for protocol in ["catalog-file", "manifest-chain", "append-log"] {
+    for protocol in ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log"] {
         for scenario in ["storm", "denied", "repeats", "deaths", "sleepers", "clocks", "listings", "crowd"] {
             let line = text.lines().find(|line| line.contains(protocol) && line.contains(scenario));
             assert!(line.is_some_and(|line| line.ends_with("yes")), "{protocol} {scenario}: {text}");
@@ -104,7 +104,7 @@ fn mistakes_are_answered_in_one_message() {
     let cases = [
         (
             "check nosuch",
-            "there is no protocol \"nosuch\"; known are catalog-file, manifest-chain, append-log, and all",
+            "there is no protocol \"nosuch\"; known are catalog-file, manifest-chain, manifest-chain-whole, append-log, and all",
         ),
         ("check all --scenario strom", "there is no scenario \"strom\"; known are storm,"),
         ("check all --scenario no/such.toml", "no/such.toml: cannot read this scenario"),

@@ -11,7 +11,7 @@ use glidepath_protocols::Catalog;
 use glidepath_protocols::Outcome::Committed;
 use glidepath_protocols::append_log::{self, AppendLog};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
-use glidepath_protocols::manifest_chain::{self, ManifestChain};
+use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
 use glidepath_sim::{Counts, Mode, Profile, Setup, SimEnv, SimStore, Simulation, StoreId, StoreModel, Stream};
 use glidepath_workload::{Arrival, ArrivalTimes, Client, Kind, Record, TablePicker, Workload, manifest_list_key};
 
@@ -172,7 +172,7 @@ fn fresh_catalog(point: &Point) -> BTreeMap<Key, Payload> {
                 for (id, state) in states {
                     changes.set(id, Edit::Create(state));
                 }
-                match chain.create(true).await {
+                match chain.create(Layout::Paged, true).await {
                     Committed(empty) => matches!(chain.commit(&empty, &changes).await, Committed(_)),
                     _ => false,
                 }

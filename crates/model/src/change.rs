@@ -55,7 +55,8 @@ pub enum Overlap {
         /// Of how many partitions.
         partitions: u64,
     },
-    /// They can never apply: a table to advance or drop is gone, or one to create exists.
+    /// They can never apply: a table to advance or drop is gone, or one to create exists; or they make no sense, such as a
+    /// table without partitions.
     Existence(TableId),
 }
 
@@ -98,6 +99,7 @@ impl Changes {
         let (mut missed, mut partitions) = (0, 0);
         for TableChange { table: id, edit } in &self.edits {
             match (edit, table(*id)) {
+                _ if !edit.is_sound() => return Overlap::Existence(*id),
                 (Edit::Create(_), None) => {}
                 (Edit::Create(_), Some(_)) | (_, None) => return Overlap::Existence(*id),
                 (Edit::Drop(expected), Some(state)) => {
@@ -130,7 +132,7 @@ impl Changes {
             let refused = NotApplicable(*table);
             match edit {
                 Edit::Create(state) => {
-                    if next.table(*table).is_some() {
+                    if !edit.is_sound() || next.table(*table).is_some() {
                         return Err(refused);
                     }
                     next.insert(*table, state.clone());
@@ -151,9 +153,27 @@ impl Changes {
     }
 }
 
+impl Edit {
+    /// Whether it could apply to anything. What could not must not be written: nobody could read it back.
+    fn is_sound(&self) -> bool {
+        match self {
+            Self::Create(state) => !state.partitions.is_empty(),
+            Self::Advance(advance) => advance.is_sound(),
+            Self::Drop(_) => true,
+        }
+    }
+}
+
 impl Advance {
+    fn is_sound(&self) -> bool {
+        !self.partitions.is_empty() && self.partitions.windows(2).all(|pair| pair[0].0 < pair[1].0)
+    }
+
     /// Moves the table on; `None`, and the table half changed, if a partition is not at its expected version.
     pub(crate) fn apply(&self, state: &mut TableState) -> Option<()> {
+        if !self.is_sound() {
+            return None;
+        }
         state.version = state.version.next();
         state.metadata = self.metadata;
         for (partition, expected) in &self.partitions {

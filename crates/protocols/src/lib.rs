@@ -19,6 +19,8 @@ mod mutant;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 mod settling;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};

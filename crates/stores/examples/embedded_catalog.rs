@@ -10,7 +10,7 @@ use std::sync::Arc;
 use glidepath_env::{Env, Purpose};
 use glidepath_model::{Action, Advance, Entry, MetadataId, Name, PartitionId, Refusal, TableState};
 use glidepath_protocols::group::{CommitError, Committer, Group, Persistence};
-use glidepath_protocols::manifest_chain::{ManifestChain, Place};
+use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_stores::{LiveEnv, Options, open};
 
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // hold other things too; `glidepath catalog` looks where the URL says, so this one has none.
     let (env, place) = (LiveEnv::new(), Arc::new(Place::new("", 16 << 20)));
     let catalog = Chain::new(env, open(&url, &Options::default())?, place);
-    match catalog.create(true).await {
+    match catalog.create(Layout::Paged, true).await {
         Outcome::Committed(_) => println!("created a catalog in {url}"),
         Outcome::Conflict(_) => println!("there is a catalog in {url}"),
         Outcome::Refused(cause) | Outcome::Unknown(cause) => return Err(cause.to_string().into()),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use glidepath_env::{Cause, Env};
 use glidepath_model::{Action, Entry, Name, TableState};
-use glidepath_protocols::manifest_chain::{Attempt, ManifestChain, Place, Snapshot};
+use glidepath_protocols::manifest_chain::{Attempt, Layout, ManifestChain, Place, Snapshot};
 use glidepath_protocols::{LoadError, Outcome};
+
+use crate::design::Design;
 
 use super::{CACHE_BYTES, FillError, LISTED, Subject, created};
 
@@ -30,11 +32,15 @@ impl Subject for Chain {
 
     async fn fill<E: Env>(
         chain: &ManifestChain<E>,
+        design: Design,
         rows: u64,
-        indexed: bool,
         mut progress: impl FnMut(u64),
     ) -> Result<(), FillError> {
-        let mut head = created(chain.create(indexed).await)?;
+        let (layout, indexed) = match design {
+            Design::ManifestChain { layout, indexed } => (layout, indexed),
+            Design::CatalogFile | Design::AppendLog => (Layout::Paged, true),
+        };
+        let mut head = created(chain.create(layout, indexed).await)?;
         let mut done = 0;
         while done < rows {
             let upto = (done + BATCH).min(rows);

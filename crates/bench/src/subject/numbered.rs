@@ -8,6 +8,8 @@ use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
 use glidepath_protocols::{Catalog, LoadError};
 
+use crate::design::Design;
+
 use super::{FillError, LISTED, Subject, created};
 
 pub(crate) enum File {}
@@ -29,8 +31,8 @@ impl Subject for File {
 
     async fn fill<E: Env>(
         file: &CatalogFile<E>,
+        _: Design,
         rows: u64,
-        _: bool,
         mut progress: impl FnMut(u64),
     ) -> Result<(), FillError> {
         created(file.create(tables(rows)).await)?;
@@ -70,8 +72,8 @@ impl Subject for Log {
 
     async fn fill<E: Env>(
         log: &AppendLog<E>,
+        _: Design,
         rows: u64,
-        _: bool,
         mut progress: impl FnMut(u64),
     ) -> Result<(), FillError> {
         created(log.create(tables(rows)).await)?;

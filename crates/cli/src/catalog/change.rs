@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use glidepath_model::{Action, Entry, Kind, MetadataId, Name, TableState, Version};
-use glidepath_protocols::manifest_chain::Snapshot;
+use glidepath_protocols::manifest_chain::{Layout, Snapshot};
 use glidepath_protocols::{Catalog as _, Outcome};
 use serde_json::json;
 
@@ -18,6 +18,9 @@ use crate::output::{print, print_json};
 pub(super) struct Create {
     #[command(flatten)]
     common: Common,
+    /// How its entries lie in objects, for good: paged writes what a commit changes, whole writes one file of columns anew
+    #[arg(long, value_name = "LAYOUT", default_value = "paged", value_parser = layout)]
+    layout: Layout,
     /// Without indices by type and by base object: smaller commits, slower searches
     #[arg(long)]
     without_indices: bool,
@@ -133,6 +136,11 @@ impl From<OfKind> for Kind {
     }
 }
 
+fn layout(text: &str) -> Result<Layout, String> {
+    let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
+    known.ok_or_else(|| format!("allowed are {}", Layout::ALL.map(Layout::name).join(" and ")))
+}
+
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -148,7 +156,7 @@ fn metadata(text: &str) -> Result<MetadataId, String> {
 impl Create {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of_new(&self.common.store)?;
-        match site.wait(site.chain.create(!self.without_indices)) {
+        match site.wait(site.chain.create(self.layout, !self.without_indices)) {
             Outcome::Committed(at) => tell(&self.common, "created", "an empty catalog", &at),
             Outcome::Conflict(found) => {
                 let version = found.map(|found| format!(", at version {}", found.version().0)).unwrap_or_default();

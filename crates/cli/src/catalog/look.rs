@@ -163,15 +163,17 @@ impl Describe {
                 "commit": commit,
                 "written_unix_ms": at.written_ms(),
                 "entries": at.entries(),
+                "layout": at.layout().name(),
                 "indexed": at.indexed(),
             }));
         }
         let indices = if at.indexed() { "by type and by base object" } else { "none" };
         print(&format!(
             "catalog (manifest-chain)\n  version           {version}, written {}\n  commit            {commit}\n  \
-             oldest kept       {oldest}\n  entries           {}\n  indices           {indices}",
+             oldest kept       {oldest}\n  entries           {}\n  layout            {}\n  indices           {indices}",
             show::time(at.written_ms()),
-            at.entries()
+            at.entries(),
+            at.layout().name()
         ))
     }
 }

@@ -135,7 +135,7 @@ pub(super) fn settled(answer: Answer<Chain>) -> Result<Snapshot, Failure> {
                 Refusal::Exists(_) => code::EXISTS,
                 Refusal::NotFound(_) | Refusal::NoParent { .. } => code::NOT_FOUND,
                 Refusal::NotEmpty(_) => code::NOT_EMPTY,
-                Refusal::WrongKind { .. } | Refusal::Changed(_) => code::OTHERWISE,
+                Refusal::WrongKind { .. } | Refusal::NoPartitions(_) | Refusal::Changed(_) => code::OTHERWISE,
             },
             CommitError::Contention { .. } => code::CONTENTION,
             CommitError::Unknown(_) => code::UNKNOWN,

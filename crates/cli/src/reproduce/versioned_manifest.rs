@@ -8,6 +8,7 @@ use glidepath_lab::library::Shelf;
 use glidepath_lab::reproduce::page::Made;
 use glidepath_lab::reproduce::versioned_manifest::{Extent, Ours, Published, chart, page, simulate};
 use glidepath_model::Span;
+use glidepath_protocols::manifest_chain::Layout;
 use glidepath_sim::Profile;
 
 use super::{Arguments, Part, unwritable};
@@ -60,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failur
 /// Our chain, with indices, by the code that runs live.
 fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Ours {
     let cell = Cell {
-        design: Design::ManifestChain { indexed: true },
+        design: Design::ManifestChain { layout: Layout::Paged, indexed: true },
         operation: Operation::Commit,
         start: Start::Warm,
         rows,

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use smallvec::smallvec;
 
 use super::*;
+use crate::PartitionVersions;
 
 fn advance(table: u32, partitions: &[(u32, u64)]) -> Changes {
     let partitions = partitions.iter().map(|&(id, seen)| (PartitionId(id), Version(seen))).collect();
@@ -87,5 +88,22 @@ proptest! {
         }
         // A change may expect a version that is yet to come; the rule then refuses without counting anything missed.
         prop_assert_eq!(changes.overlap(&newer) == Overlap::None, changes.apply(&newer, CommitId(2)).is_ok());
+    }
+}
+
+#[test]
+fn what_nobody_could_read_back_never_applies() {
+    let base = root(&[2]);
+    let without = TableState { partitions: PartitionVersions::new(), ..TableState::new(1) };
+    let unsound = [
+        Changes::of(TableId(5), Edit::Create(without)),
+        advance(0, &[]),
+        advance(0, &[(1, 0), (0, 0)]),
+        advance(0, &[(1, 0), (1, 0)]),
+    ];
+    for changes in unsound {
+        let table = changes.edits()[0].table;
+        assert_eq!(changes.overlap(&base), Overlap::Existence(table), "{changes:?}");
+        assert_eq!(changes.apply(&base, CommitId(1)), Err(NotApplicable(table)), "{changes:?}");
     }
 }

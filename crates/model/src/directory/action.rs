@@ -76,6 +76,9 @@ pub enum Refusal {
         /// What it stands for.
         found: Kind,
     },
+    /// A table to be created that has a state, and in it no partition.
+    #[error("{0} cannot be created without partitions: a table has at least one")]
+    NoPartitions(Name),
     /// Somebody else has changed the table since this was prepared.
     #[error("{0} has changed since this was prepared: read it again")]
     Changed(Name),

@@ -127,6 +127,9 @@ impl View {
         match action {
             Action::Create { name, entry } => {
                 self.free(name)?;
+                if entry.state.as_ref().is_some_and(|state| state.partitions.is_empty()) {
+                    return Err(Refusal::NoPartitions(name.clone()));
+                }
                 Ok(vec![(name.clone(), Some(entry.clone()))])
             }
             Action::Drop { name, kind, expected } => {

@@ -10,7 +10,7 @@ use glidepath_model::{Action, Entry, Instant, Kind, Name, Refusal, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
 use super::*;
-use crate::manifest_chain::{ManifestChain, Place};
+use crate::manifest_chain::{Layout, ManifestChain, Place};
 
 const STORE: StoreId = StoreId(0);
 const ROUND_TRIP: Span = Span::from_millis(30);
@@ -60,7 +60,7 @@ fn run(plans: Vec<Plan>, grouped: bool, faults: Faults) -> Ran {
             Box::pin(async move {
                 // Whatever the faults, there is a catalog in the end.
                 while !matches!(
-                    Chain::new(env.clone(), env.store(STORE), Arc::clone(&shared)).create(true).await,
+                    Chain::new(env.clone(), env.store(STORE), Arc::clone(&shared)).create(Layout::Paged, true).await,
                     Outcome::Committed(_) | Outcome::Conflict(_)
                 ) {}
             })

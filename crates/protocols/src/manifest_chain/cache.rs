@@ -75,7 +75,7 @@ impl Cache {
 impl Inner {
     fn keep(&mut self, at: PageRef, page: &Arc<Page>, room: usize) {
         if self.young.insert(at, Arc::clone(page)).is_none() {
-            self.filled += at.length as usize;
+            self.filled += page.content_bytes().max(at.length as usize);
         }
         if self.filled > room {
             self.old = std::mem::take(&mut self.young);

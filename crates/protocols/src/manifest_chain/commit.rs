@@ -6,9 +6,10 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
 use glidepath_model::{Action, CommitId, Instant, Name, Need, Refusal, Version, View};
 
-use super::manifest::Manifest;
+use super::manifest::{Layout, Manifest};
 use super::page::{Home, Page, PageRef};
-use super::tree::{self, Child, Packer};
+use super::tree::{self, Child, Edit, Packer};
+use super::whole::{Rewrite, Stopped};
 use super::{ManifestChain, RECHECK, Snapshot, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::mutant::{self, Mutant};
@@ -68,11 +69,6 @@ impl<E: Env> ManifestChain<E> {
         // Index keys of different entries never meet.
         edits.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let commit = CommitId(self.env.draw(Purpose::Names));
-        // Step 2.
-        let root = match self.with_pages(|pages| tree::apply(pages, base.manifest.root, &edits)).await {
-            Ok(root) => root,
-            Err(error) => return (verdicts, Attempt::NotMade(error)),
-        };
         let manifest = Manifest {
             version: base.version().next(),
             commit,
@@ -82,7 +78,50 @@ impl<E: Env> ManifestChain<E> {
             root: None,
             ..(*base.manifest).clone()
         };
-        (verdicts, Attempt::Ended(self.install(Draft::of(manifest, root, self.place.inline_max), base.seen).await))
+        let attempt = match base.layout() {
+            Layout::Paged => self.attempt_paged(base, manifest, &edits).await,
+            Layout::Whole => self.attempt_whole(base, manifest, &edits).await,
+        };
+        (verdicts, attempt)
+    }
+
+    async fn attempt_paged(&self, base: &Snapshot, manifest: Manifest, edits: &[Edit]) -> Attempt {
+        // Step 2.
+        match self.with_pages(|pages| tree::apply(pages, base.manifest.root, edits)).await {
+            Ok(root) => Attempt::Ended(self.install(Draft::of(manifest, root, self.place.inline_max), base.seen).await),
+            Err(error) => Attempt::NotMade(error),
+        }
+    }
+
+    async fn attempt_whole(&self, base: &Snapshot, mut manifest: Manifest, edits: &[Edit]) -> Attempt {
+        // Step 2.
+        let mut rewrite = Rewrite::new(self, manifest.version, manifest.commit);
+        let done = rewrite.run(base, edits).await;
+        let Rewrite { children, staged, .. } = rewrite;
+        if let Err(stopped) = done {
+            // No version refers to the parts, and none ever will: this commit ends here.
+            self.delete_packs(&staged).await;
+            return match stopped {
+                Stopped::Read(error) => Attempt::NotMade(error),
+                Stopped::Put(cause) => Attempt::Ended(Outcome::Refused(cause)),
+            };
+        }
+        let mut object = vec![0; longest_frame(&mut manifest)];
+        let root = (!children.is_empty()).then(|| Arc::new(Page::Inner(children)));
+        manifest.root = root.as_ref().map(|root| {
+            let offset = object.len() as u32;
+            root.encode(&mut object);
+            let (home, length) = (Home::Version(manifest.version.0), object.len() as u32 - offset);
+            PageRef { home, leaf: false, offset, length }
+        });
+        begin_with(&mut object, &manifest.encode());
+        let pages: Vec<_> = manifest.root.zip(root).into_iter().collect();
+        let outcome = self.put_version(manifest, object.into(), base.seen).await;
+        self.settle_packs(&outcome, &staged).await;
+        if let Outcome::Committed(_) = &outcome {
+            pages.iter().for_each(|(at, page)| self.place.cache.keep(*at, page));
+        }
+        Attempt::Ended(outcome)
     }
 
     /// Which groups can be done, and what they change.
@@ -109,33 +148,38 @@ impl<E: Env> ManifestChain<E> {
 
     /// Steps 2 to 7.
     async fn install(&self, draft: Draft, since: Instant) -> Outcome<Snapshot> {
+        let homes: Vec<Home> = draft.packs.iter().map(|(home, _)| *home).collect();
         for (home, bytes) in &draft.packs {
             let put = self.store.put(&self.place.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
             if let Err(error) = put {
                 // No version refers to the packs, and none ever will: this commit ends here.
-                self.delete_packs(&draft).await;
+                self.delete_packs(&homes).await;
                 return Outcome::Refused(Cause::from_error(error));
             }
         }
         let outcome = self.put_version(draft.manifest.clone(), draft.object.clone(), since).await;
-        match &outcome {
-            Outcome::Committed(_) => {
-                for (at, bytes) in &draft.pages {
-                    if let Ok(page) = Page::decode(bytes) {
-                        self.place.cache.keep(*at, &page);
-                    }
+        self.settle_packs(&outcome, &homes).await;
+        if let Outcome::Committed(_) = &outcome {
+            for (at, bytes) in &draft.pages {
+                if let Ok(page) = Page::decode(bytes) {
+                    self.place.cache.keep(*at, &page);
                 }
             }
-            // Proven not to be in the chain.
-            Outcome::Conflict(_) | Outcome::Refused(_) => self.delete_packs(&draft).await,
-            Outcome::Unknown(_) if mutant::is(Mutant::PacksDeleted) => self.delete_packs(&draft).await,
-            Outcome::Unknown(_) => {}
         }
         outcome
     }
 
-    async fn delete_packs(&self, draft: &Draft) {
-        for (home, _) in &draft.packs {
+    /// Deletes packs that are proven not to be in the chain.
+    async fn settle_packs(&self, outcome: &Outcome<Snapshot>, packs: &[Home]) {
+        match outcome {
+            Outcome::Conflict(_) | Outcome::Refused(_) => self.delete_packs(packs).await,
+            Outcome::Unknown(_) if mutant::is(Mutant::PacksDeleted) => self.delete_packs(packs).await,
+            Outcome::Committed(_) | Outcome::Unknown(_) => {}
+        }
+    }
+
+    async fn delete_packs(&self, packs: &[Home]) {
+        for home in packs {
             // What is left is found by the next vacuum.
             let _ = self.store.delete(&self.place.keys.home(*home)).await;
         }
@@ -209,10 +253,7 @@ impl Draft {
             return Self { object: manifest.encode().into(), manifest, packs: Vec::new(), pages: Vec::new() };
         };
         let inline = root.new_bytes() <= inline_max;
-        // Pages name their places, so they begin behind the longest frame that there may be.
-        let home = Home::Pack { version: u64::MAX, commit: u64::MAX, number: u32::MAX };
-        manifest.root = Some(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX });
-        let frame = vec![0; manifest.encode().len()];
+        let frame = vec![0; longest_frame(&mut manifest)];
         let filling = if inline { frame } else { Vec::new() };
         let (version, commit) = (manifest.version, manifest.commit);
         let mut writer = PageWriter { version, commit, inline, filling, packs: Vec::new(), places: Vec::new() };
@@ -221,13 +262,26 @@ impl Draft {
             writer.end_pack();
         }
         let PageWriter { mut filling, packs, places, .. } = writer;
-        let frame = manifest.encode();
-        filling.resize(filling.len().max(frame.len()), 0);
-        filling[..frame.len()].copy_from_slice(&frame);
+        begin_with(&mut filling, &manifest.encode());
         let object = Bytes::from(filling);
         let pages = places.into_iter().map(|at| (at, bytes_of(at, &object, &packs))).collect();
         Self { manifest, object, packs, pages }
     }
+}
+
+/// Pages name their places, so they begin behind the longest frame that there may be.
+fn longest_frame(manifest: &mut Manifest) -> usize {
+    let home = Home::Pack { version: u64::MAX, commit: u64::MAX, number: u32::MAX };
+    let root = manifest.root.replace(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX });
+    let length = manifest.encode().len();
+    manifest.root = root;
+    length
+}
+
+/// Overwrites the beginning of an object.
+fn begin_with(object: &mut Vec<u8>, frame: &[u8]) {
+    object.resize(object.len().max(frame.len()), 0);
+    object[..frame.len()].copy_from_slice(frame);
 }
 
 fn bytes_of(at: PageRef, object: &Bytes, packs: &[(Home, Bytes)]) -> Bytes {

@@ -5,12 +5,41 @@ use glidepath_env::Key;
 use glidepath_model::{CommitId, Field, Version};
 
 use super::page::{Home, PageRef};
-use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint};
+use super::rows;
+use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_checksum};
 
-const FRAME: Frame = Frame { magic: *b"GPMC", format: 1, known_flags: INDEXED, name: "a version of a manifest chain" };
+const FRAME: Frame =
+    Frame { magic: *b"GPMC", format: 1, known_flags: INDEXED | WHOLE, name: "a version of a manifest chain" };
 
 /// Feature flag: the tree has the indices by type and by base object, and every writer must keep them.
 const INDEXED: u16 = 1;
+
+/// Feature flag: the catalog has the layout [`Layout::Whole`], with blocks of columns for leaves.
+const WHOLE: u16 = 2;
+
+/// How a catalog's entries lie in objects. Chosen when it is created, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Layout {
+    /// An ordered tree of small pages: a commit writes those that it touches.
+    #[default]
+    Paged,
+    /// One file of columns: a commit writes all of it anew.
+    Whole,
+}
+
+impl Layout {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Paged, Self::Whole];
+
+    /// As written on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paged => "paged",
+            Self::Whole => "whole",
+        }
+    }
+}
 
 /// One version of a catalog. New pages follow its frame in the same object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +55,7 @@ pub(crate) struct Manifest {
     /// How many entries there are.
     pub(crate) entries: u64,
     pub(crate) indexed: bool,
+    pub(crate) layout: Layout,
     /// `None` where there is no entry.
     pub(crate) root: Option<PageRef>,
     /// What a newer version of Glidepath added, kept in the versions that follow.
@@ -44,11 +74,10 @@ impl Manifest {
         if let Some(root) = self.root {
             root.encode(&mut content);
         }
-        for field in &self.unknown {
-            put_varint(&mut content, field.tag);
-            put_bytes(&mut content, &field.bytes);
-        }
-        let mut out = FRAME.begin(if self.indexed { INDEXED } else { 0 }, HEAD + content.len() + CHECKSUM);
+        content.extend_from_slice(&rows::encode_fields(&self.unknown));
+        let indexed = if self.indexed { INDEXED } else { 0 };
+        let whole = if self.layout == Layout::Whole { WHOLE } else { 0 };
+        let mut out = FRAME.begin(indexed | whole, HEAD + content.len() + CHECKSUM);
         out.extend_from_slice(&content);
         put_checksum(&mut out);
         out
@@ -66,12 +95,10 @@ impl Manifest {
             1 => Some(PageRef::decode(&mut reader)?),
             _ => return Err(DecodeError::Content("neither a root nor none")),
         };
-        let mut unknown = Vec::new();
-        while !reader.0.is_empty() {
-            unknown.push(Field { tag: reader.varint()?, bytes: reader.bytes()?.to_vec() });
-        }
+        let unknown = rows::decode_fields(reader.0)?;
         let indexed = flags & INDEXED != 0;
-        Ok(Self { version, commit, before, oldest, written_ms, entries, indexed, root, unknown })
+        let layout = if flags & WHOLE == 0 { Layout::Paged } else { Layout::Whole };
+        Ok(Self { version, commit, before, oldest, written_ms, entries, indexed, layout, root, unknown })
     }
 }
 
@@ -140,7 +167,8 @@ mod tests {
         let place = |(home, leaf, offset, length)| PageRef { home, leaf, offset, length };
         let root = prop::option::of((homes, any::<bool>(), any::<u32>(), any::<u32>()).prop_map(place));
         let unknown = prop::collection::vec((1_u64..99, prop::collection::vec(any::<u8>(), 0..9)), 0..3);
-        (any::<[u64; 6]>(), any::<bool>(), root, unknown).prop_map(|(numbers, indexed, root, unknown)| Manifest {
+        let features = (any::<bool>(), prop::sample::select(Layout::ALL.to_vec()));
+        (any::<[u64; 6]>(), features, root, unknown).prop_map(|(numbers, (indexed, layout), root, unknown)| Manifest {
             version: Version(numbers[0]),
             commit: CommitId(numbers[1]),
             before: CommitId(numbers[2]),
@@ -148,6 +176,7 @@ mod tests {
             written_ms: numbers[4],
             entries: numbers[5],
             indexed,
+            layout,
             root,
             unknown: unknown.into_iter().map(|(tag, bytes)| Field { tag, bytes }).collect(),
         })

@@ -20,17 +20,20 @@
 //! 9. Now and then, leave a hint where the chain ends. Whether that works does not matter.
 
 mod audit;
+mod block;
 mod cache;
 mod commit;
 mod difference;
 mod fsck;
 mod inspect;
 mod manifest;
+mod measured;
 mod page;
 mod read;
 mod rows;
 mod tree;
 mod vacuum;
+mod whole;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,8 +49,10 @@ use cache::Cache;
 pub use commit::{Attempt, Verdicts};
 pub use fsck::{Checked, Extent, Finding, Severity, Trouble};
 pub use inspect::Changed;
+pub use manifest::Layout;
 use manifest::{Keys, Manifest};
 pub use vacuum::{Grace, Swept, VacuumError};
+pub use whole::Sizes;
 
 /// A writer that took longer than this checks that the versions it knows are still kept. No grace period is shorter than
 /// twice as long.
@@ -69,6 +74,7 @@ pub struct Place {
     keys: Keys,
     cache: Cache,
     inline_max: usize,
+    sizes: Sizes,
     /// The newest version that this process knows of.
     newest: Mutex<Option<Snapshot>>,
 }
@@ -78,13 +84,19 @@ impl Place {
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
-        Self { keys, cache, inline_max: commit::INLINE_MAX, newest: Mutex::new(None) }
+        Self { keys, cache, inline_max: commit::INLINE_MAX, sizes: Sizes::default(), newest: Mutex::new(None) }
     }
 
     /// Changed pages of more than so many bytes together go into packs, not into the version's own object.
     #[must_use]
     pub fn inline_up_to(self, bytes: usize) -> Self {
         Self { inline_max: bytes, ..self }
+    }
+
+    /// How large blocks and parts of a [`Layout::Whole`] catalog become that this process writes.
+    #[must_use]
+    pub fn whole_sized(self, sizes: Sizes) -> Self {
+        Self { sizes, ..self }
     }
 }
 
@@ -128,6 +140,12 @@ impl Snapshot {
         self.manifest.oldest
     }
 
+    /// How its entries lie in objects.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.manifest.layout
+    }
+
     /// Whether there are indices by type and by base object.
     #[must_use]
     pub fn indexed(&self) -> bool {
@@ -143,7 +161,7 @@ impl<E: Env> ManifestChain<E> {
     }
 
     /// Creates an empty catalog, with indices by type and by base object or without. `Conflict` if there is one.
-    pub async fn create(&self, indexed: bool) -> Outcome<Snapshot> {
+    pub async fn create(&self, layout: Layout, indexed: bool) -> Outcome<Snapshot> {
         let manifest = Manifest {
             version: Version(0),
             commit: CommitId(self.env.draw(Purpose::Names)),
@@ -152,6 +170,7 @@ impl<E: Env> ManifestChain<E> {
             written_ms: self.env.unix_ms(),
             entries: 0,
             indexed,
+            layout,
             root: None,
             unknown: Vec::new(),
         };

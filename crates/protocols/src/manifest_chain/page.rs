@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use arrow_schema::ArrowError;
 use bytes::Bytes;
 
+use super::block;
 use crate::wire::{CHECKSUM, DecodeError, Reader, checked, put_bytes, put_checksum, put_varint, shared};
 
 /// The object that a page is in.
@@ -49,6 +51,8 @@ pub(crate) enum Page {
 
 const LEAF: u8 = 0;
 const INNER: u8 = 1;
+/// A leaf whose items are kept as columns.
+const BLOCK: u8 = 2;
 const IN_PACK: u8 = 1;
 const IS_LEAF: u8 = 2;
 
@@ -84,13 +88,26 @@ impl Page {
         out.extend_from_slice(&page);
     }
 
+    /// Of keys and values; more than a block of columns has in the store.
+    pub(crate) fn content_bytes(&self) -> usize {
+        match self {
+            Self::Leaf(items) => items.iter().map(|(key, value)| key.len() + value.len()).sum(),
+            Self::Inner(children) => children.iter().map(|(key, _)| key.len() + REFERENCE).sum(),
+        }
+    }
+
     /// Reads a page; keys and values share its bytes.
     pub(crate) fn decode(bytes: &Bytes) -> Result<Arc<Self>, DecodeError> {
         let mut reader = Reader(checked(bytes)?);
-        let kind = reader.array::<1>()?[0];
-        let count = reader.count()?;
-        let page = match kind {
+        let page = match reader.array::<1>()?[0] {
+            BLOCK => {
+                let items = block::decode(shared(bytes, reader.0))?;
+                rising(&items)?;
+                reader.0 = &[];
+                Self::Leaf(items)
+            }
             LEAF => {
+                let count = reader.count()?;
                 let mut items = Vec::with_capacity(count);
                 for _ in 0..count {
                     items.push((shared(bytes, reader.bytes()?), shared(bytes, reader.bytes()?)));
@@ -99,6 +116,7 @@ impl Page {
                 Self::Leaf(items)
             }
             INNER => {
+                let count = reader.count()?;
                 let mut children = Vec::with_capacity(count);
                 for _ in 0..count {
                     children.push((shared(bytes, reader.bytes()?), PageRef::decode(&mut reader)?));
@@ -113,6 +131,25 @@ impl Page {
         };
         reader.end()?;
         Ok(Arc::new(page))
+    }
+}
+
+/// A leaf of these items as columns.
+///
+/// # Errors
+/// Where they are too large for one.
+pub(crate) fn encode_block(items: &[(Key, Bytes)]) -> Result<Bytes, ArrowError> {
+    let mut page = vec![BLOCK];
+    block::encode(items, &mut page)?;
+    put_checksum(&mut page);
+    Ok(page.into())
+}
+
+/// Makes sure that these are the bytes of a leaf of columns, as they were written.
+pub(crate) fn check_block(bytes: &[u8]) -> Result<(), DecodeError> {
+    match checked(bytes)?.first() {
+        Some(&BLOCK) => Ok(()),
+        _ => Err(DecodeError::Content("something else where a block of columns should be")),
     }
 }
 

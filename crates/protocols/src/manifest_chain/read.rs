@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env, ObjectStore, ReadError};
+use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
 use glidepath_model::{Entry, Kind, Name};
 
 use super::cache::AtHand;
@@ -123,9 +123,7 @@ impl<E: Env> ManifestChain<E> {
                 }
                 Ok(page)
             }
-            Err(ReadError::NotFound) => Err(LoadError::Failed(Cause::words(format!(
-                "{key} is gone: this version of the catalog is no longer kept (load a newer one), or it is damaged"
-            )))),
+            Err(ReadError::NotFound) => Err(gone(&key)),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
         }
     }
@@ -136,6 +134,11 @@ fn behind(between: Between, after: Option<&Name>) -> Between {
         Some(after) => between.after(&rows::by_name(after)),
         None => between,
     }
+}
+
+pub(super) fn gone(key: &Key) -> LoadError {
+    let words = "this version of the catalog is no longer kept (load a newer one), or it is damaged";
+    LoadError::Failed(Cause::words(format!("{key} is gone: {words}")))
 }
 
 fn not_a_name() -> LoadError {

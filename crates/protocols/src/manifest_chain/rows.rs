@@ -82,8 +82,16 @@ pub(crate) fn all() -> Between {
     Between::prefix(vec![BY_NAME])
 }
 
-fn kind_byte(kind: Kind) -> u8 {
+pub(crate) fn kind_byte(kind: Kind) -> u8 {
     if kind == Kind::Namespace { NAMESPACE } else { TABLE }
+}
+
+pub(crate) fn kind_of(byte: u8) -> Result<Kind, DecodeError> {
+    match byte {
+        NAMESPACE => Ok(Kind::Namespace),
+        TABLE => Ok(Kind::Table),
+        _ => Err(DecodeError::Content("unknown kind of entry")),
+    }
 }
 
 /// All namespaces, or all tables.
@@ -179,11 +187,7 @@ fn encode_state(state: &TableState) -> Vec<u8> {
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Entry, DecodeError> {
     let mut reader = Reader(bytes);
-    let mut entry = match reader.array::<1>()?[0] {
-        NAMESPACE => Entry::namespace(),
-        TABLE => Entry { kind: Kind::Table, ..Entry::namespace() },
-        _ => return Err(DecodeError::Content("unknown kind of entry")),
-    };
+    let mut entry = Entry { kind: kind_of(reader.array::<1>()?[0])?, ..Entry::namespace() };
     let mut last = 0;
     while !reader.0.is_empty() {
         let (tag, bytes) = (reader.varint()?, reader.bytes()?);
@@ -208,6 +212,24 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Entry, DecodeError> {
         }
     }
     Ok(entry)
+}
+
+/// Tag, length, content of each.
+pub(crate) fn encode_fields(fields: &[Field]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for field in fields {
+        put_varint(&mut out, field.tag);
+        put_bytes(&mut out, &field.bytes);
+    }
+    out
+}
+
+pub(crate) fn decode_fields(bytes: &[u8]) -> Result<Vec<Field>, DecodeError> {
+    let (mut reader, mut fields) = (Reader(bytes), Vec::new());
+    while !reader.0.is_empty() {
+        fields.push(Field { tag: reader.varint()?, bytes: reader.bytes()?.to_vec() });
+    }
+    Ok(fields)
 }
 
 fn decode_state(content: &mut Reader<'_>) -> Result<TableState, DecodeError> {

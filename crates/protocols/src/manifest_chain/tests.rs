@@ -1,1 +1,6 @@
-//! The fault table of `docs/protocols/manifest-chain.md`, tried by the simulator.
+//! Both layouts against a map, the parts of `whole` catalogs, and what commits cost. The fault table of
+//! `docs/protocols/manifest-chain.md` is tried by `glidepath-check`.
+
+mod costs;
+mod layouts;
+mod parts;

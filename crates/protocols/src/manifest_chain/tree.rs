@@ -161,6 +161,14 @@ fn inner(children: Row) -> Child {
 
 /// The leaves that hold these items after these edits.
 fn leaves(items: &[(Key, Bytes)], edits: &[Edit]) -> Row {
+    let beyond = |(last, _): &(Key, Bytes)| edits.last().is_some_and(|(edit, _)| edit >= last);
+    let grows_at_end = items.last().is_none_or(beyond);
+    let leaf = |items: Vec<(Key, Bytes)>| (items[0].0.clone(), Child::New(Box::new(Node::Leaf(items))));
+    split(edited(items, edits), grows_at_end).into_iter().map(leaf).collect()
+}
+
+/// These items after these edits, both by rising key.
+pub(super) fn edited(items: &[(Key, Bytes)], edits: &[Edit]) -> Vec<(Key, Bytes)> {
     let mut all = Vec::with_capacity(items.len() + edits.len());
     let mut old = items.iter().peekable();
     for (key, value) in edits {
@@ -172,10 +180,8 @@ fn leaves(items: &[(Key, Bytes)], edits: &[Edit]) -> Row {
             all.push((key.clone(), value.clone()));
         }
     }
-    let grows_at_end = old.peek().is_none();
     all.extend(old.cloned());
-    let leaf = |items: Vec<(Key, Bytes)>| (items[0].0.clone(), Child::New(Box::new(Node::Leaf(items))));
-    split(all, grows_at_end).into_iter().map(leaf).collect()
+    all
 }
 
 /// Merges new pages that are nearly empty with a neighbour.
@@ -220,11 +226,20 @@ fn named<T>(first: Key, parts: Vec<Vec<(Key, T)>>, page: impl Fn(Vec<(Key, T)>) 
 /// Cuts items into pages: as few as hold them, evenly filled; where a tree grows at its end, filled from the front, so that
 /// what is written in rising order leaves full pages behind.
 fn split<T: Weighed>(items: Vec<(Key, T)>, grows_at_end: bool) -> Vec<Vec<(Key, T)>> {
-    let total: usize = items.iter().map(weight).sum();
     let room = PAGE_MAX - PAGE_OVERHEAD;
-    let pages = total.div_ceil(room).max(1);
-    let aim = if grows_at_end { room } else { total.div_ceil(pages).min(room) };
-    let (mut parts, mut filled) = (Vec::<Vec<(Key, T)>>::new(), usize::MAX);
+    if grows_at_end { filled_to(room, items, room, weight) } else { cut(items, room, weight) }
+}
+
+/// As few parts as hold the items, evenly filled.
+pub(super) fn cut<T>(items: Vec<T>, room: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let total: usize = items.iter().map(&weight).sum();
+    let parts = total.div_ceil(room).max(1);
+    filled_to(total.div_ceil(parts).min(room), items, room, weight)
+}
+
+/// Parts of about `aim` bytes, and of no more than `room` unless they have one item only.
+fn filled_to<T>(aim: usize, items: Vec<T>, room: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let (mut parts, mut filled) = (Vec::<Vec<T>>::new(), usize::MAX);
     for item in items {
         let bytes = weight(&item);
         // Half an item beyond the aim is nearer to it than half an item before, but never beyond the room.

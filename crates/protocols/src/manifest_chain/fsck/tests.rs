@@ -12,7 +12,8 @@ use super::*;
 use crate::Outcome;
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::{self, Edit, Packer};
-use crate::manifest_chain::{Attempt, Place, Snapshot, rows};
+use crate::manifest_chain::{Attempt, Layout, Place, Snapshot, rows};
+use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<SimEnv>;
 
@@ -30,7 +31,7 @@ fn with_chain<T: 'static, F: Future<Output = T> + 'static>(life: impl FnOnce(Cha
     simulation.run(vec![(Instant::ZERO, move |env: SimEnv| async move {
         let store = env.store(StoreId(0));
         let chain = Chain::new(env, store, Arc::new(Place::new("", 1 << 20)));
-        assert!(matches!(chain.create(true).await, Outcome::Committed(_)));
+        assert!(matches!(chain.create(Layout::Paged, true).await, Outcome::Committed(_)));
         *told.borrow_mut() = Some(life(chain).await);
     })]);
     drop(simulation);
@@ -66,7 +67,7 @@ async fn forge(chain: &Chain, edits: &[Edit], entries: u64) -> Snapshot {
     }
 }
 
-async fn act(chain: &Chain, action: Action) -> bool {
+async fn act<E: Env>(chain: &ManifestChain<E>, action: Action) -> bool {
     let base = chain.load().await.unwrap();
     let (verdicts, attempt) = chain.attempt(&base, &[&[action]]).await;
     assert!(matches!(attempt, Attempt::Nothing | Attempt::Ended(Outcome::Committed(_))), "{attempt:?}");
@@ -169,5 +170,47 @@ proptest! {
                 last = Some(now);
             }
         });
+    }
+}
+
+/// Versions lost in the middle: whoever stands before them takes the last one before them for the newest, and would go on
+/// from there. That, too, is found.
+#[test]
+fn lost_versions_are_a_gap_and_a_fork_across_them_is_a_broken_chain() {
+    for layout in Layout::ALL {
+        let (world, gone) = (World::default(), |version: u64| format!("versions/{:016x}", u64::MAX - version));
+        let writer = || world.chain(Place::new("", 1 << 20));
+        let sleeper = writer();
+        assert!(matches!(at_once(sleeper.create(layout, true)), Outcome::Committed(_)));
+        assert!(at_once(act(&sleeper, create("a"))) && at_once(act(&sleeper, create("b"))));
+        for number in 3..=8 {
+            assert!(at_once(act(&writer(), create(&format!("n{number}")))));
+        }
+        (3..=5).for_each(|version| world.remove(&gone(version)));
+        // It knows version 2, and no more is to be found from there.
+        assert_eq!(at_once(sleeper.load()).unwrap().version(), Version(2));
+        for looks in [&sleeper, &writer()] {
+            let checked = at_once(looks.fsck()).unwrap();
+            let gaps = checked.findings.iter().filter_map(|finding| match finding.trouble {
+                Trouble::Gap(first, last) => Some((first.0, last.0)),
+                _ => None,
+            });
+            assert_eq!(
+                (gaps.collect::<Vec<_>>(), checked.newest),
+                (vec![(3, 5)], Version(8)),
+                "{:?}",
+                checked.findings
+            );
+            assert!(checked.is_damaged());
+        }
+        (3..=5).for_each(|number| assert!(at_once(act(&sleeper, create(&format!("other{number}"))))));
+        let checked = at_once(writer().fsck()).unwrap();
+        let broken = checked.findings.iter().find(|finding| finding.word() == "broken-chain");
+        assert_eq!(broken.and_then(|finding| finding.version), Some(Version(6)), "{:?}", checked.findings);
+        assert!(!checked.findings.iter().any(|finding| finding.word() == "gap"));
+        // The oldest that should be kept are gone: a gap at the end.
+        (0..=1).for_each(|version| world.remove(&gone(version)));
+        let checked = at_once(writer().fsck()).unwrap();
+        assert!(checked.findings.iter().any(|finding| matches!(finding.trouble, Trouble::Gap(Version(0), Version(1)))));
     }
 }

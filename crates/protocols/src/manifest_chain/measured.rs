@@ -1,0 +1,112 @@
+//! Does an Arrow stream say sensible numbers? Asked before Arrow reads it: of some that are wrong it makes a panic, or an
+//! allocation of any size.
+//!
+//! What is not asked here, Arrow itself refuses: offsets that fall or lead too far, text that is not UTF-8, buffers that are
+//! too short for their rows.
+
+use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
+use arrow_schema::{DataType, Schema};
+use bytes::Bytes;
+
+use crate::wire::{DecodeError, Reader, shared};
+
+/// What every message begins with, before its length.
+const CONTINUATION: u32 = u32::MAX;
+
+/// LZ4 cannot make more than so many bytes of one.
+const MOST_OF_ONE: u64 = 255;
+
+/// Before a compressed buffer: how long it is when it is not compressed. -1: it is not.
+const NOT_COMPRESSED: i64 = -1;
+
+/// A record batch, and the bytes that its buffers are in.
+pub(super) struct Message<'a> {
+    pub(super) batch: RecordBatch<'a>,
+    pub(super) body: Bytes,
+}
+
+/// The one record batch of a stream, which has the columns of this schema.
+pub(super) fn measured<'a>(stream: &'a Bytes, columns: &Schema) -> Result<Message<'a>, DecodeError> {
+    let mut reader = Reader(stream);
+    // The schema is known.
+    let schema = message(&mut reader)?;
+    if schema.header_type() != MessageHeader::Schema || schema.bodyLength() != 0 {
+        return Err(DecodeError::Content("an Arrow stream without a schema"));
+    }
+    let message = message(&mut reader)?;
+    let batch = message.header_as_record_batch().ok_or(DecodeError::Content("an Arrow stream without a batch"))?;
+    let length = usize::try_from(message.bodyLength()).map_err(|_| DecodeError::Truncated)?;
+    let body = reader.0.get(..length).ok_or(DecodeError::Truncated)?;
+    reader.0 = &reader.0[length..];
+    if reader.0 != [CONTINUATION.to_le_bytes(), [0; 4]].concat() {
+        return Err(DecodeError::Content("an Arrow stream that does not end behind its batch"));
+    }
+    numbers(&batch, body, columns)?;
+    Ok(Message { batch, body: shared(stream, body) })
+}
+
+fn message<'a>(reader: &mut Reader<'a>) -> Result<arrow_ipc::Message<'a>, DecodeError> {
+    if u32::from_le_bytes(reader.array()?) != CONTINUATION {
+        return Err(DecodeError::Content("not an Arrow stream"));
+    }
+    let length = u32::from_le_bytes(reader.array()?) as usize;
+    let header = reader.0.get(..length).ok_or(DecodeError::Truncated)?;
+    reader.0 = &reader.0[length..];
+    root_as_message(header).map_err(|_| DecodeError::Content("a malformed Arrow message"))
+}
+
+fn numbers(batch: &RecordBatch<'_>, body: &[u8], columns: &Schema) -> Result<(), DecodeError> {
+    let most = (body.len() as u64).saturating_mul(MOST_OF_ONE * 8);
+    let fits = |count: i64| u64::try_from(count).is_ok_and(|count| count <= most);
+    let codec = batch.compression().map(|compression| compression.codec());
+    if codec != Some(CompressionType::LZ4_FRAME) {
+        return Err(DecodeError::Content("an Arrow batch that is not compressed with LZ4"));
+    }
+    let (Some(nodes), Some(buffers)) = (batch.nodes(), batch.buffers()) else {
+        return Err(DecodeError::Content("an Arrow batch without columns"));
+    };
+    let sensible = |length: i64, nulls: i64| fits(length) && fits(nulls) && nulls <= length;
+    if !fits(batch.length()) || !nodes.iter().all(|node| sensible(node.length(), node.null_count())) {
+        return Err(DecodeError::Content("an impossible number of rows"));
+    }
+    let mut widths = Vec::new();
+    columns.fields().iter().for_each(|field| add_widths(field.data_type(), &mut widths));
+    if widths.len() != buffers.len() {
+        return Err(DecodeError::Content("more columns or fewer than there are"));
+    }
+    for (buffer, width) in buffers.iter().zip(widths) {
+        let (from, length) = (usize::try_from(buffer.offset()), usize::try_from(buffer.length()));
+        let (Ok(from), Ok(length)) = (from, length) else { return Err(DecodeError::Truncated) };
+        let end = from.checked_add(length).ok_or(DecodeError::Truncated)?;
+        let bytes = body.get(from..end).ok_or(DecodeError::Truncated)?;
+        if !bytes.is_empty() && !content_bytes(bytes)?.is_multiple_of(width) {
+            return Err(DecodeError::Content("a column that ends within a number"));
+        }
+    }
+    Ok(())
+}
+
+/// How long a buffer is when it is not compressed.
+fn content_bytes(buffer: &[u8]) -> Result<u64, DecodeError> {
+    let (says, rest) = buffer.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
+    let (says, rest) = (i64::from_le_bytes(*says), rest.len() as u64);
+    if says == NOT_COMPRESSED {
+        return Ok(rest);
+    }
+    let says = u64::try_from(says).ok().filter(|says| *says <= rest.saturating_mul(MOST_OF_ONE));
+    says.ok_or(DecodeError::Content("a column that cannot be so long"))
+}
+
+/// The bytes of one number in each buffer of a column: which are there, where each begins, what it is.
+fn add_widths(column: &DataType, widths: &mut Vec<u64>) {
+    widths.push(1);
+    match column {
+        DataType::Binary | DataType::Utf8 => widths.extend([4, 1]),
+        DataType::List(within) | DataType::Map(within, _) => {
+            widths.push(4);
+            add_widths(within.data_type(), widths);
+        }
+        DataType::Struct(within) => within.iter().for_each(|field| add_widths(field.data_type(), widths)),
+        other => widths.push(other.primitive_width().unwrap_or(1) as u64),
+    }
+}

@@ -1,0 +1,245 @@
+//! How does a commit write a `whole` catalog anew without holding it in memory?
+//!
+//! The tree has two levels: a root in the version's own object, with a reference to each block; and the blocks, one after
+//! another in parts, which are packs. A commit
+//!
+//! 1. reads the parts of the base version, one at a time, each with one request;
+//! 2. copies the blocks that it does not touch as they are, once their checksums hold; decodes, edits and encodes those that
+//!    it does. A block that would be less than a quarter full takes in the next one, the last one the one before;
+//! 3. puts a part whenever it is full, and the last one;
+//! 4. puts the version with the new root, and goes on as every commit does.
+//!
+//! In memory are a part being read, a part being filled, a block or two, the root, and what the commit changes. No new version
+//! refers to a part of an older one: each stands for itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, ReadError};
+use glidepath_model::{CommitId, Version};
+
+use super::page::{Home, Key, Page, PageRef, check_block, encode_block};
+use super::read::damaged;
+use super::tree::{Edit, cut, edited};
+use super::{ManifestChain, Snapshot};
+use crate::catalog::LoadError;
+
+/// How large the pieces of a `whole` catalog become. May differ from writer to writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// A block is cut before its keys and values are longer than this, before compression; a row counts for 256 bytes at
+    /// least, so that this also bounds the rows. An entry that is longer has a block of its own.
+    pub block_bytes: usize,
+    /// A part is put before it is longer than this, unless a single block is.
+    pub part_bytes: usize,
+}
+
+impl Default for Sizes {
+    /// Blocks of up to 4096 rows, parts of 16 MiB.
+    fn default() -> Self {
+        Self { block_bytes: 4096 * ROW, part_bytes: 16 << 20 }
+    }
+}
+
+/// What a row counts for at least.
+pub(super) const ROW: usize = 256;
+
+type Item = (Key, Bytes);
+
+/// Why a rewrite stopped. What it put is not referred to by anything.
+pub(super) enum Stopped {
+    Read(LoadError),
+    Put(Cause),
+}
+
+/// A block on its way into a part.
+struct Block {
+    least: Key,
+    bytes: Bytes,
+    /// Its rows, if they are at hand.
+    page: Option<Arc<Page>>,
+}
+
+/// Takes rows and blocks by rising key, and makes parts of them.
+pub(super) struct Rewrite<'a, E: Env> {
+    chain: &'a ManifestChain<E>,
+    version: Version,
+    commit: CommitId,
+    /// Rows too few for a block.
+    pending: Vec<Item>,
+    /// The newest block, which may still have to take in what comes after it.
+    held: Option<Block>,
+    filling: Vec<u8>,
+    number: u32,
+    /// The blocks of all parts so far.
+    pub(super) children: Vec<(Key, PageRef)>,
+    /// Parts that were put, or may have been.
+    pub(super) staged: Vec<Home>,
+}
+
+pub(super) fn weight((key, value): &Item) -> usize {
+    (key.len() + value.len()).max(ROW)
+}
+
+impl<'a, E: Env> Rewrite<'a, E> {
+    pub(super) fn new(chain: &'a ManifestChain<E>, version: Version, commit: CommitId) -> Self {
+        let (pending, children, staged) = (Vec::new(), Vec::new(), Vec::new());
+        Self { chain, version, commit, pending, held: None, filling: Vec::new(), number: 0, children, staged }
+    }
+
+    /// Steps 1 to 3: the rows of `base` after these edits (by rising key, each key once).
+    pub(super) async fn run(&mut self, base: &Snapshot, edits: &[Edit]) -> Result<(), Stopped> {
+        let children = self.blocks_of(base).await?;
+        if children.is_empty() {
+            self.take(edited(&[], edits)).await?;
+        }
+        let (mut rest, mut part) = (edits, None::<(Home, Bytes)>);
+        for (index, (least, at)) in children.iter().enumerate() {
+            let next = children.get(index + 1).map(|(next, _)| next);
+            let mine = next.map_or(rest.len(), |next| rest.partition_point(|(key, _)| key < next));
+            let (edits, after) = rest.split_at(mine);
+            rest = after;
+            if part.as_ref().is_none_or(|(home, _)| *home != at.home) {
+                // One part at a time: nothing may hold on to the one before.
+                self.let_go();
+                drop(part.take());
+                part = Some((at.home, self.read(at.home).await?));
+            }
+            let whole = part.as_ref().map(|(_, bytes)| bytes).cloned().unwrap_or_default();
+            let (from, to) = (at.offset as usize, at.offset as usize + at.length as usize);
+            if to > whole.len() {
+                return Err(Stopped::Read(damaged(crate::wire::DecodeError::Truncated)));
+            }
+            self.block(least, *at, whole.slice(from..to), edits).await?;
+        }
+        self.end().await
+    }
+
+    async fn blocks_of(&self, base: &Snapshot) -> Result<Vec<(Key, PageRef)>, Stopped> {
+        let Some(root) = base.manifest.root else { return Ok(Vec::new()) };
+        let page = self.chain.with_pages(|pages| super::tree::Pages::page(pages, root)).await.map_err(Stopped::Read)?;
+        match &*page {
+            Page::Inner(children) => Ok(children.clone()),
+            Page::Leaf(_) => {
+                let words = "the root of a whole catalog is not a list of blocks";
+                Err(Stopped::Read(LoadError::Undecodable(Cause::words(words))))
+            }
+        }
+    }
+
+    async fn read(&self, home: Home) -> Result<Bytes, Stopped> {
+        let key = self.chain.place.keys.home(home);
+        match self.chain.store.get(&key).await {
+            Ok(object) => Ok(object.payload.bytes),
+            Err(ReadError::NotFound) => Err(Stopped::Read(super::read::gone(&key))),
+            Err(ReadError::Failed(cause)) => Err(Stopped::Read(LoadError::Failed(cause))),
+        }
+    }
+
+    /// Step 2.
+    async fn block(&mut self, least: &Key, at: PageRef, bytes: Bytes, edits: &[Edit]) -> Result<(), Stopped> {
+        let broken = |error| Stopped::Read(damaged(error));
+        let page = self.chain.place.cache.get(at).ok().flatten();
+        if edits.is_empty() && self.pending.is_empty() {
+            check_block(&bytes).map_err(broken)?;
+            return self.push(Block { least: least.clone(), bytes, page }).await;
+        }
+        let page = page.map_or_else(|| Page::decode(&bytes), Ok).map_err(broken)?;
+        let Page::Leaf(items) = &*page else {
+            return Err(broken(crate::wire::DecodeError::Content("an inner page where a block should be")));
+        };
+        let items = if edits.is_empty() { items.clone() } else { edited(items, edits) };
+        self.take(items).await
+    }
+
+    async fn take(&mut self, items: Vec<Item>) -> Result<(), Stopped> {
+        if self.pending.is_empty() {
+            self.pending = items;
+        } else {
+            self.pending.extend(items);
+        }
+        let bytes: usize = self.pending.iter().map(weight).sum();
+        if bytes >= self.sizes().block_bytes / 4 { self.flush().await } else { Ok(()) }
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.chain.place.sizes
+    }
+
+    /// Makes blocks of the rows that wait, evenly filled.
+    async fn flush(&mut self) -> Result<(), Stopped> {
+        let items = std::mem::take(&mut self.pending);
+        for items in cut(items, self.sizes().block_bytes, weight) {
+            let bytes = encode_block(&items).map_err(|error| Stopped::Put(Cause::from_error(error)))?;
+            let Some((least, _)) = items.first() else { continue };
+            let least = least.clone();
+            self.push(Block { least, bytes, page: Some(Arc::new(Page::Leaf(items))) }).await?;
+        }
+        Ok(())
+    }
+
+    async fn push(&mut self, block: Block) -> Result<(), Stopped> {
+        match self.held.replace(block) {
+            Some(before) => self.place(before).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a block its place.
+    async fn place(&mut self, block: Block) -> Result<(), Stopped> {
+        let Block { least, bytes, page } = block;
+        if self.filling.len() + bytes.len() > self.sizes().part_bytes {
+            self.put_part().await?;
+        }
+        let (offset, length) = (self.filling.len() as u32, bytes.len() as u32);
+        let at = PageRef { home: self.home(), leaf: true, offset, length };
+        self.filling.extend_from_slice(&bytes);
+        self.children.push((least, at));
+        if let Some(page) = page {
+            // Also if the commit comes to nothing: no other page will ever be of that place.
+            self.chain.place.cache.keep(at, &page);
+        }
+        Ok(())
+    }
+
+    fn home(&self) -> Home {
+        Home::Pack { version: self.version.0, commit: self.commit.0, number: self.number }
+    }
+
+    /// Step 3.
+    async fn put_part(&mut self) -> Result<(), Stopped> {
+        if self.filling.is_empty() {
+            return Ok(());
+        }
+        let (home, bytes) = (self.home(), Bytes::from(std::mem::take(&mut self.filling)));
+        self.staged.push(home);
+        self.number += 1;
+        let put = self.chain.store.put(&self.chain.place.keys.home(home), Payload::from(bytes), Guard::None).await;
+        put.map(drop).map_err(|error| Stopped::Put(Cause::from_error(error)))
+    }
+
+    /// Keeps what is held without the part that it came from.
+    fn let_go(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.bytes = Bytes::copy_from_slice(&held.bytes);
+        }
+    }
+
+    async fn end(&mut self) -> Result<(), Stopped> {
+        // What is left is too little for a block: the one before takes it in.
+        if !self.pending.is_empty()
+            && let Some(held) = self.held.take()
+        {
+            let page = held.page.map_or_else(|| Page::decode(&held.bytes), Ok);
+            let page = page.map_err(|error| Stopped::Read(damaged(error)))?;
+            if let Page::Leaf(items) = &*page {
+                self.pending.splice(..0, items.iter().cloned());
+            }
+        }
+        self.flush().await?;
+        if let Some(last) = self.held.take() {
+            self.place(last).await?;
+        }
+        self.put_part().await
+    }
+}
