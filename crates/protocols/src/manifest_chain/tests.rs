@@ -1,6 +1,7 @@
-//! Both layouts against a map, the parts of `whole` catalogs, and what commits cost. The fault table of
+//! Both layouts against a map, the parts of `whole` catalogs, long chains, and what commits cost. The fault table of
 //! `docs/protocols/manifest-chain.md` is tried by `glidepath-check`.
 
 mod costs;
 mod layouts;
+mod long;
 mod parts;
