@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use glidepath_env::{Key, Payload, Tag};
 use glidepath_model::{Instant, Span};
@@ -61,6 +61,8 @@ pub struct Simulation {
 }
 
 struct Task {
+    /// Of the process.
+    id: u32,
     process: Rc<Process>,
     future: Pin<Box<dyn Future<Output = ()>>>,
     waker: Waker,
@@ -208,7 +210,7 @@ impl Simulation {
         let env = SimEnv::new(Rc::clone(&self.world), Rc::clone(&process));
         let future = Box::pin(start(env));
         let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.woken), slot, id)));
-        self.tasks[slot as usize] = Some(Task { process, future, waker });
+        self.tasks[slot as usize] = Some(Task { id, process, future, waker });
         let alive = (self.tasks.len() - self.free.len()) as u64;
         self.counts.most_alive = self.counts.most_alive.max(alive);
         self.poll(slot);
@@ -218,8 +220,8 @@ impl Simulation {
         self.world.turn.set(entry.order);
         let task = match entry.event {
             Event::Turn { task } => self.alive(task, entry.order.process()).map(|_| task),
-            Event::Wake { task } => self.alive(task, entry.order.process()).map(|process| {
-                process.reach(entry.order.at());
+            Event::Wake { task } => self.alive(task, entry.order.process()).map(|alive| {
+                alive.process.reach(entry.order.at());
                 task
             }),
             Event::Arrive { request } => SimStore::arrive(&self.world, request),
@@ -230,32 +232,32 @@ impl Simulation {
         }
     }
 
-    /// The process in this slot, if it is still the one that scheduled the event.
-    fn alive(&self, task: u32, process: u32) -> Option<&Process> {
-        let task = self.tasks[task as usize].as_ref()?;
-        (task.process.id == process).then_some(&*task.process)
+    /// The task in this slot, if its process is still the one that scheduled the event.
+    fn alive(&self, slot: u32, process: u32) -> Option<&Task> {
+        self.tasks[slot as usize].as_ref().filter(|task| task.id == process)
     }
 
     fn poll(&mut self, slot: u32) {
         let Some(task) = &mut self.tasks[slot as usize] else { return };
-        let process = Rc::clone(&task.process);
-        let mut context = Context::from_waker(&task.waker);
-        if let Poll::Ready(()) = task.future.as_mut().poll(&mut context) {
+        let ended = task.future.as_mut().poll(&mut Context::from_waker(&task.waker)).is_ready();
+        let clock = task.process.clock.get();
+        if ended {
             self.tasks[slot as usize] = None;
             self.free.push(slot);
         }
-        if self.woken.any.swap(false, Ordering::Relaxed) {
-            self.wake_others(&process);
+        if self.woken.any.load(Ordering::Relaxed) {
+            self.wake_others(clock);
         }
     }
 
-    /// Those that this process has woken go on at the moment that its clock shows.
-    fn wake_others(&self, waking: &Process) {
+    /// Those that a process has woken go on at the moment that its clock shows.
+    fn wake_others(&self, clock: Instant) {
+        self.woken.any.store(false, Ordering::Relaxed);
         let woken = std::mem::take(&mut *self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for (slot, id) in woken {
-            if let Some(task) = self.tasks[slot as usize].as_ref().filter(|task| task.process.id == id) {
+            if let Some(task) = self.alive(slot, id) {
                 task.process.count_operation();
-                self.world.schedule(waking.clock.get(), &task.process, Event::Wake { task: slot });
+                self.world.schedule(clock, &task.process, Event::Wake { task: slot });
             }
         }
     }
