@@ -1,7 +1,7 @@
 //! The bytes of a catalog file, format version 1; the layout is in `docs/protocols/catalog-file.md`.
 
 use bytes::Bytes;
-use glidepath_model::{CommitId, MetadataId, PartitionVersions, Root, TableId, TableState, Version};
+use glidepath_model::{CommitId, MetadataId, PartitionVersions, Root, TableId, TableState, Touched, Version};
 
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_checksum, put_varint, varint_length};
 
@@ -17,6 +17,8 @@ pub struct File {
     /// Commits of the versions that lead to the root, newest first, the root's own included.
     lineage: [CommitId; LINEAGE],
     known: usize,
+    /// Of the tables in the encoded file, in bytes.
+    tables_length: usize,
 }
 
 impl File {
@@ -25,7 +27,7 @@ impl File {
     pub fn first(root: Root) -> Self {
         let mut lineage = [CommitId(0); LINEAGE];
         lineage[0] = root.commit;
-        Self { root, lineage, known: 1 }
+        Self::of(root, lineage, 1)
     }
 
     /// The file that replaces this one, with the next root.
@@ -33,7 +35,12 @@ impl File {
     pub(crate) fn followed_by(&self, root: Root) -> Self {
         let mut lineage = [root.commit; LINEAGE];
         lineage[1..].copy_from_slice(&self.lineage[..LINEAGE - 1]);
-        Self { root, lineage, known: (self.known + 1).min(LINEAGE) }
+        Self::of(root, lineage, (self.known + 1).min(LINEAGE))
+    }
+
+    fn of(root: Root, lineage: [CommitId; LINEAGE], known: usize) -> Self {
+        let tables_length = tables_length(&root);
+        Self { root, lineage, known, tables_length }
     }
 
     /// The catalog.
@@ -62,7 +69,21 @@ impl File {
 
     /// The file that would follow this one with the next root.
     pub(crate) fn draft<'a>(&'a self, root: &'a Root) -> Draft<'a> {
-        Draft { root, older: &self.lineage[..self.known.min(LINEAGE - 1)] }
+        Draft { root, older: self.older_of_next() }
+    }
+
+    /// The length of that file, in bytes, where the root is what follows this one's and these tables are what changes.
+    pub(crate) fn draft_length(&self, touched: &Touched) -> usize {
+        let mut tables = self.tables_length;
+        for (id, after) in touched.tables() {
+            let length = |state: &TableState| table_length(*id, state);
+            tables = tables + after.as_ref().map_or(0, length) - self.root.table(*id).map_or(0, length);
+        }
+        length(self.older_of_next().len(), touched.count(&self.root), tables)
+    }
+
+    fn older_of_next(&self) -> &[CommitId] {
+        &self.lineage[..self.known.min(LINEAGE - 1)]
     }
 
     /// Reads a file; what follows it in the object is filler.
@@ -118,15 +139,23 @@ impl<'a> Draft<'a> {
 
     /// Of the encoded file, in bytes.
     pub(crate) fn length(&self) -> usize {
-        let Self { root, older } = *self;
-        let table = |(id, state): &(TableId, TableState)| {
-            let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
-            let count = varint_length(state.partitions.len() as u64);
-            varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
-        };
-        let head = HEAD + 8 + 1 + 8 * (older.len() + 1) + varint_length(root.tables().len() as u64);
-        head + root.tables().iter().map(table).sum::<usize>() + CHECKSUM
+        length(self.older.len(), self.root.tables().len(), tables_length(self.root))
     }
+}
+
+/// Of an encoded file with so many older commits and tables, in bytes.
+fn length(older: usize, tables: usize, tables_length: usize) -> usize {
+    HEAD + 8 + 1 + 8 * (older + 1) + varint_length(tables as u64) + tables_length + CHECKSUM
+}
+
+fn tables_length(root: &Root) -> usize {
+    root.tables().iter().map(|(id, state)| table_length(*id, state)).sum()
+}
+
+fn table_length(id: TableId, state: &TableState) -> usize {
+    let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
+    let count = varint_length(state.partitions.len() as u64);
+    varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
 }
 
 fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
@@ -154,7 +183,7 @@ fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
     reader.end()?;
     let root = Root::from_parts(version, lineage[0], tables);
     let root = root.ok_or(DecodeError::Content("tables out of order or without partitions"))?;
-    Ok(File { root, lineage, known })
+    Ok(File::of(root, lineage, known))
 }
 
 #[cfg(test)]
