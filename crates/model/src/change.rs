@@ -160,12 +160,12 @@ impl Touched {
         &self.0
     }
 
-    /// How many tables the root that follows `base` has.
+    /// How many tables the root has that follows `base`, the one they were taken from.
     #[must_use]
     pub fn count(&self, base: &Root) -> usize {
-        let before = self.0.iter().filter(|(table, _)| base.table(*table).is_some()).count();
-        let after = self.0.iter().filter(|(_, state)| state.is_some()).count();
-        base.tables().len() + after - before
+        self.0.iter().fold(base.tables().len(), |count, (table, after)| {
+            count + usize::from(after.is_some()) - usize::from(base.table(*table).is_some())
+        })
     }
 
     /// The root that follows the one they were taken from.

@@ -138,10 +138,11 @@ impl SimStore {
         let (process, model) = (&self.env.process, &self.service.model);
         process.count_operation();
         let sent = process.clock.get();
-        let size = act.size();
         let contention = act.contention(&self.service).map(Contention::way);
         let (way, when) = match contention {
             None => {
+                // To know the size of what is not made yet takes some work.
+                let size = if latency.depends_on_size() { act.size() } else { ByteSize::default() };
                 let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
                 let way = match model.effect {
                     EffectPoint::Half => round_trip.half(),
@@ -151,7 +152,7 @@ impl SimStore {
             }
             Some(way) => {
                 let luck = process.with_luck(Purpose::Store, Stream::draw);
-                (way, When::Contended(Ticket { sent, size, luck }))
+                (way, When::Contended(Ticket { sent, size: act.size(), luck }))
             }
         };
         if self.env.world.mode == Mode::LocalClocks {

@@ -17,7 +17,8 @@ use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use smallvec::SmallVec;
 
 use crate::record::{End, Kind, Record};
-use crate::spec::{History, ManifestList, Refresh, Step, TableMetadata, Workload};
+use crate::requests::{RequestList, Requests};
+use crate::spec::{History, ManifestList, Refresh, Step, Workload};
 use crate::tables::TablePicker;
 
 /// What runs transactions in one process.
@@ -30,6 +31,8 @@ pub struct Client<'a, E: Env, C> {
     pub store: &'a E::Objects,
     /// What they are.
     pub workload: &'a Workload,
+    /// What they request, made of `workload`.
+    pub requests: &'a Requests,
     /// Picks their tables.
     pub picker: &'a TablePicker,
 }
@@ -150,11 +153,11 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
             let look = self.look(newer).await?;
             self.repair(look).await?;
         }
-        self.steps(&commit.once).await?;
+        self.steps(&self.client.requests.once).await?;
         let mut prepared = false;
         loop {
             if !prepared {
-                self.steps(&commit.prepare).await?;
+                self.steps(&self.client.requests.prepare).await?;
                 prepared = true;
             }
             let began = self.now();
@@ -221,7 +224,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let began = self.now();
         let (commit, transaction) = (&self.client.workload.commit, &self.client.workload.transaction);
         if overlap != Overlap::None || commit.refresh_after == Refresh::EveryConflict {
-            self.requests(&commit.refresh).await?;
+            self.make(&self.client.requests.refresh).await?;
         }
         match overlap {
             Overlap::None => {}
@@ -259,40 +262,40 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
     }
 
     /// Step 3.
-    async fn steps(&mut self, steps: &[Step]) -> Result<(), End> {
+    async fn steps(&mut self, list: &RequestList) -> Result<(), End> {
         let began = self.now();
-        self.requests(steps).await?;
+        self.make(list).await?;
         self.record.spent.prepare += self.since(began);
         Ok(())
     }
 
-    async fn requests(&mut self, steps: &[Step]) -> Result<(), End> {
-        let tables = &self.client.workload.tables;
-        let inlined = tables.metadata == TableMetadata::Inlined;
-        let appends = tables.manifest_list == ManifestList::Append;
-        for n in 0..self.targets.len() {
-            let mut transfers = SmallVec::<[Transfer; 6]>::new();
-            for step in steps {
-                transfers.push(match step {
-                    Step::ReadTableMetadata | Step::WriteTableMetadata if inlined => continue,
-                    Step::ReadManifestList if appends => continue,
-                    Step::WriteManifestList if appends => {
-                        self.transfer(&transfers).await?;
-                        transfers.clear();
-                        self.append_entry(self.targets[n].0).await?;
-                        continue;
-                    }
-                    Step::ReadTableMetadata => Transfer::Read(tables.metadata_size),
-                    Step::WriteTableMetadata => Transfer::Write(tables.metadata_size),
-                    Step::ReadManifestList => Transfer::Read(tables.manifest_list_size),
-                    Step::WriteManifestList => Transfer::Write(tables.manifest_list_size),
-                    Step::WriteManifestFile => Transfer::Write(tables.manifest_file_size),
-                });
-            }
-            self.transfer(&transfers).await?;
+    async fn make(&mut self, list: &RequestList) -> Result<(), End> {
+        if list.steps.contains(&Step::WriteManifestList) && self.appends() {
+            // Boxed, because it is rare and every request would have to have room for it.
+            return Box::pin(self.make_with_appends(list)).await;
         }
-        self.appended |= appends && steps.contains(&Step::WriteManifestList);
+        for _ in 0..self.targets.len() {
+            self.transfer(&list.transfers).await?;
+        }
         Ok(())
+    }
+
+    /// As [`make`](Self::make), where an entry is appended to the manifest list instead of its being rewritten.
+    async fn make_with_appends(&mut self, list: &RequestList) -> Result<(), End> {
+        for n in 0..self.targets.len() {
+            for step in &list.steps {
+                match step {
+                    Step::WriteManifestList => self.append_entry(self.targets[n].0).await?,
+                    _ => self.transfer(step.transfer(&self.client.workload.tables).as_slice()).await?,
+                }
+            }
+        }
+        self.appended = true;
+        Ok(())
+    }
+
+    fn appends(&self) -> bool {
+        self.client.workload.tables.manifest_list == ManifestList::Append
     }
 
     async fn transfer(&self, transfers: &[Transfer]) -> Result<(), End> {

@@ -27,20 +27,16 @@ impl File {
     pub fn first(root: Root) -> Self {
         let mut lineage = [CommitId(0); LINEAGE];
         lineage[0] = root.commit;
-        Self::of(root, lineage, 1)
+        let tables_length = tables_length(&root);
+        Self { root, lineage, known: 1, tables_length }
     }
 
-    /// The file that replaces this one, with the next root.
+    /// The file that replaces this one, with the next root, whose tables have this length.
     #[must_use]
-    pub(crate) fn followed_by(&self, root: Root) -> Self {
+    pub(crate) fn followed_by(&self, root: Root, tables_length: usize) -> Self {
         let mut lineage = [root.commit; LINEAGE];
         lineage[1..].copy_from_slice(&self.lineage[..LINEAGE - 1]);
-        Self::of(root, lineage, (self.known + 1).min(LINEAGE))
-    }
-
-    fn of(root: Root, lineage: [CommitId; LINEAGE], known: usize) -> Self {
-        let tables_length = tables_length(&root);
-        Self { root, lineage, known, tables_length }
+        Self { root, lineage, known: (self.known + 1).min(LINEAGE), tables_length }
     }
 
     /// The catalog.
@@ -64,22 +60,25 @@ impl File {
     /// The bytes of this file.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        Draft { root: &self.root, older: self.older() }.encode()
+        Draft { root: &self.root, older: self.older(), tables_length: self.tables_length }.encode()
     }
 
-    /// The file that would follow this one with the next root.
-    pub(crate) fn draft<'a>(&'a self, root: &'a Root) -> Draft<'a> {
-        Draft { root, older: self.older_of_next() }
+    /// The file that would follow this one with the next root, whose tables have this length.
+    pub(crate) fn draft<'a>(&'a self, root: &'a Root, tables_length: usize) -> Draft<'a> {
+        Draft { root, older: self.older_of_next(), tables_length }
     }
 
-    /// The length of that file, in bytes, where the root is what follows this one's and these tables are what changes.
-    pub(crate) fn draft_length(&self, touched: &Touched) -> usize {
-        let mut tables = self.tables_length;
-        for (id, after) in touched.tables() {
+    /// The same length for a root where these tables are all that changes.
+    pub(crate) fn tables_length_after(&self, touched: &Touched) -> usize {
+        touched.tables().iter().fold(self.tables_length, |sum, (id, after)| {
             let length = |state: &TableState| table_length(*id, state);
-            tables = tables + after.as_ref().map_or(0, length) - self.root.table(*id).map_or(0, length);
-        }
-        length(self.older_of_next().len(), touched.count(&self.root), tables)
+            sum + after.as_ref().map_or(0, length) - self.root.table(*id).map_or(0, length)
+        })
+    }
+
+    /// The length of the file that would follow this one with so many tables of this length.
+    pub(crate) fn draft_length(&self, tables: usize, tables_length: usize) -> usize {
+        length(self.older_of_next().len(), tables, tables_length)
     }
 
     fn older_of_next(&self) -> &[CommitId] {
@@ -101,18 +100,19 @@ impl File {
 pub(crate) struct Draft<'a> {
     root: &'a Root,
     older: &'a [CommitId],
+    tables_length: usize,
 }
 
 impl<'a> Draft<'a> {
     /// The first file of a catalog.
     pub(crate) fn first(root: &'a Root) -> Self {
-        Self { root, older: &[] }
+        Self { root, older: &[], tables_length: tables_length(root) }
     }
 
     pub(crate) fn encode(&self) -> Bytes {
         // Exactly as long as needed: then it becomes `Bytes` as it is.
         let length = self.length();
-        let Self { root, older } = *self;
+        let Self { root, older, .. } = *self;
         let mut out = FRAME.begin(0, length);
         out.extend_from_slice(&root.version.0.to_le_bytes());
         out.push(older.len() as u8 + 1);
@@ -137,9 +137,13 @@ impl<'a> Draft<'a> {
         out.into()
     }
 
+    fn tables(&self) -> usize {
+        self.root.tables().len()
+    }
+
     /// Of the encoded file, in bytes.
     pub(crate) fn length(&self) -> usize {
-        length(self.older.len(), self.root.tables().len(), tables_length(self.root))
+        length(self.older.len(), self.tables(), self.tables_length)
     }
 }
 
@@ -148,7 +152,8 @@ fn length(older: usize, tables: usize, tables_length: usize) -> usize {
     HEAD + 8 + 1 + 8 * (older + 1) + varint_length(tables as u64) + tables_length + CHECKSUM
 }
 
-fn tables_length(root: &Root) -> usize {
+/// Of the tables in an encoded file, in bytes.
+pub(crate) fn tables_length(root: &Root) -> usize {
     root.tables().iter().map(|(id, state)| table_length(*id, state)).sum()
 }
 
@@ -183,7 +188,8 @@ fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
     reader.end()?;
     let root = Root::from_parts(version, lineage[0], tables);
     let root = root.ok_or(DecodeError::Content("tables out of order or without partitions"))?;
-    Ok(File::of(root, lineage, known))
+    let tables_length = tables_length(&root);
+    Ok(File { root, lineage, known, tables_length })
 }
 
 #[cfg(test)]
@@ -207,7 +213,7 @@ mod tests {
                 .collect();
             let root =
                 |n: usize| Root::from_parts(Version(version + n as u64), CommitId(commits[n]), tables.clone()).unwrap();
-            (1..commits.len()).fold(File::first(root(0)), |file, n| file.followed_by(root(n)))
+            (1..commits.len()).fold(File::first(root(0)), |file, n| file.followed_by(root(n), tables_length(&root(n))))
         })
     }
 

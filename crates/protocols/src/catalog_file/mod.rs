@@ -117,8 +117,8 @@ impl<E: Env> CatalogFile<E> {
     }
 
     /// Step 3.
-    fn put(&self, next: &Next<'_>) -> impl Future<Output = Result<Tag, PutError>> {
-        self.store.put(&self.place.key, next.body(&self.place), next.guard())
+    async fn put(&self, next: &Next<'_>) -> Result<Tag, PutError> {
+        self.store.put(&self.place.key, next.body(&self.place), next.guard()).await
     }
 
     fn landed(&self, next: Next<'_>, tag: Tag) -> Snapshot {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use glidepath_env::{Body, Guard, Payload};
 use glidepath_model::{ByteSize, CommitId, Root, Touched, Version};
 
-use super::encoding::{Draft, File};
+use super::encoding::{Draft, File, tables_length};
 use super::{Place, Snapshot};
 
 /// The successor of a base, or the first root of all. It gives the same bytes under the same guard however often it is put.
@@ -46,22 +46,20 @@ impl<'a> Next<'a> {
         self.base().map_or(Guard::Absent, |base| Guard::Matches(base.tag.clone()))
     }
 
-    pub(super) fn body(&self, place: &Place) -> impl Body {
-        NextFile { next: self, filler: place.filler(self.tables()) }
+    pub(super) fn body<'b>(&'b self, place: &'b Place) -> impl Body + 'b {
+        NextFile { next: self, place }
     }
 
     /// The file as it is once it has been written.
     pub(super) fn into_file(self) -> File {
-        let base = self.base();
-        let root = match self {
-            Self::Built { root, .. } => root,
+        let tables_length = self.tables_length();
+        match self {
+            Self::Built { base: None, root } => File::first(root),
+            Self::Built { base: Some(base), root } => base.file.followed_by(root, tables_length),
             Self::Touched { base, commit, touched, root } => {
-                root.into_inner().unwrap_or_else(|| touched.follow(base.root(), commit))
+                let root = root.into_inner().unwrap_or_else(|| touched.follow(base.root(), commit));
+                base.file.followed_by(root, tables_length)
             }
-        };
-        match base {
-            Some(base) => base.file.followed_by(root),
-            None => File::first(root),
         }
     }
 
@@ -72,6 +70,13 @@ impl<'a> Next<'a> {
         }
     }
 
+    fn draft(&self) -> Draft<'_> {
+        match self.base() {
+            Some(base) => base.file.draft(self.root(), self.tables_length()),
+            None => Draft::first(self.root()),
+        }
+    }
+
     fn tables(&self) -> usize {
         match self {
             Self::Built { root, .. } => root.tables().len(),
@@ -79,18 +84,11 @@ impl<'a> Next<'a> {
         }
     }
 
-    fn draft(&self) -> Draft<'_> {
-        match self.base() {
-            Some(base) => base.file.draft(self.root()),
-            None => Draft::first(self.root()),
-        }
-    }
-
-    /// Of the encoded file, in bytes.
-    fn length(&self) -> usize {
+    /// Of the tables in the encoded file, in bytes.
+    fn tables_length(&self) -> usize {
         match self {
-            Self::Built { .. } => self.draft().length(),
-            Self::Touched { base, touched, .. } => base.file.draft_length(touched),
+            Self::Built { root, .. } => tables_length(root),
+            Self::Touched { base, touched, .. } => base.file.tables_length_after(touched),
         }
     }
 }
@@ -98,16 +96,21 @@ impl<'a> Next<'a> {
 /// A file on its way to the store.
 struct NextFile<'a> {
     next: &'a Next<'a>,
-    filler: ByteSize,
+    place: &'a Place,
 }
 
 impl Body for NextFile<'_> {
     fn size(&self) -> ByteSize {
-        ByteSize::from_bytes(self.next.length() as u64) + self.filler
+        let (next, tables) = (self.next, self.next.tables());
+        let length = match next {
+            Next::Touched { base, .. } => base.file.draft_length(tables, next.tables_length()),
+            Next::Built { .. } => next.draft().length(),
+        };
+        ByteSize::from_bytes(length as u64) + self.place.filler(tables)
     }
 
     fn into_payload(self) -> Payload {
-        Payload { bytes: self.next.draft().encode(), filler: self.filler }
+        Payload { bytes: self.next.draft().encode(), filler: self.place.filler(self.next.tables()) }
     }
 }
 
@@ -132,7 +135,9 @@ mod tests {
             let tables = tables.into_iter().map(|(id, partitions)| (TableId(id), TableState::new(partitions))).collect();
             let mut file = File::first(Root::from_parts(Version(0), CommitId(0), tables).unwrap());
             for version in 0..versions {
-                file = file.followed_by(Changes::default().apply(file.root(), CommitId(version as u64)).unwrap());
+                let root = Changes::default().apply(file.root(), CommitId(version as u64)).unwrap();
+                let length = tables_length(&root);
+                file = file.followed_by(root, length);
             }
             let base = Snapshot { file: Arc::new(file), tag: Tag::number(1) };
             let mut changes = Changes::default();
