@@ -79,24 +79,21 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
 
     /// Runs one transaction. Dropping the future leaves it wherever it is.
     pub async fn run(&self, Intent { kind, runtime, targets }: Intent) -> Record {
-        let mut record = Record::begin(self.env.now(), kind, targets[0].0);
-        let start = async {
-            let base = self.catalog.load().await?;
-            let states = self.states(&base, &targets).await?;
-            Ok::<_, LoadError>((base, states))
+        let record = Record::begin(self.env.now(), kind, targets[0].0);
+        let Some((base, changes)) = self.start(&targets).await else {
+            return Record { ended: self.env.now(), ..record };
         };
-        if let Ok((base, states)) = start.await
-            && let Some(changes) = self.changes(&states, &targets)
-        {
-            self.env.sleep_until(self.env.now() + runtime).await;
-            record.work_done = self.env.now();
-            let mut flight = InFlight { client: self, record, targets, base, changes, appended: false };
-            // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
-            flight.record.end = Box::pin(flight.commit()).await.err().unwrap_or(End::Committed);
-            record = flight.record;
-        }
-        record.ended = self.env.now();
-        record
+        self.env.sleep_until(self.env.now() + runtime).await;
+        // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
+        Box::pin(InFlight { client: self, record, targets, base, changes, appended: false }.end()).await
+    }
+
+    /// Step 1: the start snapshot, and the changes that are to be made to it.
+    async fn start(&self, targets: &Targets) -> Option<(C::Snapshot, Changes)> {
+        let base = self.catalog.load().await.ok()?;
+        let states = self.states(&base, targets).await.ok()?;
+        let changes = self.changes(&states, targets)?;
+        Some((base, changes))
     }
 
     fn pick(&self, aimed: Option<TableId>) -> Targets {
@@ -145,6 +142,14 @@ struct Look<S> {
 }
 
 impl<E: Env, C: Catalog> InFlight<'_, E, C> {
+    /// All that follows the work.
+    async fn end(mut self) -> Record {
+        self.record.work_done = self.now();
+        self.record.end = self.commit().await.err().unwrap_or(End::Committed);
+        self.record.ended = self.now();
+        self.record
+    }
+
     /// Steps 3 to 6.
     async fn commit(&mut self) -> Result<(), End> {
         let commit = &self.client.workload.commit;
