@@ -111,6 +111,14 @@ impl Agenda {
         }
     }
 
+    /// Whether all that is scheduled comes after this. May say no where it is so: it does not look beyond the current slot.
+    pub(crate) fn is_next(&self, order: Order) -> bool {
+        (order.at().as_nanos() >> self.slot_bits) as usize <= self.current
+            && order.at() <= self.horizon
+            && self.added.peek().is_none_or(|Reverse(entry)| order < entry.order)
+            && self.sorted.last().is_none_or(|entry| order < entry.order)
+    }
+
     /// The next event, if it comes before `until`.
     pub(crate) fn pop_before(&mut self, until: Option<Instant>) -> Option<Entry> {
         let last_slot = until.map_or(usize::MAX, |until| (until.as_nanos() >> self.slot_bits) as usize);
@@ -163,6 +171,8 @@ mod tests {
                     expected.push(entry.order);
                 }
                 if n % interleave == 0 {
+                    let first = expected.iter().filter(|order| popped.iter().all(|entry| entry.order != **order)).min();
+                    prop_assert!(first.is_none_or(|first| !agenda.is_next(Order::new(first.at(), u32::MAX, 0))));
                     popped.extend(agenda.pop_before(None));
                 }
             }

@@ -57,7 +57,6 @@ pub struct Simulation {
     tasks: Vec<Option<Task>>,
     free: Vec<u32>,
     counts: Counts,
-    woken: Arc<Woken>,
 }
 
 struct Task {
@@ -77,6 +76,11 @@ pub(crate) struct World {
     pub(crate) requests: RefCell<Requests>,
     /// The place of the current event.
     pub(crate) turn: Cell<Order>,
+    /// When the next process may begin.
+    next_arrival: Cell<Instant>,
+    /// Events that happened without having been scheduled.
+    unscheduled: Cell<u64>,
+    woken: Arc<Woken>,
     pub(crate) faults: Cell<u64>,
     pub(crate) mishaps: RefCell<Option<Vec<Mishap>>>,
     /// How far the time of day may be off.
@@ -89,6 +93,20 @@ impl World {
         let order = Order::new(at, process.id, process.operations.get());
         self.agenda.borrow_mut().push(Entry { order, event });
         order
+    }
+
+    /// As [`schedule`](Self::schedule) for the turn of the process that is running; but where that would be the next thing
+    /// to happen, it happens now, and the process need not wait for it.
+    pub(crate) fn take_turn(&self, at: Instant, process: &Process) -> Order {
+        let order = Order::new(at, process.id, process.operations.get());
+        // Those that it has woken go on at the moment that its clock shows when it next waits.
+        let alone = at < self.next_arrival.get() && !self.woken.any.load(Ordering::Relaxed);
+        if alone && self.agenda.borrow().is_next(order) {
+            self.turn.set(order);
+            self.unscheduled.set(self.unscheduled.get() + 1);
+            return order;
+        }
+        self.schedule(at, process, Event::Turn { task: process.task })
     }
 }
 
@@ -106,17 +124,14 @@ impl Simulation {
             stores: RefCell::new(setup.stores.into_iter().map(StoreState::new).collect()),
             requests: RefCell::new(Requests::default()),
             turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
+            next_arrival: Cell::new(Instant::ZERO),
+            unscheduled: Cell::new(0),
+            woken: Arc::default(),
             faults: Cell::new(0),
             mishaps: RefCell::new(None),
             clock_skew,
         };
-        Self {
-            world: Rc::new(world),
-            tasks: Vec::new(),
-            free: Vec::new(),
-            counts: Counts::default(),
-            woken: Arc::default(),
-        }
+        Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
     }
 
     /// Puts an object into a store before the run begins, at no cost, and returns its tag.
@@ -178,6 +193,7 @@ impl Simulation {
         loop {
             // An arrival goes before an event of the same time, in both modes.
             let until = next_arrival.as_ref().map(|(at, _)| *at);
+            self.world.next_arrival.set(until.unwrap_or(Instant::from_nanos(u64::MAX)));
             let entry = self.world.agenda.borrow_mut().pop_before(until);
             if let Some(entry) = entry {
                 self.happen(entry);
@@ -192,6 +208,7 @@ impl Simulation {
         self.tasks.clear();
         self.free.clear();
         self.counts.faults = self.world.faults.get();
+        self.counts.events += self.world.unscheduled.take();
         self.counts
     }
 
@@ -209,7 +226,7 @@ impl Simulation {
         let process = Rc::new(Process::new(self.world.seed, id, slot, at));
         let env = SimEnv::new(Rc::clone(&self.world), Rc::clone(&process));
         let future = Box::pin(start(env));
-        let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.woken), slot, id)));
+        let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.world.woken), slot, id)));
         self.tasks[slot as usize] = Some(Task { id, process, future, waker });
         let alive = (self.tasks.len() - self.free.len()) as u64;
         self.counts.most_alive = self.counts.most_alive.max(alive);
@@ -245,15 +262,15 @@ impl Simulation {
             self.tasks[slot as usize] = None;
             self.free.push(slot);
         }
-        if self.woken.any.load(Ordering::Relaxed) {
+        if self.world.woken.any.load(Ordering::Relaxed) {
             self.wake_others(clock);
         }
     }
 
     /// Those that a process has woken go on at the moment that its clock shows.
     fn wake_others(&self, clock: Instant) {
-        self.woken.any.store(false, Ordering::Relaxed);
-        let woken = std::mem::take(&mut *self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        self.world.woken.any.store(false, Ordering::Relaxed);
+        let woken = std::mem::take(&mut *self.world.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for (slot, id) in woken {
             if let Some(task) = self.alive(slot, id) {
                 task.process.count_operation();
