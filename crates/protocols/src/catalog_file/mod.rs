@@ -2,8 +2,9 @@
 //!
 //! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/catalog-file.md`):
 //!
-//! 1. Apply the changes to the base root; if they do not fit, it is a conflict.
-//! 2. Draw a fresh commit id and encode the next root, which carries that id and its predecessors'.
+//! 1. Apply the changes to the tables of the base root; if they do not fit, it is a conflict.
+//! 2. Draw a fresh commit id for the next root, which carries that id and its predecessors'. It is built and encoded when the
+//!    store asks for it.
 //! 3. Put it, guarded by the base's tag.
 //! 4. Lost: a conflict, for good.
 //! 5. Refused: nothing happened.
