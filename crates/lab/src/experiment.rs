@@ -121,6 +121,7 @@ impl Experiment {
     pub fn of_preset(name: &str, overrides: &Overrides) -> Result<Self, ExperimentError> {
         let mut file = File::parse("the command line", "")?;
         file.header.title = Some("One load".to_owned());
+        file.header.preset = Some(name.to_owned());
         Self::plan(name, "the command line", file, overrides)
     }
 

@@ -13,7 +13,9 @@ use glidepath_protocols::append_log::{self, AppendLog};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
 use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
 use glidepath_sim::{Counts, Mode, Profile, Setup, SimEnv, SimStore, Simulation, StoreId, StoreModel, Stream};
-use glidepath_workload::{Arrival, ArrivalTimes, Client, Kind, Record, TablePicker, Workload, manifest_list_key};
+use glidepath_workload::{
+    Arrival, ArrivalTimes, Client, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
+};
 
 use crate::config::{Point, Protocol};
 
@@ -34,9 +36,11 @@ pub struct Outcome {
 /// What all processes of a run share.
 struct Scene {
     workload: Workload,
+    requests: Requests,
     picker: TablePicker,
     horizon: Instant,
-    records: RefCell<Vec<(u32, Record)>>,
+    /// In the order of arrival; `None` for one that has not ended.
+    records: RefCell<Vec<Option<Record>>>,
     arrivals: RefCell<Vec<(Instant, Kind)>>,
 }
 
@@ -77,8 +81,10 @@ fn run<C: Catalog + 'static>(
     let horizon = Instant::ZERO + point.config.duration;
     let (stores, catalog_store, table_store) = stores(point);
     let mut simulation = Simulation::new(Setup { seed, horizon, mode, stores });
+    let workload = point.config.workload();
     let scene = Rc::new(Scene {
-        workload: point.config.workload(),
+        requests: Requests::new(&workload),
+        workload,
         picker: TablePicker::new(&point.config.tables),
         horizon,
         records: RefCell::default(),
@@ -96,9 +102,7 @@ fn run<C: Catalog + 'static>(
     });
     let counts = simulation.run(starts);
     drop(simulation);
-    let mut records = scene.records.take();
-    records.sort_unstable_by_key(|(process, _)| *process);
-    let records = records.into_iter().map(|(_, record)| record).collect();
+    let records = scene.records.take().into_iter().flatten().collect();
     Outcome { records, arrivals: scene.arrivals.take(), counts }
 }
 
@@ -108,14 +112,20 @@ async fn transact<C: Catalog>(env: SimEnv, scene: Rc<Scene>, catalog: C, tables:
         catalog: &catalog,
         store: &env.store(tables),
         workload: &scene.workload,
+        requests: &scene.requests,
         picker: &scene.picker,
     };
     let intent = client.intend(aimed);
     scene.arrivals.borrow_mut().push((glidepath_env::Env::now(&env), intent.kind));
+    let place = {
+        let mut records = scene.records.borrow_mut();
+        records.push(None);
+        records.len() - 1
+    };
     let record = client.run(intent).await;
     // What ends after the run has not ended.
     if record.ended <= scene.horizon {
-        scene.records.borrow_mut().push((env.process(), record));
+        scene.records.borrow_mut()[place] = Some(record);
     }
 }
 

@@ -125,31 +125,64 @@ impl Changes {
     /// # Errors
     /// [`NotApplicable`] where [`overlap`](Self::overlap) is anything but [`Overlap::None`].
     pub fn apply(&self, base: &Root, commit: CommitId) -> Result<Root, NotApplicable> {
+        self.touch(base).map(|touched| touched.follow(base, commit))
+    }
+
+    /// What [`apply`](Self::apply) would make of the tables that these changes are about, without a root to hold them.
+    ///
+    /// # Errors
+    /// As `apply`.
+    pub fn touch(&self, base: &Root) -> Result<Touched, NotApplicable> {
+        let mut touched = SmallVec::new();
+        for TableChange { table, edit } in &self.edits {
+            let after = match (edit, base.table(*table)) {
+                (Edit::Create(state), None) if edit.is_sound() => Some(state.clone()),
+                (Edit::Drop(expected), Some(state)) if state.version == *expected => None,
+                (Edit::Advance(advance), Some(state)) => {
+                    let mut state = state.clone();
+                    advance.apply(&mut state).ok_or(NotApplicable(*table))?;
+                    Some(state)
+                }
+                _ => return Err(NotApplicable(*table)),
+            };
+            touched.push((*table, after));
+        }
+        Ok(Touched(touched))
+    }
+}
+
+/// Tables as a commit leaves them; `None` for one that ceases to exist. In the order of the tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched(SmallVec<[(TableId, Option<TableState>); 1]>);
+
+impl Touched {
+    /// Each table, and what becomes of it.
+    #[must_use]
+    pub fn tables(&self) -> &[(TableId, Option<TableState>)] {
+        &self.0
+    }
+
+    /// How many tables the root has that follows `base`, the one they were taken from.
+    #[must_use]
+    pub fn count(&self, base: &Root) -> usize {
+        self.0.iter().fold(base.tables().len(), |count, (table, after)| {
+            count + usize::from(after.is_some()) - usize::from(base.table(*table).is_some())
+        })
+    }
+
+    /// The root that follows the one they were taken from.
+    #[must_use]
+    pub fn follow(&self, base: &Root, commit: CommitId) -> Root {
         let mut next = base.clone();
         next.version = base.version.next();
         next.commit = commit;
-        for TableChange { table, edit } in &self.edits {
-            let refused = NotApplicable(*table);
-            match edit {
-                Edit::Create(state) => {
-                    if !edit.is_sound() || next.table(*table).is_some() {
-                        return Err(refused);
-                    }
-                    next.insert(*table, state.clone());
-                }
-                Edit::Drop(expected) => {
-                    if next.table(*table).is_none_or(|state| state.version != *expected) {
-                        return Err(refused);
-                    }
-                    next.remove(*table);
-                }
-                Edit::Advance(advance) => {
-                    let state = next.table_mut(*table).ok_or(refused)?;
-                    advance.apply(state).ok_or(refused)?;
-                }
+        for (table, state) in &self.0 {
+            match state {
+                Some(state) => next.insert(*table, state.clone()),
+                None => next.remove(*table),
             }
         }
-        Ok(next)
+        next
     }
 }
 

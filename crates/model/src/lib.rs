@@ -12,7 +12,7 @@ mod ids;
 mod quantity;
 mod root;
 
-pub use change::{Advance, Changes, Edit, NotApplicable, Overlap, TableChange};
+pub use change::{Advance, Changes, Edit, NotApplicable, Overlap, TableChange, Touched};
 pub use directory::{Action, Entry, Field, InvalidName, Kind, Name, Need, Refusal, View};
 pub use ids::{CommitId, MetadataId, PartitionId, TableId, Version};
 pub use quantity::{ByteSize, Instant, ParseQuantityError, Span};

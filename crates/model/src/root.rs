@@ -76,10 +76,6 @@ impl Root {
         self.slot(id).ok().map(|slot| &self.tables[slot].1)
     }
 
-    pub(crate) fn table_mut(&mut self, id: TableId) -> Option<&mut TableState> {
-        self.slot(id).ok().map(|slot| &mut self.tables[slot].1)
-    }
-
     pub(crate) fn insert(&mut self, id: TableId, state: TableState) {
         match self.slot(id) {
             Ok(slot) => self.tables[slot].1 = state,

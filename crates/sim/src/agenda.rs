@@ -78,6 +78,8 @@ pub(crate) struct Agenda {
     /// What has been added to the current slot since.
     added: BinaryHeap<Reverse<Entry>>,
     far: Vec<Vec<Entry>>,
+    /// Room that slots of the past have left, for those of the future.
+    spare: Vec<Vec<Entry>>,
 }
 
 /// Enough that a slot of a busy hour holds some fifty events, few enough that the empty slots of a quiet one are no
@@ -89,7 +91,7 @@ impl Agenda {
         let slot_bits = (0..64).find(|bits| horizon.as_nanos() >> bits < MOST_SLOTS).unwrap_or(63);
         let slots = (horizon.as_nanos() >> slot_bits) as usize + 1;
         let far = std::iter::repeat_with(Vec::new).take(slots).collect();
-        Self { horizon, slot_bits, current: 0, sorted: Vec::new(), added: BinaryHeap::new(), far }
+        Self { horizon, slot_bits, current: 0, sorted: Vec::new(), added: BinaryHeap::new(), far, spare: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, entry: Entry) {
@@ -101,8 +103,20 @@ impl Agenda {
         if slot <= self.current {
             self.added.push(Reverse(entry));
         } else {
-            self.far[slot].push(entry);
+            let far = &mut self.far[slot];
+            if far.capacity() == 0 {
+                *far = self.spare.pop().unwrap_or_default();
+            }
+            far.push(entry);
         }
+    }
+
+    /// Whether all that is scheduled comes after this. May say no where it is so: it does not look beyond the current slot.
+    pub(crate) fn is_next(&self, order: Order) -> bool {
+        (order.at().as_nanos() >> self.slot_bits) as usize <= self.current
+            && order.at() <= self.horizon
+            && self.added.peek().is_none_or(|Reverse(entry)| order < entry.order)
+            && self.sorted.last().is_none_or(|entry| order < entry.order)
     }
 
     /// The next event, if it comes before `until`.
@@ -113,7 +127,11 @@ impl Agenda {
                 return None;
             }
             self.current += 1;
-            self.sorted = std::mem::take(&mut self.far[self.current]);
+            let next = std::mem::take(&mut self.far[self.current]);
+            if next.is_empty() {
+                continue;
+            }
+            self.spare.push(std::mem::replace(&mut self.sorted, next));
             self.sorted.sort_unstable_by(|a, b| b.cmp(a));
         }
         let added = self.added.peek().map(|Reverse(entry)| entry.order);
@@ -153,6 +171,8 @@ mod tests {
                     expected.push(entry.order);
                 }
                 if n % interleave == 0 {
+                    let first = expected.iter().filter(|order| popped.iter().all(|entry| entry.order != **order)).min();
+                    prop_assert!(first.is_none_or(|first| !agenda.is_next(Order::new(first.at(), u32::MAX, 0))));
                     popped.extend(agenda.pop_before(None));
                 }
             }

@@ -158,6 +158,7 @@ impl Sampler {
     }
 
     /// One draw for a request that carries so many bytes.
+    #[inline]
     pub(crate) fn draw(&self, size: ByteSize, luck: &mut Stream) -> Span {
         let factor = self.factors.as_ref().map_or(1.0, |factors| factors.value(luck.draw()));
         Span::from_nanos_f64(self.median_ns(size) * factor).max(self.floor)
@@ -166,9 +167,12 @@ impl Sampler {
     /// How long the next of `left` requests of this size take, one after another, and how many those are: a whole block is
     /// one draw.
     pub(crate) fn draw_some(&self, left: u64, size: ByteSize, luck: &mut Stream) -> (u64, Span) {
-        let narrow = |shape: &Shape| matches!(shape, Shape::Lognormal { sigma } if *sigma <= WIDEST_SIGMA);
-        let Some(factors) = self.factors.as_ref().filter(|factors| left >= BLOCK && narrow(&factors.shape)) else {
+        if left < BLOCK {
             return (left.min(1), self.draw(size, luck));
+        }
+        let narrow = |shape: &Shape| matches!(shape, Shape::Lognormal { sigma } if *sigma <= WIDEST_SIGMA);
+        let Some(factors) = self.factors.as_ref().filter(|factors| narrow(&factors.shape)) else {
+            return (1, self.draw(size, luck));
         };
         let mut blocks = self.blocks.borrow_mut();
         if blocks.as_ref().is_none_or(|(of, _)| *of != size) {
@@ -182,6 +186,11 @@ impl Sampler {
         let Shape::Lognormal { sigma } = factors.shape else { unreachable!("factors are lognormal: `Sampler::new`") };
         let floor_ns = self.floor.as_nanos() as f64;
         QuantileTable::new(Shape::Block(Rc::new(Sum::of(Single { median_ns: self.median_ns(size), sigma, floor_ns }))))
+    }
+
+    /// Whether it matters how many bytes a request carries.
+    pub(crate) fn depends_on_size(&self) -> bool {
+        self.per_byte_ns > 0.0
     }
 
     fn median_ns(&self, size: ByteSize) -> f64 {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use glidepath_env::{Key, Payload, Tag};
 use glidepath_model::{Instant, Span};
@@ -57,10 +57,11 @@ pub struct Simulation {
     tasks: Vec<Option<Task>>,
     free: Vec<u32>,
     counts: Counts,
-    woken: Arc<Woken>,
 }
 
 struct Task {
+    /// Of the process.
+    id: u32,
     process: Rc<Process>,
     future: Pin<Box<dyn Future<Output = ()>>>,
     waker: Waker,
@@ -75,6 +76,11 @@ pub(crate) struct World {
     pub(crate) requests: RefCell<Requests>,
     /// The place of the current event.
     pub(crate) turn: Cell<Order>,
+    /// When the next process may begin.
+    next_arrival: Cell<Instant>,
+    /// Events that happened without having been scheduled.
+    unscheduled: Cell<u64>,
+    woken: Arc<Woken>,
     pub(crate) faults: Cell<u64>,
     pub(crate) mishaps: RefCell<Option<Vec<Mishap>>>,
     /// How far the time of day may be off.
@@ -87,6 +93,20 @@ impl World {
         let order = Order::new(at, process.id, process.operations.get());
         self.agenda.borrow_mut().push(Entry { order, event });
         order
+    }
+
+    /// As [`schedule`](Self::schedule) for the turn of the process that is running; but where that would be the next thing
+    /// to happen, it happens now, and the process need not wait for it.
+    pub(crate) fn take_turn(&self, at: Instant, process: &Process) -> Order {
+        let order = Order::new(at, process.id, process.operations.get());
+        // Those that it has woken go on at the moment that its clock shows when it next waits.
+        let alone = at < self.next_arrival.get() && !self.woken.any.load(Ordering::Relaxed);
+        if alone && self.agenda.borrow().is_next(order) {
+            self.turn.set(order);
+            self.unscheduled.set(self.unscheduled.get() + 1);
+            return order;
+        }
+        self.schedule(at, process, Event::Turn { task: process.task })
     }
 }
 
@@ -104,17 +124,14 @@ impl Simulation {
             stores: RefCell::new(setup.stores.into_iter().map(StoreState::new).collect()),
             requests: RefCell::new(Requests::default()),
             turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
+            next_arrival: Cell::new(Instant::ZERO),
+            unscheduled: Cell::new(0),
+            woken: Arc::default(),
             faults: Cell::new(0),
             mishaps: RefCell::new(None),
             clock_skew,
         };
-        Self {
-            world: Rc::new(world),
-            tasks: Vec::new(),
-            free: Vec::new(),
-            counts: Counts::default(),
-            woken: Arc::default(),
-        }
+        Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
     }
 
     /// Puts an object into a store before the run begins, at no cost, and returns its tag.
@@ -176,6 +193,7 @@ impl Simulation {
         loop {
             // An arrival goes before an event of the same time, in both modes.
             let until = next_arrival.as_ref().map(|(at, _)| *at);
+            self.world.next_arrival.set(until.unwrap_or(Instant::from_nanos(u64::MAX)));
             let entry = self.world.agenda.borrow_mut().pop_before(until);
             if let Some(entry) = entry {
                 self.happen(entry);
@@ -190,6 +208,7 @@ impl Simulation {
         self.tasks.clear();
         self.free.clear();
         self.counts.faults = self.world.faults.get();
+        self.counts.events += self.world.unscheduled.take();
         self.counts
     }
 
@@ -207,8 +226,8 @@ impl Simulation {
         let process = Rc::new(Process::new(self.world.seed, id, slot, at));
         let env = SimEnv::new(Rc::clone(&self.world), Rc::clone(&process));
         let future = Box::pin(start(env));
-        let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.woken), slot, id)));
-        self.tasks[slot as usize] = Some(Task { process, future, waker });
+        let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.world.woken), slot, id)));
+        self.tasks[slot as usize] = Some(Task { id, process, future, waker });
         let alive = (self.tasks.len() - self.free.len()) as u64;
         self.counts.most_alive = self.counts.most_alive.max(alive);
         self.poll(slot);
@@ -218,8 +237,8 @@ impl Simulation {
         self.world.turn.set(entry.order);
         let task = match entry.event {
             Event::Turn { task } => self.alive(task, entry.order.process()).map(|_| task),
-            Event::Wake { task } => self.alive(task, entry.order.process()).map(|process| {
-                process.reach(entry.order.at());
+            Event::Wake { task } => self.alive(task, entry.order.process()).map(|alive| {
+                alive.process.reach(entry.order.at());
                 task
             }),
             Event::Arrive { request } => SimStore::arrive(&self.world, request),
@@ -230,32 +249,32 @@ impl Simulation {
         }
     }
 
-    /// The process in this slot, if it is still the one that scheduled the event.
-    fn alive(&self, task: u32, process: u32) -> Option<&Process> {
-        let task = self.tasks[task as usize].as_ref()?;
-        (task.process.id == process).then_some(&*task.process)
+    /// The task in this slot, if its process is still the one that scheduled the event.
+    fn alive(&self, slot: u32, process: u32) -> Option<&Task> {
+        self.tasks[slot as usize].as_ref().filter(|task| task.id == process)
     }
 
     fn poll(&mut self, slot: u32) {
         let Some(task) = &mut self.tasks[slot as usize] else { return };
-        let process = Rc::clone(&task.process);
-        let mut context = Context::from_waker(&task.waker);
-        if let Poll::Ready(()) = task.future.as_mut().poll(&mut context) {
+        let ended = task.future.as_mut().poll(&mut Context::from_waker(&task.waker)).is_ready();
+        let clock = task.process.clock.get();
+        if ended {
             self.tasks[slot as usize] = None;
             self.free.push(slot);
         }
-        if self.woken.any.swap(false, Ordering::Relaxed) {
-            self.wake_others(&process);
+        if self.world.woken.any.load(Ordering::Relaxed) {
+            self.wake_others(clock);
         }
     }
 
-    /// Those that this process has woken go on at the moment that its clock shows.
-    fn wake_others(&self, waking: &Process) {
-        let woken = std::mem::take(&mut *self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Those that a process has woken go on at the moment that its clock shows.
+    fn wake_others(&self, clock: Instant) {
+        self.world.woken.any.store(false, Ordering::Relaxed);
+        let woken = std::mem::take(&mut *self.world.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for (slot, id) in woken {
-            if let Some(task) = self.tasks[slot as usize].as_ref().filter(|task| task.process.id == id) {
+            if let Some(task) = self.alive(slot, id) {
                 task.process.count_operation();
-                self.world.schedule(waking.clock.get(), &task.process, Event::Wake { task: slot });
+                self.world.schedule(clock, &task.process, Event::Wake { task: slot });
             }
         }
     }

@@ -138,10 +138,11 @@ impl SimStore {
         let (process, model) = (&self.env.process, &self.service.model);
         process.count_operation();
         let sent = process.clock.get();
-        let size = act.size();
         let contention = act.contention(&self.service).map(Contention::way);
         let (way, when) = match contention {
             None => {
+                // To know the size of what is not made yet takes some work.
+                let size = if latency.depends_on_size() { act.size() } else { ByteSize::default() };
                 let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
                 let way = match model.effect {
                     EffectPoint::Half => round_trip.half(),
@@ -151,7 +152,7 @@ impl SimStore {
             }
             Some(way) => {
                 let luck = process.with_luck(Purpose::Store, Stream::draw);
-                (way, When::Contended(Ticket { sent, size, luck }))
+                (way, When::Contended(Ticket { sent, size: act.size(), luck }))
             }
         };
         if self.env.world.mode == Mode::LocalClocks {
@@ -160,7 +161,8 @@ impl SimStore {
         let fault = process.with_luck(Purpose::Fault, |luck| model.faults.draw(luck));
         let answer = match fault {
             None => self.send(act.into_action(), sent + way, when).await,
-            Some(fault) => self.send_badly(fault, act.into_action(), (sent, way), when).await,
+            // Boxed, because every request would have to have room for all that can go wrong.
+            Some(fault) => Box::pin(self.send_badly(fault, act.into_action(), (sent, way), when)).await,
         };
         A::answer(answer)
     }
@@ -312,24 +314,24 @@ impl ObjectStore for SimStore {
         self.service.model.profile.capabilities()
     }
 
-    async fn get(&self, key: &Key) -> Result<Object, ReadError> {
-        self.request(Get { key, range: None }, &self.service.get).await
+    fn get(&self, key: &Key) -> impl Future<Output = Result<Object, ReadError>> {
+        self.request(Get { key, range: None }, &self.service.get)
     }
 
-    async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
-        self.request(Get { key, range: Some(range) }, &self.service.get).await
+    fn get_range(&self, key: &Key, range: Range<u64>) -> impl Future<Output = Result<Object, ReadError>> {
+        self.request(Get { key, range: Some(range) }, &self.service.get)
     }
 
-    async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
-        self.request(Head { key }, &self.service.get).await
+    fn head(&self, key: &Key) -> impl Future<Output = Result<Metadata, ReadError>> {
+        self.request(Head { key }, &self.service.get)
     }
 
-    async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+    fn put(&self, key: &Key, body: impl Body, guard: Guard) -> impl Future<Output = Result<Tag, PutError>> {
         let latency = match guard {
             Guard::None => &self.service.put,
             Guard::Absent | Guard::Matches(_) => &self.service.conditional_put.sampler,
         };
-        self.request(Put { key, body, guard }, latency).await
+        self.request(Put { key, body, guard }, latency)
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
@@ -343,8 +345,8 @@ impl ObjectStore for SimStore {
         self.request(List { prefix, after, limit }, &self.service.get).await
     }
 
-    async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
-        self.request(Delete { key }, &self.service.put).await
+    fn delete(&self, key: &Key) -> impl Future<Output = Result<(), DeleteError>> {
+        self.request(Delete { key }, &self.service.put)
     }
 }
 
@@ -352,13 +354,18 @@ impl ObjectStore for SimStore {
 impl BulkStore for SimStore {
     async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
         for transfer in transfers {
-            match *transfer {
-                Transfer::Read(size) => self.transfer(1, size, &self.service.get).await,
-                Transfer::Write(size) => self.transfer(1, size, &self.service.put).await,
-                Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
-                    self.transfer(count, size, &self.service.get).await;
+            let (count, size, latency) = match *transfer {
+                Transfer::Read(size) => (1, size, &self.service.get),
+                Transfer::Write(size) => (1, size, &self.service.put),
+                Transfer::ReadMany { count, size, parallel: 0 | 1 } => (count, size, &self.service.get),
+                Transfer::ReadMany { count, size, parallel } => {
+                    self.read_in_lanes(count, size, parallel).await;
+                    continue;
                 }
-                Transfer::ReadMany { count, size, parallel } => self.read_in_lanes(count, size, parallel).await,
+            };
+            match self.env.world.mode {
+                Mode::LocalClocks => self.transfer_ahead(count, size, latency),
+                Mode::EveryOperation => self.transfer(count, size, latency).await,
             }
         }
         Ok(())
@@ -366,7 +373,23 @@ impl BulkStore for SimStore {
 }
 
 impl SimStore {
-    /// So many transfers, one after another.
+    /// So many transfers, one after another, on the process's own clock.
+    fn transfer_ahead(&self, count: u64, size: ByteSize, latency: &Sampler) {
+        let process = &self.env.process;
+        let took = process.with_luck(Purpose::Store, |luck| {
+            let (mut left, mut took) = (count, Span::ZERO);
+            while left > 0 {
+                let (done, span) = latency.draw_some(left, size, luck);
+                left -= done;
+                took += span;
+            }
+            took
+        });
+        process.operations.set(process.operations.get() + count as u32);
+        process.clock.set(process.clock.get() + took);
+    }
+
+    /// The same, each an event.
     async fn transfer(&self, count: u64, size: ByteSize, latency: &Sampler) {
         let process = &self.env.process;
         let mut left = count;
@@ -375,12 +398,7 @@ impl SimStore {
             left -= done;
             // The last one of them is counted below.
             process.operations.set(process.operations.get() + done as u32 - 1);
-            if self.env.world.mode == Mode::LocalClocks {
-                process.count_operation();
-                process.clock.set(process.clock.get() + span);
-            } else {
-                self.env.pass_until(process.clock.get() + span).await;
-            }
+            self.env.pass_until(process.clock.get() + span).await;
         }
     }
 

@@ -17,7 +17,8 @@ use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use smallvec::SmallVec;
 
 use crate::record::{End, Kind, Record};
-use crate::spec::{History, ManifestList, Refresh, Step, TableMetadata, Workload};
+use crate::requests::{RequestList, Requests};
+use crate::spec::{History, ManifestList, Refresh, Step, Workload};
 use crate::tables::TablePicker;
 
 /// What runs transactions in one process.
@@ -30,6 +31,8 @@ pub struct Client<'a, E: Env, C> {
     pub store: &'a E::Objects,
     /// What they are.
     pub workload: &'a Workload,
+    /// What they request, made of `workload`.
+    pub requests: &'a Requests,
     /// Picks their tables.
     pub picker: &'a TablePicker,
 }
@@ -76,24 +79,21 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
 
     /// Runs one transaction. Dropping the future leaves it wherever it is.
     pub async fn run(&self, Intent { kind, runtime, targets }: Intent) -> Record {
-        let mut record = Record::begin(self.env.now(), kind, targets[0].0);
-        let start = async {
-            let base = self.catalog.load().await?;
-            let states = self.states(&base, &targets).await?;
-            Ok::<_, LoadError>((base, states))
+        let record = Record::begin(self.env.now(), kind, targets[0].0);
+        let Some((base, changes)) = self.start(&targets).await else {
+            return Record { ended: self.env.now(), ..record };
         };
-        if let Ok((base, states)) = start.await
-            && let Some(changes) = self.changes(&states, &targets)
-        {
-            self.env.sleep_until(self.env.now() + runtime).await;
-            record.work_done = self.env.now();
-            let mut flight = InFlight { client: self, record, targets, base, changes, appended: false };
-            // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
-            flight.record.end = Box::pin(flight.commit()).await.err().unwrap_or(End::Committed);
-            record = flight.record;
-        }
-        record.ended = self.env.now();
-        record
+        self.env.sleep_until(self.env.now() + runtime).await;
+        // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
+        Box::pin(InFlight { client: self, record, targets, base, changes, appended: false }.end()).await
+    }
+
+    /// Step 1: the start snapshot, and the changes that are to be made to it.
+    async fn start(&self, targets: &Targets) -> Option<(C::Snapshot, Changes)> {
+        let base = self.catalog.load().await.ok()?;
+        let states = self.states(&base, targets).await.ok()?;
+        let changes = self.changes(&states, targets)?;
+        Some((base, changes))
     }
 
     fn pick(&self, aimed: Option<TableId>) -> Targets {
@@ -142,6 +142,14 @@ struct Look<S> {
 }
 
 impl<E: Env, C: Catalog> InFlight<'_, E, C> {
+    /// All that follows the work.
+    async fn end(mut self) -> Record {
+        self.record.work_done = self.now();
+        self.record.end = self.commit().await.err().unwrap_or(End::Committed);
+        self.record.ended = self.now();
+        self.record
+    }
+
     /// Steps 3 to 6.
     async fn commit(&mut self) -> Result<(), End> {
         let commit = &self.client.workload.commit;
@@ -150,11 +158,11 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
             let look = self.look(newer).await?;
             self.repair(look).await?;
         }
-        self.steps(&commit.once).await?;
+        self.steps(&self.client.requests.once).await?;
         let mut prepared = false;
         loop {
             if !prepared {
-                self.steps(&commit.prepare).await?;
+                self.steps(&self.client.requests.prepare).await?;
                 prepared = true;
             }
             let began = self.now();
@@ -221,7 +229,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let began = self.now();
         let (commit, transaction) = (&self.client.workload.commit, &self.client.workload.transaction);
         if overlap != Overlap::None || commit.refresh_after == Refresh::EveryConflict {
-            self.requests(&commit.refresh).await?;
+            self.make(&self.client.requests.refresh).await?;
         }
         match overlap {
             Overlap::None => {}
@@ -259,40 +267,40 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
     }
 
     /// Step 3.
-    async fn steps(&mut self, steps: &[Step]) -> Result<(), End> {
+    async fn steps(&mut self, list: &RequestList) -> Result<(), End> {
         let began = self.now();
-        self.requests(steps).await?;
+        self.make(list).await?;
         self.record.spent.prepare += self.since(began);
         Ok(())
     }
 
-    async fn requests(&mut self, steps: &[Step]) -> Result<(), End> {
-        let tables = &self.client.workload.tables;
-        let inlined = tables.metadata == TableMetadata::Inlined;
-        let appends = tables.manifest_list == ManifestList::Append;
-        for n in 0..self.targets.len() {
-            let mut transfers = SmallVec::<[Transfer; 6]>::new();
-            for step in steps {
-                transfers.push(match step {
-                    Step::ReadTableMetadata | Step::WriteTableMetadata if inlined => continue,
-                    Step::ReadManifestList if appends => continue,
-                    Step::WriteManifestList if appends => {
-                        self.transfer(&transfers).await?;
-                        transfers.clear();
-                        self.append_entry(self.targets[n].0).await?;
-                        continue;
-                    }
-                    Step::ReadTableMetadata => Transfer::Read(tables.metadata_size),
-                    Step::WriteTableMetadata => Transfer::Write(tables.metadata_size),
-                    Step::ReadManifestList => Transfer::Read(tables.manifest_list_size),
-                    Step::WriteManifestList => Transfer::Write(tables.manifest_list_size),
-                    Step::WriteManifestFile => Transfer::Write(tables.manifest_file_size),
-                });
-            }
-            self.transfer(&transfers).await?;
+    async fn make(&mut self, list: &RequestList) -> Result<(), End> {
+        if list.steps.contains(&Step::WriteManifestList) && self.appends() {
+            // Boxed, because it is rare and every request would have to have room for it.
+            return Box::pin(self.make_with_appends(list)).await;
         }
-        self.appended |= appends && steps.contains(&Step::WriteManifestList);
+        for _ in 0..self.targets.len() {
+            self.transfer(&list.transfers).await?;
+        }
         Ok(())
+    }
+
+    /// As [`make`](Self::make), where an entry is appended to the manifest list instead of its being rewritten.
+    async fn make_with_appends(&mut self, list: &RequestList) -> Result<(), End> {
+        for n in 0..self.targets.len() {
+            for step in &list.steps {
+                match step {
+                    Step::WriteManifestList => self.append_entry(self.targets[n].0).await?,
+                    _ => self.transfer(step.transfer(&self.client.workload.tables).as_slice()).await?,
+                }
+            }
+        }
+        self.appended = true;
+        Ok(())
+    }
+
+    fn appends(&self) -> bool {
+        self.client.workload.tables.manifest_list == ManifestList::Append
     }
 
     async fn transfer(&self, transfers: &[Transfer]) -> Result<(), End> {

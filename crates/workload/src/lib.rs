@@ -10,6 +10,7 @@ mod arrivals;
 mod client;
 mod distribution;
 mod record;
+mod requests;
 mod spec;
 mod tables;
 
@@ -17,6 +18,7 @@ pub use arrivals::{Arrival, ArrivalTimes};
 pub use client::{Client, Intent, manifest_list_key};
 pub use distribution::{Distribution, Shape};
 pub use record::{End, Kind, Record, Spent};
+pub use requests::Requests;
 pub use spec::{
     Arrivals, Burst, Choice, Commit, History, ManifestList, Refresh, Retry, SpecError, Step, TableMetadata, Tables,
     Transaction, Workload,

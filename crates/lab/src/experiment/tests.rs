@@ -215,3 +215,10 @@ fn the_same_plan_has_the_same_hash() {
     assert_ne!(of("duration = \"60s\""), of("duration = \"61s\""));
     assert_ne!(of("seeds = 1"), of("seeds = 2"));
 }
+
+#[test]
+fn one_load_is_on_the_preset_that_is_named() {
+    for name in ["published-2026-03", "published-2026-06", "iceberg"] {
+        assert_eq!(Experiment::of_preset(name, &Overrides::default()).unwrap().preset, name);
+    }
+}

@@ -1,7 +1,7 @@
 //! The bytes of a catalog file, format version 1; the layout is in `docs/protocols/catalog-file.md`.
 
 use bytes::Bytes;
-use glidepath_model::{CommitId, MetadataId, PartitionVersions, Root, TableId, TableState, Version};
+use glidepath_model::{CommitId, MetadataId, PartitionVersions, Root, TableId, TableState, Touched, Version};
 
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_checksum, put_varint, varint_length};
 
@@ -17,6 +17,8 @@ pub struct File {
     /// Commits of the versions that lead to the root, newest first, the root's own included.
     lineage: [CommitId; LINEAGE],
     known: usize,
+    /// Of the tables in the encoded file, in bytes.
+    tables_length: usize,
 }
 
 impl File {
@@ -25,15 +27,16 @@ impl File {
     pub fn first(root: Root) -> Self {
         let mut lineage = [CommitId(0); LINEAGE];
         lineage[0] = root.commit;
-        Self { root, lineage, known: 1 }
+        let tables_length = tables_length(&root);
+        Self { root, lineage, known: 1, tables_length }
     }
 
-    /// The file that replaces this one, with the next root.
+    /// The file that replaces this one, with the next root, whose tables have this length.
     #[must_use]
-    pub(crate) fn followed_by(&self, root: Root) -> Self {
+    pub(crate) fn followed_by(&self, root: Root, tables_length: usize) -> Self {
         let mut lineage = [root.commit; LINEAGE];
         lineage[1..].copy_from_slice(&self.lineage[..LINEAGE - 1]);
-        Self { root, lineage, known: (self.known + 1).min(LINEAGE) }
+        Self { root, lineage, known: (self.known + 1).min(LINEAGE), tables_length }
     }
 
     /// The catalog.
@@ -57,12 +60,29 @@ impl File {
     /// The bytes of this file.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        Draft { root: &self.root, older: self.older() }.encode()
+        Draft { root: &self.root, older: self.older(), tables_length: self.tables_length }.encode()
     }
 
-    /// The file that would follow this one with the next root.
-    pub(crate) fn draft<'a>(&'a self, root: &'a Root) -> Draft<'a> {
-        Draft { root, older: &self.lineage[..self.known.min(LINEAGE - 1)] }
+    /// The file that would follow this one with the next root, whose tables have this length.
+    pub(crate) fn draft<'a>(&'a self, root: &'a Root, tables_length: usize) -> Draft<'a> {
+        Draft { root, older: self.older_of_next(), tables_length }
+    }
+
+    /// The same length for a root where these tables are all that changes.
+    pub(crate) fn tables_length_after(&self, touched: &Touched) -> usize {
+        touched.tables().iter().fold(self.tables_length, |sum, (id, after)| {
+            let length = |state: &TableState| table_length(*id, state);
+            sum + after.as_ref().map_or(0, length) - self.root.table(*id).map_or(0, length)
+        })
+    }
+
+    /// The length of the file that would follow this one with so many tables of this length.
+    pub(crate) fn draft_length(&self, tables: usize, tables_length: usize) -> usize {
+        length(self.older_of_next().len(), tables, tables_length)
+    }
+
+    fn older_of_next(&self) -> &[CommitId] {
+        &self.lineage[..self.known.min(LINEAGE - 1)]
     }
 
     /// Reads a file; what follows it in the object is filler.
@@ -80,18 +100,19 @@ impl File {
 pub(crate) struct Draft<'a> {
     root: &'a Root,
     older: &'a [CommitId],
+    tables_length: usize,
 }
 
 impl<'a> Draft<'a> {
     /// The first file of a catalog.
     pub(crate) fn first(root: &'a Root) -> Self {
-        Self { root, older: &[] }
+        Self { root, older: &[], tables_length: tables_length(root) }
     }
 
     pub(crate) fn encode(&self) -> Bytes {
         // Exactly as long as needed: then it becomes `Bytes` as it is.
         let length = self.length();
-        let Self { root, older } = *self;
+        let Self { root, older, .. } = *self;
         let mut out = FRAME.begin(0, length);
         out.extend_from_slice(&root.version.0.to_le_bytes());
         out.push(older.len() as u8 + 1);
@@ -116,17 +137,30 @@ impl<'a> Draft<'a> {
         out.into()
     }
 
+    fn tables(&self) -> usize {
+        self.root.tables().len()
+    }
+
     /// Of the encoded file, in bytes.
     pub(crate) fn length(&self) -> usize {
-        let Self { root, older } = *self;
-        let table = |(id, state): &(TableId, TableState)| {
-            let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
-            let count = varint_length(state.partitions.len() as u64);
-            varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
-        };
-        let head = HEAD + 8 + 1 + 8 * (older.len() + 1) + varint_length(root.tables().len() as u64);
-        head + root.tables().iter().map(table).sum::<usize>() + CHECKSUM
+        length(self.older.len(), self.tables(), self.tables_length)
     }
+}
+
+/// Of an encoded file with so many older commits and tables, in bytes.
+fn length(older: usize, tables: usize, tables_length: usize) -> usize {
+    HEAD + 8 + 1 + 8 * (older + 1) + varint_length(tables as u64) + tables_length + CHECKSUM
+}
+
+/// Of the tables in an encoded file, in bytes.
+pub(crate) fn tables_length(root: &Root) -> usize {
+    root.tables().iter().map(|(id, state)| table_length(*id, state)).sum()
+}
+
+fn table_length(id: TableId, state: &TableState) -> usize {
+    let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
+    let count = varint_length(state.partitions.len() as u64);
+    varint_length(u64::from(id.0)) + varint_length(state.version.0) + 8 + count + partitions
 }
 
 fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
@@ -154,7 +188,8 @@ fn decode_content(content: &[u8]) -> Result<File, DecodeError> {
     reader.end()?;
     let root = Root::from_parts(version, lineage[0], tables);
     let root = root.ok_or(DecodeError::Content("tables out of order or without partitions"))?;
-    Ok(File { root, lineage, known })
+    let tables_length = tables_length(&root);
+    Ok(File { root, lineage, known, tables_length })
 }
 
 #[cfg(test)]
@@ -178,7 +213,7 @@ mod tests {
                 .collect();
             let root =
                 |n: usize| Root::from_parts(Version(version + n as u64), CommitId(commits[n]), tables.clone()).unwrap();
-            (1..commits.len()).fold(File::first(root(0)), |file, n| file.followed_by(root(n)))
+            (1..commits.len()).fold(File::first(root(0)), |file, n| file.followed_by(root(n), tables_length(&root(n))))
         })
     }
 

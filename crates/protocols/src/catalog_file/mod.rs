@@ -2,8 +2,9 @@
 //!
 //! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/catalog-file.md`):
 //!
-//! 1. Apply the changes to the base root; if they do not fit, it is a conflict.
-//! 2. Draw a fresh commit id and encode the next root, which carries that id and its predecessors'.
+//! 1. Apply the changes to the tables of the base root; if they do not fit, it is a conflict.
+//! 2. Draw a fresh commit id for the next root, which carries that id and its predecessors'. It is built and encoded when the
+//!    store asks for it.
 //! 3. Put it, guarded by the base's tag.
 //! 4. Lost: a conflict, for good.
 //! 5. Refused: nothing happened.
@@ -11,10 +12,11 @@
 //! 7. What cannot be settled stays unknown.
 
 mod encoding;
+mod next;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use glidepath_env::{Body, Cause, Env, Guard, Key, Object, ObjectStore, Payload};
+use glidepath_env::{Cause, Env, Key, Object, ObjectStore, Payload};
 use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, TableId, TableState, Version};
 
@@ -23,8 +25,8 @@ use crate::group::{GroupAttempt, Grouped};
 use crate::mutant::{self, Mutant};
 use crate::settling;
 use crate::wire::DecodeError;
-use encoding::Draft;
 pub use encoding::{File, LINEAGE};
+use next::Next;
 
 /// A catalog in one object of a store.
 #[derive(Clone)]
@@ -62,28 +64,11 @@ impl Place {
     /// The object that holds this file.
     #[must_use]
     pub fn payload(&self, file: &File) -> Payload {
-        Payload { bytes: file.encode(), filler: self.filler(file.root()) }
+        Payload { bytes: file.encode(), filler: self.filler(file.root().tables().len()) }
     }
 
-    fn filler(&self, root: &Root) -> ByteSize {
-        let tables = root.tables().len() as u64;
-        ByteSize::from_bytes(self.filler_per_table.as_bytes().saturating_mul(tables))
-    }
-}
-
-/// A file on its way to the store.
-struct NextFile<'a> {
-    draft: Draft<'a>,
-    filler: ByteSize,
-}
-
-impl Body for NextFile<'_> {
-    fn size(&self) -> ByteSize {
-        ByteSize::from_bytes(self.draft.length() as u64) + self.filler
-    }
-
-    fn into_payload(self) -> Payload {
-        Payload { bytes: self.draft.encode(), filler: self.filler }
+    fn filler(&self, tables: usize) -> ByteSize {
+        ByteSize::from_bytes(self.filler_per_table.as_bytes().saturating_mul(tables as u64))
     }
 }
 
@@ -115,60 +100,52 @@ impl<E: Env> CatalogFile<E> {
         let Some(root) = Root::from_parts(Version(0), commit, tables) else {
             return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
-        self.install(root, None).await
+        self.install(Next::Built { base: None, root }).await
     }
 
     /// Steps 2 to 7: puts a root in the place of its base, or in an empty place.
-    async fn install(&self, root: Root, base: Option<&Snapshot>) -> Outcome<Snapshot> {
-        match self.put(&root, base).await {
-            Ok(tag) => Outcome::Committed(self.landed(root, base, tag)),
-            Err(PutError::Lost) if self.place.settle_lost => {
-                self.settle(root, base, Cause::words("the put may have been repeated on its way")).await
-            }
-            Err(PutError::Lost) => Outcome::Conflict(None),
-            Err(PutError::Refused(cause)) => Outcome::Refused(cause),
-            Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => Outcome::Conflict(None),
-            Err(PutError::Unknown(cause)) => self.settle(root, base, cause).await,
-        }
+    async fn install(&self, next: Next<'_>) -> Outcome<Snapshot> {
+        let cause = match self.put(&next).await {
+            Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
+            Err(PutError::Lost) if self.place.settle_lost => Cause::words("the put may have been repeated on its way"),
+            Err(PutError::Lost) => return Outcome::Conflict(None),
+            Err(PutError::Refused(cause)) => return Outcome::Refused(cause),
+            Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
+            Err(PutError::Unknown(cause)) => cause,
+        };
+        // Boxed, because it is rare and every commit would have to have room for it.
+        Box::pin(self.settle(next, cause)).await
     }
 
-    /// Step 3. The same root and base give the same bytes under the same guard.
-    async fn put(&self, root: &Root, base: Option<&Snapshot>) -> Result<Tag, PutError> {
-        let (draft, guard) = match base {
-            Some(base) => (base.file.draft(root), Guard::Matches(base.tag.clone())),
-            None => (Draft::first(root), Guard::Absent),
-        };
-        let body = NextFile { draft, filler: self.place.filler(root) };
-        self.store.put(&self.place.key, body, guard).await
+    /// Step 3.
+    async fn put(&self, next: &Next<'_>) -> Result<Tag, PutError> {
+        self.store.put(&self.place.key, next.body(&self.place), next.guard()).await
     }
 
-    fn landed(&self, root: Root, base: Option<&Snapshot>, tag: Tag) -> Snapshot {
-        let file = match base {
-            Some(base) => base.file.followed_by(root),
-            None => File::first(root),
-        };
-        self.keep(Arc::new(file), tag)
+    fn landed(&self, next: Next<'_>, tag: Tag) -> Snapshot {
+        self.keep(Arc::new(next.into_file()), tag)
     }
 
     /// Step 6: finds out what became of a put whose outcome is unknown.
-    async fn settle(&self, root: Root, base: Option<&Snapshot>, mut cause: Cause) -> Outcome<Snapshot> {
+    async fn settle(&self, next: Next<'_>, mut cause: Cause) -> Outcome<Snapshot> {
+        let version = next.version();
         for round in 0..settling::ROUNDS {
             settling::wait(&self.env, round).await;
             match self.load().await {
-                Ok(head) => match head.file.commit_at(root.version) {
-                    Some(commit) if commit == root.commit => return Outcome::Committed(head),
+                Ok(head) => match head.file.commit_at(version) {
+                    Some(commit) if commit == next.commit() => return Outcome::Committed(head),
                     // Somebody else's: the base's tag is gone for good, and with it the guard that ours would need.
                     Some(_) => return Outcome::Conflict(Some(head)),
-                    None if head.root().version > root.version => {
+                    None if head.root().version > version => {
                         return Outcome::Unknown(Cause::words(format!(
                             "the catalog is {} versions on, too many to tell whether this commit is among them",
-                            head.root().version.since(root.version)
+                            head.root().version.since(version)
                         )));
                     }
                     None => {}
                 },
                 // A creation: there is nothing yet.
-                Err(LoadError::NotFound) if base.is_none() => {}
+                Err(LoadError::NotFound) if next.base().is_none() => {}
                 Err(LoadError::NotFound) => return Outcome::Unknown(Cause::words("the catalog has vanished")),
                 Err(LoadError::Undecodable(cause)) => return Outcome::Unknown(cause),
                 Err(LoadError::Failed(failed)) => {
@@ -177,8 +154,8 @@ impl<E: Env> CatalogFile<E> {
                 }
             }
             // The head is still the base. The guard lets at most one of the two puts take effect, and both are ours.
-            match self.put(&root, base).await {
-                Ok(tag) => return Outcome::Committed(self.landed(root, base, tag)),
+            match self.put(&next).await {
+                Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
                 Err(PutError::Lost) => {}
                 Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
             }
@@ -223,14 +200,19 @@ impl<E: Env> Catalog for CatalogFile<E> {
     }
 
     async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<TableStates, LoadError> {
-        Ok(ids.iter().map(|id| at.root().table(*id).cloned()).collect())
+        let state = |id: &TableId| at.root().table(*id).cloned();
+        Ok(match ids {
+            // Nearly always; and much less to do than for a collection.
+            [id] => TableStates::from_buf([state(id)]),
+            _ => ids.iter().map(state).collect(),
+        })
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
         // Step 1.
         let commit = CommitId(self.env.draw(Purpose::Names));
-        match changes.apply(base.root(), commit) {
-            Ok(root) => self.install(root, Some(base)).await,
+        match changes.touch(base.root()) {
+            Ok(touched) => self.install(Next::of(base, commit, touched)).await,
             Err(_) => Outcome::Conflict(None),
         }
     }
@@ -251,7 +233,7 @@ impl<E: Env> Grouped for CatalogFile<E> {
             requests.iter().map(|changes| changes.apply(&root, commit).map(|next| root = next)).collect();
         let outcome = if verdicts.iter().any(Result::is_ok) {
             root.version = base.root().version.next();
-            Some(self.install(root, Some(base)).await)
+            Some(self.install(Next::Built { base: Some(base), root }).await)
         } else {
             None
         };

@@ -23,7 +23,7 @@ pub(super) struct Turn<'a, A: Act> {
 impl<'a, A: Act> Turn<'a, A> {
     pub(super) fn new(store: &'a SimStore, act: A, effect_at: Instant, when: When) -> Self {
         let SimEnv { world, process } = &store.env;
-        let order = world.schedule(effect_at, process, Event::Turn { task: process.task });
+        let order = world.take_turn(effect_at, process);
         Self { store, act: Some(act), when, order }
     }
 }
