@@ -1,4 +1,4 @@
-//! One case, and what came of it.
+//! What is one case, and what came of it?
 
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};
@@ -52,8 +52,10 @@ pub struct Outcome {
     pub latencies_ns: Vec<u64>,
     /// Operations that failed, in words, and how many of each.
     pub errors: Vec<(String, u64)>,
-    /// From the first client's beginning to the last one's end.
-    pub took_ns: u64,
+    /// When the first client began, on a clock that all processes share.
+    pub began_ns: u64,
+    /// When the last one ended.
+    pub ended_ns: u64,
     /// Processor time of the process meanwhile.
     pub processor_ns: u64,
     /// Requests to the store meanwhile.
@@ -91,13 +93,15 @@ impl Outcome {
     /// Of several processes that ran side by side.
     #[must_use]
     pub fn joined(outcomes: Vec<Self>) -> Self {
-        let mut all = Self::default();
+        let mut all = Self { began_ns: u64::MAX, ..Self::default() };
         for one in outcomes {
             all.latencies_ns.extend(one.latencies_ns);
             for (words, count) in one.errors {
                 all.count_error(words, count);
             }
-            all.took_ns = all.took_ns.max(one.took_ns);
+            // A process that began late has shared only part of the time.
+            all.began_ns = all.began_ns.min(one.began_ns);
+            all.ended_ns = all.ended_ns.max(one.ended_ns);
             all.processor_ns += one.processor_ns;
             all.requests += one.requests;
             all.sent_bytes += one.sent_bytes;
@@ -127,7 +131,7 @@ impl Outcome {
         Figures {
             operations,
             errors: self.errors.iter().map(|(_, count)| count).sum(),
-            operations_per_s: operations as f64 / (self.took_ns as f64 / 1e9),
+            operations_per_s: operations as f64 / (self.ended_ns.saturating_sub(self.began_ns) as f64 / 1e9),
             p50_ms: quantile(0.5),
             p99_ms: quantile(0.99),
             requests_per_operation: each(self.requests),

@@ -1,4 +1,4 @@
-//! What one client does, live and simulated.
+//! What does one client do, live and simulated?
 
 use std::sync::Arc;
 

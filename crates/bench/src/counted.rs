@@ -1,4 +1,4 @@
-//! A store that counts what goes through it, and takes longer if it should.
+//! What goes to the store and comes back? A store that counts it, and takes longer if it should.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -25,5 +25,5 @@ pub use machine::Machine;
 pub use predict::predict;
 pub use report::{Line, page};
 pub use scratch::{Scratch, ScratchError};
-pub use subject::FillError;
+pub use subject::{FillError, MOST_CLIENTS};
 pub use sweep::Sweep;

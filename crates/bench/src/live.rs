@@ -1,8 +1,9 @@
-//! A cell on a live store: threads of this process.
+//! How does a cell run on a live store? Its clients are threads of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use glidepath_env::Env;
 use glidepath_protocols::group::Group;
 use glidepath_stores::{LiveEnv, Store};
 use rustix::time::{ClockId, clock_gettime};
@@ -90,8 +91,8 @@ where
     let runtime = runtime()?;
     let env = Counted::new(LiveEnv::new(), store.clone(), cell.added_latency);
     let (place, group) = (Arc::new(S::place(prefix)), Arc::<Group<S::Catalog<Live>>>::default());
-    let (began, processor) = (glidepath_env::Env::now(&env), processor_ns());
-    let until = began + cell.duration;
+    let (began_ns, processor) = (unix_ns(), processor_ns());
+    let until = env.now() + cell.duration;
     let outcomes = std::thread::scope(|scope| {
         let start = |number| {
             let (handle, env, prefix) = (runtime.handle(), env.clone(), prefix.to_owned());
@@ -102,13 +103,21 @@ where
             })
         };
         let clients: Vec<_> = (first..first + cell.writers).map(start).collect();
-        clients.into_iter().map(|client| client.join().unwrap_or_default()).collect()
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     });
     let mut outcome = Outcome::joined(outcomes);
-    outcome.took_ns = glidepath_env::Env::now(&env).since(began).as_nanos();
+    (outcome.began_ns, outcome.ended_ns) = (began_ns, unix_ns());
     outcome.processor_ns = processor_ns() - processor;
     env.counters().add_to(&mut outcome);
     Ok(outcome)
+}
+
+fn unix_ns() -> u64 {
+    let time = clock_gettime(ClockId::Realtime);
+    u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 
 /// Of this process, so far.

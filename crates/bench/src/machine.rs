@@ -65,17 +65,18 @@ impl Machine {
         Ok(Self { processors, per_request, per_operation: Span::ZERO })
     }
 
-    /// With what an operation of this cell takes, by running it for a moment on a store in memory that answers after `latency`.
+    /// With what an operation of this cell takes, by running it for a moment on a store in memory that answers each request
+    /// after `latency`, until `stop` is set.
     ///
     /// # Errors
     /// [`LiveError`]
-    pub fn working(self, cell: &Cell, latency: Span) -> Result<Self, LiveError> {
+    pub fn working(self, cell: &Cell, latency: Span, stop: &AtomicBool) -> Result<Self, LiveError> {
         let memory = open("memory:", &Options::default()).map_err(|error| std::io::Error::other(error.to_string()))?;
         fill(&memory, "trial/", cell.design, cell.rows, |_| {})?;
         // A process does not share what it does with others.
         let writers = if cell.processes { 1 } else { cell.writers };
-        let trial = Cell { duration: TRIAL, added_latency: cell.added_latency + latency, writers, ..*cell };
-        let outcome = work(&memory, "trial/", &trial, 0, &AtomicBool::new(false))?;
+        let trial = Cell { duration: TRIAL, added_latency: latency, writers, ..*cell };
+        let outcome = work(&memory, "trial/", &trial, 0, stop)?;
         let per_operation = Span::from_nanos(outcome.processor_ns / (outcome.latencies_ns.len() as u64).max(1));
         Ok(Self { per_operation, ..self })
     }

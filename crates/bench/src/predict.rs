@@ -1,4 +1,4 @@
-//! The same cell on the simulated store: what the profile predicts.
+//! What do a profile and a machine predict for a cell? The same clients on the simulated store.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::counted::Counted;
 use crate::design::Design;
 use crate::machine::{Machine, Processors};
-use crate::subject::{Chain, File, Log, Subject};
+use crate::subject::{Chain, File, FillError, Log, Subject};
 
 const STORE: StoreId = StoreId(0);
 const PREFIX: &str = "bench/";
@@ -24,8 +24,10 @@ type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Simulated = Counted<SimEnv>;
 
 /// What a store of this profile, and this machine for all clients, make of a cell.
-#[must_use]
-pub fn predict(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> Outcome {
+///
+/// # Errors
+/// Where the store cannot hold such a catalog, as one that cannot append cannot hold a log.
+pub fn predict(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> Result<Outcome, FillError> {
     match cell.design {
         Design::CatalogFile => predict_for::<File>(profile, machine, cell, seed),
         Design::AppendLog => predict_for::<Log>(profile, machine, cell, seed),
@@ -33,7 +35,12 @@ pub fn predict(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> 
     }
 }
 
-fn predict_for<S: Subject + 'static>(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> Outcome {
+fn predict_for<S: Subject + 'static>(
+    profile: &Profile,
+    machine: &Machine,
+    cell: &Cell,
+    seed: u64,
+) -> Result<Outcome, FillError> {
     let cell = *cell;
     let setup = Setup {
         seed,
@@ -43,11 +50,12 @@ fn predict_for<S: Subject + 'static>(profile: &Profile, machine: &Machine, cell:
         stores: vec![StoreModel::of(profile.clone())],
     };
     let mut simulation = Simulation::new(setup);
+    let filled = Rc::new(RefCell::new(Ok(())));
+    let fill_ended = Rc::clone(&filled);
     let fill = move |env: SimEnv| -> Life {
         Box::pin(async move {
             let catalog = S::catalog(env.clone(), env.store(STORE), Arc::new(S::place(PREFIX)));
-            // A simulated store without faults takes it.
-            let _ = S::fill(&catalog, cell.design, cell.rows, |_| {}).await;
+            *fill_ended.borrow_mut() = S::fill(&catalog, cell.design, cell.rows, |_| {}).await;
         })
     };
     // Long after the catalog is there.
@@ -70,17 +78,18 @@ fn predict_for<S: Subject + 'static>(profile: &Profile, machine: &Machine, cell:
                 counted.borrow_mut().get_or_insert_with(|| env.clone());
                 let client = Client::<S, SimEnv> { env, prefix: PREFIX.to_owned(), place, group, number };
                 let outcome = client.work(&cell, begin + cell.duration, || false).await;
-                let took_ns = client.env.now().since(begin).as_nanos();
-                outcomes.borrow_mut().push(Outcome { took_ns, ..outcome });
+                let (began_ns, ended_ns) = (0, client.env.now().since(begin).as_nanos());
+                outcomes.borrow_mut().push(Outcome { began_ns, ended_ns, ..outcome });
             })
         };
         (begin, Box::new(start) as Box<dyn FnOnce(SimEnv) -> Life>)
     });
     let fill = (Instant::ZERO, Box::new(fill) as Box<dyn FnOnce(SimEnv) -> Life>);
     simulation.run(std::iter::once(fill).chain(clients));
+    filled.replace(Ok(()))?;
     let mut outcome = Outcome::joined(outcomes.take());
     if let Some(counted) = counted.take() {
         counted.counters().add_to(&mut outcome);
     }
-    outcome
+    Ok(outcome)
 }

@@ -1,12 +1,13 @@
-//! What came of a sweep, for people and programs.
+//! What came of a sweep, for people and for programs?
 
 use std::collections::BTreeSet;
 
-use glidepath_page::{Page, Part, Picture, Table, counted, digits};
+use glidepath_page::{Page, Picture, Section, Table, counted, digits};
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 use serde::Serialize;
 
 use crate::cell::{Cell, Figures, Outcome};
+use crate::subject::FillError;
 
 /// A cell and what came of it.
 #[derive(Clone, Debug, Serialize)]
@@ -19,21 +20,30 @@ pub struct Line {
     pub first_error: Option<String>,
     /// On the simulated one.
     pub predicted: Option<Figures>,
-    /// Predicted over measured operations per second, less 1.
+    /// Why there is no prediction, where there should be one.
+    pub not_predicted: Option<String>,
+    /// Predicted over measured operations per second, less 1; where both did something.
     pub prediction_error: Option<f64>,
 }
 
 impl Line {
     /// Puts both beside one another.
     #[must_use]
-    pub fn new(cell: Cell, measured: &Outcome, predicted: Option<&Outcome>) -> Self {
-        let (figures, predicted) = (measured.figures(), predicted.map(Outcome::figures));
-        let error = predicted.as_ref().map(|predicted| predicted.operations_per_s / figures.operations_per_s - 1.0);
+    pub fn new(cell: Cell, measured: &Outcome, predicted: Option<Result<Outcome, FillError>>) -> Self {
+        let figures = measured.figures();
+        let (predicted, not_predicted) = match predicted {
+            Some(Ok(outcome)) => (Some(outcome.figures()), None),
+            Some(Err(error)) => (None, Some(error.to_string())),
+            None => (None, None),
+        };
+        let both = predicted.as_ref().filter(|predicted| predicted.operations > 0 && figures.operations > 0);
+        let error = both.map(|predicted| predicted.operations_per_s / figures.operations_per_s - 1.0);
         Self {
             cell,
             measured: figures,
             first_error: measured.errors.first().map(|(words, _)| words.clone()),
             predicted,
+            not_predicted,
             prediction_error: error,
         }
     }
@@ -52,11 +62,11 @@ pub fn page(store: &str, facts: String, lines: &[Line]) -> Page {
         title: format!("A catalog on {store}"),
         facts,
         findings: findings(lines),
-        parts: vec![
-            Part::Pictures(pictures),
-            Part::Table(measured("Commits", &commits)),
-            Part::Table(measured("Reads", &reads)),
-            Part::Table(predictions(lines)),
+        sections: vec![
+            Section::Pictures(pictures),
+            Section::Table(measured("Commits", &commits)),
+            Section::Table(measured("Reads", &reads)),
+            Section::Table(predictions(lines)),
         ],
     }
 }
@@ -80,6 +90,9 @@ fn findings(lines: &[Line]) -> Vec<String> {
         Some(words) => format!("{errors} operations failed. The first one: {words}."),
         None => "No operation failed.".to_owned(),
     });
+    if let Some((line, words)) = lines.iter().find_map(|line| Some((line, line.not_predicted.as_ref()?))) {
+        found.push(format!("No prediction for {}: {words}.", line.cell.design.name()));
+    }
     let mut off: Vec<f64> = lines.iter().filter_map(|line| line.prediction_error).collect();
     off.sort_unstable_by(f64::total_cmp);
     if let (Some(least), Some(most)) = (off.first(), off.last()) {
@@ -142,6 +155,7 @@ fn predictions(lines: &[Line]) -> Table {
         row.extend([line.measured.operations_per_s, predicted.operations_per_s].map(digits));
         row.push(line.prediction_error.map_or("-".to_owned(), percent));
         row.extend([line.measured.p50_ms, predicted.p50_ms, line.measured.p99_ms, predicted.p99_ms].map(digits));
+        row.extend([line.measured.errors, predicted.errors].map(|count| count.to_string()));
         Some(row)
     };
     Table {
@@ -159,6 +173,8 @@ fn predictions(lines: &[Line]) -> Table {
             "predicted (ms)",
             "p99 (ms)",
             "predicted (ms)",
+            "failed",
+            "predicted",
         ],
         rows: lines.iter().filter_map(row).collect(),
     }

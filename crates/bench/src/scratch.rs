@@ -1,4 +1,4 @@
-//! A place of one's own in a store: catalogs to work on, each a copy of one that was filled once.
+//! Where in a store may catalogs be filled, copied and removed? In a place that nobody else uses.
 
 use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Purpose};
 use glidepath_stores::{LiveEnv, Store};

@@ -18,6 +18,9 @@ pub(crate) use numbered::{File, Log};
 /// Names that one listing asks for at most.
 pub(crate) const LISTED: usize = 1000;
 
+/// Clients of one catalog, at most: each has numbers of its own.
+pub const MOST_CLIENTS: u32 = 2048;
+
 /// Pages that a process keeps at hand, in bytes.
 const CACHE_BYTES: usize = 128 << 20;
 

@@ -63,9 +63,12 @@ impl Sweep {
     }
 
     fn of(&self, rows: u64, design: Design, operation: Operation, cells: &mut Vec<Cell>) {
-        // Only commits are shared, and only reads can be cold.
-        let (starts, grouped) =
-            if operation.reads() { (&self.starts[..], &[false][..]) } else { (&[Start::Warm][..], &self.grouped[..]) };
+        // Only commits of one process are shared, and only reads can be cold.
+        let (starts, grouped) = match operation {
+            Operation::Commit if self.processes => (&[Start::Warm][..], &[false][..]),
+            Operation::Commit => (&[Start::Warm][..], &self.grouped[..]),
+            _ => (&self.starts[..], &[false][..]),
+        };
         for start in starts {
             for grouped in grouped {
                 cells.extend(self.writers.iter().map(|writers| Cell {
@@ -109,6 +112,8 @@ mod tests {
         assert_eq!(of(Design::CatalogFile), 2 * 3 * 4);
         assert_eq!(of(Design::ManifestChain { layout: Layout::Whole, indexed: false }), 2 * 3 * 4);
         assert_eq!(cells.len(), 2 * 3 * 4 * 6);
+        let processes = Sweep { processes: true, ..sweep }.cells();
+        assert_eq!(processes.len(), 2 * 3 * 3 * 6);
         for (place, cell) in cells.iter().enumerate() {
             assert!(!cells[..place].contains(cell), "{cell:?} is there twice");
         }

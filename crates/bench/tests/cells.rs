@@ -82,7 +82,7 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let cell = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..CELL };
     let rate = |writers: u32, grouped: bool, processes: bool| {
         let cell = Cell { writers, grouped, processes, ..cell };
-        let figures = predict(&profile, &Machine::boundless(), &cell, 1).figures();
+        let figures = predict(&profile, &Machine::boundless(), &cell, 1).unwrap().figures();
         assert!(figures.operations > 100, "{figures:?}");
         figures.operations_per_s
     };
@@ -92,10 +92,8 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let (shared, apart) = (rate(200, true, false), rate(16, true, true));
     assert!(shared > 50.0 * alone, "{shared}");
     assert!(apart < alone, "{apart}");
-    assert_eq!(
-        predict(&profile, &Machine::boundless(), &cell, 7).latencies_ns,
-        predict(&profile, &Machine::boundless(), &cell, 7).latencies_ns
-    );
+    let latencies = || predict(&profile, &Machine::boundless(), &cell, 7).unwrap().latencies_ns;
+    assert_eq!(latencies(), latencies());
 }
 
 #[test]
@@ -112,7 +110,7 @@ fn reads_find_what_is_there_live_and_simulated() {
                 let cell = Cell { design, operation, start, duration: Span::from_millis(30), ..CELL };
                 let live = run(&store, &place, &cell);
                 let long = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..cell };
-                let simulated = predict(&profile, &Machine::boundless(), &long, 1);
+                let simulated = predict(&profile, &Machine::boundless(), &long, 1).unwrap();
                 for outcome in [&live, &simulated] {
                     assert_eq!(outcome.figures().errors, 0, "{cell:?} {:?}", outcome.errors);
                     assert!(outcome.figures().operations > 0, "{cell:?}");
@@ -136,7 +134,7 @@ fn clients_wait_for_processors() {
         ..CELL
     };
     let cell = Cell { added_latency: Span::ZERO, ..cell };
-    let rate = |machine: Machine| predict(&profile, &machine, &cell, 1).figures().operations_per_s;
+    let rate = |machine: Machine| predict(&profile, &machine, &cell, 1).unwrap().figures().operations_per_s;
     // A read of 1 ms each; then each takes half a millisecond of one of two processors besides.
     let free = rate(Machine::boundless());
     assert!((19_000.0..20_001.0).contains(&free), "{free}");
@@ -145,6 +143,14 @@ fn clients_wait_for_processors() {
     let busy = Machine { processors: 2, per_request: Span::from_nanos(500_000), per_operation: Span::ZERO };
     assert!((3_900.0..4_010.0).contains(&rate(busy)), "{}", rate(busy));
     let ours = Machine::here(&open("memory:", &Options::default()).unwrap(), "here/").unwrap();
-    let ours = ours.working(&CELL, Span::from_millis(1)).unwrap();
+    let ours = ours.working(&CELL, Span::from_millis(1), &AtomicBool::new(false)).unwrap();
     assert!(ours.processors > 0 && ours.per_operation > Span::ZERO, "{ours:?}");
+}
+
+#[test]
+fn what_a_store_cannot_do_is_not_predicted() {
+    let profile = Profile { append: None, ..Profile::constant(Span::from_millis(1)) };
+    let cell = Cell { design: Design::AppendLog, ..CELL };
+    let error = predict(&profile, &Machine::boundless(), &cell, 1).unwrap_err().to_string();
+    assert!(error.contains("cannot append"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use glidepath_bench::{Cell, Figures, Line, Operation, Protocol, Start, Sweep, page};
+use glidepath_bench::{Cell, Figures, Line, MOST_CLIENTS, Operation, Protocol, Start, Sweep, page};
 use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
 use glidepath_protocols::manifest_chain::Layout;
@@ -193,8 +193,6 @@ impl Arguments {
     }
 }
 
-/// Clients have numbers of their own, and a million entries each.
-const MOST_CLIENTS: u32 = 2_000;
 const MOST_ROWS: u64 = 100_000_000;
 
 fn as_table(lines: &[Line]) -> String {

@@ -92,7 +92,7 @@ fn mistakes_are_named() {
     let url = url(&folder);
     let cases: [(&[&str], &str); 13] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
-        (&["bench", &url, "--writers", "9999"], "2000"),
+        (&["bench", &url, "--writers", "9999"], "2048"),
         (&["bench", &url, "--duration", "5"], "unit"),
         (&["bench", &url, "--rows", "many"], "--rows"),
         (&["bench", &url, "--rows", "0", "--operation", "list"], "nothing to read"),

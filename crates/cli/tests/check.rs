@@ -26,7 +26,9 @@ fn every_protocol_in_every_scenario_is_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = output(glidepath(folder.path(), "check all --seeds 3"));
     for protocol in ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log"] {
-        for scenario in ["storm", "denied", "repeats", "deaths", "sleepers", "clocks", "listings", "crowd"] {
+        for scenario in
+            ["storm", "denied", "repeats", "deaths", "sleepers", "clocks", "listings", "crowd", "everything"]
+        {
             let line = text.lines().find(|line| line.contains(protocol) && line.contains(scenario));
             assert!(line.is_some_and(|line| line.ends_with("yes")), "{protocol} {scenario}: {text}");
         }

@@ -1,6 +1,6 @@
 //! What was measured, for people: a page with pictures, and the same tables as text.
 
-use glidepath_page::{Page, Part, Table};
+use glidepath_page::{Page, Section, Table};
 
 use crate::fit::{Fits, GOOD_KS};
 use crate::measurement::{Measurement, Numbers};
@@ -69,8 +69,8 @@ impl Report<'_> {
     pub fn page(&self) -> Page {
         let outcomes = outcomes(self.measurements);
         let tables = [rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)];
-        let overview = Part::Pictures(pictures::overview(self.measurements));
-        let distributions = Part::Gallery {
+        let overview = Section::Pictures(pictures::overview(self.measurements));
+        let distributions = Section::Gallery {
             title: "Distributions",
             note: "Each picture: the share of the operations that took at most so long, as measured and as fitted.",
             pictures: pictures::distributions(self.measurements),
@@ -79,7 +79,7 @@ impl Report<'_> {
             title: format!("Conditional writes on {}", self.provenance.store),
             facts: self.facts(),
             findings: self.findings(),
-            parts: std::iter::once(overview).chain(tables.map(Part::Table)).chain([distributions]).collect(),
+            sections: std::iter::once(overview).chain(tables.map(Section::Table)).chain([distributions]).collect(),
         }
     }
 

@@ -147,7 +147,10 @@ impl Site for LiveSite {
                     scope.spawn(move || handle.block_on(write(env, store, &task, &Ask(store))))
                 })
                 .collect();
-            writers.into_iter().flat_map(|writer| writer.join().unwrap_or_default()).collect::<Vec<Sample>>()
+            writers
+                .into_iter()
+                .flat_map(|writer| writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect::<Vec<Sample>>()
         });
         self.runtime.block_on(remove(&self.store, &key)).map_err(|cause| self.left_behind(&cause))?;
         Ok(TrialSamples::trimmed(trial, samples))

@@ -20,12 +20,12 @@ pub struct Page {
     /// What it comes to, a sentence or two each.
     pub findings: Vec<String>,
     /// What follows, in this order.
-    pub parts: Vec<Part>,
+    pub sections: Vec<Section>,
 }
 
-/// A part of a report.
+/// A section of a report.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum Section {
     /// Below one another.
     Pictures(Vec<Picture>),
     /// Side by side, where there is room, under a headline of their own.
@@ -69,7 +69,7 @@ impl Page {
     /// # Errors
     /// A picture cannot be drawn.
     pub fn html(&self) -> Result<String, PictureError> {
-        let parts = self.parts.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+        let sections = self.sections.iter().map(section).collect::<Result<Vec<_>, _>>()?;
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -84,7 +84,7 @@ impl Page {
                     p.facts { (self.facts) }
                     h2 { "Findings" }
                     ul { @for finding in &self.findings { li { (finding) } } }
-                    @for part in &parts { (part) }
+                    @for section in &sections { (section) }
                 }
             }
         };
@@ -92,17 +92,17 @@ impl Page {
     }
 }
 
-fn part(part: &Part) -> Result<Markup, PictureError> {
-    Ok(match part {
-        Part::Pictures(pictures) => html! { @for figure in &figures(pictures)? { (figure) } },
-        Part::Gallery { pictures, .. } if pictures.is_empty() => html! {},
-        Part::Gallery { title, note, pictures } => html! {
+fn section(section: &Section) -> Result<Markup, PictureError> {
+    Ok(match section {
+        Section::Pictures(pictures) => html! { @for figure in &figures(pictures)? { (figure) } },
+        Section::Gallery { pictures, .. } if pictures.is_empty() => html! {},
+        Section::Gallery { title, note, pictures } => html! {
             h2 { (title) }
             p { (note) }
             div.pictures { @for figure in &figures(pictures)? { (figure) } }
         },
-        Part::Table(table) if table.rows.is_empty() => html! {},
-        Part::Table(table) => html! {
+        Section::Table(table) if table.rows.is_empty() => html! {},
+        Section::Table(table) => html! {
             h2 { (table.title) }
             p { (table.note) }
             div.scroll { table {

@@ -1,8 +1,8 @@
-//! A report as text.
+//! How does a report look as text?
 
 use std::fmt::Write as _;
 
-use crate::{Page, Part, Table};
+use crate::{Page, Section, Table};
 
 impl Page {
     /// Findings and tables.
@@ -13,8 +13,8 @@ impl Page {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "- {finding}");
         }
-        for part in &self.parts {
-            if let Part::Table(table) = part
+        for section in &self.sections {
+            if let Section::Table(table) = section
                 && !table.rows.is_empty()
             {
                 text.push('\n');
@@ -51,10 +51,10 @@ mod tests {
     fn what_is_empty_is_left_out() {
         let table = |rows: Vec<Vec<String>>| Table { title: "T", note: "N", head: vec!["a|b"], rows };
         let full = table(vec![vec!["1".to_owned()]]);
-        let gallery = Part::Gallery { title: "G", note: "", pictures: Vec::new() };
+        let gallery = Section::Gallery { title: "G", note: "", pictures: Vec::new() };
         let page = Page {
             title: "<Title>".to_owned(),
-            parts: vec![Part::Table(table(Vec::new())), Part::Table(full), gallery],
+            sections: vec![Section::Table(table(Vec::new())), Section::Table(full), gallery],
             ..Page::default()
         };
         assert_eq!(page.markdown().matches("## T").count(), 1);

@@ -60,7 +60,7 @@ pub enum GroupAttempt<S, R> {
         /// What became of those that could be done, together.
         outcome: Option<Outcome<S>>,
     },
-    /// What had to be read could not be read; nothing was sent.
+    /// What had to be read could not be read; no commit was sent.
     NotMade(LoadError),
 }
 

@@ -10,7 +10,7 @@ use glidepath_protocols::{Catalog, LoadError};
 
 use crate::design::Design;
 
-use super::{FillError, LISTED, Subject, created};
+use super::{FillError, LISTED, MOST_CLIENTS, Subject, created};
 
 pub(crate) enum File {}
 
@@ -102,9 +102,10 @@ fn tables(rows: u64) -> Vec<(TableId, TableState)> {
     (0..rows).map(|number| (id(number), TableState::new(1))).collect()
 }
 
-/// A writer has a million ids of its own, which lasts for minutes of the fastest store.
-fn creation(rows: u64, writer: u32, number: u64) -> Changes {
-    Changes::of(id(rows + (u64::from(writer) << 20) + number), Edit::Create(TableState::new(1)))
+/// The ids of different clients lie between one another; each has two million.
+fn creation(rows: u64, client: u32, number: u64) -> Changes {
+    let number = rows + number * u64::from(MOST_CLIENTS) + u64::from(client);
+    Changes::of(id(number), Edit::Create(TableState::new(1)))
 }
 
 async fn count<C: Catalog>(catalog: &C, at: &C::Snapshot, numbers: std::ops::Range<u64>) -> Result<u64, LoadError> {

@@ -1,8 +1,8 @@
-//! Cell after cell: fill a catalog, copy it, let clients work on the copy; at the end, remove all of them.
+//! In which order are cells run? Fill a catalog, copy it, let clients work on the copy; at the end, remove all of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use glidepath_bench::{Cell, Design, Line, LiveError, Machine, Outcome, Scratch, fill, predict, work};
+use glidepath_bench::{Cell, Design, FillError, Line, LiveError, Machine, Outcome, Scratch, fill, predict, work};
 use glidepath_model::Span;
 use glidepath_sim::Profile;
 use glidepath_stores::Store;
@@ -96,7 +96,7 @@ impl Bench<'_> {
         };
         let outcome = outcome?;
         let predicted = profile.map(|profile| self.predicted(profile, cell)).transpose()?;
-        Ok(Line::new(*cell, &outcome, predicted.as_ref()))
+        Ok(Line::new(*cell, &outcome, predicted))
     }
 
     /// A new one.
@@ -105,7 +105,7 @@ impl Bench<'_> {
         format!("catalog-{:04}", self.folders)
     }
 
-    fn predicted(&mut self, profile: &Profile, cell: &Cell) -> Result<Outcome, Failure> {
+    fn predicted(&mut self, profile: &Profile, cell: &Cell) -> Result<Result<Outcome, FillError>, Failure> {
         let machine = match self.machine {
             Some(machine) => machine,
             None => {
@@ -113,10 +113,14 @@ impl Bench<'_> {
                 *self.machine.insert(Machine::here(self.store, &place).map_err(failed)?)
             }
         };
-        // As long as an operation takes where nobody waits for a processor, so that as many of them meet as will.
-        let undisturbed = predict(profile, &Machine::boundless(), &Cell { duration: BRIEF, ..*cell }, 1);
-        let p50_ns = (undisturbed.figures().p50_ms * 1e6) as u64;
-        let machine = machine.working(cell, Span::from_nanos(p50_ns)).map_err(failed)?;
+        // Requests as late as they are where nobody waits for a processor, so that as many clients meet as will.
+        let undisturbed = match predict(profile, &Machine::boundless(), &Cell { duration: BRIEF, ..*cell }, 1) {
+            Ok(outcome) => outcome.figures(),
+            Err(error) => return Ok(Err(error)),
+        };
+        let each_ms = undisturbed.p50_ms / undisturbed.requests_per_operation.max(1.0);
+        let latency = Span::from_nanos_f64(each_ms * 1e6);
+        let machine = machine.working(cell, latency, self.stop).map_err(failed)?;
         Ok(predict(profile, &machine, cell, 1))
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that are processes of their own.
+//! How do clients work that are processes of their own?
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,19 @@ pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcom
         command.args(["bench-worker", url, place, &one, &number.to_string(), &begin_ms.to_string()]);
         command.stdout(Stdio::piped()).spawn()
     };
-    let children: Vec<Child> = (0..cell.writers).map(start).collect::<Result<_, _>>()?;
+    let mut children = Vec::new();
+    for number in 0..cell.writers {
+        match start(number) {
+            Ok(child) => children.push(child),
+            Err(error) => {
+                for mut child in children {
+                    // They have not begun, and must not: the catalog is about to be removed.
+                    let _ = child.kill().and_then(|()| child.wait());
+                }
+                return Err(Failure::Failed(format!("client process {number} could not be started: {error}")));
+            }
+        }
+    }
     let mut outcomes = Vec::new();
     // All are waited for, whatever one of them does: nobody writes to a catalog that is being removed.
     let ended: Vec<_> = children.into_iter().map(Child::wait_with_output).collect();

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failur
             if stop.load(Ordering::Relaxed) {
                 return Err(stopped());
             }
-            ours.push(our(&profile, published.rows, writers, shared));
+            ours.push(our(&profile, published.rows, writers, shared)?);
         }
     }
     let made = Made {
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failur
 }
 
 /// Our chain, with indices, by the code that runs live.
-fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Ours {
+fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Result<Ours, Failure> {
     let cell = Cell {
         design: Design::ManifestChain { layout: Layout::Paged, indexed: true },
         operation: Operation::Commit,
@@ -72,8 +72,9 @@ fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Ours {
         added_latency: Span::ZERO,
     };
     // The published machine had 192 processors.
-    let figures = predict(profile, &Machine::boundless(), &cell, 1).figures();
-    Ours {
+    let predicted = predict(profile, &Machine::boundless(), &cell, 1);
+    let figures = predicted.map_err(|error| Failure::Failed(error.to_string()))?.figures();
+    Ok(Ours {
         rows,
         writers,
         shared,
@@ -81,5 +82,5 @@ fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Ours {
         p50_ms: figures.p50_ms,
         p99_ms: figures.p99_ms,
         errors: figures.errors,
-    }
+    })
 }

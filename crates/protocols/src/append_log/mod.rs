@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use glidepath_env::ReadError;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
-use glidepath_model::{ByteSize, Changes, CommitId, Root, TableId, TableState, Version};
+use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::mutant::{self, Mutant};
@@ -50,6 +50,10 @@ const HARD_BYTES: u64 = 64 << 20;
 
 /// The largest append that every provider takes: Azure's limit before version 2022-11-02 of its protocol.
 const MOST_RECORD_BYTES: usize = 4 << 20;
+
+/// Whoever finds its segment emptied so soon after its append was sent has lost to others, who came long before. To have lost
+/// to a repeat of itself, two segments would have to be filled and one be emptied behind it within that time.
+const PROMPT: Span = Span::from_secs(60);
 
 /// When a segment is closed, and how stubborn an attempt is. Writers of one log may differ in theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +200,7 @@ impl<E: Env> AppendLog<E> {
     async fn append(&self, at: &Snapshot, commit: CommitId, payload: Bytes) -> Landing {
         let end = at.0.end + payload.len() as u64;
         let key = self.place.keys.segment(at.0.segment.number);
+        let sent = self.env.now();
         let cause = match self.store.append(&key, payload.clone().into(), at.0.end).await {
             Ok(appended) if appended.end == end => return Landing::Taken,
             Ok(_) => Cause::words("the store says that the log ends elsewhere than behind this commit"),
@@ -203,8 +208,11 @@ impl<E: Env> AppendLog<E> {
                 Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
                 Ok(Step::Still) => return Landing::Passed(at.clone()),
-                // Whoever slept for so long has lost to others, not to a repeat of its own append.
-                Ok(Step::Gone) => return Landing::Ended(Outcome::Conflict(None)),
+                Ok(Step::Gone) if self.env.now().since(sent) < PROMPT => {
+                    return Landing::Ended(Outcome::Conflict(None));
+                }
+                // It may have lost to a repeat of itself, which has been cleaned away since.
+                Ok(Step::Gone) => return Landing::Ended(emptied()),
                 // Lost for good, but to whom? It may be this very append, repeated on its way.
                 Err(error) => Cause::from_error(error),
             },
@@ -230,10 +238,7 @@ impl<E: Env> AppendLog<E> {
                 Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
                 // Its place is taken, and an append takes effect at its place or not at all.
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
-                Ok(Step::Gone) => {
-                    let words = "the log was vacuumed beyond the place of this commit before it could be settled";
-                    return Landing::Ended(Outcome::Unknown(Cause::words(words)));
-                }
+                Ok(Step::Gone) => return Landing::Ended(emptied()),
                 Err(LoadError::Failed(failed)) => cause = failed,
                 Err(error) => return Landing::Ended(Outcome::Unknown(Cause::from_error(error))),
                 // The place is free still. It takes one of the two appends, and both are ours.
@@ -354,6 +359,11 @@ impl<E: Env> AppendLog<E> {
         }
         Outcome::Conflict(Some(at))
     }
+}
+
+/// Nothing tells any more what became of a commit.
+fn emptied() -> Outcome<Snapshot> {
+    Outcome::Unknown(Cause::words("the log was vacuumed beyond the place of this commit before it could be settled"))
 }
 
 /// The bytes of a record, which must be such that everybody can read them back.

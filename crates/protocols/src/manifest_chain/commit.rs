@@ -31,7 +31,7 @@ pub enum Attempt {
     Nothing,
     /// The groups that could be done were sent, together.
     Ended(Outcome<Snapshot>),
-    /// What had to be read for it could not be read. Nothing was sent.
+    /// What had to be read for it could not be read. No version was sent.
     NotMade(LoadError),
 }
 
@@ -190,7 +190,7 @@ impl<E: Env> ManifestChain<E> {
         let snapshot = Snapshot { manifest: Arc::new(manifest), seen: since };
         let version = snapshot.version();
         let key = self.place.keys.version(version);
-        let mut unknown = None;
+        let (first_sent, mut unknown) = (self.env.now(), None);
         for round in 0..settling::ROUNDS {
             let sent = self.env.now();
             match self.store.put(&key, Payload::from(object.clone()), Guard::Absent).await {
@@ -207,6 +207,12 @@ impl<E: Env> ManifestChain<E> {
             // Steps 4 and 6.
             match self.read_version(version, since).await {
                 Ok(Some(found)) if found.commit() == snapshot.commit() => return self.landed(snapshot, since).await,
+                // Read so late that this very commit may have been there, and been cleaned away: neither an empty slot nor
+                // another writer's commit in it proves anything.
+                Ok(_) if self.env.now().since(first_sent) >= RECHECK => {
+                    let words = format!("what became of {version} was looked up so late that it may be gone");
+                    return Outcome::Unknown(Cause::words(words));
+                }
                 Ok(Some(found)) => {
                     self.know(&found);
                     return Outcome::Conflict(Some(found));

@@ -95,8 +95,10 @@ impl Place {
 
     /// How large blocks and parts of a [`Layout::Whole`] catalog become that this process writes.
     #[must_use]
-    pub fn whole_sized(self, sizes: Sizes) -> Self {
-        Self { sizes, ..self }
+    pub fn whole_sized(self, Sizes { block_bytes, part_bytes }: Sizes) -> Self {
+        // Places are told in 32 bits.
+        let within = |bytes: usize| bytes.clamp(1, 1 << 30);
+        Self { sizes: Sizes { block_bytes: within(block_bytes), part_bytes: within(part_bytes) }, ..self }
     }
 }
 

@@ -10,7 +10,7 @@
 //! 4. puts the version with the new root, and goes on as every commit does.
 //!
 //! In memory are a part being read, a part being filled, a block or two, the root, and what the commit changes. No new version
-//! refers to a part of an older one: each stands for itself.
+//! refers to a part of an older one, but for a vacuum's, which has the entries of the version before it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::tree::{Edit, cut, edited};
 use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
 
-/// How large the pieces of a `whole` catalog become. May differ from writer to writer.
+/// How large the pieces of a `whole` catalog become: at least a byte, at most 1 GiB. May differ from writer to writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// A block is cut before its keys and values are longer than this, before compression; a row counts for 256 bytes at
@@ -232,9 +232,11 @@ impl<'a, E: Env> Rewrite<'a, E> {
         {
             let page = held.page.map_or_else(|| Page::decode(&held.bytes), Ok);
             let page = page.map_err(|error| Stopped::Read(damaged(error)))?;
-            if let Page::Leaf(items) = &*page {
-                self.pending.splice(..0, items.iter().cloned());
-            }
+            let Page::Leaf(items) = &*page else {
+                let error = crate::wire::DecodeError::Content("an inner page where a block should be");
+                return Err(Stopped::Read(damaged(error)));
+            };
+            self.pending.splice(..0, items.iter().cloned());
         }
         self.flush().await?;
         if let Some(last) = self.held.take() {
