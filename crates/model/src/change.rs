@@ -176,13 +176,18 @@ impl Touched {
         let mut next = base.clone();
         next.version = base.version.next();
         next.commit = commit;
+        self.apply_to(&mut next);
+        next
+    }
+
+    /// Changes the tables of the root they were taken from, and nothing else of it.
+    pub fn apply_to(&self, root: &mut Root) {
         for (table, state) in &self.0 {
             match state {
-                Some(state) => next.insert(*table, state.clone()),
-                None => next.remove(*table),
+                Some(state) => root.insert(*table, state.clone()),
+                None => root.remove(*table),
             }
         }
-        next
     }
 }
 

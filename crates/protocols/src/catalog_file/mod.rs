@@ -228,9 +228,11 @@ impl<E: Env> Grouped for CatalogFile<E> {
 
     async fn attempt_group(&self, base: &Snapshot, requests: &[&Changes]) -> GroupAttempt<Snapshot, NotApplicable> {
         let commit = CommitId(self.env.draw(Purpose::Names));
+        // One copy for all of them, however large the catalog is.
         let mut root = base.root().clone();
+        root.commit = commit;
         let verdicts: Vec<_> =
-            requests.iter().map(|changes| changes.apply(&root, commit).map(|next| root = next)).collect();
+            requests.iter().map(|changes| changes.touch(&root).map(|touched| touched.apply_to(&mut root))).collect();
         let outcome = if verdicts.iter().any(Result::is_ok) {
             root.version = base.root().version.next();
             Some(self.install(Next::Built { base: Some(base), root }).await)
