@@ -215,15 +215,28 @@ fn distinct<T: Ord>(lines: &[&Line], of: impl Fn(&Cell) -> T) -> usize {
     lines.iter().map(|line| of(&line.cell)).collect::<BTreeSet<T>>().len()
 }
 
-fn over_clients(what: &str, lines: &[&Line]) -> Option<Picture> {
+/// Lines that a picture holds without becoming a tangle.
+const LEGIBLE: usize = 8;
+
+fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
     if distinct(lines, |cell| cell.writers) < 2 {
-        return None;
+        return Vec::new();
     }
-    let several = distinct(lines, |cell| cell.rows) > 1;
-    let words = |rows: u64| several.then(|| format!("{rows} entries"));
-    let series = series(lines, |cell| cell.rows, words, |cell| f64::from(cell.writers));
+    let sizes: BTreeSet<u64> = lines.iter().map(|line| line.cell.rows).collect();
     let caption = "How much more gets done with more clients. Dashed: predicted.";
-    Some(picture(caption, &format!("{what} against clients"), "Clients at once", what, series))
+    let draw = |lines: &[&Line], which: &str, words: &dyn Fn(u64) -> Option<String>| {
+        let series = series(lines, |cell| cell.rows, words, |cell| f64::from(cell.writers));
+        picture(caption, &format!("{what} against clients{which}"), "Clients at once", what, series)
+    };
+    if sizes.len() == 1 || sizes.len() * distinct(lines, Cell::kind) <= LEGIBLE {
+        let several = sizes.len() > 1;
+        return vec![draw(lines, "", &|rows| several.then(|| format!("{rows} entries")))];
+    }
+    let of = |rows: &u64| {
+        let lines: Vec<&Line> = lines.iter().filter(|line| line.cell.rows == *rows).copied().collect();
+        draw(&lines, &format!(", {rows} entries"), &|_| None)
+    };
+    sizes.iter().map(of).collect()
 }
 
 fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {

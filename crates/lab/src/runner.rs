@@ -16,7 +16,7 @@ use crate::experiment::Experiment;
 use crate::journal::{Journal, JournalError};
 use crate::metrics::Metrics;
 use crate::schema::{Provenance, SchemaError, TransactionFolder};
-use crate::simulate::simulate;
+use crate::simulate::{expected_arrivals, simulate};
 
 /// How to run.
 pub struct Running<'a> {
@@ -156,14 +156,6 @@ fn keys(experiment: &Experiment) -> Vec<String> {
         experiment.seeds.iter().map(|seed| planned.point.key(*seed)).collect::<Vec<_>>()
     };
     experiment.points.iter().flat_map(of).collect()
-}
-
-/// A run's work grows with its arrivals.
-fn expected_arrivals(point: &Point) -> f64 {
-    let arrivals = &point.config.arrivals;
-    let usual = point.config.duration.as_secs_f64() / arrivals.scale.as_secs_f64().max(1e-9);
-    let share = |burst: glidepath_workload::Burst| burst.lasts.as_secs_f64() / burst.every.as_secs_f64();
-    usual * arrivals.burst.map_or(1.0, |burst| 1.0 + share(burst) * (burst.factor - 1.0))
 }
 
 /// Runs these on several threads. Returns how far it came if it was stopped before the end.

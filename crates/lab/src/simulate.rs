@@ -82,13 +82,15 @@ fn run<C: Catalog + 'static>(
     let (stores, catalog_store, table_store) = stores(point);
     let mut simulation = Simulation::new(Setup { seed, horizon, mode, stores });
     let workload = point.config.workload();
+    // A list that grows is there twice for a while, and there are runs on every core.
+    let expected = (1.01 * expected_arrivals(point)).min(1e6) as usize;
     let scene = Rc::new(Scene {
         requests: Requests::new(&workload),
         workload,
         picker: TablePicker::new(&point.config.tables),
         horizon,
-        records: RefCell::default(),
-        arrivals: RefCell::default(),
+        records: RefCell::new(Vec::with_capacity(expected)),
+        arrivals: RefCell::new(Vec::with_capacity(expected)),
     });
     furnish(&simulation, point, catalog_store, table_store);
     let (mut luck, open) = (Stream::keyed(seed, SOURCE, 0), Rc::new(open));
@@ -104,6 +106,14 @@ fn run<C: Catalog + 'static>(
     drop(simulation);
     let records = scene.records.take().into_iter().flatten().collect();
     Outcome { records, arrivals: scene.arrivals.take(), counts }
+}
+
+/// How many transactions a run is likely to have. Its work grows with them.
+pub(crate) fn expected_arrivals(point: &Point) -> f64 {
+    let arrivals = &point.config.arrivals;
+    let usual = point.config.duration.as_secs_f64() / arrivals.scale.as_secs_f64().max(1e-9);
+    let share = |burst: glidepath_workload::Burst| burst.lasts.as_secs_f64() / burst.every.as_secs_f64();
+    usual * arrivals.burst.map_or(1.0, |burst| 1.0 + share(burst) * (burst.factor - 1.0))
 }
 
 async fn transact<C: Catalog>(env: SimEnv, scene: Rc<Scene>, catalog: C, tables: StoreId, aimed: Option<TableId>) {

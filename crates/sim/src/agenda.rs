@@ -78,13 +78,16 @@ pub(crate) struct Agenda {
     /// What has been added to the current slot since.
     added: BinaryHeap<Reverse<Entry>>,
     far: Vec<Vec<Entry>>,
-    /// Room that slots of the past have left, for those of the future.
+    /// Room that slots of the past have left, for those of the near future.
     spare: Vec<Vec<Entry>>,
 }
 
 /// Enough that a slot of a busy hour holds some fifty events, few enough that the empty slots of a quiet one are no
 /// burden.
 const MOST_SLOTS: u64 = 1 << 16;
+
+/// Slots ahead of the current one that are likely to be filled with many events soon.
+const NEAR: usize = 64;
 
 impl Agenda {
     pub(crate) fn until(horizon: Instant) -> Self {
@@ -104,7 +107,8 @@ impl Agenda {
             self.added.push(Reverse(entry));
         } else {
             let far = &mut self.far[slot];
-            if far.capacity() == 0 {
+            // A slot far ahead may wait for an hour with the one event that it has: it gets no more room than it needs.
+            if far.capacity() == 0 && slot - self.current <= NEAR {
                 *far = self.spare.pop().unwrap_or_default();
             }
             far.push(entry);
@@ -131,7 +135,10 @@ impl Agenda {
             if next.is_empty() {
                 continue;
             }
-            self.spare.push(std::mem::replace(&mut self.sorted, next));
+            let past = std::mem::replace(&mut self.sorted, next);
+            if self.spare.len() < NEAR {
+                self.spare.push(past);
+            }
             self.sorted.sort_unstable_by(|a, b| b.cmp(a));
         }
         let added = self.added.peek().map(|Reverse(entry)| entry.order);
