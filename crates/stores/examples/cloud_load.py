@@ -93,8 +93,19 @@ def client_time():
     return used.ru_utime + used.ru_stime
 
 
+def keep_apart(process):
+    """The server on one processor, both clients on the others: who is at its limit shows, whatever the other does."""
+    first, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        raise RuntimeError("one processor for both would not show which of them is at its limit")
+    for thread in os.listdir(f"/proc/{process}/task"):
+        os.sched_setaffinity(int(thread), {first})
+    os.sched_setaffinity(0, others)
+
+
 process = server_process()
-print(f"{WRITERS} writers, {SECONDS} s each; CPU in processors, of {os.cpu_count()}")
+keep_apart(process)
+print(f"{WRITERS} writers, {SECONDS} s each; CPU in processors: the server has one, the clients {os.cpu_count() - 1}")
 print("client   pairs/s  server CPU  client CPU  client's share  client CPU per pair")
 for _ in range(ROUNDS):
     for name, load in (("python", python), ("ours", ours)):

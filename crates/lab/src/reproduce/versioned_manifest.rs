@@ -1,8 +1,8 @@
 //! Does the published sweep of commits to a versioned manifest come out of a simulation?
 //!
 //! The original is a catalog each of whose commits rewrites one data file. Its client is simulated request by request
-//! ([`peer`]) on the profile `s3-standard`, once from first principles and once with three costs fitted to the published
-//! one-process latencies ([`fit`]); the concurrent cells are never fitted. What our own chain makes of the same cells, the
+//! (`peer`) on the profile `s3-standard`, once from first principles and once with three costs fitted to the published
+//! one-process latencies (`fit`); the concurrent cells are never fitted. What our own chain makes of the same cells, the
 //! caller has to say ([`Ours`]): running it live and simulated is another crate's question.
 //!
 //! Start with [`simulate`], then `peer.rs`, then [`page::write`].
