@@ -78,6 +78,11 @@ fn wrong_keys_for_azure() {
 
 /// Nothing about the machine's credentials matters to an emulator, and none are sent to it.
 #[test]
+fn azure_without_an_account() {
+    says(&probe("az://container/x", &[]), &["Account", "?account=NAME", "AZURE_STORAGE_ACCOUNT_NAME"]);
+}
+
+#[test]
 fn an_emulator_of_gcs_is_asked_by_nobody() {
     let Some(url) = server("GLIDEPATH_GCS") else { return };
     let url = fresh(url, "credentials");

@@ -117,7 +117,11 @@ fn azure(address: &Address, connector: &Connector) -> Result<(Client, Signed), S
         builder = builder.with_access_key(key);
     }
     let service = address.endpoint().unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
-    let store = builder.with_endpoint(service.clone()).build().map_err(|error| chain(&error))?;
+    let named = |words: String| match account.is_empty() {
+        true => format!("{words}: add ?account=NAME to the URL, or set AZURE_STORAGE_ACCOUNT_NAME"),
+        false => words,
+    };
+    let store = builder.with_endpoint(service.clone()).build().map_err(|error| named(chain(&error)))?;
     let credentials = Credentials::Azure { provider: store.credentials().clone(), account };
     Ok((Client::Azure(store), Signed::new(connector.client(), format!("{service}/{}", address.bucket), credentials)))
 }
