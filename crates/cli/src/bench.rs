@@ -47,10 +47,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "warm,cold", value_parser = start)]
     start: Vec<Start>,
     /// Entries in the catalog at the beginning
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1000")]
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1000", value_parser = count::<u64>)]
     rows: Vec<u64>,
     /// Clients at once
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16")]
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16", value_parser = count::<u32>)]
     writers: Vec<u32>,
     /// Whether the writers of a process share commits: on, off, or both
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch)]
@@ -79,6 +79,11 @@ fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result
     let names: Vec<&str> = all.iter().map(|item| name(*item)).collect();
     let found = all.iter().zip(&names).find(|(_, name)| **name == text);
     found.map(|(item, _)| *item).ok_or_else(|| format!("allowed are {}", names.join(", ")))
+}
+
+fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| "allowed are whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

@@ -90,11 +90,12 @@ fn a_table_is_for_people_and_so_is_the_report() {
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
         (&["bench", &url, "--writers", "9999"], "2048"),
         (&["bench", &url, "--duration", "5"], "unit"),
-        (&["bench", &url, "--rows", "many"], "--rows"),
+        (&["bench", &url, "--rows", "1k"], "1000,100000"),
+        (&["bench", &url, "--writers", "1-16"], "whole numbers"),
         (&["bench", &url, "--rows", "0", "--operation", "list"], "nothing to read"),
         (&["bench", &url, "--protocol", "two-phase"], "append-log"),
         (&["bench", &url, "--operation", "drop"], "describe"),

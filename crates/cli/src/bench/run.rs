@@ -43,8 +43,14 @@ pub(super) fn sweep(
         }
     }
     drop(steps);
-    let removed = bench.scratch.remove().map_err(failed);
-    (lines, ended.and(removed))
+    if let Err(error) = bench.scratch.remove() {
+        // Said beside whatever else went wrong: nobody else will remove them.
+        match ended {
+            Ok(()) => ended = Err(failed(error)),
+            Err(_) => eprintln!("{error}"),
+        }
+    }
+    (lines, ended)
 }
 
 fn failed(error: LiveError) -> Failure {

@@ -195,6 +195,10 @@ impl fmt::Display for Ending {
             Self::Answered(answer) => write!(f, "{answer}"),
             Self::NotConnected { why, .. } => write!(f, "no connection: {why}"),
             Self::Broken { why } => write!(f, "the connection broke or the time ran out: {why}"),
+            // Where a cloud's own machines are told what they may: the last place that is looked in.
+            Self::NotTried { why } if why.contains("169.254.169.254") => {
+                write!(f, "no credentials in the environment or in files, and this machine has none of its own ({why})")
+            }
             Self::NotTried { why } => write!(f, "{why}"),
         }
     }
