@@ -187,3 +187,10 @@ fn reads() {
         assert_eq!(of_read(&ending), meaning, "{ending:?}");
     }
 }
+
+#[test]
+fn who_has_no_credentials_is_told_so() {
+    let words = |why: &str| Ending::NotTried { why: why.to_owned() }.to_string();
+    assert!(words("PUT http://169.254.169.254/latest/api/token: 403").starts_with("no credentials"));
+    assert_eq!(words("an impossible key"), "an impossible key");
+}
