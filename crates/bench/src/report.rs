@@ -223,7 +223,7 @@ fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
         return Vec::new();
     }
     let sizes: BTreeSet<u64> = lines.iter().map(|line| line.cell.rows).collect();
-    let caption = "How much more gets done with more clients. Dashed: predicted.";
+    let caption = "How much more gets done with more clients.";
     let draw = |lines: &[&Line], which: &str, words: &dyn Fn(u64) -> Option<String>| {
         let series = series(lines, |cell| cell.rows, words, |cell| f64::from(cell.writers));
         picture(caption, &format!("{what} against clients{which}"), "Clients at once", what, series)
@@ -247,14 +247,15 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
     let words = |writers: u32| several.then(|| counted(writers, "client"));
     // An empty catalog has its place on the logarithmic axis, too.
     let series = series(lines, |cell| cell.writers, words, |cell| cell.rows.max(1) as f64);
-    let caption = "What a greater catalog costs. Dashed: predicted. An empty catalog is shown at 1 entry.";
+    let caption = "What a greater catalog costs. An empty catalog is shown at 1 entry.";
     Some(picture(caption, &format!("{what} against entries"), "Entries in the catalog", what, series))
 }
 
 fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Picture {
+    let predicted = series.iter().any(|line| line.line == LineStyle::Dashed);
     let axis = |label: String| Axis { label, logarithmic: true, ..Axis::default() };
     Picture {
-        caption: caption.to_owned(),
+        caption: format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" }),
         chart: Chart::LineChart(LineChart {
             title: title.to_owned(),
             x: axis(x.to_owned()),
