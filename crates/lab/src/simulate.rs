@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use glidepath_env::{Key, Payload};
 use glidepath_model::{Changes, Edit, Instant, Span, TableId, TableState};
@@ -21,6 +21,9 @@ use crate::config::{Point, Protocol};
 
 /// Pages of a manifest chain that clients keep at hand.
 const CACHE_BYTES: usize = 64 << 20;
+
+/// The catalog file. One key for all, because a key is found faster than an equal one.
+static CATALOG: LazyLock<Key> = LazyLock::new(|| Key::new("catalog"));
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -56,7 +59,7 @@ pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
     let filler = point.filler_per_table();
     match point.config.catalog.protocol {
         Protocol::CatalogFile => {
-            let place = Arc::new(catalog_file::Place::new(Key::new("catalog"), filler));
+            let place = Arc::new(catalog_file::Place::new(CATALOG.clone(), filler));
             run(point, seed, mode, move |env, store| CatalogFile::new(env, store, Arc::clone(&place)))
         }
         Protocol::ManifestChain => {
@@ -178,7 +181,7 @@ fn fresh_catalog(point: &Point) -> BTreeMap<Key, Payload> {
         let at = env.store(store);
         let created = match protocol {
             Protocol::CatalogFile => {
-                let place = catalog_file::Place::new(Key::new("catalog"), filler);
+                let place = catalog_file::Place::new(CATALOG.clone(), filler);
                 matches!(CatalogFile::new(env, at, Arc::new(place)).create(states).await, Committed(_))
             }
             Protocol::AppendLog => {

@@ -88,6 +88,25 @@ impl Changes {
         &self.edits
     }
 
+    /// Prepares all advances anew, against where their tables stand now, each with metadata of its own. `None`, and some not
+    /// prepared, if a table or a partition of one is not there.
+    #[must_use]
+    pub fn renew<'a>(
+        &mut self,
+        table: impl Fn(TableId) -> Option<&'a TableState>,
+        mut metadata: impl FnMut() -> MetadataId,
+    ) -> Option<()> {
+        for TableChange { table: id, edit } in &mut self.edits {
+            let Edit::Advance(advance) = edit else { continue };
+            let state = table(*id)?;
+            for (partition, seen) in &mut advance.partitions {
+                *seen = *state.partitions.get(partition.0 as usize)?;
+            }
+            advance.metadata = metadata();
+        }
+        Some(())
+    }
+
     /// How these changes stand to a root that is newer than the one they were prepared against.
     #[must_use]
     pub fn overlap(&self, newer: &Root) -> Overlap {

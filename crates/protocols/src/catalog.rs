@@ -1,5 +1,6 @@
 //! What every catalog protocol offers to a transaction.
 
+use std::borrow::Cow;
 use std::future::Future;
 
 use glidepath_env::Cause;
@@ -22,7 +23,11 @@ pub trait Catalog {
     fn version(&self, at: &Self::Snapshot) -> Version;
 
     /// Where tables stand in a snapshot, in the order asked; `None` for a table that it does not have.
-    fn tables(&self, at: &Self::Snapshot, ids: &[TableId]) -> impl Future<Output = Result<TableStates, LoadError>>;
+    fn tables<'a>(
+        &self,
+        at: &'a Self::Snapshot,
+        ids: &[TableId],
+    ) -> impl Future<Output = Result<TableStates<'a>, LoadError>>;
 
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
     /// `base` or fit it as they are ([`Changes::overlap`] is none).
@@ -32,8 +37,8 @@ pub trait Catalog {
     fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
 }
 
-/// States of tables, in the order asked; most ask for one.
-pub type TableStates = SmallVec<[Option<TableState>; 1]>;
+/// States of tables, in the order asked; most ask for one. Borrowed where the snapshot itself holds them.
+pub type TableStates<'a> = SmallVec<[Option<Cow<'a, TableState>>; 1]>;
 
 /// How one attempt to commit ended.
 #[derive(Clone, Debug)]

@@ -164,6 +164,17 @@ impl Sampler {
         Span::from_nanos_f64(self.median_ns(size) * factor).max(self.floor)
     }
 
+    /// How long so many requests of this size take, one after another.
+    pub(crate) fn draw_many(&self, count: u64, size: ByteSize, luck: &mut Stream) -> Span {
+        let (mut left, mut took) = (count, Span::ZERO);
+        while left > 0 {
+            let (done, span) = self.draw_some(left, size, luck);
+            left -= done;
+            took += span;
+        }
+        took
+    }
+
     /// How long the next of `left` requests of this size take, one after another, and how many those are: a whole block is
     /// one draw.
     pub(crate) fn draw_some(&self, left: u64, size: ByteSize, luck: &mut Stream) -> (u64, Span) {

@@ -353,43 +353,59 @@ impl ObjectStore for SimStore {
 /// Bulk traffic is private by contract, so it only moves the process's clock. Faults do not strike it.
 impl BulkStore for SimStore {
     async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
-        for transfer in transfers {
-            let (count, size, latency) = match *transfer {
-                Transfer::Read(size) => (1, size, &self.service.get),
-                Transfer::Write(size) => (1, size, &self.service.put),
-                Transfer::ReadMany { count, size, parallel: 0 | 1 } => (count, size, &self.service.get),
-                Transfer::ReadMany { count, size, parallel } => {
-                    self.read_in_lanes(count, size, parallel).await;
-                    continue;
-                }
-            };
-            match self.env.world.mode {
-                Mode::LocalClocks => self.transfer_ahead(count, size, latency),
-                Mode::EveryOperation => self.transfer(count, size, latency).await,
-            }
+        let made = match self.env.world.mode {
+            Mode::LocalClocks => self.transfer_ahead(transfers),
+            Mode::EveryOperation => 0,
+        };
+        if made < transfers.len() {
+            // Boxed, because it is rare where runs are long, and every process would have to have room for it.
+            Box::pin(self.transfer_each(&transfers[made..])).await;
         }
         Ok(())
     }
 }
 
 impl SimStore {
-    /// So many transfers, one after another, on the process's own clock.
-    fn transfer_ahead(&self, count: u64, size: ByteSize, latency: &Sampler) {
-        let process = &self.env.process;
-        let took = process.with_luck(Purpose::Store, |luck| {
-            let (mut left, mut took) = (count, Span::ZERO);
-            while left > 0 {
-                let (done, span) = latency.draw_some(left, size, luck);
-                left -= done;
-                took += span;
+    /// Makes these transfers on the process's own clock, up to the first whose requests may overlap; returns how many those
+    /// are.
+    fn transfer_ahead(&self, transfers: &[Transfer]) -> usize {
+        let (process, Service { get, put, .. }) = (&self.env.process, &*self.service);
+        let (mut requests, mut took) = (0, Span::ZERO);
+        let made = process.with_luck(Purpose::Store, |luck| {
+            for (place, transfer) in transfers.iter().enumerate() {
+                match *transfer {
+                    Transfer::Read(size) => took += get.draw(size, luck),
+                    Transfer::Write(size) => took += put.draw(size, luck),
+                    Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
+                        took += get.draw_many(count, size, luck);
+                        requests += count as u32;
+                        continue;
+                    }
+                    Transfer::ReadMany { .. } => return place,
+                }
+                requests += 1;
             }
-            took
+            transfers.len()
         });
-        process.operations.set(process.operations.get() + count as u32);
+        process.operations.set(process.operations.get() + requests);
         process.clock.set(process.clock.get() + took);
+        made
     }
 
-    /// The same, each an event.
+    /// The same, each an event, and also those whose requests overlap.
+    async fn transfer_each(&self, transfers: &[Transfer]) {
+        for transfer in transfers {
+            match *transfer {
+                Transfer::Read(size) => self.transfer(1, size, &self.service.get).await,
+                Transfer::Write(size) => self.transfer(1, size, &self.service.put).await,
+                Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
+                    self.transfer(count, size, &self.service.get).await;
+                }
+                Transfer::ReadMany { count, size, parallel } => self.read_in_lanes(count, size, parallel).await,
+            }
+        }
+    }
+
     async fn transfer(&self, count: u64, size: ByteSize, latency: &Sampler) {
         let process = &self.env.process;
         let mut left = count;

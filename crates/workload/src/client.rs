@@ -12,8 +12,8 @@ use bytes::Bytes;
 use glidepath_env::{
     Backoff, BulkStore, Env, Key, ObjectStore, Payload, Purpose, PutError, ReadError, Transfer, unit_interval,
 };
-use glidepath_model::{Advance, Changes, Edit, Instant, MetadataId, Overlap, Span, TableId};
-use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
+use glidepath_model::{Advance, Changes, Edit, Instant, MetadataId, Overlap, PartitionId, Span, TableId, TableState};
+use glidepath_protocols::{Catalog, Outcome, TableStates};
 use smallvec::SmallVec;
 
 use crate::record::{End, Kind, Record};
@@ -44,7 +44,11 @@ pub fn manifest_list_key(table: TableId) -> Key {
 }
 
 /// What is written: tables, and the partitions of each.
-type Targets = SmallVec<[(TableId, SmallVec<[glidepath_model::PartitionId; 1]>); 1]>;
+#[derive(Clone, Debug)]
+struct Targets {
+    tables: SmallVec<[TableId; 1]>,
+    partitions: SmallVec<[SmallVec<[PartitionId; 1]>; 1]>,
+}
 
 /// A transaction in the middle of things.
 struct InFlight<'a, E: Env, C: Catalog> {
@@ -79,7 +83,7 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
 
     /// Runs one transaction. Dropping the future leaves it wherever it is.
     pub async fn run(&self, Intent { kind, runtime, targets }: Intent) -> Record {
-        let record = Record::begin(self.env.now(), kind, targets[0].0);
+        let record = Record::begin(self.env.now(), kind, targets.tables[0]);
         let Some((base, changes)) = self.start(&targets).await else {
             return Record { ended: self.env.now(), ..record };
         };
@@ -91,8 +95,9 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
     /// Step 1: the start snapshot, and the changes that are to be made to it.
     async fn start(&self, targets: &Targets) -> Option<(C::Snapshot, Changes)> {
         let base = self.catalog.load().await.ok()?;
-        let states = self.states(&base, targets).await.ok()?;
+        let states = self.catalog.tables(&base, &targets.tables).await.ok()?;
         let changes = self.changes(&states, targets)?;
+        drop(states);
         Some((base, changes))
     }
 
@@ -103,25 +108,14 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
             tables[0] = aimed;
             tables.sort_unstable();
         }
-        let partitions = |_| self.picker.partitions(spec.partitions, || self.env.draw(Purpose::Tables));
-        tables.into_iter().map(|table| (table, partitions(table))).collect()
-    }
-
-    /// Where the target tables stand in a snapshot.
-    async fn states(&self, at: &C::Snapshot, targets: &Targets) -> Result<TableStates, LoadError> {
-        match targets.as_slice() {
-            [(table, _)] => self.catalog.tables(at, &[*table]).await,
-            several => {
-                let ids: Vec<TableId> = several.iter().map(|(table, _)| *table).collect();
-                self.catalog.tables(at, &ids).await
-            }
-        }
+        let partitions = |_: &TableId| self.picker.partitions(spec.partitions, || self.env.draw(Purpose::Tables));
+        Targets { partitions: tables.iter().map(partitions).collect(), tables }
     }
 
     /// The changes that write these targets where they stand; `None` if one does not exist.
     fn changes(&self, states: &TableStates, targets: &Targets) -> Option<Changes> {
         let mut changes = Changes::default();
-        for ((table, partitions), state) in targets.iter().zip(states) {
+        for ((table, partitions), state) in targets.tables.iter().zip(&targets.partitions).zip(states) {
             let state = state.as_ref()?;
             let mut seen = SmallVec::new();
             for id in partitions {
@@ -135,9 +129,8 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
 }
 
 /// What a newer snapshot shows.
-struct Look<S> {
-    newer: S,
-    states: TableStates,
+struct Look<'a> {
+    states: TableStates<'a>,
     overlap: Overlap,
 }
 
@@ -155,8 +148,9 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let commit = &self.client.workload.commit;
         if commit.refresh_first {
             let newer = self.load().await?;
-            let look = self.look(newer).await?;
-            self.repair(look).await?;
+            let look = self.look(&newer).await?;
+            self.repair(&newer, look).await?;
+            self.base = newer;
         }
         self.steps(&self.client.requests.once).await?;
         let mut prepared = false;
@@ -202,30 +196,32 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let retry = &self.client.workload.retry;
         let alike = retry.catalog == retry.table;
         let mut waited = alike && self.wait(&retry.catalog, self.record.retries - 1).await;
-        let newer = match newer.filter(|_| !waited) {
+        let mut newer = match newer.filter(|_| !waited) {
             Some(newer) => newer,
             None => self.load().await?,
         };
-        let mut look = self.look(newer).await?;
+        let mut look = self.look(&newer).await?;
         if !alike {
             waited = match look.overlap {
                 Overlap::None => self.wait(&retry.catalog, self.record.catalog_conflicts).await,
                 _ => self.wait(&retry.table, self.record.table_conflicts).await,
             };
             if waited {
-                let newer = self.load().await?;
-                look = self.look(newer).await?;
+                drop(look);
+                newer = self.load().await?;
+                look = self.look(&newer).await?;
             }
         }
         let harmless = look.overlap == Overlap::None;
         self.record.catalog_conflicts += u32::from(harmless);
         self.record.table_conflicts += u32::from(!harmless);
-        self.repair(look).await?;
+        self.repair(&newer, look).await?;
+        self.base = newer;
         Ok(harmless)
     }
 
-    /// Looks at what has changed, and makes the newer snapshot the one to commit against.
-    async fn repair(&mut self, Look { newer, states, overlap }: Look<C::Snapshot>) -> Result<(), End> {
+    /// Looks at what has changed, and makes the changes fit the newer snapshot.
+    async fn repair(&mut self, newer: &C::Snapshot, Look { states, overlap }: Look<'_>) -> Result<(), End> {
         let began = self.now();
         let (commit, transaction) = (&self.client.workload.commit, &self.client.workload.transaction);
         if overlap != Overlap::None || commit.refresh_after == Refresh::EveryConflict {
@@ -240,12 +236,13 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
                     if real > 0.0 && unit_interval(self.client.env.draw(Purpose::Validation)) < real {
                         return Err(End::ValidationFailed);
                     }
-                    self.read_history(&newer, missed, partitions).await?;
+                    self.read_history(newer, missed, partitions).await?;
                 }
-                self.changes = self.client.changes(&states, &self.targets).ok_or(End::Failed)?;
+                let env = self.client.env;
+                let state = |table| state_of(table, &self.targets.tables, &states);
+                self.changes.renew(state, || MetadataId(env.draw(Purpose::Names))).ok_or(End::Failed)?;
             }
         }
-        self.base = newer;
         self.record.spent.conflict_reads += self.since(began);
         Ok(())
     }
@@ -254,7 +251,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let (commit, tables) = (&self.client.workload.commit, &self.client.workload.tables);
         let count = match (tables.manifest_list, commit.history) {
             // The list is one object, in which the missed entries lie one behind the other.
-            (ManifestList::Append, _) => partitions.min(self.targets.len() as u64),
+            (ManifestList::Append, _) => partitions.min(self.targets.tables.len() as u64),
             (ManifestList::Rewrite, History::MissedSnapshots) => missed.saturating_sub(partitions),
             (ManifestList::Rewrite, History::MissedCatalogVersions) => {
                 let catalog = self.client.catalog;
@@ -275,22 +272,22 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
     }
 
     async fn make(&mut self, list: &RequestList) -> Result<(), End> {
-        if list.steps.contains(&Step::WriteManifestList) && self.appends() {
+        if self.appends() && list.steps.contains(&Step::WriteManifestList) {
             // Boxed, because it is rare and every request would have to have room for it.
             return Box::pin(self.make_with_appends(list)).await;
         }
-        for _ in 0..self.targets.len() {
-            self.transfer(&list.transfers).await?;
+        for _ in 0..self.targets.tables.len() {
+            self.client.store.bulk(&list.transfers).await.map_err(|_| End::Failed)?;
         }
         Ok(())
     }
 
     /// As [`make`](Self::make), where an entry is appended to the manifest list instead of its being rewritten.
     async fn make_with_appends(&mut self, list: &RequestList) -> Result<(), End> {
-        for n in 0..self.targets.len() {
+        for n in 0..self.targets.tables.len() {
             for step in &list.steps {
                 match step {
-                    Step::WriteManifestList => self.append_entry(self.targets[n].0).await?,
+                    Step::WriteManifestList => self.append_entry(self.targets.tables[n]).await?,
                     _ => self.transfer(step.transfer(&self.client.workload.tables).as_slice()).await?,
                 }
             }
@@ -337,11 +334,11 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         loaded.map_err(|_| End::Failed)
     }
 
-    async fn look(&self, newer: C::Snapshot) -> Result<Look<C::Snapshot>, End> {
-        let states = self.client.states(&newer, &self.targets).await.map_err(|_| End::Failed)?;
-        let state = |table| states[self.targets.iter().position(|(id, _)| *id == table)?].as_ref();
-        let overlap = self.changes.overlap_with(state);
-        Ok(Look { newer, states, overlap })
+    async fn look<'s>(&self, newer: &'s C::Snapshot) -> Result<Look<'s>, End> {
+        let tables = &self.targets.tables;
+        let states = self.client.catalog.tables(newer, tables).await.map_err(|_| End::Failed)?;
+        let overlap = self.changes.overlap_with(|table| state_of(table, tables, &states));
+        Ok(Look { states, overlap })
     }
 
     /// Waits as a policy says; whether there was anything to wait for.
@@ -363,4 +360,9 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
     fn since(&self, earlier: Instant) -> Span {
         self.now().since(earlier)
     }
+}
+
+/// Where a table stands, of these tables that stand so.
+fn state_of<'a>(table: TableId, tables: &[TableId], states: &'a TableStates<'_>) -> Option<&'a TableState> {
+    states[tables.iter().position(|id| *id == table)?].as_deref()
 }

@@ -25,6 +25,7 @@ mod record;
 mod state;
 mod vacuum;
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -401,8 +402,8 @@ impl<E: Env> Catalog for AppendLog<E> {
         at.0.version
     }
 
-    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<TableStates, LoadError> {
-        Ok(ids.iter().map(|id| at.0.table(*id).cloned()).collect())
+    async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+        Ok(ids.iter().map(|id| at.0.table(*id).map(Cow::Borrowed)).collect())
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {

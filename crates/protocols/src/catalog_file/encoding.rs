@@ -137,7 +137,7 @@ impl<'a> Draft<'a> {
         out.into()
     }
 
-    fn tables(&self) -> usize {
+    pub(crate) fn tables(&self) -> usize {
         self.root.tables().len()
     }
 

@@ -14,6 +14,7 @@
 mod encoding;
 mod next;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glidepath_env::{Cause, Env, Key, Object, ObjectStore, Payload};
@@ -100,11 +101,12 @@ impl<E: Env> CatalogFile<E> {
         let Some(root) = Root::from_parts(Version(0), commit, tables) else {
             return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
-        self.install(Next::Built { base: None, root }).await
+        self.install(Some(Next::built(None, root))).await
     }
 
-    /// Steps 2 to 7: puts a root in the place of its base, or in an empty place.
-    async fn install(&self, next: Next<'_>) -> Outcome<Snapshot> {
+    /// Steps 3 to 7: puts a root in the place of its base, or in an empty place. `None` is one that does not fit (step 1).
+    async fn install(&self, next: Option<Next<'_>>) -> Outcome<Snapshot> {
+        let Some(next) = next else { return Outcome::Conflict(None) };
         let cause = match self.put(&next).await {
             Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
             Err(PutError::Lost) if self.place.settle_lost => Cause::words("the put may have been repeated on its way"),
@@ -118,8 +120,8 @@ impl<E: Env> CatalogFile<E> {
     }
 
     /// Step 3.
-    async fn put(&self, next: &Next<'_>) -> Result<Tag, PutError> {
-        self.store.put(&self.place.key, next.body(&self.place), next.guard()).await
+    fn put<'a>(&'a self, next: &'a Next<'_>) -> impl Future<Output = Result<Tag, PutError>> + 'a {
+        self.store.put(&self.place.key, next.body(&self.place), next.guard())
     }
 
     fn landed(&self, next: Next<'_>, tag: Tag) -> Snapshot {
@@ -199,8 +201,8 @@ impl<E: Env> Catalog for CatalogFile<E> {
         at.root().version
     }
 
-    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<TableStates, LoadError> {
-        let state = |id: &TableId| at.root().table(*id).cloned();
+    async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+        let state = |id: &TableId| at.root().table(*id).map(Cow::Borrowed);
         Ok(match ids {
             // Nearly always; and much less to do than for a collection.
             [id] => TableStates::from_buf([state(id)]),
@@ -209,12 +211,9 @@ impl<E: Env> Catalog for CatalogFile<E> {
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
-        // Step 1.
+        // Steps 1 and 2.
         let commit = CommitId(self.env.draw(Purpose::Names));
-        match changes.touch(base.root()) {
-            Ok(touched) => self.install(Next::of(base, commit, touched)).await,
-            Err(_) => Outcome::Conflict(None),
-        }
+        self.install(Next::of(base, commit, changes)).await
     }
 }
 
@@ -235,7 +234,7 @@ impl<E: Env> Grouped for CatalogFile<E> {
             requests.iter().map(|changes| changes.touch(&root).map(|touched| touched.apply_to(&mut root))).collect();
         let outcome = if verdicts.iter().any(Result::is_ok) {
             root.version = base.root().version.next();
-            Some(self.install(Next::Built { base: Some(base), root }).await)
+            Some(self.install(Some(Next::built(Some(base), root))).await)
         } else {
             None
         };

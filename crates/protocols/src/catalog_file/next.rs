@@ -1,44 +1,58 @@
 //! What is to replace a catalog file? A root that is built only when somebody asks for it: most attempts under contention
-//! lose, and then nobody does.
+//! lose, and then nobody does. Only whether it can be built is looked at first.
 
 use std::sync::OnceLock;
 
 use glidepath_env::{Body, Guard, Payload};
-use glidepath_model::{ByteSize, CommitId, Root, Touched, Version};
+use glidepath_model::{ByteSize, Changes, CommitId, Overlap, Root, Touched, Version};
 
 use super::encoding::{Draft, File, tables_length};
 use super::{Place, Snapshot};
 
 /// The successor of a base, or the first root of all. It gives the same bytes under the same guard however often it is put.
 pub(super) enum Next<'a> {
-    Built { base: Option<&'a Snapshot>, root: Root },
-    Touched { base: &'a Snapshot, commit: CommitId, touched: Touched, root: OnceLock<Root> },
+    Built { base: Option<&'a Snapshot>, built: Built },
+    Changed { base: &'a Snapshot, commit: CommitId, changes: &'a Changes, built: OnceLock<Built> },
+}
+
+/// A root that is there.
+pub(super) struct Built {
+    root: Root,
+    /// Of its tables in the encoded file, in bytes.
+    tables_length: usize,
 }
 
 impl<'a> Next<'a> {
-    /// What follows the base by this commit.
-    pub(super) fn of(base: &'a Snapshot, commit: CommitId, touched: Touched) -> Self {
-        Self::Touched { base, commit, touched, root: OnceLock::new() }
+    /// What follows the base by this commit; `None` where the changes do not apply to it.
+    pub(super) fn of(base: &'a Snapshot, commit: CommitId, changes: &'a Changes) -> Option<Self> {
+        let applies = changes.overlap(base.root()) == Overlap::None;
+        applies.then(|| Self::Changed { base, commit, changes, built: OnceLock::new() })
+    }
+
+    /// This root, after its base where there is one.
+    pub(super) fn built(base: Option<&'a Snapshot>, root: Root) -> Self {
+        let tables_length = tables_length(&root);
+        Self::Built { base, built: Built { root, tables_length } }
     }
 
     pub(super) fn base(&self) -> Option<&'a Snapshot> {
         match self {
             Self::Built { base, .. } => *base,
-            Self::Touched { base, .. } => Some(base),
+            Self::Changed { base, .. } => Some(base),
         }
     }
 
     pub(super) fn version(&self) -> Version {
         match self {
-            Self::Built { root, .. } => root.version,
-            Self::Touched { base, .. } => base.root().version.next(),
+            Self::Built { built, .. } => built.root.version,
+            Self::Changed { base, .. } => base.root().version.next(),
         }
     }
 
     pub(super) fn commit(&self) -> CommitId {
         match self {
-            Self::Built { root, .. } => root.commit,
-            Self::Touched { commit, .. } => *commit,
+            Self::Built { built, .. } => built.root.commit,
+            Self::Changed { commit, .. } => *commit,
         }
     }
 
@@ -52,45 +66,42 @@ impl<'a> Next<'a> {
 
     /// The file as it is once it has been written.
     pub(super) fn into_file(self) -> File {
-        let tables_length = self.tables_length();
-        match self {
-            Self::Built { base: None, root } => File::first(root),
-            Self::Built { base: Some(base), root } => base.file.followed_by(root, tables_length),
-            Self::Touched { base, commit, touched, root } => {
-                let root = root.into_inner().unwrap_or_else(|| touched.follow(base.root(), commit));
-                base.file.followed_by(root, tables_length)
+        let (base, Built { root, tables_length }) = match self {
+            Self::Built { base, built } => (base, built),
+            Self::Changed { base, commit, changes, built } => {
+                (Some(base), built.into_inner().unwrap_or_else(|| build(base, commit, changes)))
             }
+        };
+        match base {
+            None => File::first(root),
+            Some(base) => base.file.followed_by(root, tables_length),
         }
     }
 
-    fn root(&self) -> &Root {
+    fn build(&self) -> &Built {
         match self {
-            Self::Built { root, .. } => root,
-            Self::Touched { base, commit, touched, root } => root.get_or_init(|| touched.follow(base.root(), *commit)),
+            Self::Built { built, .. } => built,
+            Self::Changed { base, commit, changes, built } => built.get_or_init(|| build(base, *commit, changes)),
         }
     }
 
     fn draft(&self) -> Draft<'_> {
+        let Built { root, tables_length } = self.build();
         match self.base() {
-            Some(base) => base.file.draft(self.root(), self.tables_length()),
-            None => Draft::first(self.root()),
+            Some(base) => base.file.draft(root, *tables_length),
+            None => Draft::first(root),
         }
     }
+}
 
-    fn tables(&self) -> usize {
-        match self {
-            Self::Built { root, .. } => root.tables().len(),
-            Self::Touched { base, touched, .. } => touched.count(base.root()),
-        }
-    }
+fn build(base: &Snapshot, commit: CommitId, changes: &Changes) -> Built {
+    let touched = touched(base, changes);
+    let tables_length = base.file.tables_length_after(&touched);
+    Built { root: touched.follow(base.root(), commit), tables_length }
+}
 
-    /// Of the tables in the encoded file, in bytes.
-    fn tables_length(&self) -> usize {
-        match self {
-            Self::Built { root, .. } => tables_length(root),
-            Self::Touched { base, touched, .. } => base.file.tables_length_after(touched),
-        }
-    }
+fn touched(base: &Snapshot, changes: &Changes) -> Touched {
+    changes.touch(base.root()).unwrap_or_else(|error| unreachable!("changes without overlap apply: {error}"))
 }
 
 /// A file on its way to the store.
@@ -101,16 +112,20 @@ struct NextFile<'a> {
 
 impl Body for NextFile<'_> {
     fn size(&self) -> ByteSize {
-        let (next, tables) = (self.next, self.next.tables());
-        let length = match next {
-            Next::Touched { base, .. } => base.file.draft_length(tables, next.tables_length()),
-            Next::Built { .. } => next.draft().length(),
+        let (tables, length) = match self.next {
+            Next::Changed { base, changes, .. } => {
+                let touched = touched(base, changes);
+                let tables = touched.count(base.root());
+                (tables, base.file.draft_length(tables, base.file.tables_length_after(&touched)))
+            }
+            Next::Built { built, .. } => (built.root.tables().len(), self.next.draft().length()),
         };
         ByteSize::from_bytes(length as u64) + self.place.filler(tables)
     }
 
     fn into_payload(self) -> Payload {
-        Payload { bytes: self.next.draft().encode(), filler: self.place.filler(self.next.tables()) }
+        let draft = self.next.draft();
+        Payload { bytes: draft.encode(), filler: self.place.filler(draft.tables()) }
     }
 }
 
@@ -150,8 +165,8 @@ mod tests {
             }
             let place = Place::new(Key::new("catalog"), ByteSize::from_bytes(7));
             let root = changes.apply(base.root(), CommitId(9)).unwrap();
-            let now = Next::Built { base: Some(&base), root };
-            let late = Next::of(&base, CommitId(9), changes.touch(base.root()).unwrap());
+            let now = Next::built(Some(&base), root);
+            let late = Next::of(&base, CommitId(9), &changes).unwrap();
             prop_assert_eq!((late.version(), late.commit()), (now.version(), now.commit()));
             prop_assert_eq!(late.body(&place).size(), now.body(&place).size());
             prop_assert_eq!(late.body(&place).into_payload(), now.body(&place).into_payload());

@@ -35,6 +35,7 @@ mod tree;
 mod vacuum;
 mod whole;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -328,12 +329,12 @@ impl<E: Env> Catalog for ManifestChain<E> {
         at.version()
     }
 
-    async fn tables(&self, at: &Snapshot, ids: &[TableId]) -> Result<TableStates, LoadError> {
+    async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
         let mut states = TableStates::new();
         for id in ids {
             let entry: Option<Entry> = self.entry(at, &table_name(*id)).await?;
             let state: Option<TableState> = entry.and_then(|entry| entry.state);
-            states.push(state);
+            states.push(state.map(Cow::Owned));
         }
         Ok(states)
     }
