@@ -144,7 +144,12 @@ impl Changes {
     /// # Errors
     /// [`NotApplicable`] where [`overlap`](Self::overlap) is anything but [`Overlap::None`].
     pub fn apply(&self, base: &Root, commit: CommitId) -> Result<Root, NotApplicable> {
-        self.touch(base).map(|touched| touched.follow(base, commit))
+        let touched = self.touch(base)?;
+        let mut next = base.clone();
+        next.version = base.version.next();
+        next.commit = commit;
+        touched.apply_to(&mut next);
+        Ok(next)
     }
 
     /// What [`apply`](Self::apply) would make of the tables that these changes are about, without a root to hold them.
@@ -175,36 +180,12 @@ impl Changes {
 pub struct Touched(SmallVec<[(TableId, Option<TableState>); 1]>);
 
 impl Touched {
-    /// Each table, and what becomes of it.
-    #[must_use]
-    pub fn tables(&self) -> &[(TableId, Option<TableState>)] {
-        &self.0
-    }
-
-    /// How many tables the root has that follows `base`, the one they were taken from.
-    #[must_use]
-    pub fn count(&self, base: &Root) -> usize {
-        self.0.iter().fold(base.tables().len(), |count, (table, after)| {
-            count + usize::from(after.is_some()) - usize::from(base.table(*table).is_some())
-        })
-    }
-
-    /// The root that follows the one they were taken from.
-    #[must_use]
-    pub fn follow(&self, base: &Root, commit: CommitId) -> Root {
-        let mut next = base.clone();
-        next.version = base.version.next();
-        next.commit = commit;
-        self.apply_to(&mut next);
-        next
-    }
-
     /// Changes the tables of the root they were taken from, and nothing else of it.
-    pub fn apply_to(&self, root: &mut Root) {
-        for (table, state) in &self.0 {
+    pub fn apply_to(self, root: &mut Root) {
+        for (table, state) in self.0 {
             match state {
-                Some(state) => root.insert(*table, state.clone()),
-                None => root.remove(*table),
+                Some(state) => root.insert(table, state),
+                None => root.remove(table),
             }
         }
     }

@@ -33,7 +33,8 @@ fn keeps_out_what_cannot_be_read<C: Catalog<Snapshot: std::fmt::Debug>>(catalog:
     }
     let fine = Changes::of(TableId(7), Edit::Create(TableState::new(1)));
     assert!(matches!(at_once(catalog.commit(&base, &fine)), Outcome::Committed(_)));
-    let states = at_once(catalog.tables(&at_once(catalog.load()).unwrap(), &[TableId(0), TableId(7)])).unwrap();
+    let newest = at_once(catalog.load()).unwrap();
+    let states = at_once(catalog.tables(&newest, &[TableId(0), TableId(7)])).unwrap();
     assert!(states.iter().all(Option::is_some));
 }
 

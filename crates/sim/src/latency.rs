@@ -205,7 +205,8 @@ impl Sampler {
     }
 
     fn median_ns(&self, size: ByteSize) -> f64 {
-        self.base_ns + self.per_byte_ns * size.as_bytes() as f64
+        // By way of a signed integer, whose conversion is one instruction.
+        self.base_ns + self.per_byte_ns * size.as_bytes().cast_signed() as f64
     }
 }
 

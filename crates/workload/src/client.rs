@@ -152,11 +152,15 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
             self.repair(&newer, look).await?;
             self.base = newer;
         }
-        self.steps(&self.client.requests.once).await?;
+        let began = self.now();
+        self.make(&self.client.requests.once).await?;
+        self.record.spent.prepare += self.since(began);
         let mut prepared = false;
         loop {
             if !prepared {
-                self.steps(&self.client.requests.prepare).await?;
+                let began = self.now();
+                self.make(&self.client.requests.prepare).await?;
+                self.record.spent.prepare += self.since(began);
                 prepared = true;
             }
             let began = self.now();
@@ -263,14 +267,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         self.transfer(&[Transfer::ReadMany { count, size, parallel }]).await
     }
 
-    /// Step 3.
-    async fn steps(&mut self, list: &RequestList) -> Result<(), End> {
-        let began = self.now();
-        self.make(list).await?;
-        self.record.spent.prepare += self.since(began);
-        Ok(())
-    }
-
+    /// Makes the requests of a list, for each table written.
     async fn make(&mut self, list: &RequestList) -> Result<(), End> {
         if self.appends() && list.steps.contains(&Step::WriteManifestList) {
             // Boxed, because it is rare and every request would have to have room for it.

@@ -88,6 +88,17 @@ proptest! {
         }
         // A change may expect a version that is yet to come; the rule then refuses without counting anything missed.
         prop_assert_eq!(changes.overlap(&newer) == Overlap::None, changes.apply(&newer, CommitId(2)).is_ok());
+        let is_there = |change: &TableChange| match (&change.edit, newer.table(change.table)) {
+            (Edit::Advance(advance), Some(state)) => (advance.partitions[0].0.0 as usize) < state.partitions.len(),
+            _ => false,
+        };
+        let all_there = changes.edits().iter().all(is_there);
+        prop_assert_eq!(changes.renew(|table| newer.table(table), || MetadataId(5)).is_some(), all_there);
+        if all_there {
+            prop_assert_eq!(changes.overlap(&newer), Overlap::None);
+            let next = changes.apply(&newer, CommitId(2)).unwrap();
+            prop_assert!(changes.edits().iter().all(|change| next.table(change.table).unwrap().metadata == MetadataId(5)));
+        }
     }
 }
 

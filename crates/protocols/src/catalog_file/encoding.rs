@@ -1,7 +1,7 @@
 //! The bytes of a catalog file, format version 1; the layout is in `docs/protocols/catalog-file.md`.
 
 use bytes::Bytes;
-use glidepath_model::{CommitId, MetadataId, PartitionVersions, Root, TableId, TableState, Touched, Version};
+use glidepath_model::{Changes, CommitId, Edit, MetadataId, PartitionVersions, Root, TableId, TableState, Version};
 
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_checksum, put_varint, varint_length};
 
@@ -68,11 +68,20 @@ impl File {
         Draft { root, older: self.older_of_next(), tables_length }
     }
 
-    /// The same length for a root where these tables are all that changes.
-    pub(crate) fn tables_length_after(&self, touched: &Touched) -> usize {
-        touched.tables().iter().fold(self.tables_length, |sum, (id, after)| {
-            let length = |state: &TableState| table_length(*id, state);
-            sum + after.as_ref().map_or(0, length) - self.root.table(*id).map_or(0, length)
+    /// How many tables there are after these changes, which apply to the root, and the length of the encoded tables then.
+    pub(crate) fn tables_after(&self, changes: &Changes) -> (usize, usize) {
+        changes.edits().iter().fold((self.root.tables().len(), self.tables_length), |(tables, length), change| {
+            let (id, before) = (change.table, self.root.table(change.table));
+            match (&change.edit, before) {
+                (Edit::Create(state), _) => (tables + 1, length + table_length(id, state)),
+                (Edit::Drop(_), Some(state)) => (tables - 1, length - table_length(id, state)),
+                (Edit::Advance(advance), Some(state)) => {
+                    let seen = advance.partitions.iter().map(|(_, version)| *version);
+                    let moved = std::iter::once(state.version).chain(seen);
+                    (tables, moved.fold(length, |length, version| length + longer_when_next(version)))
+                }
+                (_, None) => (tables, length),
+            }
         })
     }
 
@@ -155,6 +164,11 @@ fn length(older: usize, tables: usize, tables_length: usize) -> usize {
 /// Of the tables in an encoded file, in bytes.
 pub(crate) fn tables_length(root: &Root) -> usize {
     root.tables().iter().map(|(id, state)| table_length(*id, state)).sum()
+}
+
+/// How many bytes more the next version takes.
+fn longer_when_next(version: Version) -> usize {
+    varint_length(version.next().0) - varint_length(version.0)
 }
 
 fn table_length(id: TableId, state: &TableState) -> usize {

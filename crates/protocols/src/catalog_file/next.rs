@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use glidepath_env::{Body, Guard, Payload};
-use glidepath_model::{ByteSize, Changes, CommitId, Overlap, Root, Touched, Version};
+use glidepath_model::{ByteSize, Changes, CommitId, Overlap, Root, Version};
 
 use super::encoding::{Draft, File, tables_length};
 use super::{Place, Snapshot};
@@ -95,13 +95,9 @@ impl<'a> Next<'a> {
 }
 
 fn build(base: &Snapshot, commit: CommitId, changes: &Changes) -> Built {
-    let touched = touched(base, changes);
-    let tables_length = base.file.tables_length_after(&touched);
-    Built { root: touched.follow(base.root(), commit), tables_length }
-}
-
-fn touched(base: &Snapshot, changes: &Changes) -> Touched {
-    changes.touch(base.root()).unwrap_or_else(|error| unreachable!("changes without overlap apply: {error}"))
+    let root = changes.apply(base.root(), commit);
+    let root = root.unwrap_or_else(|error| unreachable!("changes without overlap apply: {error}"));
+    Built { root, tables_length: base.file.tables_after(changes).1 }
 }
 
 /// A file on its way to the store.
@@ -114,9 +110,8 @@ impl Body for NextFile<'_> {
     fn size(&self) -> ByteSize {
         let (tables, length) = match self.next {
             Next::Changed { base, changes, .. } => {
-                let touched = touched(base, changes);
-                let tables = touched.count(base.root());
-                (tables, base.file.draft_length(tables, base.file.tables_length_after(&touched)))
+                let (tables, length) = base.file.tables_after(changes);
+                (tables, base.file.draft_length(tables, length))
             }
             Next::Built { built, .. } => (built.root.tables().len(), self.next.draft().length()),
         };
@@ -134,8 +129,9 @@ mod tests {
     use std::sync::Arc;
 
     use glidepath_env::{Key, Tag};
-    use glidepath_model::{Changes, Edit, TableId, TableState};
+    use glidepath_model::{Advance, Edit, MetadataId, PartitionId, TableId, TableState};
     use proptest::prelude::*;
+    use smallvec::smallvec;
 
     use super::*;
 
@@ -147,7 +143,14 @@ mod tests {
             edits in prop::collection::vec((0_u32..300, 1_usize..4), 0..4),
             versions in 0_usize..40,
         ) {
-            let tables = tables.into_iter().map(|(id, partitions)| (TableId(id), TableState::new(partitions))).collect();
+            // Versions where the next one takes a byte more, and others.
+            let version = |id: u32| Version([0, 127, 128, 16_383, u64::from(id)][id as usize % 5]);
+            let state = |id, partitions| TableState {
+                version: version(id),
+                metadata: MetadataId(0),
+                partitions: smallvec![version(id / 5); partitions],
+            };
+            let tables = tables.into_iter().map(|(id, partitions)| (TableId(id), state(id, partitions))).collect();
             let mut file = File::first(Root::from_parts(Version(0), CommitId(0), tables).unwrap());
             for version in 0..versions {
                 let root = Changes::default().apply(file.root(), CommitId(version as u64)).unwrap();
@@ -158,7 +161,11 @@ mod tests {
             let mut changes = Changes::default();
             for (id, partitions) in edits {
                 let edit = match base.root().table(TableId(id)) {
-                    Some(state) => Edit::Drop(state.version),
+                    Some(state) if partitions == 1 => Edit::Drop(state.version),
+                    Some(state) => {
+                        let seen = state.partitions.iter().zip(0..).map(|(version, id)| (PartitionId(id), *version));
+                        Edit::Advance(Advance { metadata: MetadataId(id.into()), partitions: seen.collect() })
+                    }
                     None => Edit::Create(TableState::new(partitions)),
                 };
                 changes.set(TableId(id), edit);
