@@ -135,7 +135,7 @@ fn simulations(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failure> 
         seconds: (found == 0).then(|| began.elapsed().as_secs_f64()),
     };
     std::fs::write(&out, page::write(&figures, &runs, &made)).map_err(unwritable(&out))?;
-    let within = figures.iter().filter(|figure| judge(figure, &runs).within == Some(true)).count();
+    let within = figures.iter().filter(|figure| judge(figure, &figures, &runs).within == Some(true)).count();
     print(&format!("{within} of {} published figures within tolerance; see {}", figures.len(), out.display()))
 }
 

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 pub use figure::{Figure, FigureError, Tolerance, figures};
 
+use measure::Found;
+
 use crate::experiment::Experiment;
 use crate::summary::RunSummary;
 
@@ -28,14 +30,17 @@ pub struct Judgement {
     pub ours: Option<f64>,
     /// For knees: the grid load at which ours lies.
     pub load: Option<String>,
+    /// For a knee that would be at another load, but whose loads between are so near the threshold that noise decides:
+    /// the load and its success in percent. Ours is then what it is at the published load.
+    pub edge: Option<(String, f64)>,
     /// Whether ours is within the figure's tolerance; `None` where it cannot be said.
     pub within: Option<bool>,
 }
 
-/// Compares a figure with ours.
+/// Compares one of the published figures with ours.
 #[must_use]
-pub fn judge(figure: &Figure, runs: &Runs) -> Judgement {
-    let found = measure::measure(figure, runs);
-    let within = found.value.map(|ours| figure.accepts(ours, found.load.as_deref()));
-    Judgement { ours: found.value, load: found.load, within }
+pub fn judge(figure: &Figure, figures: &[Figure], runs: &Runs) -> Judgement {
+    let Found { value: ours, load, edge } = measure::measure(figure, figures, runs);
+    let within = ours.map(|ours| figure.accepts(ours, load.as_deref()));
+    Judgement { ours, load, edge, within }
 }

@@ -200,9 +200,13 @@ pub fn knee_on_grid<'a>(
     points: impl IntoIterator<Item = &'a PointSummary>,
     threshold: f64,
 ) -> Option<&'a PointSummary> {
-    let sustained = |point: &&PointSummary| point.deciding_success.is_some_and(|success| success.mean > threshold);
+    busiest(points.into_iter().filter(|point| point.deciding_success.is_some_and(|success| success.mean > threshold)))
+}
+
+/// The point of the highest throughput.
+pub fn busiest<'a>(points: impl IntoIterator<Item = &'a PointSummary>) -> Option<&'a PointSummary> {
     let throughput = |point: &PointSummary| point.all.throughput_per_s.mean;
-    points.into_iter().filter(sustained).max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
+    points.into_iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: i
     let runs = Runs::from([(name.to_owned(), (experiment, summary))]);
     let figures = figures().unwrap();
     let of_this = figures.iter().filter(|figure| figure.experiment == name && of(figure));
-    let judged: Vec<_> = of_this.map(|figure| (figure, judge(figure, &runs))).collect();
+    let judged: Vec<_> = of_this.map(|figure| (figure, judge(figure, &figures, &runs))).collect();
     let judged: Vec<_> = judged.into_iter().filter(|(_, judgement)| judgement.within.is_some()).collect();
     for (figure, judgement) in &judged {
         assert_eq!(judgement.within, Some(true), "{}: {judgement:?}, published {:?}", figure.id, figure.published);

@@ -23,7 +23,8 @@ const INTRODUCTION: &str = include_str!("introduction.md");
 /// The page as Markdown.
 #[must_use]
 pub fn write(figures: &[Figure], runs: &Runs, made: &Made) -> String {
-    let judged: Vec<(&Figure, Judgement)> = figures.iter().map(|figure| (figure, judge(figure, runs))).collect();
+    let judged: Vec<(&Figure, Judgement)> =
+        figures.iter().map(|figure| (figure, judge(figure, figures, runs))).collect();
     let mut page = String::from("# Reproduction of the published simulations\n\n");
     about(&mut page, runs, made);
     summary(&mut page, &judged);
@@ -96,7 +97,9 @@ fn words(tolerance: Tolerance) -> (&'static str, &'static str) {
         Tolerance::Latency => ("mean, P50 and P95 latency", "5 %"),
         Tolerance::Tail => ("P99 and overwrite latency", "10 %"),
         Tolerance::Count => ("retries", "5 %"),
-        Tolerance::Knee => ("knees", "the same load of the grid"),
+        Tolerance::Knee => {
+            ("knees", "the same load of the grid; or success within 1.5 points of 95 % where they differ")
+        }
         Tolerance::Range => ("ranges and bounds", "inside"),
         Tolerance::Loose => ("words such as \"about\"", "5 points or 25 %"),
     }
@@ -126,10 +129,11 @@ fn table(page: &mut String, experiment: &str, judged: &[(&Figure, Judgement)]) {
     );
     for (figure, judgement) in judged.iter().filter(|(figure, _)| figure.experiment == experiment) {
         let (published, ours, deviation) = numbers(figure, judgement);
-        let within = match judgement.within {
-            Some(true) => "yes",
-            Some(false) => "**no**",
-            None => "-",
+        let within = match (judgement.within, &judgement.edge) {
+            (Some(true), Some((load, success))) => format!("yes, on the edge: {} % at {load}", number(*success)),
+            (Some(true), None) => "yes".to_owned(),
+            (Some(false), _) => "**no**".to_owned(),
+            (None, _) => "-".to_owned(),
         };
         let source = figure.source.replace('|', "/");
         line!(page, "| {} | {source} | {} | {published} | {ours} | {deviation} | {within} |", figure.id, figure.metric);
