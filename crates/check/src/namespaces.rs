@@ -95,7 +95,7 @@ async fn write(
     }
 }
 
-/// A namespace, or a table in one, to be created or dropped.
+/// A namespace, or a table in one, to be created or dropped; a namespace also with all that is in it.
 fn wanted(env: &SimEnv) -> Action {
     let draw = env.draw(Purpose::Tables);
     let (create, of_table, item) = (draw & 1 == 0, draw & 2 == 0, (draw >> 2) % (NAMESPACES * TABLES));
@@ -106,6 +106,7 @@ fn wanted(env: &SimEnv) -> Action {
     match (create, kind) {
         (true, Kind::Table) => Action::Create { name, entry: Entry::table(None, TableState::new(1)) },
         (true, Kind::Namespace) => Action::Create { name, entry: Entry::namespace() },
+        (false, Kind::Namespace) if draw & 64 == 0 => Action::DropAll { name },
         (false, kind) => Action::Drop { name, kind, expected: None },
     }
 }

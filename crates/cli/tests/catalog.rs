@@ -156,6 +156,28 @@ fn lives(place: &Place) {
 }
 
 #[test]
+fn a_namespace_goes_with_all_that_is_in_it() {
+    for layout in ["paged", "whole"] {
+        let place = Place(tempfile::tempdir().unwrap());
+        place.does(&format!("create STORE --layout {layout}"));
+        for name in ["sales", "sales/2026", "sales-old"] {
+            place.does(&format!("create-namespace STORE {name}"));
+        }
+        for name in ["sales/orders", "sales/2026/late", "sales-old/orders"] {
+            place.does(&format!("create-table STORE {name} --base sales/orders"));
+        }
+        let dropped = place.does("drop STORE sales --cascade");
+        assert_eq!(dropped, "dropped namespace sales and all in it (version 7)\n");
+        let left = place.lines("list STORE --recursive --json");
+        let names: Vec<&str> = left.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["sales-old", "sales-old/orders"]);
+        assert_eq!(place.json("describe STORE --json")["entries"], 2);
+        assert_eq!(place.lines("history STORE --limit 1 --json")[0]["changes"].as_array().unwrap().len(), 4);
+        assert_eq!(place.fsck("").0, 0);
+    }
+}
+
+#[test]
 fn bad_ends_are_told_apart() {
     let place = Place::new();
     place.does("create-namespace STORE sales");
@@ -170,6 +192,10 @@ fn bad_ends_are_told_apart() {
         ("drop STORE sales/nothing", 3, "there is no sales/nothing"),
         ("drop STORE sales/orders --table-version 7", 9, "has changed"),
         ("drop STORE sales/orders --kind namespace", 9, "is a table"),
+        ("drop STORE sales/orders --cascade", 9, "is a table"),
+        ("drop STORE sales/orders --cascade --kind table", 2, "for namespaces"),
+        ("drop STORE sales --cascade --table-version 0", 2, "cannot be used with"),
+        ("drop STORE ops --cascade", 3, "there is no ops"),
         ("rename STORE sales sold", 9, "is a namespace"),
         ("rename STORE sales/orders sales/orders", 4, "exists"),
         ("set STORE ops a=b", 3, "there is no ops"),

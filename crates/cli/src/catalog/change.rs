@@ -82,7 +82,7 @@ pub(super) struct Set {
     patience: Patience,
 }
 
-/// Drop a table, or a namespace with nothing in it
+/// Drop a table, or a namespace with nothing in it, or with --cascade one with all that is in it
 #[derive(Args, Debug)]
 pub(super) struct Drop {
     #[command(flatten)]
@@ -95,6 +95,9 @@ pub(super) struct Drop {
     /// Only if the table is at this version
     #[arg(long, value_name = "VERSION")]
     table_version: Option<u64>,
+    /// A namespace with all that is in it, however deep, in one commit
+    #[arg(long, conflicts_with = "table_version")]
+    cascade: bool,
     #[command(flatten)]
     patience: Patience,
 }
@@ -208,6 +211,14 @@ impl Drop {
     pub(super) fn run(&self) -> Result<(), Failure> {
         if self.table_version.is_some() && matches!(self.kind, Some(OfKind::Namespace)) {
             return Err(Failure::Mistake("--table-version is for tables".to_owned()));
+        }
+        if self.cascade {
+            if matches!(self.kind, Some(OfKind::Table)) {
+                return Err(Failure::Mistake("--cascade is for namespaces".to_owned()));
+            }
+            let action = Action::DropAll { name: self.name.clone() };
+            let what = format!("namespace {} and all in it", self.name);
+            return commit(&self.common, &self.patience, action, "dropped", &what);
         }
         let kind = match (self.kind, self.table_version) {
             (Some(kind), _) => kind.into(),

@@ -25,6 +25,11 @@ pub enum Action {
         /// For a table: only if it is at this version.
         expected: Option<Version>,
     },
+    /// A namespace ceases to exist, and with it all that is in it, however deep.
+    DropAll {
+        /// A namespace; must exist.
+        name: Name,
+    },
     /// A table is called otherwise. It keeps all else.
     Rename {
         /// A table.
@@ -87,7 +92,7 @@ pub enum Refusal {
 impl Action {
     /// Whether it takes an entry away from where it is.
     pub(super) fn removes(&self) -> bool {
-        matches!(self, Self::Drop { .. } | Self::Rename { .. })
+        matches!(self, Self::Drop { .. } | Self::DropAll { .. } | Self::Rename { .. })
     }
 
     /// The name that it is about; of a rename, the old one.
@@ -96,6 +101,7 @@ impl Action {
         match self {
             Self::Create { name, .. }
             | Self::Drop { name, .. }
+            | Self::DropAll { name }
             | Self::Rename { from: name, .. }
             | Self::SetProperties { name, .. }
             | Self::Advance { name, .. } => name,

@@ -83,6 +83,12 @@ impl Name {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.into()))
     }
 
+    /// Whether it is in this namespace, however deep. No name is within itself.
+    #[must_use]
+    pub fn is_within(&self, namespace: &Self) -> bool {
+        self.0.strip_prefix(&*namespace.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The last part, as written.
     #[must_use]
     pub fn last(&self) -> &str {

@@ -67,6 +67,14 @@ fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
             }
             fits && empty
         }
+        Action::DropAll { name } => {
+            let fits = catalog.get(name).is_some_and(|entry| entry.kind == Kind::Namespace);
+            if fits {
+                let below = format!("{name}/");
+                catalog.retain(|other, _| other != name && !other.as_str().starts_with(&below));
+            }
+            fits
+        }
         Action::Rename { from, to } => {
             let fine = catalog.get(from).is_some_and(|entry| entry.kind == Kind::Table)
                 && !catalog.contains_key(to)
@@ -111,6 +119,7 @@ fn any_action() -> impl Strategy<Value = Action> {
         any_name().prop_map(|name| Action::Create { name, entry: Entry::namespace() }),
         any_name().prop_map(move |name| Action::Create { name, entry: table() }),
         any_name().prop_map(|name| Action::Drop { name, kind: Kind::Namespace, expected: None }),
+        any_name().prop_map(|name| Action::DropAll { name }),
         (any_name(), prop::option::of(version())).prop_map(|(name, expected)| Action::Drop {
             name,
             kind: Kind::Table,
@@ -166,7 +175,9 @@ proptest! {
                     expected = trial;
                 }
             }
-            for (name, _, now) in view.changes() {
+            stored.retain(|name, _| !view.gone().iter().any(|namespace| name.is_within(namespace)));
+            for (name, before, now) in view.changes() {
+                prop_assert_eq!(before, stored.get(name));
                 match now {
                     Some(entry) => stored.insert(name.clone(), entry.clone()),
                     None => stored.remove(name),

@@ -20,6 +20,8 @@ pub struct View {
     entries: BTreeMap<Name, Seen>,
     /// Entries directly in a namespace as stored, for namespaces to be dropped: all of them, or more than are dropped here.
     children: BTreeMap<Name, Children>,
+    /// Namespaces that were dropped with all that was in them as stored. What is there now is in `entries`.
+    gone: Vec<Name>,
 }
 
 #[derive(Clone, Debug)]
@@ -74,7 +76,8 @@ impl View {
 
     /// Adds what a name stands for in the stored catalog.
     pub fn insert(&mut self, name: Name, stored: Option<Entry>) {
-        self.entries.entry(name).or_insert_with(|| Seen { now: stored.clone(), stored });
+        let now = if self.is_gone(&name) { None } else { stored.clone() };
+        self.entries.entry(name).or_insert(Seen { stored, now });
     }
 
     /// Adds the stored entries directly in a namespace, as many as asked for; fewer are all there are.
@@ -96,7 +99,7 @@ impl View {
     /// # Panics
     /// Where [`needs`](Self::needs) is not empty for these actions.
     pub fn apply(&mut self, actions: &[Action]) -> Result<(), Refusal> {
-        let mut undo: Vec<(Name, Option<Entry>)> = Vec::new();
+        let (mut undo, gone): (Vec<(Name, Option<Entry>)>, _) = (Vec::new(), self.gone.len());
         for action in actions {
             let decided = self.decide(action);
             match decided {
@@ -105,8 +108,12 @@ impl View {
                         let before = std::mem::replace(&mut self.seen_mut(&name).now, now);
                         undo.push((name, before));
                     }
+                    if let Action::DropAll { name } = action {
+                        self.gone.push(name.clone());
+                    }
                 }
                 Err(refusal) => {
+                    self.gone.truncate(gone);
                     while let Some((name, before)) = undo.pop() {
                         self.seen_mut(&name).now = before;
                     }
@@ -117,10 +124,26 @@ impl View {
         Ok(())
     }
 
-    /// What the actions taken in have changed, in the order of names: the entry before, and after.
+    /// What the actions taken in have changed once all is dropped that is in [`gone`](Self::gone) namespaces, in the order
+    /// of names: the entry before, and after.
     pub fn changes(&self) -> impl Iterator<Item = (&Name, Option<&Entry>, Option<&Entry>)> {
-        let changed = self.entries.iter().filter(|(_, seen)| seen.stored != seen.now);
-        changed.map(|(name, seen)| (name, seen.stored.as_ref(), seen.now.as_ref()))
+        let all = self
+            .entries
+            .iter()
+            .map(|(name, Seen { stored, now })| (name, stored.as_ref().filter(|_| !self.is_gone(name)), now.as_ref()));
+        all.filter(|(_, before, now)| before != now)
+    }
+
+    /// Namespaces of which all that was stored in them, however deep, is dropped before the [`changes`](Self::changes) are
+    /// made. May name one twice, and one in another.
+    #[must_use]
+    pub fn gone(&self) -> &[Name] {
+        &self.gone
+    }
+
+    /// Whether what is stored under this name is dropped with a namespace that it is in.
+    fn is_gone(&self, name: &Name) -> bool {
+        self.gone.iter().any(|namespace| name.is_within(namespace))
     }
 
     fn decide(&self, action: &Action) -> Result<Vec<(Name, Option<Entry>)>, Refusal> {
@@ -142,6 +165,12 @@ impl View {
                     return Err(Refusal::NotEmpty(name.clone()));
                 }
                 Ok(vec![(name.clone(), None)])
+            }
+            Action::DropAll { name } => {
+                self.of_kind(name, Kind::Namespace)?;
+                let within = self.entries.iter().filter(|(other, seen)| seen.now.is_some() && other.is_within(name));
+                let names = std::iter::once(name).chain(within.map(|(other, _)| other));
+                Ok(names.map(|name| (name.clone(), None)).collect())
             }
             Action::Rename { from, to } => {
                 let entry = self.of_kind(from, Kind::Table)?.clone();
@@ -191,7 +220,10 @@ impl View {
 
     fn has_children(&self, namespace: &Name) -> bool {
         let known = self.children.get(namespace).expect("a need of this action, looked up before it was decided");
-        let left = |child: &Name| self.entries.get(child).is_none_or(|seen| seen.now.is_some());
+        let left = |child: &Name| match self.entries.get(child) {
+            Some(seen) => seen.now.is_some(),
+            None => !self.is_gone(child),
+        };
         let created = |(name, seen): (&Name, &Seen)| seen.now.is_some() && is_child(name, namespace);
         known.some.iter().any(left) || self.entries.iter().any(created)
     }

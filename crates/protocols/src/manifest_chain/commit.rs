@@ -1,11 +1,13 @@
 //! One try to make the next version of the catalog: steps 1 to 8.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
 use glidepath_model::{Action, CommitId, Instant, Name, Need, Refusal, Version, View};
 
+use super::gone::Gone;
 use super::manifest::{Layout, Manifest};
 use super::page::{Home, Page, PageRef};
 use super::tree::{self, Child, Edit, Packer};
@@ -58,16 +60,25 @@ impl<E: Env> ManifestChain<E> {
             true => self.load().await.unwrap_or_else(|_| base.clone()),
             false => base.clone(),
         };
+        let gone = Gone::of(view.gone());
         let (mut edits, mut grown) = (Vec::new(), 0_i64);
+        if base.layout() == Layout::Paged {
+            let entries = match self.entries_of(base, &gone).await {
+                Ok(entries) => entries,
+                Err(error) => return (Vec::new(), Attempt::NotMade(error)),
+            };
+            grown -= entries.len() as i64;
+            entries.iter().for_each(|(name, entry)| rows::edits(name, Some(entry), None, base.indexed(), &mut edits));
+        }
         for (name, before, now) in view.changes() {
             rows::edits(name, before, now, base.indexed(), &mut edits);
             grown += i64::from(now.is_some()) - i64::from(before.is_some());
         }
-        if edits.is_empty() {
+        if edits.is_empty() && gone.is_empty() {
             return (verdicts, Attempt::Nothing);
         }
-        // Index keys of different entries never meet.
-        edits.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        // Index keys of different entries never meet. What is there again after it went is written last, and stays.
+        let edits: Vec<Edit> = edits.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
         let commit = CommitId(self.env.draw(Purpose::Names));
         let manifest = Manifest {
             version: base.version().next(),
@@ -80,7 +91,7 @@ impl<E: Env> ManifestChain<E> {
         };
         let attempt = match base.layout() {
             Layout::Paged => self.attempt_paged(base, manifest, &edits).await,
-            Layout::Whole => self.attempt_whole(base, manifest, &edits).await,
+            Layout::Whole => self.attempt_whole(base, manifest, &edits, &gone).await,
         };
         (verdicts, attempt)
     }
@@ -93,11 +104,12 @@ impl<E: Env> ManifestChain<E> {
         }
     }
 
-    async fn attempt_whole(&self, base: &Snapshot, mut manifest: Manifest, edits: &[Edit]) -> Attempt {
+    async fn attempt_whole(&self, base: &Snapshot, mut manifest: Manifest, edits: &[Edit], gone: &Gone<'_>) -> Attempt {
         // Step 2.
         let mut rewrite = Rewrite::new(self, manifest.version, manifest.commit);
-        let done = rewrite.run(base, edits).await;
-        let Rewrite { children, staged, .. } = rewrite;
+        let done = rewrite.run(base, gone, edits).await;
+        let Rewrite { children, staged, dropped, .. } = rewrite;
+        manifest.entries = manifest.entries.saturating_sub(dropped);
         if let Err(stopped) = done {
             // No version refers to the parts, and none ever will: this commit ends here.
             self.delete_packs(&staged).await;

@@ -25,6 +25,7 @@ mod cache;
 mod commit;
 mod difference;
 mod fsck;
+mod gone;
 mod inspect;
 mod manifest;
 mod measured;
@@ -299,7 +300,8 @@ impl<E: Env> Grouped for ManifestChain<E> {
     }
 
     fn done_by_others(request: &Vec<Action>, refusal: &Refusal) -> bool {
-        matches!((request.as_slice(), refusal), ([Action::Drop { expected: None, .. }], Refusal::NotFound(_)))
+        let drops = matches!(request.as_slice(), [Action::Drop { expected: None, .. } | Action::DropAll { .. }]);
+        drops && matches!(refusal, Refusal::NotFound(_))
     }
 }
 

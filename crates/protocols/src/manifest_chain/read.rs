@@ -83,7 +83,12 @@ impl<E: Env> ManifestChain<E> {
         items.iter().map(|(key, _)| rows::name_in(key).ok_or_else(not_a_name)).collect()
     }
 
-    async fn scan(&self, at: &Snapshot, between: Between, limit: usize) -> Result<Vec<(Name, Entry)>, LoadError> {
+    pub(super) async fn scan(
+        &self,
+        at: &Snapshot,
+        between: Between,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
         let items =
             self.with_pages(|pages| tree::range(pages, at.manifest.root, (&between.from, &between.to), limit)).await?;
         let entry = |(key, value): &(bytes::Bytes, bytes::Bytes)| {

@@ -77,6 +77,24 @@ pub(crate) fn children(namespace: Option<&Name>) -> Between {
     Between::prefix([&[BY_NAME][..], &place(namespace.map_or("", Name::as_str), "")].concat())
 }
 
+/// All that is in a namespace, however deep.
+pub(crate) fn entries_within(namespace: &Name) -> [Between; 2] {
+    within_behind(&[BY_NAME], namespace)
+}
+
+/// Where the rows of all that is in a namespace are, those of indices too. By base object there are others in between.
+pub(crate) fn within(namespace: &Name) -> Vec<Between> {
+    let by_kind = [NAMESPACE, TABLE].map(|kind| within_behind(&[BY_KIND, kind], namespace));
+    let mut places = vec![Between::prefix(vec![BY_BASE])];
+    places.extend(entries_within(namespace).into_iter().chain(by_kind.into_iter().flatten()));
+    places
+}
+
+/// The places behind this prefix whose parent is the namespace, or is in it.
+fn within_behind(prefix: &[u8], namespace: &Name) -> [Between; 2] {
+    [b"\0", b"/"].map(|end| Between::prefix([prefix, namespace.as_str().as_bytes(), end].concat()))
+}
+
 /// Every entry.
 pub(crate) fn all() -> Between {
     Between::prefix(vec![BY_NAME])

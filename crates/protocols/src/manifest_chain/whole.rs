@@ -5,7 +5,7 @@
 //!
 //! 1. reads the parts of the base version, one at a time, each with one request;
 //! 2. copies the blocks that it does not touch as they are, once their checksums hold; decodes, edits and encodes those that
-//!    it does. A block that would be less than a quarter full takes in the next one, the last one the one before;
+//!    it does, and leaves out the rows of what goes with its namespace, which are nowhere listed. A block that would be less than a quarter full takes in the next one, the last one the one before;
 //! 3. puts a part whenever it is full, and the last one;
 //! 4. puts the version with the new root, and goes on as every commit does.
 //!
@@ -18,10 +18,11 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, ReadError};
 use glidepath_model::{CommitId, Version};
 
+use super::gone::Gone;
 use super::page::{Home, Key, Page, PageRef, check_block, encode_block};
 use super::read::damaged;
 use super::tree::{Edit, cut, edited};
-use super::{ManifestChain, Snapshot};
+use super::{ManifestChain, Snapshot, rows};
 use crate::catalog::LoadError;
 
 /// How large the pieces of a `whole` catalog become: at least a byte, at most 1 GiB. May differ from writer to writer.
@@ -75,6 +76,8 @@ pub(super) struct Rewrite<'a, E: Env> {
     pub(super) children: Vec<(Key, PageRef)>,
     /// Parts that were put, or may have been.
     pub(super) staged: Vec<Home>,
+    /// Entries that went with their namespace.
+    pub(super) dropped: u64,
 }
 
 pub(super) fn weight((key, value): &Item) -> usize {
@@ -84,11 +87,12 @@ pub(super) fn weight((key, value): &Item) -> usize {
 impl<'a, E: Env> Rewrite<'a, E> {
     pub(super) fn new(chain: &'a ManifestChain<E>, version: Version, commit: CommitId) -> Self {
         let (pending, children, staged) = (Vec::new(), Vec::new(), Vec::new());
-        Self { chain, version, commit, pending, held: None, filling: Vec::new(), number: 0, children, staged }
+        let (held, filling, number, dropped) = (None, Vec::new(), 0, 0);
+        Self { chain, version, commit, pending, held, filling, number, children, staged, dropped }
     }
 
-    /// Steps 1 to 3: the rows of `base` after these edits (by rising key, each key once).
-    pub(super) async fn run(&mut self, base: &Snapshot, edits: &[Edit]) -> Result<(), Stopped> {
+    /// Steps 1 to 3: the rows of `base` that are not gone, after these edits (by rising key, each key once).
+    pub(super) async fn run(&mut self, base: &Snapshot, gone: &Gone<'_>, edits: &[Edit]) -> Result<(), Stopped> {
         let children = self.blocks_of(base).await?;
         if children.is_empty() {
             self.take(edited(&[], edits)).await?;
@@ -110,7 +114,10 @@ impl<'a, E: Env> Rewrite<'a, E> {
             if to > whole.len() {
                 return Err(Stopped::Read(damaged(crate::wire::DecodeError::Truncated)));
             }
-            self.block(least, *at, whole.slice(from..to), edits).await?;
+            let touched = gone.may_be_in(least, next.map(|next| &next[..]));
+            let page = self.chain.place.cache.get(*at).ok().flatten();
+            let block = Block { least: least.clone(), bytes: whole.slice(from..to), page };
+            self.block(block, touched.then_some(gone), edits).await?;
         }
         self.end().await
     }
@@ -136,20 +143,32 @@ impl<'a, E: Env> Rewrite<'a, E> {
         }
     }
 
-    /// Step 2.
-    async fn block(&mut self, least: &Key, at: PageRef, bytes: Bytes, edits: &[Edit]) -> Result<(), Stopped> {
+    /// Step 2. `gone` where some of its rows may be.
+    async fn block(&mut self, block: Block, gone: Option<&Gone<'_>>, edits: &[Edit]) -> Result<(), Stopped> {
         let broken = |error| Stopped::Read(damaged(error));
-        let page = self.chain.place.cache.get(at).ok().flatten();
-        if edits.is_empty() && self.pending.is_empty() {
-            check_block(&bytes).map_err(broken)?;
-            return self.push(Block { least: least.clone(), bytes, page }).await;
+        let untouched = edits.is_empty() && self.pending.is_empty();
+        if untouched && gone.is_none() {
+            return self.copy(block).await;
         }
-        let page = page.map_or_else(|| Page::decode(&bytes), Ok).map_err(broken)?;
+        let page = block.page.clone().map_or_else(|| Page::decode(&block.bytes), Ok).map_err(broken)?;
         let Page::Leaf(items) = &*page else {
             return Err(broken(crate::wire::DecodeError::Content("an inner page where a block should be")));
         };
-        let items = if edits.is_empty() { items.clone() } else { edited(items, edits) };
-        self.take(items).await
+        let stays = |(key, _): &&Item| !gone.is_some_and(|gone| gone.has(key));
+        let kept: Vec<Item> = items.iter().filter(stays).cloned().collect();
+        if untouched && kept.len() == items.len() {
+            return self.copy(block).await;
+        }
+        let entries = |items: &[Item]| {
+            items.iter().filter(|(key, _)| key.first().is_some_and(|first| rows::is_entry_key(*first))).count() as u64
+        };
+        self.dropped += entries(items) - entries(&kept);
+        self.take(if edits.is_empty() { kept } else { edited(&kept, edits) }).await
+    }
+
+    async fn copy(&mut self, block: Block) -> Result<(), Stopped> {
+        check_block(&block.bytes).map_err(|error| Stopped::Read(damaged(error)))?;
+        self.push(block).await
     }
 
     async fn take(&mut self, items: Vec<Item>) -> Result<(), Stopped> {

@@ -58,6 +58,8 @@ fn any_action() -> impl Strategy<Value = Action> {
         6 => (any_name(), any_entry()).prop_map(|(name, entry)| Action::Create { name, entry }),
         1 => Just(Action::Create { name: name("a"), entry: Entry::namespace() }),
         3 => (any_name(), kind).prop_map(|(name, kind)| Action::Drop { name, kind, expected: None }),
+        1 => any_name().prop_map(|name| Action::DropAll { name }),
+        1 => prop::sample::select(vec!["a", "a/a", "b"]).prop_map(|text| Action::DropAll { name: name(text) }),
         1 => (any_name(), any_name()).prop_map(|(from, to)| Action::Rename { from, to }),
         1 => (any_name(), prop::option::of("[xy]")).prop_map(|(name, value)| {
             Action::SetProperties { name, changes: BTreeMap::from([("k".to_owned(), value)]) }
@@ -89,6 +91,7 @@ fn plainly(map: &Map, groups: &[Vec<Action>]) -> (Vec<Result<(), Refusal>>, Map)
         verdicts.push(view.apply(actions));
     }
     let mut map = map.clone();
+    map.retain(|name, _| !view.gone().iter().any(|namespace| name.is_within(namespace)));
     for (name, _, now) in view.changes() {
         match now {
             Some(entry) => drop(map.insert(name.clone(), entry.clone())),

@@ -59,6 +59,38 @@ fn a_rewrite_of_any_size_holds_two_parts() {
     assert!(most[2].1 > 15 * most[0].1, "{most:?}");
 }
 
+/// A namespace with twenty times as many tables goes, and no more is in memory: nothing lists them.
+#[test]
+fn a_namespace_of_any_size_goes_with_all_that_is_in_it() {
+    let sizes = Sizes { block_bytes: 64 << 10, part_bytes: 100 << 10 };
+    for rows in [10_000, 200_000] {
+        let (world, chain) = created(Place::new("", 0).whole_sized(sizes), 0);
+        let parse = |text: &str| Name::parse(text).unwrap();
+        let namespace = |text: &str| Action::Create { name: parse(text), entry: Entry::namespace() };
+        let namespaces = ["a", "a/b", "a-b", "c"].map(namespace);
+        let table = |number: u32| {
+            // One in a thousand is elsewhere, and the index by base object has it between the others.
+            let place = if number.is_multiple_of(1000) { "a-b" } else { ["a", "a/b"][number as usize % 2] };
+            let mut entry = Entry::table(None, TableState::new(1));
+            entry.base_objects.push(parse(&format!("c/base_{}", number % 50)));
+            Action::Create { name: parse(&format!("{place}/table_{number:07}")), entry }
+        };
+        commit(&chain, &[namespaces.into_iter().chain((0..rows).map(table)).collect()]);
+        world.counted();
+        let (_, head) = commit(&chain, &[vec![Action::DropAll { name: parse("a") }]]);
+        let counts = world.counted();
+        assert!(counts.most_bytes <= 2 * 100 * 1024 + 3 * 64 * 1024, "{counts:?}");
+        assert_eq!(head.entries(), u64::from(2 + rows / 1000));
+        assert_eq!(at_once(chain.all(&head, None, usize::MAX)).unwrap().len() as u64, head.entries());
+        let based =
+            (0..50).map(|base| at_once(chain.with_base(&head, &parse(&format!("c/base_{base}")))).unwrap().len());
+        assert_eq!(based.sum::<usize>() as u32, rows / 1000);
+        // It looks each row up in the indices: with nothing at hand that is a block decoded for each.
+        let looking = world.chain(Place::new("", 64 << 20).whole_sized(sizes));
+        assert!(at_once(looking.fsck()).unwrap().findings.is_empty());
+    }
+}
+
 #[test]
 fn a_version_needs_no_part_of_another() {
     let sizes = Sizes { block_bytes: 4 << 10, part_bytes: 8 << 10 };
