@@ -136,7 +136,7 @@ impl Subject for OneFile {
         let decoded = simulation.writes(STORE).into_iter().map(|payload| {
             let file = catalog_file::File::decode(&payload.bytes).map_err(|error| error.to_string())?;
             let root = file.root();
-            Ok((root.version, root.tables().iter().map(|(_, state)| state.metadata).collect()))
+            Ok((root.version, root.tables().map(|(_, state)| state.metadata).collect()))
         });
         decoded.collect()
     }

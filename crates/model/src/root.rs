@@ -1,5 +1,7 @@
 //! The state of a catalog at one version: which tables there are and where each stands.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::{CommitId, MetadataId, TableId, Version};
@@ -38,21 +40,40 @@ impl TableState {
 }
 
 /// A whole catalog at one version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Roots that follow one another share the tables between them that are the same, a run of neighbours at a time: in a simulation
+/// thousands of clients each hold the root that they began with.
+#[derive(Clone, Debug)]
 pub struct Root {
     /// Counts the commits to the catalog, whatever table they were for.
     pub version: Version,
     /// The commit that made this version.
     pub commit: CommitId,
-    /// Ordered by table, each table once.
-    tables: Vec<(TableId, TableState)>,
+    /// Ordered by table, each table once. No run is empty.
+    runs: Vec<Arc<Vec<Row>>>,
+    count: usize,
 }
+
+type Row = (TableId, TableState);
+
+/// So many tables make a run. A change copies one run, and a reference to each other one.
+const RUN: usize = 8;
+
+impl PartialEq for Root {
+    fn eq(&self, other: &Self) -> bool {
+        // Runs may be cut differently in equal roots.
+        let outside = |root: &Self| (root.version, root.commit, root.count);
+        outside(self) == outside(other) && self.tables().eq(other.tables())
+    }
+}
+
+impl Eq for Root {}
 
 impl Root {
     /// A catalog that nobody has committed to: no tables, version 0.
     #[must_use]
     pub fn empty() -> Self {
-        Self { version: Version(0), commit: CommitId(0), tables: Vec::new() }
+        Self { version: Version(0), commit: CommitId(0), runs: Vec::new(), count: 0 }
     }
 
     /// A root of these parts. `None` if the tables are not in strictly rising order, or one has no partition: then it
@@ -61,39 +82,126 @@ impl Root {
     pub fn from_parts(version: Version, commit: CommitId, tables: Vec<(TableId, TableState)>) -> Option<Self> {
         let ordered = tables.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let partitioned = tables.iter().all(|(_, state)| !state.partitions.is_empty());
-        (ordered && partitioned).then_some(Self { version, commit, tables })
+        let (count, mut runs, mut rows) = (tables.len(), Vec::with_capacity(tables.len().div_ceil(RUN)), tables);
+        while !rows.is_empty() {
+            let rest = rows.split_off(rows.len().min(RUN));
+            runs.push(Arc::new(std::mem::replace(&mut rows, rest)));
+        }
+        (ordered && partitioned).then_some(Self { version, commit, runs, count })
     }
 
     /// The tables, in the order of their ids.
+    pub fn tables(&self) -> impl Iterator<Item = &(TableId, TableState)> {
+        self.runs.iter().flat_map(|run| run.iter())
+    }
+
+    /// How many tables there are.
     #[must_use]
-    pub fn tables(&self) -> &[(TableId, TableState)] {
-        &self.tables
+    pub fn table_count(&self) -> usize {
+        self.count
     }
 
     /// Where a table stands; `None` if there is no such table.
     #[must_use]
     pub fn table(&self, id: TableId) -> Option<&TableState> {
-        self.slot(id).ok().map(|slot| &self.tables[slot].1)
+        let run = self.runs.get(self.run_of(id))?;
+        slot(run, id).ok().map(|slot| &run[slot].1)
     }
 
     pub(crate) fn insert(&mut self, id: TableId, state: TableState) {
-        match self.slot(id) {
-            Ok(slot) => self.tables[slot].1 = state,
-            Err(slot) => self.tables.insert(slot, (id, state)),
+        let index = self.run_of(id);
+        let Some(run) = self.runs.get_mut(index) else {
+            self.runs.push(Arc::new(vec![(id, state)]));
+            self.count += 1;
+            return;
+        };
+        match slot(run, id) {
+            Ok(slot) => Arc::make_mut(run)[slot].1 = state,
+            Err(slot) => {
+                let rows = Arc::make_mut(run);
+                rows.insert(slot, (id, state));
+                self.count += 1;
+                if rows.len() > 2 * RUN {
+                    let rest = rows.split_off(RUN);
+                    self.runs.insert(index + 1, Arc::new(rest));
+                }
+            }
         }
     }
 
     pub(crate) fn remove(&mut self, id: TableId) {
-        if let Ok(slot) = self.slot(id) {
-            self.tables.remove(slot);
+        let index = self.run_of(id);
+        let Some(run) = self.runs.get_mut(index) else { return };
+        let Ok(slot) = slot(run, id) else { return };
+        let rows = Arc::make_mut(run);
+        rows.remove(slot);
+        self.count -= 1;
+        if rows.is_empty() {
+            self.runs.remove(index);
         }
     }
 
-    fn slot(&self, id: TableId) -> Result<usize, usize> {
-        // Tables are usually numbered without gaps, so the slot is usually the number itself.
-        match self.tables.get(id.0 as usize) {
-            Some((found, _)) if *found == id => Ok(id.0 as usize),
-            _ => self.tables.binary_search_by_key(&id, |(table, _)| *table),
+    /// The run that a table is in, or would be.
+    fn run_of(&self, id: TableId) -> usize {
+        // Tables are usually numbered without gaps.
+        let guess = id.0 as usize / RUN;
+        let begins = |run: usize| self.runs.get(run).map(|rows| rows[0].0);
+        if begins(guess).is_some_and(|first| first <= id) && begins(guess + 1).is_none_or(|next| id < next) {
+            return guess;
+        }
+        self.runs.partition_point(|rows| rows[0].0 <= id).saturating_sub(1)
+    }
+}
+
+fn slot(rows: &[Row], id: TableId) -> Result<usize, usize> {
+    // As above.
+    let guess = id.0 as usize % RUN;
+    match rows.get(guess) {
+        Some((found, _)) if *found == id => Ok(guess),
+        _ => rows.binary_search_by_key(&id, |(table, _)| *table),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_root_is_an_ordered_map(
+            first in prop::collection::btree_map(0_u32..200, 1_usize..3, 0..120),
+            edits in prop::collection::vec((0_u32..200, 0_usize..3), 0..300),
+        ) {
+            let state = |partitions| TableState::new(partitions);
+            let mut map: BTreeMap<TableId, TableState> =
+                first.into_iter().map(|(id, partitions)| (TableId(id), state(partitions))).collect();
+            let rows = |map: &BTreeMap<_, _>| map.clone().into_iter().collect::<Vec<_>>();
+            let mut root = Root::from_parts(Version(1), CommitId(1), rows(&map)).unwrap();
+            let before = (root.clone(), rows(&map));
+            for (id, partitions) in edits {
+                match partitions {
+                    0 => {
+                        root.remove(TableId(id));
+                        map.remove(&TableId(id));
+                    }
+                    _ => {
+                        root.insert(TableId(id), state(partitions));
+                        map.insert(TableId(id), state(partitions));
+                    }
+                }
+                prop_assert_eq!(root.table(TableId(id)), map.get(&TableId(id)));
+            }
+            prop_assert_eq!(root.tables().cloned().collect::<Vec<_>>(), rows(&map));
+            prop_assert_eq!(root.table_count(), map.len());
+            prop_assert!((0..200).all(|id| root.table(TableId(id)) == map.get(&TableId(id))));
+            // However its runs are cut.
+            prop_assert_eq!(&root, &Root::from_parts(Version(1), CommitId(1), rows(&map)).unwrap());
+            // What was copied has not changed.
+            prop_assert_eq!(before.0.tables().cloned().collect::<Vec<_>>(), before.1);
         }
     }
 }

@@ -42,7 +42,7 @@ fn existence_decides_creation_and_dropping() {
     let create = |id| Changes::of(TableId(id), Edit::Create(TableState::new(1)));
     assert_eq!(create(0).overlap(&base), Overlap::Existence(TableId(0)));
     let both = create(5).apply(&base, CommitId(1)).unwrap();
-    assert_eq!(both.tables().len(), 2);
+    assert_eq!(both.table_count(), 2);
     let dropped = Changes::of(TableId(0), Edit::Drop(Version(0))).apply(&both, CommitId(2)).unwrap();
     assert_eq!(dropped.table(TableId(0)), None);
     assert!(dropped.table(TableId(5)).is_some());
@@ -57,7 +57,7 @@ fn several_tables_change_together_or_not_at_all() {
     assert_eq!(changes.apply(&base, CommitId(1)), Err(NotApplicable(TableId(1))));
     changes.set(TableId(1), Edit::Drop(Version(0)));
     let next = changes.apply(&base, CommitId(1)).unwrap();
-    assert_eq!((next.version, next.tables().len()), (Version(8), 1));
+    assert_eq!((next.version, next.table_count()), (Version(8), 1));
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) fn decode(number: u64, object: &[u8]) -> Result<Root, Cause> {
     let content = decode_header(object, CHECKPOINT, "a checkpoint", number).map_err(Cause::from_error)?;
     let root = catalog_file::File::decode(content).map_err(Cause::from_error)?.root().clone();
     let small = |version: &Version| version.0 < VERSIONS;
-    let states = root.tables().iter().map(|(_, state)| state);
+    let states = root.tables().map(|(_, state)| state);
     if small(&root.version) && states.flat_map(|state| state.partitions.iter().chain([&state.version])).all(small) {
         Ok(root)
     } else {

@@ -69,7 +69,7 @@ impl State {
 
     /// The whole catalog.
     pub(super) fn root(&self) -> Option<Root> {
-        let mut tables = Vec::with_capacity(self.segment.start.tables().len() + self.changed.len());
+        let mut tables = Vec::with_capacity(self.segment.start.table_count() + self.changed.len());
         let mut changed = self.changed.iter().peekable();
         let put = |tables: &mut Vec<_>, (id, state): (&TableId, &Option<TableState>)| {
             tables.extend(state.as_ref().map(|state| (*id, state.clone())));

@@ -70,7 +70,7 @@ impl File {
 
     /// How many tables there are after these changes, which apply to the root, and the length of the encoded tables then.
     pub(crate) fn tables_after(&self, changes: &Changes) -> (usize, usize) {
-        changes.edits().iter().fold((self.root.tables().len(), self.tables_length), |(tables, length), change| {
+        changes.edits().iter().fold((self.root.table_count(), self.tables_length), |(tables, length), change| {
             let (id, before) = (change.table, self.root.table(change.table));
             match (&change.edit, before) {
                 (Edit::Create(state), _) => (tables + 1, length + table_length(id, state)),
@@ -131,7 +131,7 @@ impl<'a> Draft<'a> {
         for (bytes, commit) in out[lineage..].chunks_exact_mut(8).zip(older) {
             bytes.copy_from_slice(&commit.0.to_le_bytes());
         }
-        put_varint(&mut out, root.tables().len() as u64);
+        put_varint(&mut out, root.table_count() as u64);
         for (id, state) in root.tables() {
             put_varint(&mut out, u64::from(id.0));
             put_varint(&mut out, state.version.0);
@@ -147,7 +147,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn tables(&self) -> usize {
-        self.root.tables().len()
+        self.root.table_count()
     }
 
     /// Of the encoded file, in bytes.
@@ -163,7 +163,7 @@ fn length(older: usize, tables: usize, tables_length: usize) -> usize {
 
 /// Of the tables in an encoded file, in bytes.
 pub(crate) fn tables_length(root: &Root) -> usize {
-    root.tables().iter().map(|(id, state)| table_length(*id, state)).sum()
+    root.tables().map(|(id, state)| table_length(*id, state)).sum()
 }
 
 /// How many bytes more the next version takes.

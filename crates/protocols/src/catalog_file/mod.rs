@@ -65,7 +65,7 @@ impl Place {
     /// The object that holds this file.
     #[must_use]
     pub fn payload(&self, file: &File) -> Payload {
-        Payload { bytes: file.encode(), filler: self.filler(file.root().tables().len()) }
+        Payload { bytes: file.encode(), filler: self.filler(file.root().table_count()) }
     }
 
     fn filler(&self, tables: usize) -> ByteSize {

@@ -113,7 +113,7 @@ impl Body for NextFile<'_> {
                 let (tables, length) = base.file.tables_after(changes);
                 (tables, base.file.draft_length(tables, length))
             }
-            Next::Built { built, .. } => (built.root.tables().len(), self.next.draft().length()),
+            Next::Built { built, .. } => (built.root.table_count(), self.next.draft().length()),
         };
         ByteSize::from_bytes(length as u64) + self.place.filler(tables)
     }

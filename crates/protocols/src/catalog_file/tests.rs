@@ -99,7 +99,7 @@ fn check(run: &Run) -> Result<(), TestCaseError> {
     for pair in run.chain.windows(2) {
         let (before, after) = (pair[0].root(), pair[1].root());
         prop_assert_eq!(after.version, before.version.next());
-        for ((_, old), (_, new)) in before.tables().iter().zip(after.tables()) {
+        for ((_, old), (_, new)) in before.tables().zip(after.tables()) {
             if old.metadata != new.metadata {
                 *landed.entry(new.metadata.0).or_default() += 1;
             }

@@ -309,7 +309,7 @@ fn requests_are_as_few_as_the_page_says() {
         let store = CountingStore::new(env.store(STORE));
         let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), place(10));
         let log = open();
-        assert!(matches!(log.create(first_root().tables().to_vec()).await, Outcome::Committed(_)));
+        assert!(matches!(log.create(first_root().tables().cloned().collect()).await, Outcome::Committed(_)));
         assert_eq!(store.taken(), ["put checkpoint", "put head"]);
 
         let mut at = log.load().await.unwrap();
