@@ -50,7 +50,7 @@ pub struct Root {
     /// The commit that made this version.
     pub commit: CommitId,
     /// Ordered by table, each table once. No run is empty.
-    runs: Vec<Arc<Vec<Row>>>,
+    runs: Vec<Arc<[Row]>>,
     count: usize,
 }
 
@@ -82,10 +82,10 @@ impl Root {
     pub fn from_parts(version: Version, commit: CommitId, tables: Vec<(TableId, TableState)>) -> Option<Self> {
         let ordered = tables.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let partitioned = tables.iter().all(|(_, state)| !state.partitions.is_empty());
-        let (count, mut runs, mut rows) = (tables.len(), Vec::with_capacity(tables.len().div_ceil(RUN)), tables);
-        while !rows.is_empty() {
-            let rest = rows.split_off(rows.len().min(RUN));
-            runs.push(Arc::new(std::mem::replace(&mut rows, rest)));
+        let (count, mut rest) = (tables.len(), tables.into_iter().peekable());
+        let mut runs = Vec::with_capacity(count.div_ceil(RUN));
+        while rest.peek().is_some() {
+            runs.push(rest.by_ref().take(RUN).collect());
         }
         (ordered && partitioned).then_some(Self { version, commit, runs, count })
     }
@@ -104,6 +104,12 @@ impl Root {
     /// Where a table stands; `None` if there is no such table.
     #[must_use]
     pub fn table(&self, id: TableId) -> Option<&TableState> {
+        // Tables are usually numbered without gaps.
+        let number = id.0 as usize;
+        match self.runs.get(number / RUN).and_then(|run| run.get(number % RUN)) {
+            Some((found, state)) if *found == id => return Some(state),
+            _ => {}
+        }
         let run = self.runs.get(self.run_of(id))?;
         slot(run, id).ok().map(|slot| &run[slot].1)
     }
@@ -111,20 +117,19 @@ impl Root {
     pub(crate) fn insert(&mut self, id: TableId, state: TableState) {
         let index = self.run_of(id);
         let Some(run) = self.runs.get_mut(index) else {
-            self.runs.push(Arc::new(vec![(id, state)]));
+            self.runs.push([(id, state)].into());
             self.count += 1;
             return;
         };
         match slot(run, id) {
             Ok(slot) => Arc::make_mut(run)[slot].1 = state,
             Err(slot) => {
-                let rows = Arc::make_mut(run);
-                rows.insert(slot, (id, state));
+                let (before, after) = run.split_at(slot);
+                let rows: Vec<Row> = before.iter().cloned().chain([(id, state)]).chain(after.iter().cloned()).collect();
+                let cut = if rows.len() > 2 * RUN { RUN } else { rows.len() };
+                let parts = [&rows[..cut], &rows[cut..]].into_iter().filter(|part| !part.is_empty());
+                self.runs.splice(index..=index, parts.map(Arc::from));
                 self.count += 1;
-                if rows.len() > 2 * RUN {
-                    let rest = rows.split_off(RUN);
-                    self.runs.insert(index + 1, Arc::new(rest));
-                }
             }
         }
     }
@@ -133,33 +138,22 @@ impl Root {
         let index = self.run_of(id);
         let Some(run) = self.runs.get_mut(index) else { return };
         let Ok(slot) = slot(run, id) else { return };
-        let rows = Arc::make_mut(run);
-        rows.remove(slot);
         self.count -= 1;
-        if rows.is_empty() {
+        if run.len() == 1 {
             self.runs.remove(index);
+        } else {
+            *run = [&run[..slot], &run[slot + 1..]].concat().into();
         }
     }
 
     /// The run that a table is in, or would be.
     fn run_of(&self, id: TableId) -> usize {
-        // Tables are usually numbered without gaps.
-        let guess = id.0 as usize / RUN;
-        let begins = |run: usize| self.runs.get(run).map(|rows| rows[0].0);
-        if begins(guess).is_some_and(|first| first <= id) && begins(guess + 1).is_none_or(|next| id < next) {
-            return guess;
-        }
         self.runs.partition_point(|rows| rows[0].0 <= id).saturating_sub(1)
     }
 }
 
-fn slot(rows: &[Row], id: TableId) -> Result<usize, usize> {
-    // As above.
-    let guess = id.0 as usize % RUN;
-    match rows.get(guess) {
-        Some((found, _)) if *found == id => Ok(guess),
-        _ => rows.binary_search_by_key(&id, |(table, _)| *table),
-    }
+fn slot(run: &[Row], id: TableId) -> Result<usize, usize> {
+    run.binary_search_by_key(&id, |(table, _)| *table)
 }
 
 #[cfg(test)]

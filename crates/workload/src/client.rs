@@ -84,11 +84,11 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
     /// Runs one transaction. Dropping the future leaves it wherever it is.
     pub async fn run(&self, Intent { kind, runtime, targets }: Intent) -> Record {
         let record = Record::begin(self.env.now(), kind, targets.tables[0]);
-        // Boxed, as what follows the work is: the thousands that are at work are to carry little.
-        let Some((base, changes)) = Box::pin(self.start(&targets)).await else {
+        let Some((base, changes)) = self.start(&targets).await else {
             return Record { ended: self.env.now(), ..record };
         };
         self.env.sleep_until(self.env.now() + runtime).await;
+        // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
         Box::pin(InFlight { client: self, record, targets, base, changes, appended: false }.end()).await
     }
 
@@ -199,7 +199,8 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
     async fn after_conflict(&mut self, newer: Option<C::Snapshot>) -> Result<bool, End> {
         let retry = &self.client.workload.retry;
         let alike = retry.catalog == retry.table;
-        let mut waited = alike && self.wait(&retry.catalog, self.record.retries - 1).await;
+        let waits = alike && retry.catalog != Backoff::Immediate;
+        let mut waited = waits && self.wait(&retry.catalog, self.record.retries - 1).await;
         let mut newer = match newer.filter(|_| !waited) {
             Some(newer) => newer,
             None => self.load().await?,
