@@ -34,7 +34,7 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// Fills a catalog at `prefix` (ending in `/`) with so many entries. `progress` is told how many there are.
+/// Fills a catalog at `prefix` (ending in `/`) with so many entries. `progress` is told how many there are, and says whether to go on.
 ///
 /// # Errors
 /// [`LiveError`]
@@ -43,7 +43,7 @@ pub fn fill(
     prefix: &str,
     design: Design,
     rows: u64,
-    progress: impl FnMut(u64),
+    progress: impl FnMut(u64) -> bool,
 ) -> Result<(), LiveError> {
     match design {
         Design::CatalogFile => fill_one::<File>(store, prefix, design, rows, progress),
@@ -57,7 +57,7 @@ fn fill_one<S: Subject>(
     prefix: &str,
     design: Design,
     rows: u64,
-    progress: impl FnMut(u64),
+    progress: impl FnMut(u64) -> bool,
 ) -> Result<(), LiveError> {
     let catalog = S::catalog(LiveEnv::new(), store.clone(), Arc::new(S::place(prefix)));
     Ok(runtime()?.block_on(S::fill(&catalog, design, rows, progress))?)

@@ -4,7 +4,7 @@
 //! processors, too. Two things are measured for that, without running the cell on the store: what a bare request to this store
 //! takes of the processor, and what an operation of this cell takes on a store that costs nothing.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
@@ -17,8 +17,8 @@ use crate::cell::Cell;
 use crate::live::{LiveError, fill, processor_ns, runtime, work};
 use crate::scratch::ScratchError;
 
-/// Pairs of bare requests that tell what one takes.
-const PAIRS: u32 = 100;
+/// Rounds of a put, a get and a delete that tell what a request takes.
+const ROUNDS: u32 = 100;
 
 /// How long the operations run that tell what one takes.
 const TRIAL: Span = Span::from_millis(400);
@@ -50,7 +50,7 @@ impl Machine {
         let runtime = runtime()?;
         let before = processor_ns();
         let requests = runtime.block_on(async {
-            for number in 0..PAIRS {
+            for number in 0..ROUNDS {
                 let key = Key::new(&format!("{prefix}{number}"));
                 let failed = |cause| ScratchError::new(prefix, "written", cause);
                 let payload = Payload::from(Bytes::from_static(&[7; 300]));
@@ -59,7 +59,7 @@ impl Machine {
                 store.get(&key).await.map_err(|error| failed(Cause::from_error(error)))?;
                 store.delete(&key).await.map_err(|error| failed(Cause::from_error(error)))?;
             }
-            Ok::<_, LiveError>(3 * u64::from(PAIRS))
+            Ok::<_, LiveError>(3 * u64::from(ROUNDS))
         })?;
         let per_request = Span::from_nanos((processor_ns() - before) / requests);
         Ok(Self { processors, per_request, per_operation: Span::ZERO })
@@ -72,7 +72,7 @@ impl Machine {
     /// [`LiveError`]
     pub fn working(self, cell: &Cell, latency: Span, stop: &AtomicBool) -> Result<Self, LiveError> {
         let memory = open("memory:", &Options::default()).map_err(|error| std::io::Error::other(error.to_string()))?;
-        fill(&memory, "trial/", cell.design, cell.rows, |_| {})?;
+        fill(&memory, "trial/", cell.design, cell.rows, |_| !stop.load(Ordering::Relaxed))?;
         // A process does not share what it does with others.
         let writers = if cell.processes { 1 } else { cell.writers };
         let trial = Cell { duration: TRIAL, added_latency: latency, writers, ..*cell };

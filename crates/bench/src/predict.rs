@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
 use glidepath_model::{Instant, Span};
@@ -23,15 +24,22 @@ const PREFIX: &str = "bench/";
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Simulated = Counted<SimEnv>;
 
-/// What a store of this profile, and this machine for all clients, make of a cell.
+/// What a store of this profile, and this machine for all clients, make of a cell. Where `stop` is set meanwhile it ends soon,
+/// and what it returns means nothing.
 ///
 /// # Errors
 /// Where the store cannot hold such a catalog, as one that cannot append cannot hold a log.
-pub fn predict(profile: &Profile, machine: &Machine, cell: &Cell, seed: u64) -> Result<Outcome, FillError> {
+pub fn predict(
+    profile: &Profile,
+    machine: &Machine,
+    cell: &Cell,
+    seed: u64,
+    stop: &'static AtomicBool,
+) -> Result<Outcome, FillError> {
     match cell.design {
-        Design::CatalogFile => predict_for::<File>(profile, machine, cell, seed),
-        Design::AppendLog => predict_for::<Log>(profile, machine, cell, seed),
-        Design::ManifestChain { .. } => predict_for::<Chain>(profile, machine, cell, seed),
+        Design::CatalogFile => predict_for::<File>(profile, machine, cell, seed, stop),
+        Design::AppendLog => predict_for::<Log>(profile, machine, cell, seed, stop),
+        Design::ManifestChain { .. } => predict_for::<Chain>(profile, machine, cell, seed, stop),
     }
 }
 
@@ -40,8 +48,10 @@ fn predict_for<S: Subject + 'static>(
     machine: &Machine,
     cell: &Cell,
     seed: u64,
+    stop: &'static AtomicBool,
 ) -> Result<Outcome, FillError> {
     let cell = *cell;
+    let stopped = move || stop.load(Ordering::Relaxed);
     let setup = Setup {
         seed,
         horizon: Instant::ZERO + Span::from_secs(100 * 3600),
@@ -55,7 +65,7 @@ fn predict_for<S: Subject + 'static>(
     let fill = move |env: SimEnv| -> Life {
         Box::pin(async move {
             let catalog = S::catalog(env.clone(), env.store(STORE), Arc::new(S::place(PREFIX)));
-            *fill_ended.borrow_mut() = S::fill(&catalog, cell.design, cell.rows, |_| {}).await;
+            *fill_ended.borrow_mut() = S::fill(&catalog, cell.design, cell.rows, |_| !stopped()).await;
         })
     };
     // Long after the catalog is there.
@@ -77,7 +87,7 @@ fn predict_for<S: Subject + 'static>(
                 };
                 counted.borrow_mut().get_or_insert_with(|| env.clone());
                 let client = Client::<S, SimEnv> { env, prefix: PREFIX.to_owned(), place, group, number };
-                let outcome = client.work(&cell, begin + cell.duration, || false).await;
+                let outcome = client.work(&cell, begin + cell.duration, stopped).await;
                 let (began_ns, ended_ns) = (0, client.env.now().since(begin).as_nanos());
                 outcomes.borrow_mut().push(Outcome { began_ns, ended_ns, ..outcome });
             })

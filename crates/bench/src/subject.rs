@@ -36,12 +36,12 @@ pub(crate) trait Subject {
 
     fn catalog<E: Env>(env: E, store: E::Objects, place: Arc<Self::Place>) -> Self::Catalog<E>;
 
-    /// Fills an empty place. `progress` is told how many entries there are.
+    /// Fills an empty place. `progress` is told how many entries there are, and says whether to go on.
     fn fill<E: Env>(
         catalog: &Self::Catalog<E>,
         design: Design,
         rows: u64,
-        progress: impl FnMut(u64),
+        progress: impl FnMut(u64) -> bool,
     ) -> impl Future<Output = Result<(), FillError>>;
 
     /// Creates an entry that no other pair of numbers creates, and that is not there at the beginning.
@@ -76,6 +76,9 @@ pub enum FillError {
     /// The store did not take it.
     #[error("the catalog could not be filled: {0}")]
     Commit(Cause),
+    /// Somebody said to stop.
+    #[error("stopped before the catalog was filled")]
+    Stopped,
 }
 
 /// What a creation must come to.

@@ -13,6 +13,9 @@ use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_sim::Profile;
 use glidepath_stores::{LiveEnv, Options, Store, open};
 
+/// Nobody says to stop.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 const CELL: Cell = Cell {
     design: Design::ManifestChain { layout: Layout::Paged, indexed: true },
     operation: Operation::Commit,
@@ -46,7 +49,11 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
     let scratch = Scratch::new(store.clone());
     let origin = format!("{}origin/", scratch.prefix());
     let mut filled = 0;
-    fill(&store, &origin, CELL.design, CELL.rows, |rows| filled = rows).unwrap();
+    fill(&store, &origin, CELL.design, CELL.rows, |rows| {
+        filled = rows;
+        true
+    })
+    .unwrap();
     assert_eq!(filled, CELL.rows);
     for cell in [CELL, Cell { grouped: false, ..CELL }] {
         let folder = format!("copy-{}", cell.grouped);
@@ -71,8 +78,8 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
 fn a_filled_place_is_not_filled_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = on_disk(&folder);
-    fill(&store, "here/", CELL.design, CELL.rows, |_| {}).unwrap();
-    let error = fill(&store, "here/", CELL.design, CELL.rows, |_| {}).unwrap_err().to_string();
+    fill(&store, "here/", CELL.design, CELL.rows, |_| true).unwrap();
+    let error = fill(&store, "here/", CELL.design, CELL.rows, |_| true).unwrap_err().to_string();
     assert!(error.contains("a catalog already"), "{error}");
 }
 
@@ -82,7 +89,7 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let cell = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..CELL };
     let rate = |writers: u32, grouped: bool, processes: bool| {
         let cell = Cell { writers, grouped, processes, ..cell };
-        let figures = predict(&profile, &Machine::boundless(), &cell, 1).unwrap().figures();
+        let figures = predict(&profile, &Machine::boundless(), &cell, 1, &NEVER).unwrap().figures();
         assert!(figures.operations > 100, "{figures:?}");
         figures.operations_per_s
     };
@@ -92,7 +99,7 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
     let (shared, apart) = (rate(200, true, false), rate(16, true, true));
     assert!(shared > 50.0 * alone, "{shared}");
     assert!(apart < alone, "{apart}");
-    let latencies = || predict(&profile, &Machine::boundless(), &cell, 7).unwrap().latencies_ns;
+    let latencies = || predict(&profile, &Machine::boundless(), &cell, 7, &NEVER).unwrap().latencies_ns;
     assert_eq!(latencies(), latencies());
 }
 
@@ -103,14 +110,14 @@ fn reads_find_what_is_there_live_and_simulated() {
     let whole = Design::ManifestChain { layout: Layout::Whole, indexed: true };
     for design in [CELL.design, whole, Design::AppendLog, Design::CatalogFile] {
         let place = format!("{design:?}/");
-        fill(&store, &place, design, CELL.rows, |_| {}).unwrap();
+        fill(&store, &place, design, CELL.rows, |_| true).unwrap();
         for operation in [Operation::Describe, Operation::Exists, Operation::List] {
             let mut requests = Vec::new();
             for start in Start::ALL {
                 let cell = Cell { design, operation, start, duration: Span::from_millis(30), ..CELL };
                 let live = run(&store, &place, &cell);
                 let long = Cell { duration: Span::from_secs(10), added_latency: Span::ZERO, ..cell };
-                let simulated = predict(&profile, &Machine::boundless(), &long, 1).unwrap();
+                let simulated = predict(&profile, &Machine::boundless(), &long, 1, &NEVER).unwrap();
                 for outcome in [&live, &simulated] {
                     assert_eq!(outcome.figures().errors, 0, "{cell:?} {:?}", outcome.errors);
                     assert!(outcome.figures().operations > 0, "{cell:?}");
@@ -134,7 +141,7 @@ fn clients_wait_for_processors() {
         ..CELL
     };
     let cell = Cell { added_latency: Span::ZERO, ..cell };
-    let rate = |machine: Machine| predict(&profile, &machine, &cell, 1).unwrap().figures().operations_per_s;
+    let rate = |machine: Machine| predict(&profile, &machine, &cell, 1, &NEVER).unwrap().figures().operations_per_s;
     // A read of 1 ms each; then each takes half a millisecond of one of two processors besides.
     let free = rate(Machine::boundless());
     assert!((19_000.0..20_001.0).contains(&free), "{free}");
@@ -151,6 +158,20 @@ fn clients_wait_for_processors() {
 fn what_a_store_cannot_do_is_not_predicted() {
     let profile = Profile { append: None, ..Profile::constant(Span::from_millis(1)) };
     let cell = Cell { design: Design::AppendLog, ..CELL };
-    let error = predict(&profile, &Machine::boundless(), &cell, 1).unwrap_err().to_string();
+    let error = predict(&profile, &Machine::boundless(), &cell, 1, &NEVER).unwrap_err().to_string();
     assert!(error.contains("cannot append"), "{error}");
+}
+
+#[test]
+fn who_says_stop_is_not_made_to_wait() {
+    static NOW: AtomicBool = AtomicBool::new(true);
+    let profile = Profile::constant(Span::from_millis(1));
+    let long = Cell { duration: Span::from_secs(1_000_000), rows: 1_000_000, ..CELL };
+    let error = predict(&profile, &Machine::boundless(), &long, 1, &NOW).unwrap_err().to_string();
+    assert!(error.contains("stopped"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let error = fill(&on_disk(&folder), "here/", CELL.design, 1_000_000, |_| false).unwrap_err().to_string();
+    assert!(error.contains("stopped"), "{error}");
+    let few = Cell { rows: 0, ..long };
+    assert!(predict(&profile, &Machine::boundless(), &few, 1, &NOW).unwrap().latencies_ns.is_empty());
 }

@@ -123,7 +123,7 @@ fn writable(file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn simulations(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failure> {
+fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), Failure> {
     let out = arguments.page(Part::Simulations);
     let figures = figures().map_err(|error| Failure::Failed(error.to_string()))?;
     let began = Instant::now();
@@ -140,7 +140,7 @@ fn simulations(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failure> 
 }
 
 /// Runs the experiments, and counts what was found done.
-fn simulate(arguments: &Arguments, stop: &AtomicBool) -> Result<(Runs, usize), Failure> {
+fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, usize), Failure> {
     let threads = arguments.threads();
     let provenance = Provenance { git_revision: crate::GIT_REVISION.to_owned() };
     let (mut runs, mut found) = (Runs::new(), 0);

@@ -34,7 +34,7 @@ impl Subject for Chain {
         chain: &ManifestChain<E>,
         design: Design,
         rows: u64,
-        mut progress: impl FnMut(u64),
+        mut progress: impl FnMut(u64) -> bool,
     ) -> Result<(), FillError> {
         let (layout, indexed) = match design {
             Design::ManifestChain { layout, indexed } => (layout, indexed),
@@ -56,7 +56,9 @@ impl Subject for Chain {
                 }
             };
             done = upto;
-            progress(done);
+            if !progress(done) {
+                return Err(FillError::Stopped);
+            }
         }
         Ok(())
     }

@@ -33,11 +33,10 @@ impl Subject for File {
         file: &CatalogFile<E>,
         _: Design,
         rows: u64,
-        mut progress: impl FnMut(u64),
+        mut progress: impl FnMut(u64) -> bool,
     ) -> Result<(), FillError> {
         created(file.create(tables(rows)).await)?;
-        progress(rows);
-        Ok(())
+        if progress(rows) { Ok(()) } else { Err(FillError::Stopped) }
     }
 
     fn create(rows: u64, writer: u32, number: u64) -> Changes {
@@ -74,11 +73,10 @@ impl Subject for Log {
         log: &AppendLog<E>,
         _: Design,
         rows: u64,
-        mut progress: impl FnMut(u64),
+        mut progress: impl FnMut(u64) -> bool,
     ) -> Result<(), FillError> {
         created(log.create(tables(rows)).await)?;
-        progress(rows);
-        Ok(())
+        if progress(rows) { Ok(()) } else { Err(FillError::Stopped) }
     }
 
     fn create(rows: u64, writer: u32, number: u64) -> Changes {

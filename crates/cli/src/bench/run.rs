@@ -18,7 +18,7 @@ pub(super) fn sweep(
     store: &Store,
     cells: &[Cell],
     profile: Option<&Profile>,
-    stop: &AtomicBool,
+    stop: &'static AtomicBool,
 ) -> (Vec<Line>, Result<(), Failure>) {
     let scratch = Scratch::new(store.clone());
     let mut bench = Bench { url, store, scratch, filled: None, folders: 0, machine: None, stop };
@@ -29,6 +29,7 @@ pub(super) fn sweep(
         steps.show(done, cells.len(), &words);
         let result = bench.cell(cell, profile, &mut |filled| {
             steps.show(done, cells.len(), &format!("filling: {filled} of {} entries", cell.rows));
+            !stop.load(Ordering::Relaxed)
         });
         if stop.load(Ordering::Relaxed) {
             ended = Err(Failure::Interrupted(format!("stopped; {} of {} cells are done", lines.len(), cells.len())));
@@ -70,7 +71,7 @@ struct Bench<'a> {
     folders: u32,
     /// Once it is known.
     machine: Option<Machine>,
-    stop: &'a AtomicBool,
+    stop: &'static AtomicBool,
 }
 
 impl Bench<'_> {
@@ -78,7 +79,7 @@ impl Bench<'_> {
         &mut self,
         cell: &Cell,
         profile: Option<&Profile>,
-        progress: &mut impl FnMut(u64),
+        progress: &mut impl FnMut(u64) -> bool,
     ) -> Result<Line, Failure> {
         let origin = match &self.filled {
             Some((design, rows, folder)) if (*design, *rows) == (cell.design, cell.rows) => folder.clone(),
@@ -120,13 +121,14 @@ impl Bench<'_> {
             }
         };
         // Requests as late as they are where nobody waits for a processor, so that as many clients meet as will.
-        let undisturbed = match predict(profile, &Machine::boundless(), &Cell { duration: BRIEF, ..*cell }, 1) {
-            Ok(outcome) => outcome.figures(),
-            Err(error) => return Ok(Err(error)),
-        };
+        let undisturbed =
+            match predict(profile, &Machine::boundless(), &Cell { duration: BRIEF, ..*cell }, 1, self.stop) {
+                Ok(outcome) => outcome.figures(),
+                Err(error) => return Ok(Err(error)),
+            };
         let each_ms = undisturbed.p50_ms / undisturbed.requests_per_operation.max(1.0);
         let latency = Span::from_nanos_f64(each_ms * 1e6);
         let machine = machine.working(cell, latency, self.stop).map_err(failed)?;
-        Ok(predict(profile, &machine, cell, 1))
+        Ok(predict(profile, &machine, cell, 1, self.stop))
     }
 }

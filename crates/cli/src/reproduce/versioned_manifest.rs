@@ -21,7 +21,7 @@ const PROFILE: &str = "s3-standard";
 /// Writers of the cells that our chain is run on, and whether they are threads of one process.
 const OURS: [(u32, bool); 4] = [(1, false), (10, false), (200, false), (200, true)];
 
-pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), Failure> {
     let out = arguments.page(Part::VersionedManifest);
     let began = Instant::now();
     let published = Published::load().map_err(|error| Failure::Failed(error.to_string()))?;
@@ -38,10 +38,11 @@ pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failur
     for published in sweep.published.continuous(&sweep.extent).filter(|cell| cell.indexed && cell.rows <= most) {
         eprintln!("Manifest chain: {} entries", published.rows);
         for (writers, shared) in OURS {
+            let ours_here = our(&profile, published.rows, (writers, shared), stop);
             if stop.load(Ordering::Relaxed) {
                 return Err(stopped());
             }
-            ours.push(our(&profile, published.rows, writers, shared)?);
+            ours.push(ours_here?);
         }
     }
     let made = Made {
@@ -59,7 +60,12 @@ pub(super) fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<(), Failur
 }
 
 /// Our chain, with indices, by the code that runs live.
-fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Result<Ours, Failure> {
+fn our(
+    profile: &Profile,
+    rows: u64,
+    (writers, shared): (u32, bool),
+    stop: &'static AtomicBool,
+) -> Result<Ours, Failure> {
     let cell = Cell {
         design: Design::ManifestChain { layout: Layout::Paged, indexed: true },
         operation: Operation::Commit,
@@ -72,7 +78,7 @@ fn our(profile: &Profile, rows: u64, writers: u32, shared: bool) -> Result<Ours,
         added_latency: Span::ZERO,
     };
     // The published machine had 192 processors.
-    let predicted = predict(profile, &Machine::boundless(), &cell, 1);
+    let predicted = predict(profile, &Machine::boundless(), &cell, 1, stop);
     let figures = predicted.map_err(|error| Failure::Failed(error.to_string()))?.figures();
     Ok(Ours {
         rows,
