@@ -205,6 +205,38 @@ fn a_fault_while_asking_for_a_session_leaves_no_write_unknown() {
     });
 }
 
+/// The request that was turned away had no effect; what counts is how the next one ends.
+#[test]
+fn a_fault_behind_a_session_that_was_refused_ends_as_it_would_alone() {
+    with_credentials("a_fault_behind_a_session_that_was_refused_ends_as_it_would_alone", async {
+        let server = Server::start(Rules::default()).await;
+        let denied = Fault::Answer(403, "AccessDenied");
+        let plans = [
+            (&[Fault::Pass, denied, Fault::Pass, Fault::Twice][..], End::Done),
+            (&[Fault::Pass, denied, Fault::Pass, Fault::LoseAnswer], End::Unknown),
+            (&[Fault::Pass, denied, Fault::Pass, Fault::ResetRequest], End::Unknown),
+            (&[Fault::Pass, denied, Fault::Pass, denied], End::Refused),
+            (&[Fault::Pass, denied, denied], End::Refused),
+            (&[Fault::Pass, Fault::Answer(400, "ExpiredToken"), Fault::LoseAnswer], End::Refused),
+            (&[Fault::Pass, Fault::Answer(400, "InvalidArgument")], End::Refused),
+            (&[Fault::Pass, Fault::LoseAnswer], End::Unknown),
+        ];
+        for (number, (faults, expected)) in plans.into_iter().enumerate() {
+            let (port, plan) = proxy::start(server.port, false).await;
+            plan.lock().unwrap().extend(faults);
+            let store = open_with(&Server::url(port), &Options { repeats: 0, ..Options::default() });
+            let key = Key::new(&number.to_string());
+            let result = store.append(&key, payload("x"), 0).await;
+            assert_eq!(End::of(&result), expected, "{faults:?}: {result:?}");
+            assert!(plan.lock().unwrap().is_empty(), "{faults:?}");
+            if expected == End::Refused {
+                assert!(matches!(store.head(&key).await, Err(ReadError::NotFound)), "{faults:?}");
+            }
+        }
+        no_mistakes(&server);
+    });
+}
+
 #[test]
 fn listings_are_in_order_and_cost_the_whole_folder() {
     with_credentials("listings_are_in_order_and_cost_the_whole_folder", async {
