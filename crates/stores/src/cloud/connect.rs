@@ -70,11 +70,7 @@ fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client,
     let region = region.or_else(|| profile.as_ref()?.region.clone()).unwrap_or_else(|| "us-east-1".to_owned());
     let endpoint =
         address.endpoint().or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
-    let base = match (endpoint, &address.zone, &address.bucket) {
-        (Some(endpoint), _, bucket) => format!("{}/{bucket}", endpoint.trim_end_matches('/')),
-        (None, Some(zone), bucket) => format!("https://{bucket}.s3express-{zone}.{region}.amazonaws.com"),
-        (None, None, bucket) => format!("https://s3.{region}.amazonaws.com/{bucket}"),
-    };
+    let base = url_of_bucket(address, endpoint.as_deref(), &region);
     let keys = profile.and_then(|profile| profile.keys);
     // A plain endpoint is somebody's own server. Without an access key it is asked without any, rather than with that of the
     // machine's role, which nobody meant for it.
@@ -104,6 +100,15 @@ fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client,
     builder = builder.with_skip_signature(true).with_http_connector(sessions.clone());
     let store = builder.build().map_err(|error| chain(&error))?;
     Ok((Client::S3(store), Signed::new(HttpClient::new(sessions), base, Credentials::None)))
+}
+
+/// Without a slash at its end. A directory bucket has a host of its own in its zone, and none elsewhere.
+fn url_of_bucket(address: &Address, endpoint: Option<&str>, region: &str) -> String {
+    match (endpoint, &address.zone, &address.bucket) {
+        (Some(endpoint), _, bucket) => format!("{}/{bucket}", endpoint.trim_end_matches('/')),
+        (None, Some(zone), bucket) => format!("https://{bucket}.s3express-{zone}.{region}.amazonaws.com"),
+        (None, None, bucket) => format!("https://s3.{region}.amazonaws.com/{bucket}"),
+    }
 }
 
 /// The profile in the files of Amazon's tools, unless the environment already has what goes before it.
@@ -169,4 +174,25 @@ fn gcs(address: &Address, connector: &Connector) -> Result<(Client, Signed), Str
 
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    #[test]
+    fn where_buckets_are() {
+        let own = Some("http://127.0.0.1:7070/");
+        for (url, endpoint, base) in [
+            ("s3://bucket/p", None, "https://s3.eu-north-1.amazonaws.com/bucket"),
+            ("s3://bucket/p", own, "http://127.0.0.1:7070/bucket"),
+            ("s3://b--eun1-az1--x-s3/p", None, "https://b--eun1-az1--x-s3.s3express-eun1-az1.eu-north-1.amazonaws.com"),
+            ("s3://b--eun1-az1--x-s3/p", own, "http://127.0.0.1:7070/b--eun1-az1--x-s3"),
+        ] {
+            let address = Address::parse(&Url::parse(url).unwrap()).unwrap();
+            assert_eq!(url_of_bucket(&address, endpoint, "eu-north-1"), base);
+        }
+    }
 }
