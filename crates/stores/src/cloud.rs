@@ -11,10 +11,12 @@ mod append;
 mod aws_files;
 mod connect;
 mod counts;
+mod folder;
 mod gcs_dialect;
 mod keys;
 mod outcome;
 mod probe;
+mod session;
 mod signed;
 mod wire;
 
@@ -53,9 +55,6 @@ const BACKOFF: Backoff = Backoff::Exponential(Exponential {
     jitter: JitterRange { low: 0.5, high: 1.5 },
 });
 
-const NO_DIRECTORY_BUCKETS: &str = "directory buckets of S3 Express One Zone are not supported: their sessions are not kept \
-    for deletes and appends, and their listings have no order; use a general purpose bucket";
-
 /// Objects that one request lists at most; no provider gives more than it likes.
 const PAGE_LIMIT: usize = 1000;
 
@@ -91,13 +90,10 @@ impl CloudStore {
         let address = Address::parse(url)?;
         let tally = Arc::new(counts::Tally::default());
         let unusable = |why| OpenError::Unusable { url: address.shown.clone(), why };
-        if address.is_express() {
-            return Err(unusable(NO_DIRECTORY_BUCKETS.to_owned()));
-        }
         let emulator = address.provider == Provider::Gcs && address.in_the_clear();
         let rewrite = |client| if emulator { gcs_dialect::translated(client) } else { client };
         let connector = Connector::new(options, &tally, rewrite).map_err(|error| unusable(wire::chain(&error)))?;
-        let (client, signed) = connect::connect(&address, &connector).map_err(unusable)?;
+        let (client, signed) = connect::connect(&address, &connector, options.repeats).map_err(unusable)?;
         let permits = Semaphore::new(options.requests_in_flight.clamp(1, Semaphore::MAX_PERMITS));
         Ok(Self(Arc::new(Inner { address, client, signed, tally, permits, repeats: options.repeats })))
     }
@@ -180,12 +176,13 @@ impl CloudStore {
     }
 
     async fn list_once(&self, prefix: &str, page: PaginatedListOptions) -> Result<PaginatedListResult, ReadError> {
+        let given = (!prefix.is_empty()).then_some(prefix);
         let mut repeated = 0;
         loop {
             let trace = Trace::new(Operation::List);
             let options = PaginatedListOptions { extensions: trace.extensions(), ..page.clone() };
             let permit = self.permit().await;
-            let result = self.0.client.pages().list_paginated(Some(prefix), options).await;
+            let result = self.0.client.pages().list_paginated(given, options).await;
             drop(permit);
             let ending = trace.ending(result.as_ref().err().map(|error| error as _));
             match (outcome::of_read(&ending), result) {
@@ -287,6 +284,9 @@ impl ObjectStore for CloudStore {
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+        if self.0.address.zone.is_some() {
+            return self.list_folder(prefix, after, limit).await;
+        }
         let keys = &self.0.address.keys;
         let full = keys.full(prefix.as_str());
         let mut next = PaginatedListOptions {

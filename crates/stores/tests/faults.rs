@@ -226,10 +226,3 @@ async fn an_honest_store_passes_the_probe_and_is_left_clean() {
         assert_eq!(pair.content(&Key::new("scratch")).await, None);
     }
 }
-
-/// Half of it would work, which is worse than nothing.
-#[test]
-fn a_directory_bucket_is_not_opened() {
-    let error = glidepath_stores::open("s3://b--use1-az4--x-s3/p", &Options::default()).unwrap_err().to_string();
-    assert!(error.contains("directory buckets of S3 Express One Zone are not supported"), "{error}");
-}

@@ -19,7 +19,9 @@ pub(crate) struct Address {
     pub(crate) region: Option<String>,
     /// Azure's storage account.
     pub(crate) account: Option<String>,
-    /// Whether it takes appends at an offset: Azure does, S3 where the URL says so.
+    /// The zone of a directory bucket of S3 Express One Zone; none for any other bucket.
+    pub(crate) zone: Option<String>,
+    /// Whether it takes appends at an offset: Azure and directory buckets do, S3 otherwise where the URL says so.
     pub(crate) append: bool,
     /// For people, without anything that may be secret.
     pub(crate) shown: String,
@@ -47,9 +49,11 @@ impl Address {
         if bucket.is_empty() {
             return Err("it names no bucket".to_owned());
         }
+        let zone = if provider == Provider::S3 { zone(&bucket)? } else { None };
         let mut address = Self {
             provider,
-            append: provider == Provider::Azure,
+            append: provider == Provider::Azure || zone.is_some(),
+            zone,
             bucket,
             keys: Keys::below(decode(url.path())?.trim_matches('/'), provider)?,
             endpoint: None,
@@ -83,10 +87,25 @@ impl Address {
     pub(crate) fn in_the_clear(&self) -> bool {
         self.endpoint.as_ref().is_some_and(|url| url.scheme() == "http")
     }
+}
 
-    /// Whether it is a directory bucket of S3 Express One Zone.
-    pub(crate) fn is_express(&self) -> bool {
-        self.provider == Provider::S3 && self.bucket.ends_with("--x-s3")
+/// The zone in the name of a directory bucket; none in that of any other. No other bucket may have a name that ends so
+/// (Amazon S3 User Guide, "General purpose bucket naming rules").
+fn zone(bucket: &str) -> Result<Option<String>, String> {
+    let Some(name) = bucket.strip_suffix("--x-s3") else { return Ok(None) };
+    let part = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    match name.rsplit_once("--") {
+        // A zone is a region's short name and a number, such as use1-az4.
+        Some((base, zone)) if part(base) && part(zone) && zone.contains('-') && bucket.len() <= 63 => {
+            Ok(Some(zone.to_owned()))
+        }
+        _ => Err(format!(
+            "{bucket:?} is no name of a directory bucket, though it ends like one; they look like NAME--ZONE--x-s3, for example \
+             lake--use1-az4--x-s3, in lower case and with at most 63 characters"
+        )),
     }
 }
 
@@ -134,7 +153,6 @@ mod tests {
         assert_eq!(address.account.as_deref(), Some("devstoreaccount1"));
         let address = parse("az://c?endpoint=https://mine.blob.core.windows.net").unwrap();
         assert_eq!(address.account.as_deref(), Some("mine"));
-        assert!(parse("s3://b--use1-az4--x-s3/p").unwrap().is_express());
     }
 
     #[test]
@@ -143,10 +161,31 @@ mod tests {
             ("s3://bucket", false),
             ("s3://bucket?append=true", true),
             ("s3://bucket?append=false", false),
+            ("s3://b--use1-az4--x-s3", true),
+            ("s3://b--use1-az4--x-s3?append=false", false),
             ("az://container?account=a", true),
             ("gs://bucket", false),
         ] {
             assert_eq!(parse(url).unwrap().append, append, "{url}");
+        }
+    }
+
+    #[test]
+    fn directory_buckets_name_their_zone() {
+        for (name, zone) in [
+            ("b--use1-az4--x-s3", Some("use1-az4")),
+            ("my--lake--usw2-lax1-az1--x-s3", Some("usw2-lax1-az1")),
+            ("b--use1-az4--x-s3-not", None),
+            ("bucket", None),
+        ] {
+            assert_eq!(parse(&format!("s3://{name}/p")).unwrap().zone.as_deref(), zone, "{name}");
+        }
+        assert_eq!(parse("gs://b--use1-az4--x-s3").unwrap().zone, None);
+        let long = format!("{}--use1-az4--x-s3", "b".repeat(60));
+        for name in ["b--x-s3", "--use1-az4--x-s3", "b----x-s3", "b--use1--x-s3", "B--use1-az4--x-s3", "--x-s3", &long]
+        {
+            let error = parse(&format!("s3://{name}")).unwrap_err().to_string();
+            assert!(error.contains("NAME--ZONE--x-s3"), "{error}");
         }
     }
 

@@ -3,8 +3,9 @@
 use std::env;
 use std::sync::Arc;
 
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::HttpClient;
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::list::PaginatedListStore;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
@@ -12,6 +13,7 @@ use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use super::address::Address;
 use super::aws_files::{self, Profile};
 use super::outcome::Provider;
+use super::session::{Sessions, Source};
 use super::signed::{Credentials, Signed};
 use super::wire::{Connector, chain};
 
@@ -47,31 +49,28 @@ fn no_repeats() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
-/// The client of an address, and beside it the one for what the library does not offer. Makes no request.
-pub(crate) fn connect(address: &Address, connector: &Connector) -> Result<(Client, Signed), String> {
+/// The client of an address, and beside it the one for what the library does not offer. Makes no request. `repeats` are for
+/// asking for sessions.
+pub(crate) fn connect(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client, Signed), String> {
     match address.provider {
-        Provider::S3 => s3(address, connector),
+        Provider::S3 => s3(address, connector, repeats),
         Provider::Azure => azure(address, connector),
         Provider::Gcs => gcs(address, connector),
     }
 }
 
-fn s3(address: &Address, connector: &Connector) -> Result<(Client, Signed), String> {
+fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client, Signed), String> {
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(&address.bucket)
         .with_retry(no_repeats())
         .with_allow_http(true)
         .with_http_connector(connector.clone());
-    if let Some(endpoint) = address.endpoint() {
-        builder = builder.with_endpoint(endpoint);
-    }
     let profile = profile(address)?;
     let region = address.region.clone().or_else(|| variable("AWS_REGION")).or_else(|| variable("AWS_DEFAULT_REGION"));
     let region = region.or_else(|| profile.as_ref()?.region.clone()).unwrap_or_else(|| "us-east-1".to_owned());
     let endpoint =
         address.endpoint().or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
-    let service = endpoint.unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
-    let base = format!("{}/{}", service.trim_end_matches('/'), address.bucket);
+    let base = url_of_bucket(address, endpoint.as_deref(), &region);
     let keys = profile.and_then(|profile| profile.keys);
     // A plain endpoint is somebody's own server. Without an access key it is asked without any, rather than with that of the
     // machine's role, which nobody meant for it.
@@ -82,10 +81,34 @@ fn s3(address: &Address, connector: &Connector) -> Result<(Client, Signed), Stri
             builder = builder.with_token(token);
         }
     }
-    let store = builder.with_region(&region).with_skip_signature(anonymous).build().map_err(|error| chain(&error))?;
+    builder = builder
+        .with_region(&region)
+        .with_skip_signature(anonymous)
+        .with_s3_express(false)
+        // Exactly this URL, whatever the environment says: the requests by hand go there too.
+        .with_config(AmazonS3ConfigKey::S3Endpoint, &base)
+        .with_virtual_hosted_style_request(true);
+    let store = builder.clone().build().map_err(|error| chain(&error))?;
     let provider = store.credentials().clone();
-    let credentials = if anonymous { Credentials::None } else { Credentials::Aws { provider, region } };
-    Ok((Client::S3(store), Signed::new(connector.client(), base, credentials)))
+    if address.zone.is_none() || anonymous {
+        let credentials = if anonymous { Credentials::None } else { Credentials::Aws { provider, region } };
+        return Ok((Client::S3(store), Signed::new(connector.client(), base, credentials)));
+    }
+    let (wire, tally) = (connector.client(), connector.tally());
+    let sessions = Sessions::new(Source { wire, base: base.clone(), region, credentials: provider, repeats, tally });
+    // What the sessions sign, nobody else does.
+    builder = builder.with_skip_signature(true).with_http_connector(sessions.clone());
+    let store = builder.build().map_err(|error| chain(&error))?;
+    Ok((Client::S3(store), Signed::new(HttpClient::new(sessions), base, Credentials::None)))
+}
+
+/// Without a slash at its end. A directory bucket has a host of its own in its zone, and none elsewhere.
+fn url_of_bucket(address: &Address, endpoint: Option<&str>, region: &str) -> String {
+    match (endpoint, &address.zone, &address.bucket) {
+        (Some(endpoint), _, bucket) => format!("{}/{bucket}", endpoint.trim_end_matches('/')),
+        (None, Some(zone), bucket) => format!("https://{bucket}.s3express-{zone}.{region}.amazonaws.com"),
+        (None, None, bucket) => format!("https://s3.{region}.amazonaws.com/{bucket}"),
+    }
 }
 
 /// The profile in the files of Amazon's tools, unless the environment already has what goes before it.
@@ -151,4 +174,25 @@ fn gcs(address: &Address, connector: &Connector) -> Result<(Client, Signed), Str
 
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    #[test]
+    fn where_buckets_are() {
+        let own = Some("http://127.0.0.1:7070/");
+        for (url, endpoint, base) in [
+            ("s3://bucket/p", None, "https://s3.eu-north-1.amazonaws.com/bucket"),
+            ("s3://bucket/p", own, "http://127.0.0.1:7070/bucket"),
+            ("s3://b--eun1-az1--x-s3/p", None, "https://b--eun1-az1--x-s3.s3express-eun1-az1.eu-north-1.amazonaws.com"),
+            ("s3://b--eun1-az1--x-s3/p", own, "http://127.0.0.1:7070/b--eun1-az1--x-s3"),
+        ] {
+            let address = Address::parse(&Url::parse(url).unwrap()).unwrap();
+            assert_eq!(url_of_bucket(&address, endpoint, "eu-north-1"), base);
+        }
+    }
 }

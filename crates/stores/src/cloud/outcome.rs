@@ -172,6 +172,14 @@ pub(crate) fn names_missing(ending: &Ending) -> bool {
     matches!(ending, Ending::Answered(answer) if answer.status == 404 && code(answer))
 }
 
+/// Whether a request on a directory bucket was turned away because of whoever asks, which a new session may change. A HEAD is
+/// answered without a code.
+pub(crate) fn may_be_the_session(ending: &Ending) -> bool {
+    let Ending::Answered(answer) = ending else { return false };
+    let token = |code: &str| matches!(code, "ExpiredToken" | "InvalidToken");
+    matches!(answer.status, 401 | 403) || answer.status == 400 && answer.code.as_deref().is_none_or(token)
+}
+
 fn names_missing_object(code: &str) -> bool {
     matches!(code, "NoSuchKey" | "BlobNotFound" | "ResourceNotFound")
 }

@@ -194,3 +194,17 @@ fn who_has_no_credentials_is_told_so() {
     assert!(words("PUT http://169.254.169.254/latest/api/token: 403").starts_with("no credentials"));
     assert_eq!(words("an impossible key"), "an impossible key");
 }
+
+#[test]
+fn a_session_is_doubted_where_somebody_was_not_let_in() {
+    let doubted =
+        [(401, ""), (403, ""), (403, "AccessDenied"), (400, ""), (400, "ExpiredToken"), (400, "InvalidToken")];
+    for (status, code) in doubted {
+        assert!(may_be_the_session(&answered(status, code)), "{status} {code}");
+    }
+    for (status, code) in [(200, ""), (400, "InvalidWriteOffset"), (404, "NoSuchKey"), (412, ""), (503, "SlowDown")] {
+        assert!(!may_be_the_session(&answered(status, code)), "{status} {code}");
+    }
+    // What may have had an effect is never sent again.
+    assert!(!may_be_the_session(&Ending::Broken { why: String::new() }));
+}

@@ -69,7 +69,13 @@ impl Trace {
         matches!(&*seen, Some(Ending::Answered(answer)) if (200..300).contains(&answer.status))
     }
 
-    fn note(&self, ending: Ending) {
+    /// What the exchange is for.
+    pub(crate) fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Says how the exchange ended; only the last word counts.
+    pub(crate) fn note(&self, ending: Ending) {
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
     }
 }
@@ -90,6 +96,11 @@ impl Connector {
     ) -> Result<Self, reqwest::Error> {
         let client = HttpClient::new(Network(network(options)?));
         Ok(Self { client: rewrite(client), tally: Arc::clone(tally) })
+    }
+
+    /// The counters that its clients share.
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.tally)
     }
 
     pub(crate) fn client(&self) -> HttpClient {
@@ -162,7 +173,7 @@ struct Wire {
 impl HttpService for Wire {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let trace = request.extensions().get::<Arc<Trace>>().cloned();
-        // Only fetching credentials carries no trace.
+        // Only what the library itself fetches carries no trace: credentials.
         let operation = trace.as_ref().map_or(Operation::Credentials, |trace| trace.operation);
         let note = |ending| {
             if let Some(trace) = &trace {
@@ -220,7 +231,7 @@ fn of_answer(status: u16, headers: &HeaderMap, body: &str) -> Answer {
 }
 
 /// The text of the first XML element of this name, on one line.
-fn element(body: &str, name: &str) -> Option<String> {
+pub(crate) fn element(body: &str, name: &str) -> Option<String> {
     let (_, rest) = body.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))

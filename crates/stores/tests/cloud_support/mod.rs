@@ -4,6 +4,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 #![allow(clippy::unwrap_used, reason = "only tests use it, and may fail")]
 
+pub mod directory;
 pub mod proxy;
 pub mod tiny;
 

@@ -1,25 +1,42 @@
-//! A server of a few lines with just enough of S3 for the tests: objects in memory, ETags that are numbers, guards, and
-//! the write offsets of S3 Express One Zone, which no server that can be installed offers.
+//! A server of a few lines with just enough of S3 for the tests: objects in memory, ETags that are numbers, guards, ranges,
+//! and the write offsets of S3 Express One Zone, which no server that can be installed offers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Appends that one object takes; Amazon's limit is 10,000.
+/// Appends that one object takes, unless told otherwise; Amazon's limit is 10,000.
 pub const MOST_PARTS: u64 = 20;
 
-#[derive(Default)]
-struct Bucket {
-    objects: HashMap<String, Stored>,
+pub struct Bucket {
+    pub objects: HashMap<String, Stored>,
     writes: u64,
+    most_parts: u64,
 }
 
-struct Stored {
-    tag: u64,
-    content: Vec<u8>,
+pub struct Stored {
+    pub tag: u64,
+    pub content: Vec<u8>,
     appends: u64,
+}
+
+/// A request as it came.
+pub struct Request {
+    pub method: String,
+    /// Path and query, as they came.
+    pub target: String,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Bucket {
+    /// An empty one, whose objects take so many appends.
+    pub fn new(most_parts: u64) -> Self {
+        Self { objects: HashMap::new(), writes: 0, most_parts }
+    }
 }
 
 /// What a request depends on.
@@ -33,48 +50,62 @@ struct Conditions {
 pub async fn start(honest: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let bucket = Arc::new(Mutex::new(Bucket::default()));
+    let bucket = Arc::new(Mutex::new(Bucket::new(MOST_PARTS)));
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(serve(client, Arc::clone(&bucket), honest));
+            let bucket = Arc::clone(&bucket);
+            tokio::spawn(serve(client, move |request| {
+                let path = request.target.clone();
+                act(&mut bucket.lock().unwrap(), &request, &path, honest)
+            }));
         }
     });
     port
 }
 
-async fn serve(mut client: TcpStream, bucket: Arc<Mutex<Bucket>>, honest: bool) -> std::io::Result<()> {
+/// One request for each connection.
+pub async fn serve(mut client: TcpStream, answer: impl FnOnce(Request) -> Vec<u8>) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(client.read_u8().await?);
     }
     let head = String::from_utf8_lossy(&head).into_owned();
-    let header = |name: &str| {
-        let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
-        Some(line[name.len() + 1..].trim().to_owned())
-    };
-    let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
-    client.read_exact(&mut body).await?;
-    let (method, path) = head.lines().next().and_then(|line| line.rsplit_once(' ')?.0.split_once(' ')).unwrap();
-    let conditions = Conditions {
-        absent: honest && header("if-none-match").is_some(),
-        matches: header("if-match").filter(|_| honest),
-        offset: header("x-amz-write-offset-bytes").filter(|_| honest).map(|offset| offset.parse().unwrap()),
-    };
-    let answer = act(&mut bucket.lock().unwrap(), method, path, &conditions, body);
+    let (method, target) = head.lines().next().and_then(|line| line.rsplit_once(' ')?.0.split_once(' ')).unwrap();
+    let (method, target) = (method.to_owned(), target.to_owned());
+    let mut request = Request { method, target, head, body: Vec::new() };
+    request.body = vec![0; request.header("content-length").map_or(0, |length| length.parse().unwrap())];
+    client.read_exact(&mut request.body).await?;
+    let answer = answer(request);
     client.write_all(&answer).await?;
     client.shutdown().await
 }
 
-fn act(bucket: &mut Bucket, method: &str, path: &str, conditions: &Conditions, body: Vec<u8>) -> Vec<u8> {
+impl Request {
+    /// `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
+        Some(line[name.len() + 1..].trim().to_owned())
+    }
+}
+
+/// Does what a request asks for to the object under `path`, and returns the answer.
+pub fn act(bucket: &mut Bucket, request: &Request, path: &str, honest: bool) -> Vec<u8> {
+    let conditions = Conditions {
+        absent: honest && request.header("if-none-match").is_some(),
+        matches: request.header("if-match").filter(|_| honest),
+        offset: request.header("x-amz-write-offset-bytes").filter(|_| honest).map(|offset| offset.parse().unwrap()),
+    };
     let found = bucket.objects.get(path);
-    match method {
+    let read = request.method == "GET";
+    match request.method.as_str() {
         "PUT" => match conditions.offset {
-            Some(offset) => append(bucket, path, offset, &body),
-            None => put(bucket, path, conditions, body),
+            Some(offset) => append(bucket, path, offset, &request.body),
+            None => put(bucket, path, &conditions, request.body.clone()),
         },
-        "GET" | "HEAD" => match found {
-            Some(stored) => answer("200 OK", Some(stored.tag), &stored.content, method == "GET"),
-            None => refuse("404 Not Found", "NoSuchKey", method == "GET"),
+        "GET" | "HEAD" => match (found, request.header("range")) {
+            (Some(stored), Some(range)) => ranged(stored, &range),
+            (Some(stored), None) => answer("200 OK", Some(stored.tag), &stored.content, read),
+            (None, _) => refuse("404 Not Found", "NoSuchKey", read),
         },
         "DELETE" => {
             bucket.objects.remove(path);
@@ -82,6 +113,17 @@ fn act(bucket: &mut Bucket, method: &str, path: &str, conditions: &Conditions, b
         }
         _ => answer("501 Not Implemented", None, b"", true),
     }
+}
+
+fn ranged(stored: &Stored, range: &str) -> Vec<u8> {
+    let (first, last) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')).unwrap();
+    let size = stored.content.len();
+    let Range { start, end } = first.parse().unwrap()..(last.parse::<usize>().unwrap() + 1).min(size);
+    if start >= size {
+        return refuse("416 Range Not Satisfiable", "InvalidRange", true);
+    }
+    let range = format!("content-range: bytes {start}-{}/{size}\r\n", end - 1);
+    answer_with("206 Partial Content", Some(stored.tag), &range, &stored.content[start..end], true)
 }
 
 fn put(bucket: &mut Bucket, path: &str, conditions: &Conditions, content: Vec<u8>) -> Vec<u8> {
@@ -101,11 +143,11 @@ fn put(bucket: &mut Bucket, path: &str, conditions: &Conditions, content: Vec<u8
 
 /// As Amazon documents `PutObject` with a write offset.
 fn append(bucket: &mut Bucket, path: &str, offset: usize, tail: &[u8]) -> Vec<u8> {
-    let found = bucket.objects.get_mut(path);
+    let found = bucket.objects.get(path);
     if found.as_ref().map_or(0, |stored| stored.content.len()) != offset {
         return refuse("400 Bad Request", "InvalidWriteOffset", true);
     }
-    if found.as_ref().is_some_and(|stored| stored.appends >= MOST_PARTS) {
+    if found.as_ref().is_some_and(|stored| stored.appends >= bucket.most_parts) {
         return refuse("400 Bad Request", "TooManyParts", true);
     }
     bucket.writes += 1;
@@ -117,7 +159,7 @@ fn append(bucket: &mut Bucket, path: &str, offset: usize, tail: &[u8]) -> Vec<u8
     answer_with("200 OK", Some(stored.tag), if offset > 0 { &size } else { "" }, b"", true)
 }
 
-fn refuse(status: &str, code: &str, with_body: bool) -> Vec<u8> {
+pub fn refuse(status: &str, code: &str, with_body: bool) -> Vec<u8> {
     answer(status, None, format!("<Error><Code>{code}</Code></Error>").as_bytes(), with_body)
 }
 
@@ -125,7 +167,8 @@ fn answer(status: &str, tag: Option<u64>, body: &[u8], with_body: bool) -> Vec<u
     answer_with(status, tag, "", body, with_body)
 }
 
-fn answer_with(status: &str, tag: Option<u64>, more: &str, body: &[u8], with_body: bool) -> Vec<u8> {
+/// `more` is whole lines of the header.
+pub fn answer_with(status: &str, tag: Option<u64>, more: &str, body: &[u8], with_body: bool) -> Vec<u8> {
     let etag = tag.map_or(String::new(), |tag| format!("etag: \"{tag}\"\r\n"));
     let length = body.len();
     let mut answer =

@@ -1,0 +1,268 @@
+//! How does a directory bucket of S3 Express One Zone know who asks? By sessions: `CreateSession`, signed with the
+//! credentials that were found, gives an access key of its own that is good for five minutes, and every other request is
+//! signed with that.
+//!
+//! All requests on such a bucket pass through here, the client library's and those by hand, and are signed here alone. (The
+//! library has sessions of its own. They cannot be had from any other address than Amazon's, so nothing could be tried; and
+//! it signs for the service `s3`, Amazon's own tools for `s3express`.)
+//!
+//! Where there is no session nothing is sent, so no write is of unknown outcome for want of one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use http::header::{DATE, HeaderName};
+use http::{HeaderMap, HeaderValue, Method};
+use http_body_util::BodyExt;
+use object_store::ClientOptions;
+use object_store::aws::{AwsAuthorizer, AwsCredential, AwsCredentialProvider};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpService,
+};
+
+use super::BACKOFF;
+use super::counts::{Operation, Tally};
+use super::outcome::{self, Ending, ReadMeaning};
+use super::wire::{Trace, chain, element};
+
+/// What requests on directory buckets are signed for.
+const SERVICE: &str = "s3express";
+
+/// Where a session's token goes; the token of other temporary credentials has a header of its own.
+const TOKEN: HeaderName = HeaderName::from_static("x-amz-s3session-token");
+
+/// How long a session lasts whose end its answer does not tell (Amazon S3 API reference, `CreateSession`).
+const USUAL_LIFETIME: Duration = Duration::from_secs(5 * 60);
+
+/// However long a server says that it lasts.
+const LONGEST_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// A session is replaced so long before its end, or a fifth of its life before where that is less.
+const MARGIN: Duration = Duration::from_secs(60);
+
+/// When no new session was to be had and the old one still holds, nobody asks again for so long.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Signs requests on one bucket, and keeps the session for it. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions(Arc<Inner>);
+
+/// What sessions are asked for with.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) wire: HttpClient,
+    /// URL of the bucket, without a slash at its end.
+    pub(crate) base: String,
+    pub(crate) region: String,
+    pub(crate) credentials: AwsCredentialProvider,
+    /// How often `CreateSession` is sent again. It has no effect that a repeat could spoil.
+    pub(crate) repeats: u32,
+    pub(crate) tally: Arc<Tally>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: Source,
+    current: Mutex<Option<Arc<Session>>>,
+    /// Whoever asks for a session holds this, so that one renewal runs at a time.
+    renewal: tokio::sync::Mutex<Option<Failure>>,
+}
+
+/// Why the last renewal gave nothing, for those who waited for it.
+#[derive(Debug)]
+struct Failure {
+    at: Instant,
+    why: String,
+}
+
+#[derive(Clone, Debug)]
+struct Session {
+    /// Without the token, which the library would put into the wrong header.
+    key: Arc<AwsCredential>,
+    token: HeaderValue,
+    renew_from: Instant,
+    ends: Instant,
+}
+
+impl Sessions {
+    pub(crate) fn new(source: Source) -> Self {
+        Self(Arc::new(Inner { source, current: Mutex::default(), renewal: tokio::sync::Mutex::default() }))
+    }
+
+    /// A session that holds and is not the one that was `refused`.
+    async fn session(&self, refused: Option<&Arc<Session>>) -> Result<Arc<Session>, String> {
+        let began = Instant::now();
+        let held = || {
+            let current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            current.filter(|held| Instant::now() < held.ends && refused.is_none_or(|old| !Arc::ptr_eq(held, old)))
+        };
+        let mut renewal = match held() {
+            Some(held) if began < held.renew_from => return Ok(held),
+            // While the old one holds, only one request waits for the new one.
+            Some(held) => match self.0.renewal.try_lock() {
+                Ok(renewal) => renewal,
+                Err(_) => return Ok(held),
+            },
+            None => self.0.renewal.lock().await,
+        };
+        // Somebody else may have renewed it meanwhile, or failed to; then one failure is enough for all who waited.
+        let held = match (held(), &*renewal) {
+            (Some(held), _) if Instant::now() < held.renew_from => return Ok(held),
+            (None, Some(failure)) if failure.at >= began => return Err(failure.why.clone()),
+            (held, _) => held,
+        };
+        let session = match (self.create().await, held) {
+            (Ok(session), _) => Arc::new(session),
+            (Err(_), Some(held)) => Arc::new(Session { renew_from: Instant::now() + PAUSE, ..(*held).clone() }),
+            (Err(why), None) => {
+                *renewal = Some(Failure { at: Instant::now(), why: why.clone() });
+                return Err(why);
+            }
+        };
+        *self.0.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
+        Ok(session)
+    }
+
+    async fn create(&self) -> Result<Session, String> {
+        let mut repeated = 0;
+        loop {
+            let ending = match self.ask().await {
+                Ok(session) => return Ok(session),
+                Err(ending) => ending,
+            };
+            let later = matches!(outcome::of_read(&ending), ReadMeaning::Failed { later: true });
+            if !later || repeated >= self.0.source.repeats {
+                return Err(refusal(&ending));
+            }
+            let wait = BACKOFF.wait(repeated, rand::random);
+            repeated += 1;
+            tokio::time::sleep(Duration::from_nanos(wait.as_nanos())).await;
+            self.0.source.tally.repeat(Operation::Credentials);
+        }
+    }
+
+    /// `CreateSession`, once. Without a mode it gives as much as whoever asks may do, be it only reading.
+    async fn ask(&self) -> Result<Session, Ending> {
+        let Source { wire, base, region, credentials, .. } = &self.0.source;
+        let not_tried = |why: String| Ending::NotTried { why };
+        let credential = credentials.get_credential().await.map_err(|error| not_tried(chain(&error)))?;
+        let request = http::Request::builder().method(Method::GET).uri(format!("{base}/?session"));
+        let mut request = request.body(HttpRequestBody::empty()).map_err(|error| not_tried(error.to_string()))?;
+        let signed = AwsAuthorizer::new(&credential, SERVICE, region).try_authorize(&mut request, None);
+        signed.map_err(|error| not_tried(chain(&error)))?;
+        let trace = Trace::new(Operation::Credentials);
+        request.extensions_mut().insert(Arc::clone(&trace));
+        let began = Instant::now();
+        let broken = |error: HttpError| trace.ending(Some(&error));
+        let (parts, body) = wire.execute(request).await.map_err(broken)?.into_parts();
+        let body = body.bytes().await.map_err(broken)?;
+        if !parts.status.is_success() {
+            return Err(trace.ending(None));
+        }
+        let session = read(&parts.headers, &String::from_utf8_lossy(&body), began);
+        session.ok_or_else(|| Ending::Broken { why: "the answer holds no session".to_owned() })
+    }
+
+    async fn send(&self, session: &Session, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        request.headers_mut().insert(TOKEN, session.token.clone());
+        let authorizer = AwsAuthorizer::new(&session.key, SERVICE, &self.0.source.region);
+        let signed = authorizer.try_authorize(&mut request, None);
+        signed.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
+        self.0.source.wire.execute(request).await
+    }
+}
+
+#[async_trait]
+impl HttpService for Sessions {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let trace = request.extensions().get::<Arc<Trace>>().cloned();
+        let not_tried = |why: String| {
+            if let Some(trace) = &trace {
+                trace.note(Ending::NotTried { why: why.clone() });
+            }
+            HttpError::new(HttpErrorKind::Request, std::io::Error::other(why))
+        };
+        // In one piece, which is what can be signed; one that is in one piece already is not copied.
+        let (parts, body) = request.into_parts();
+        let request = HttpRequest::from_parts(parts, body.collect().await?.to_bytes().into());
+        let session = self.session(None).await.map_err(not_tried)?;
+        let response = self.send(&session, request.clone()).await?;
+        // A session may end before its time (a clock is wrong, a permission was taken back and given again). Whoever was not
+        // let in has done nothing, so the request may be sent again; once, with a session that was not refused yet.
+        let refused = trace.as_ref().filter(|trace| outcome::may_be_the_session(&trace.ending(None)));
+        let Some(refused) = refused else { return Ok(response) };
+        self.0.source.tally.repeat(refused.operation());
+        let session = self.session(Some(&session)).await.map_err(not_tried)?;
+        self.send(&session, request).await
+    }
+}
+
+impl HttpConnector for Sessions {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+fn refusal(ending: &Ending) -> String {
+    let permission = match ending {
+        Ending::Answered(answer) if answer.status == 403 => " (they need s3express:CreateSession)",
+        _ => "",
+    };
+    format!("no session was to be had, which a directory bucket asks for: {ending}{permission}")
+}
+
+/// The session in an answer. Its end is reckoned from the server's own clock, so that ours may be wrong.
+fn read(headers: &HeaderMap, body: &str, began: Instant) -> Option<Session> {
+    let mut token = HeaderValue::try_from(element(body, "SessionToken")?).ok()?;
+    token.set_sensitive(true);
+    let key_id = element(body, "AccessKeyId")?;
+    let secret_key = element(body, "SecretAccessKey")?;
+    let now = headers.get(DATE).and_then(|date| of_http(date.to_str().ok()?));
+    let end = element(body, "Expiration").and_then(|end| of_iso(&end));
+    let lifetime = match (now, end) {
+        (Some(now), Some(end)) => Duration::from_secs(end.saturating_sub(now)).min(LONGEST_LIFETIME),
+        _ => USUAL_LIFETIME,
+    };
+    Some(Session {
+        key: Arc::new(AwsCredential { key_id, secret_key, token: None }),
+        token,
+        renew_from: began + lifetime - MARGIN.min(lifetime / 5),
+        ends: began + lifetime,
+    })
+}
+
+/// Seconds since 1970 of `2026-11-21T20:12:05Z`, with or without a fraction.
+fn of_iso(text: &str) -> Option<u64> {
+    let numbers: Vec<u64> = text.split(['-', 'T', ':', '.', 'Z']).map_while(|part| part.parse().ok()).collect();
+    match numbers[..] {
+        [year, month, day, hour, minute, second, ..] => seconds([year, month, day], [hour, minute, second]),
+        _ => None,
+    }
+}
+
+/// Seconds since 1970 of `Sat, 21 Nov 2026 20:12:05 GMT`.
+fn of_http(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let parts: Vec<&str> = text.split([' ', ':']).collect();
+    let &[_, day, month, year, hour, minute, second, "GMT"] = &parts[..] else { return None };
+    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
+    let [year, day, hour, minute, second] = [year, day, hour, minute, second].map(|part| part.parse().ok());
+    seconds([year?, month, day?], [hour?, minute?, second?])
+}
+
+/// Seconds since 1970 of year, month, day and hour, minute, second; none before 1970 or beyond 9999.
+fn seconds([year, month, day]: [u64; 3], [hour, minute, second]: [u64; 3]) -> Option<u64> {
+    const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+    let possible = (1970..=9999).contains(&year) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
+    let before = *BEFORE.get(usize::try_from(month).ok()?.checked_sub(1)?).filter(|_| possible)?;
+    let leap_years = |year: u64| year / 4 - year / 100 + year / 400;
+    // Leap days that are over: this year's is only from March on.
+    let leap_days = leap_years(if month > 2 { year } else { year - 1 }) - leap_years(1969);
+    let days = (year - 1970) * 365 + leap_days + before + day - 1;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;
