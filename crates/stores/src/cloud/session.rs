@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use chrono::DateTime;
 use http::header::{DATE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::BodyExt;
@@ -218,10 +219,10 @@ fn read(headers: &HeaderMap, body: &str, began: Instant) -> Option<Session> {
     token.set_sensitive(true);
     let key_id = element(body, "AccessKeyId")?;
     let secret_key = element(body, "SecretAccessKey")?;
-    let now = headers.get(DATE).and_then(|date| of_http(date.to_str().ok()?));
-    let end = element(body, "Expiration").and_then(|end| of_iso(&end));
+    let now = headers.get(DATE).and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+    let end = element(body, "Expiration").and_then(|end| DateTime::parse_from_rfc3339(&end).ok());
     let lifetime = match (now, end) {
-        (Some(now), Some(end)) => Duration::from_secs(end.saturating_sub(now)).min(LONGEST_LIFETIME),
+        (Some(now), Some(end)) => (end - now).to_std().unwrap_or_default().min(LONGEST_LIFETIME),
         _ => USUAL_LIFETIME,
     };
     Some(Session {
@@ -230,37 +231,6 @@ fn read(headers: &HeaderMap, body: &str, began: Instant) -> Option<Session> {
         renew_from: began + lifetime - MARGIN.min(lifetime / 5),
         ends: began + lifetime,
     })
-}
-
-/// Seconds since 1970 of `2026-11-21T20:12:05Z`, with or without a fraction.
-fn of_iso(text: &str) -> Option<u64> {
-    let numbers: Vec<u64> = text.split(['-', 'T', ':', '.', 'Z']).map_while(|part| part.parse().ok()).collect();
-    match numbers[..] {
-        [year, month, day, hour, minute, second, ..] => seconds([year, month, day], [hour, minute, second]),
-        _ => None,
-    }
-}
-
-/// Seconds since 1970 of `Sat, 21 Nov 2026 20:12:05 GMT`.
-fn of_http(text: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let parts: Vec<&str> = text.split([' ', ':']).collect();
-    let &[_, day, month, year, hour, minute, second, "GMT"] = &parts[..] else { return None };
-    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-    let [year, day, hour, minute, second] = [year, day, hour, minute, second].map(|part| part.parse().ok());
-    seconds([year?, month, day?], [hour?, minute?, second?])
-}
-
-/// Seconds since 1970 of year, month, day and hour, minute, second; none before 1970 or beyond 9999.
-fn seconds([year, month, day]: [u64; 3], [hour, minute, second]: [u64; 3]) -> Option<u64> {
-    const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-    let possible = (1970..=9999).contains(&year) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
-    let before = *BEFORE.get(usize::try_from(month).ok()?.checked_sub(1)?).filter(|_| possible)?;
-    let leap_years = |year: u64| year / 4 - year / 100 + year / 400;
-    // Leap days that are over: this year's is only from March on.
-    let leap_days = leap_years(if month > 2 { year } else { year - 1 }) - leap_years(1969);
-    let days = (year - 1970) * 365 + leap_days + before + day - 1;
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
 #[cfg(test)]
