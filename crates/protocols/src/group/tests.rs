@@ -44,84 +44,94 @@ struct Ran {
     ended: Instant,
 }
 
+/// The end of every run.
+const HORIZON: Instant = Instant::from_nanos(3600 * 1_000_000_000);
+
 fn run(plans: Vec<Plan>, grouped: bool, faults: Faults) -> Ran {
     let model = StoreModel { faults, effect: EffectPoint::Half, profile: Profile::constant(ROUND_TRIP) };
-    let horizon = Instant::ZERO + Span::from_secs(3600);
-    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    let setup = Setup { seed: 1, horizon: HORIZON, mode: Mode::EveryOperation, stores: vec![model] };
+    let mut simulation = Simulation::new(setup);
     let place = Arc::new(Place::new("", 1 << 20));
-    let group: Arc<Group<Chain>> = Arc::default();
     let told = Rc::new(RefCell::new(vec![Vec::new(); plans.len()]));
-    let last = Rc::new(RefCell::new((Vec::new(), 0, Instant::ZERO)));
-    let mut processes: Vec<(Instant, Start)> = Vec::new();
-    let shared = Arc::clone(&place);
-    processes.push((
-        Instant::ZERO,
-        Box::new(move |env: SimEnv| {
-            Box::pin(async move {
-                // Whatever the faults, there is a catalog in the end.
-                while !matches!(
-                    Chain::new(env.clone(), env.store(STORE), Arc::clone(&shared)).create(Layout::Paged, true).await,
-                    Outcome::Committed(_) | Outcome::Conflict(_)
-                ) {}
-            })
-        }),
-    ));
+    let ran = Rc::new(RefCell::new(Ran { told: Vec::new(), names: Vec::new(), versions: 0, ended: Instant::ZERO }));
+    let mut processes = vec![(Instant::ZERO, creator(Arc::clone(&place)))];
+    let group: Arc<Group<Chain>> = Arc::default();
     for (number, plan) in plans.into_iter().enumerate() {
-        let (place, group, told, last) = (Arc::clone(&place), Arc::clone(&group), Rc::clone(&told), Rc::clone(&last));
-        let start = Instant::ZERO + Span::from_millis(1000 + plan.from_ms);
-        let work = move |env: SimEnv| -> Life {
-            Box::pin(async move {
-                let chain = Chain::new(env.clone(), env.store(STORE), place);
-                let persistence = Persistence::default();
-                let committer = match grouped {
-                    true => Committer::grouped(env.clone(), chain, group, persistence),
-                    false => Committer::alone(env.clone(), chain, persistence),
-                };
-                let mut all = std::pin::pin!(async {
-                    for request in plan.requests {
-                        let began = env.now();
-                        let answer = committer.commit(request).await.map(|snapshot| snapshot.version());
-                        told.borrow_mut()[number].push((answer, env.now().since(began)));
-                    }
-                });
-                let killed = plan.killed_ms.map_or(horizon, |ms| Instant::ZERO + Span::from_millis(1000 + ms));
-                let mut bell = std::pin::pin!(env.sleep_until(killed));
-                poll_fn(|context| match all.as_mut().poll(context) {
-                    Poll::Ready(()) => Poll::Ready(()),
-                    Poll::Pending => bell.as_mut().poll(context),
-                })
-                .await;
-                last.borrow_mut().2 = env.now();
-            })
-        };
-        processes.push((start, Box::new(work)));
+        let (place, group) = (Arc::clone(&place), grouped.then(|| Arc::clone(&group)));
+        let (start, told, ran) = (after_creation(plan.from_ms), Rc::clone(&told), Rc::clone(&ran));
+        processes
+            .push((start, writer(plan, (place, group), move |answer| told.borrow_mut()[number].push(answer), ran)));
     }
     processes.sort_by_key(|(at, _)| *at);
-    let seen = Rc::clone(&last);
-    processes.push((
-        horizon_less(horizon),
-        Box::new(move |env: SimEnv| {
-            Box::pin(async move {
-                let chain = Chain::new(env.clone(), env.store(STORE), Arc::new(Place::new("", 1 << 20)));
-                loop {
-                    let Ok(head) = chain.load().await else { continue };
-                    let Ok(all) = chain.all(&head, None, usize::MAX).await else { continue };
-                    let names = all.into_iter().map(|(name, _)| name.to_string()).collect();
-                    let ended = seen.borrow().2;
-                    *seen.borrow_mut() = (names, head.version().0, ended);
-                    break;
-                }
-            })
-        }),
-    ));
+    let minute_before_the_end = Instant::ZERO + (HORIZON.since(Instant::ZERO) - Span::from_secs(60));
+    processes.push((minute_before_the_end, reader(Rc::clone(&ran))));
     simulation.run(processes);
     drop(simulation);
-    let (names, versions, ended) = last.take();
-    Ran { told: told.take(), names, versions, ended }
+    Ran { told: told.take(), ..Rc::into_inner(ran).unwrap().into_inner() }
 }
 
-fn horizon_less(horizon: Instant) -> Instant {
-    Instant::ZERO + horizon.since(Instant::ZERO + Span::from_secs(60))
+fn after_creation(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(1000 + ms)
+}
+
+/// Whatever the faults, there is a catalog in the end.
+fn creator(place: Arc<Place>) -> Start {
+    Box::new(move |env: SimEnv| {
+        Box::pin(async move {
+            while !matches!(
+                Chain::new(env.clone(), env.store(STORE), Arc::clone(&place)).create(Layout::Paged, true).await,
+                Outcome::Committed(_) | Outcome::Conflict(_)
+            ) {}
+        })
+    })
+}
+
+fn writer(
+    plan: Plan,
+    (place, group): (Arc<Place>, Option<Arc<Group<Chain>>>),
+    tell: impl Fn((Told, Span)) + 'static,
+    ran: Rc<RefCell<Ran>>,
+) -> Start {
+    Box::new(move |env: SimEnv| {
+        Box::pin(async move {
+            let chain = Chain::new(env.clone(), env.store(STORE), place);
+            let committer = match group {
+                Some(group) => Committer::grouped(env.clone(), chain, group, Persistence::default()),
+                None => Committer::alone(env.clone(), chain, Persistence::default()),
+            };
+            let mut all = std::pin::pin!(async {
+                for request in plan.requests {
+                    let began = env.now();
+                    let answer = committer.commit(request).await.map(|snapshot| snapshot.version());
+                    tell((answer, env.now().since(began)));
+                }
+            });
+            let mut bell = std::pin::pin!(env.sleep_until(plan.killed_ms.map_or(HORIZON, after_creation)));
+            poll_fn(|context| match all.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => bell.as_mut().poll(context),
+            })
+            .await;
+            ran.borrow_mut().ended = env.now();
+        })
+    })
+}
+
+/// Looks at what there is, until it is seen.
+fn reader(ran: Rc<RefCell<Ran>>) -> Start {
+    Box::new(move |env: SimEnv| {
+        Box::pin(async move {
+            let chain = Chain::new(env.clone(), env.store(STORE), Arc::new(Place::new("", 1 << 20)));
+            loop {
+                let Ok(head) = chain.load().await else { continue };
+                let Ok(all) = chain.all(&head, None, usize::MAX).await else { continue };
+                let mut ran = ran.borrow_mut();
+                ran.names = all.into_iter().map(|(name, _)| name.to_string()).collect();
+                ran.versions = head.version().0;
+                break;
+            }
+        })
+    })
 }
 
 fn many(writers: u64, commits: u64) -> Vec<Plan> {
