@@ -58,6 +58,9 @@ pub(crate) struct Arguments {
     /// How long each cell lasts
     #[arg(long, value_name = "TIME", default_value = "5s")]
     duration: Span,
+    /// How long the first cell is run before anything counts: machines that were idle are slow to wake
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    warm_up: Span,
     /// Each client is a process of its own; otherwise all are threads of one
     #[arg(long)]
     processes: bool,
@@ -113,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     let stop = on_interrupt()?;
-    let (lines, ended) = run::sweep(&arguments.store, &store, &cells, profile.as_ref(), stop);
+    let (lines, ended) = run::sweep(&arguments.store, &store, (&cells, arguments.warm_up), profile.as_ref(), stop);
     if lines.is_empty() {
         folder::remove_empty(&made);
         return ended;

@@ -22,7 +22,7 @@ fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 /// The cells of a run that must succeed, without a single operation that fails.
 fn cells(folder: &tempfile::TempDir, arguments: &[&str]) -> Vec<serde_json::Value> {
     let url = url(folder);
-    let arguments = [&["bench", &url, "--json"], arguments].concat();
+    let arguments = [&["bench", &url, "--json", "--warm-up", "100ms"], arguments].concat();
     let output = glidepath(folder, &arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
@@ -75,7 +75,7 @@ fn a_table_is_for_people_and_so_is_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let load =
         ["--rows", "10,20", "--writers", "1,2", "--duration", "100ms", "--out", "here", "--profile", "s3-express"];
-    let output = glidepath(&folder, &[&["bench", &url(&folder)], &load[..]].concat());
+    let output = glidepath(&folder, &[&["bench", &url(&folder), "--warm-up", "0s"], &load[..]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("rate/s") && text.contains("In here:"), "{text}");
     let read = |name: &str| std::fs::read_to_string(folder.path().join("here").join(name)).unwrap();

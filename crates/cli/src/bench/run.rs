@@ -11,17 +11,18 @@ use super::worker::in_processes;
 use crate::failure::Failure;
 use crate::steps::Steps;
 
-/// Runs cells until all are done, one cannot be run, or somebody says to stop. Whatever happens, what was done is returned, and
+/// Runs cells, once the first one has been run for as long as a warm-up, until all are done, one cannot be run, or somebody says
+/// to stop. Whatever happens, what was done is returned, and
 /// what was written to the store is removed.
 pub(super) fn sweep(
     url: &str,
     store: &Store,
-    cells: &[Cell],
+    (cells, warm_up): (&[Cell], Span),
     profile: Option<&Profile>,
     stop: &'static AtomicBool,
 ) -> (Vec<Line>, Result<(), Failure>) {
     let scratch = Scratch::new(store.clone());
-    let mut bench = Bench { url, store, scratch, filled: None, folders: 0, machine: None, stop };
+    let mut bench = Bench { url, store, scratch, filled: None, folders: 0, machine: None, warm_up, stop };
     let (mut lines, mut steps) = (Vec::new(), Steps::new("cells"));
     let mut ended = Ok(());
     for (done, cell) in cells.iter().enumerate() {
@@ -71,6 +72,8 @@ struct Bench<'a> {
     folders: u32,
     /// Once it is known.
     machine: Option<Machine>,
+    /// What is still to be done of it.
+    warm_up: Span,
     stop: &'static AtomicBool,
 }
 
@@ -91,19 +94,26 @@ impl Bench<'_> {
                 folder
             }
         };
-        // Who only reads may do so in the original.
-        let folder = if cell.operation.reads() { origin.clone() } else { self.folder() };
-        if folder != origin {
-            self.scratch.copy(&origin, &folder).map_err(failed)?;
+        let warm_up = std::mem::take(&mut self.warm_up);
+        if warm_up > Span::ZERO {
+            self.run(&origin, &Cell { duration: warm_up, ..*cell })?;
         }
-        let place = format!("{}{folder}/", self.scratch.prefix());
-        let outcome = match cell.processes {
-            true => in_processes(self.url, &place, cell),
-            false => work(self.store, &place, cell, 0, self.stop).map_err(failed),
-        };
-        let outcome = outcome?;
+        let outcome = self.run(&origin, cell)?;
         let predicted = profile.map(|profile| self.predicted(profile, cell)).transpose()?;
         Ok(Line::new(*cell, &outcome, predicted))
+    }
+
+    /// Lets the clients of a cell work, on a copy of the original unless they only read.
+    fn run(&mut self, origin: &str, cell: &Cell) -> Result<Outcome, Failure> {
+        let folder = if cell.operation.reads() { origin.to_owned() } else { self.folder() };
+        if folder != origin {
+            self.scratch.copy(origin, &folder).map_err(failed)?;
+        }
+        let place = format!("{}{folder}/", self.scratch.prefix());
+        match cell.processes {
+            true => in_processes(self.url, &place, cell),
+            false => work(self.store, &place, cell, 0, self.stop).map_err(failed),
+        }
     }
 
     /// A new one.
