@@ -34,7 +34,8 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// Fills a catalog at `prefix` (ending in `/`) with so many entries. `progress` is told how many there are, and says whether to go on.
+/// Fills a catalog at `prefix` (ending in `/`) with so many entries. `progress` is told how many there are, and says whether
+/// to go on.
 ///
 /// # Errors
 /// [`LiveError`]

@@ -11,7 +11,7 @@ use clap::Args;
 use glidepath_lab::experiment::{Experiment, Overrides};
 use glidepath_lab::journal::Journal;
 use glidepath_lab::reproduce::page::{self, Made};
-use glidepath_lab::reproduce::{EXPERIMENTS, Runs, figures, judge};
+use glidepath_lab::reproduce::{EXPERIMENTS, Runs, Verdict, figures, judge};
 use glidepath_lab::runner::{self, Ended, Keeping, Running};
 use glidepath_lab::schema::Provenance;
 use glidepath_lab::summary::RunSummary;
@@ -135,8 +135,11 @@ fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), F
         seconds: (found == 0).then(|| began.elapsed().as_secs_f64()),
     };
     std::fs::write(&out, page::write(&figures, &runs, &made)).map_err(unwritable(&out))?;
-    let within = figures.iter().filter(|figure| judge(figure, &figures, &runs).within == Some(true)).count();
-    print(&format!("{within} of {} published figures within tolerance; see {}", figures.len(), out.display()))
+    let verdicts: Vec<Verdict> = figures.iter().map(|figure| judge(figure, &figures, &runs).verdict).collect();
+    let within = verdicts.iter().filter(|verdict| **verdict == Verdict::Within).count();
+    let edge = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::OnTheEdge { .. })).count();
+    let all = figures.len();
+    print(&format!("{within} of {all} published figures within tolerance, {edge} on the edge; see {}", out.display()))
 }
 
 /// Runs the experiments, and counts what was found done.

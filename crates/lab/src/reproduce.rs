@@ -30,17 +30,38 @@ pub struct Judgement {
     pub ours: Option<f64>,
     /// For knees: the grid load at which ours lies.
     pub load: Option<String>,
-    /// For a knee that would be at another load, but whose loads between are so near the threshold that noise decides:
-    /// the load and its success in percent. Ours is then what it is at the published load.
-    pub edge: Option<(String, f64)>,
-    /// Whether ours is within the figure's tolerance; `None` where it cannot be said.
-    pub within: Option<bool>,
+    /// How near the two are.
+    pub verdict: Verdict,
+}
+
+/// How near ours is to a published figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Within the figure's tolerance.
+    Within,
+    /// Of a knee: ours lies at another load, but at every load on which the two differ our success is so near the threshold
+    /// that noise decides. Ours is then given as it is at the published load, and is within tolerance there.
+    OnTheEdge {
+        /// The differing load whose success is farthest from the threshold.
+        load: String,
+        /// Our success there.
+        success_percent: f64,
+    },
+    /// Not within it.
+    Outside,
+    /// Nothing of ours to compare: no commit, no knee, a point not run.
+    Nothing,
 }
 
 /// Compares one of the published figures with ours.
 #[must_use]
 pub fn judge(figure: &Figure, figures: &[Figure], runs: &Runs) -> Judgement {
     let Found { value: ours, load, edge } = measure::measure(figure, figures, runs);
-    let within = ours.map(|ours| figure.accepts(ours, load.as_deref()));
-    Judgement { ours, load, edge, within }
+    let verdict = match (ours.map(|ours| figure.accepts(ours, load.as_deref())), edge) {
+        (None, _) => Verdict::Nothing,
+        (Some(false), _) => Verdict::Outside,
+        (Some(true), None) => Verdict::Within,
+        (Some(true), Some((load, success_percent))) => Verdict::OnTheEdge { load, success_percent },
+    };
+    Judgement { ours, load, verdict }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use glidepath_lab::PlannedPoint;
 use glidepath_lab::experiment::{Experiment, Overrides};
-use glidepath_lab::reproduce::{Figure, Runs, figures, judge};
+use glidepath_lab::reproduce::{Figure, Runs, Verdict, figures, judge};
 use glidepath_lab::runner::{self, Ended, Running};
 use glidepath_lab::summary::RunSummary;
 
@@ -26,9 +26,15 @@ fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: i
     let figures = figures().unwrap();
     let of_this = figures.iter().filter(|figure| figure.experiment == name && of(figure));
     let judged: Vec<_> = of_this.map(|figure| (figure, judge(figure, &figures, &runs))).collect();
-    let judged: Vec<_> = judged.into_iter().filter(|(_, judgement)| judgement.within.is_some()).collect();
+    let judged: Vec<_> = judged.into_iter().filter(|(_, judgement)| judgement.verdict != Verdict::Nothing).collect();
     for (figure, judgement) in &judged {
-        assert_eq!(judgement.within, Some(true), "{}: {judgement:?}, published {:?}", figure.id, figure.published);
+        assert_eq!(
+            judgement.verdict,
+            Verdict::Within,
+            "{}: {judgement:?}, published {:?}",
+            figure.id,
+            figure.published
+        );
     }
     judged.len()
 }

@@ -51,6 +51,7 @@ pub struct Root {
     pub commit: CommitId,
     /// Ordered by table, each table once. No run is empty.
     runs: Vec<Arc<[Row]>>,
+    /// Of all runs together: every attempt to commit asks for it.
     count: usize,
 }
 

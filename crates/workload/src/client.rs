@@ -199,6 +199,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
     async fn after_conflict(&mut self, newer: Option<C::Snapshot>) -> Result<bool, End> {
         let retry = &self.client.workload.retry;
         let alike = retry.catalog == retry.table;
+        // Not even asked where it is known that there is no wait: this is done for every attempt of a crowded hour.
         let waits = alike && retry.catalog != Backoff::Immediate;
         let mut waited = waits && self.wait(&retry.catalog, self.record.retries - 1).await;
         let mut newer = match newer.filter(|_| !waited) {

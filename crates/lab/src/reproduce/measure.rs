@@ -240,10 +240,10 @@ fn table_share(ranks: &[RankSummary]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::pictures::tests::{experiment, results};
-    use crate::reproduce::{figures, judge};
+    use crate::reproduce::{Verdict, figures, judge};
 
     /// Ours at 20, 50 and 100 ms, and what is said of a published knee at one of them.
-    fn judged(successes: [f64; 3], published: &str) -> (Option<String>, Option<(String, f64)>, Option<bool>) {
+    fn judged(successes: [f64; 3], published: &str) -> (Option<String>, Verdict) {
         let text = "preset = \"published-2026-06\"\n[sweep]\n\"tables.count\" = [10]\n\"transaction.fast_append\" = [1.0]\n\
                     provider = [\"s3-standard\"]\n\"arrivals.scale\" = [\"20ms\", \"50ms\", \"100ms\"]\n";
         let experiment = experiment(text);
@@ -257,19 +257,19 @@ mod tests {
         figures[0].tolerance_note = Some(format!("the grid load of {published}"));
         let runs = Runs::from([("4c".to_owned(), (experiment, summary))]);
         let judgement = judge(&figures[0], &figures, &runs);
-        (judgement.load, judgement.edge, judgement.within)
+        (judgement.load, judgement.verdict)
     }
 
     #[test]
     fn a_knee_is_the_published_one_where_noise_decides() {
         let at = |load: &str| Some(load.to_owned());
-        assert_eq!(judged([0.5, 0.97, 1.0], "50ms"), (at("50ms"), None, Some(true)));
-        assert_eq!(judged([0.5, 0.97, 1.0], "100ms"), (at("50ms"), None, Some(false)));
-        assert_eq!(judged([0.5, 0.97, 1.0], "20ms"), (at("50ms"), None, Some(false)));
-        let edge = |load: &str, percent: f64| Some((load.to_owned(), percent));
-        assert_eq!(judged([0.5, 0.96, 1.0], "100ms"), (at("100ms"), edge("50ms", 96.0), Some(true)));
-        assert_eq!(judged([0.94, 0.96, 1.0], "20ms"), (at("20ms"), edge("20ms", 94.0), Some(true)));
+        assert_eq!(judged([0.5, 0.97, 1.0], "50ms"), (at("50ms"), Verdict::Within));
+        assert_eq!(judged([0.5, 0.97, 1.0], "100ms"), (at("50ms"), Verdict::Outside));
+        assert_eq!(judged([0.5, 0.97, 1.0], "20ms"), (at("50ms"), Verdict::Outside));
+        let edge = |load: &str, success_percent| Verdict::OnTheEdge { load: load.to_owned(), success_percent };
+        assert_eq!(judged([0.5, 0.96, 1.0], "100ms"), (at("100ms"), edge("50ms", 96.0)));
+        assert_eq!(judged([0.94, 0.96, 1.0], "20ms"), (at("20ms"), edge("20ms", 94.0)));
         // Every load in between must be near.
-        assert_eq!(judged([0.96, 0.98, 1.0], "100ms"), (at("20ms"), None, Some(false)));
+        assert_eq!(judged([0.96, 0.98, 1.0], "100ms"), (at("20ms"), Verdict::Outside));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::reproduce::{EXPERIMENTS, Figure, Judgement, Runs, Tolerance, judge};
+use crate::reproduce::{EXPERIMENTS, Figure, Judgement, Runs, Tolerance, Verdict, judge};
 
 /// What the page says about how it was made.
 #[derive(Clone, Debug)]
@@ -72,23 +72,33 @@ pub(super) fn processors() -> usize {
 }
 
 fn summary(page: &mut String, judged: &[(&Figure, Judgement)]) {
-    let mut classes: BTreeMap<Tolerance, (usize, usize, usize)> = BTreeMap::new();
+    // Within, on the edge, outside, nothing.
+    let mut classes: BTreeMap<Tolerance, [usize; 4]> = BTreeMap::new();
     for (figure, judgement) in judged {
-        let (within, outside, neither) = classes.entry(figure.tolerance).or_default();
-        match judgement.within {
-            Some(true) => *within += 1,
-            Some(false) => *outside += 1,
-            None => *neither += 1,
-        }
+        classes.entry(figure.tolerance).or_default()[column(&judgement.verdict)] += 1;
     }
-    line!(page, "| kind of figure | tolerance | within | outside | nothing to compare |\n|---|---|--:|--:|--:|");
-    let mut total = (0, 0, 0);
-    for (tolerance, (within, outside, neither)) in classes {
+    line!(
+        page,
+        "| kind of figure | tolerance | within | on the edge | outside | nothing to compare |\n|---|---|--:|--:|--:|--:|"
+    );
+    let mut total = [0; 4];
+    for (tolerance, counts) in classes {
         let (kind, allowed) = words(tolerance);
-        line!(page, "| {kind} | {allowed} | {within} | {outside} | {neither} |");
-        total = (total.0 + within, total.1 + outside, total.2 + neither);
+        let [within, edge, outside, nothing] = counts;
+        line!(page, "| {kind} | {allowed} | {within} | {edge} | {outside} | {nothing} |");
+        total.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
-    line!(page, "| **all** | | **{}** | **{}** | **{}** |\n", total.0, total.1, total.2);
+    let [within, edge, outside, nothing] = total;
+    line!(page, "| **all** | | **{within}** | **{edge}** | **{outside}** | **{nothing}** |\n");
+}
+
+fn column(verdict: &Verdict) -> usize {
+    match verdict {
+        Verdict::Within => 0,
+        Verdict::OnTheEdge { .. } => 1,
+        Verdict::Outside => 2,
+        Verdict::Nothing => 3,
+    }
 }
 
 fn words(tolerance: Tolerance) -> (&'static str, &'static str) {
@@ -97,9 +107,7 @@ fn words(tolerance: Tolerance) -> (&'static str, &'static str) {
         Tolerance::Latency => ("mean, P50 and P95 latency", "5 %"),
         Tolerance::Tail => ("P99 and overwrite latency", "10 %"),
         Tolerance::Count => ("retries", "5 %"),
-        Tolerance::Knee => {
-            ("knees", "the same load of the grid; or success within 1.5 points of 95 % where they differ")
-        }
+        Tolerance::Knee => ("knees", "the same load of the grid"),
         Tolerance::Range => ("ranges and bounds", "inside"),
         Tolerance::Loose => ("words such as \"about\"", "5 points or 25 %"),
     }
@@ -107,7 +115,7 @@ fn words(tolerance: Tolerance) -> (&'static str, &'static str) {
 
 fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
     page.push_str("## Figures that ours are not within the tolerance of\n\n");
-    let missed: Vec<_> = judged.iter().filter(|(_, judgement)| judgement.within != Some(true)).collect();
+    let missed: Vec<_> = judged.iter().filter(|(_, judgement)| judgement.verdict != Verdict::Within).collect();
     if missed.is_empty() {
         page.push_str("None.\n\n");
         return;
@@ -116,7 +124,13 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
     page.push_str("| figure | metric | published | ours | deviation | doubt |\n|---|---|--:|--:|--:|---|\n");
     for (figure, judgement) in missed {
         let (published, ours, deviation) = numbers(figure, judgement);
-        let note = figure.note.as_deref().unwrap_or("").replace('|', "/");
+        let mut note = figure.note.as_deref().unwrap_or("").replace('|', "/");
+        if let Verdict::OnTheEdge { load, success_percent } = &judgement.verdict {
+            note.insert_str(
+                0,
+                &format!("On the edge: with {} % at {load} our knee lies there. ", number(*success_percent)),
+            );
+        }
         line!(page, "| {} | {} | {published} | {ours} | {deviation} | {note} |", figure.id, figure.metric);
     }
     page.push('\n');
@@ -129,11 +143,13 @@ fn table(page: &mut String, experiment: &str, judged: &[(&Figure, Judgement)]) {
     );
     for (figure, judgement) in judged.iter().filter(|(figure, _)| figure.experiment == experiment) {
         let (published, ours, deviation) = numbers(figure, judgement);
-        let within = match (judgement.within, &judgement.edge) {
-            (Some(true), Some((load, success))) => format!("yes, on the edge: {} % at {load}", number(*success)),
-            (Some(true), None) => "yes".to_owned(),
-            (Some(false), _) => "**no**".to_owned(),
-            (None, _) => "-".to_owned(),
+        let within = match &judgement.verdict {
+            Verdict::Within => "yes".to_owned(),
+            Verdict::OnTheEdge { load, success_percent } => {
+                format!("on the edge: {} % at {load}", number(*success_percent))
+            }
+            Verdict::Outside => "**no**".to_owned(),
+            Verdict::Nothing => "-".to_owned(),
         };
         let source = figure.source.replace('|', "/");
         line!(page, "| {} | {source} | {} | {published} | {ours} | {deviation} | {within} |", figure.id, figure.metric);

@@ -101,12 +101,11 @@ impl<E: Env> CatalogFile<E> {
         let Some(root) = Root::from_parts(Version(0), commit, tables) else {
             return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
-        self.install(Some(Next::built(None, root))).await
+        self.install(Next::built(None, root)).await
     }
 
-    /// Steps 3 to 7: puts a root in the place of its base, or in an empty place. `None` is one that does not fit (step 1).
-    async fn install(&self, next: Option<Next<'_>>) -> Outcome<Snapshot> {
-        let Some(next) = next else { return Outcome::Conflict(None) };
+    /// Steps 3 to 7: puts a root in the place of its base, or in an empty place.
+    async fn install(&self, next: Next<'_>) -> Outcome<Snapshot> {
         let cause = match self.put(&next).await {
             Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
             Err(PutError::Lost) if self.place.settle_lost => Cause::words("the put may have been repeated on its way"),
@@ -213,7 +212,10 @@ impl<E: Env> Catalog for CatalogFile<E> {
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
         // Steps 1 and 2.
         let commit = CommitId(self.env.draw(Purpose::Names));
-        self.install(Next::of(base, commit, changes)).await
+        match Next::of(base, commit, changes) {
+            Some(next) => self.install(next).await,
+            None => Outcome::Conflict(None),
+        }
     }
 }
 
@@ -234,7 +236,7 @@ impl<E: Env> Grouped for CatalogFile<E> {
             requests.iter().map(|changes| changes.touch(&root).map(|touched| touched.apply_to(&mut root))).collect();
         let outcome = if verdicts.iter().any(Result::is_ok) {
             root.version = base.root().version.next();
-            Some(self.install(Some(Next::built(Some(base), root))).await)
+            Some(self.install(Next::built(Some(base), root)).await)
         } else {
             None
         };

@@ -5,13 +5,15 @@
 //!
 //! 1. reads the parts of the base version, one at a time, each with one request;
 //! 2. copies the blocks that it does not touch as they are, once their checksums hold; decodes, edits and encodes those that
-//!    it does, and leaves out the rows of what goes with its namespace, which are nowhere listed. A block that would be less than a quarter full takes in the next one, the last one the one before;
+//!    it does, and leaves out the rows of what goes with its namespace, which are nowhere listed. A block that would be less
+//!    than a quarter full takes in the next one, the last one the one before;
 //! 3. puts a part whenever it is full, and the last one;
 //! 4. puts the version with the new root, and goes on as every commit does.
 //!
 //! In memory are a part being read, a part being filled, a block or two, the root, and what the commit changes. No new version
 //! refers to a part of an older one, but for a vacuum's, which has the entries of the version before it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -78,6 +80,11 @@ pub(super) struct Rewrite<'a, E: Env> {
     pub(super) staged: Vec<Home>,
     /// Entries that went with their namespace.
     pub(super) dropped: u64,
+}
+
+/// How many of the rows are entries.
+fn entries(items: &[Item]) -> u64 {
+    items.iter().filter(|(key, _)| key.first().is_some_and(|first| rows::is_entry_key(*first))).count() as u64
 }
 
 pub(super) fn weight((key, value): &Item) -> usize {
@@ -154,16 +161,18 @@ impl<'a, E: Env> Rewrite<'a, E> {
         let Page::Leaf(items) = &*page else {
             return Err(broken(crate::wire::DecodeError::Content("an inner page where a block should be")));
         };
-        let stays = |(key, _): &&Item| !gone.is_some_and(|gone| gone.has(key));
-        let kept: Vec<Item> = items.iter().filter(stays).cloned().collect();
-        if untouched && kept.len() == items.len() {
-            return self.copy(block).await;
-        }
-        let entries = |items: &[Item]| {
-            items.iter().filter(|(key, _)| key.first().is_some_and(|first| rows::is_entry_key(*first))).count() as u64
+        let items = match gone {
+            None => Cow::Borrowed(items),
+            Some(gone) => {
+                let kept: Vec<Item> = items.iter().filter(|(key, _)| !gone.has(key)).cloned().collect();
+                if untouched && kept.len() == items.len() {
+                    return self.copy(block).await;
+                }
+                self.dropped += entries(items) - entries(&kept);
+                Cow::Owned(kept)
+            }
         };
-        self.dropped += entries(items) - entries(&kept);
-        self.take(if edits.is_empty() { kept } else { edited(&kept, edits) }).await
+        self.take(if edits.is_empty() { items.into_owned() } else { edited(&items, edits) }).await
     }
 
     async fn copy(&mut self, block: Block) -> Result<(), Stopped> {
