@@ -5,8 +5,8 @@ use std::cell::RefCell;
 
 use glidepath_model::{ByteSize, Instant, Span};
 
-use crate::latency::QuantileTable;
 use crate::profile::{ContendedProfile, OperationProfile, RateCap};
+use crate::quantiles::{QuantileTable, Quantity};
 
 /// Guarded writes under contention, ready for drawing.
 #[derive(Debug)]
@@ -47,9 +47,9 @@ impl Contention {
         let knot = |knot: &ContendedProfile| Knot {
             writers: f64::from(knot.writers),
             hold: hold_place(knot),
-            success: QuantileTable::of(&knot.success),
+            success: QuantileTable::of(Quantity::Given(knot.success.clone())),
             // With one writer nobody loses; should somebody, it is as fast as winning.
-            failure: QuantileTable::of(knot.failure.as_ref().unwrap_or(&knot.success)),
+            failure: QuantileTable::of(Quantity::Given(knot.failure.as_ref().unwrap_or(&knot.success).clone())),
         };
         let latencies = || {
             let all = operation.contended.iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);

@@ -4,7 +4,7 @@
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::latency::inverse_normal;
+use crate::quantiles::inverse_normal;
 
 /// A distribution of latencies: either a mixture or quantiles, never both.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]

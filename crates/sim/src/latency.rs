@@ -1,19 +1,15 @@
-//! How long one request takes: a distribution, compiled so that a draw costs a few nanoseconds.
+//! How long one request takes, and how long several take, one after another.
 //!
 //! A busy run draws a latency some hundred million times (a validated overwrite may read thousands of manifest lists), so
-//! a distribution is turned into a table of its quantiles once. A draw is then one random number, one look-up and one
-//! interpolation; only the two tails, where interpolation would be coarse, are computed exactly.
+//! distributions are tables of their quantiles ([`crate::quantiles`]), and what takes several requests is one draw.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::rc::Rc;
 
-use glidepath_env::unit_interval;
 use glidepath_model::{ByteSize, Span};
 
-use crate::distribution::Distribution;
 use crate::luck::Stream;
-use crate::sum::{BLOCK, Single, Sum, WIDEST_SIGMA};
+use crate::quantiles::{QuantileTable, Quantity};
+use crate::sum::{BLOCK, Single, WIDEST_SIGMA};
 
 /// The distribution of one operation's round trip: `max(floor, (base + per_mib x MiB) x exp(sigma x Z))` with Z standard
 /// normal, as in the published model (part 3, "Distribution Parameters"). Sigma 0 makes it a constant.
@@ -41,117 +37,29 @@ impl Latency {
     }
 }
 
-/// The table has so many bins of equal probability. In each the density is taken as constant: in the middle that is off
-/// by parts in a million, and 8 KiB stay in the nearest cache.
-const BINS: usize = 1 << 10;
-
-/// Bins at either end that are computed exactly: together 0.4 % of the draws.
-const TAIL: usize = 2;
-
 /// A latency ready for drawing.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
     base_ns: f64,
     per_byte_ns: f64,
     floor: Span,
+    sigma: f64,
     /// exp(sigma x Z); absent where sigma is 0.
     factors: Option<QuantileTable>,
     /// Blocks of requests of the size that was asked for last; made when first needed.
     blocks: RefCell<Option<(ByteSize, QuantileTable)>>,
 }
 
-/// The quantiles of a distribution, ready for drawing.
-#[derive(Clone, Debug)]
-pub(crate) struct QuantileTable {
-    /// At the edges of the bins.
-    edges: Rc<[f64; BINS + 1]>,
-    shape: Shape,
-}
-
-/// Where the exact quantiles come from.
-#[derive(Clone, Debug)]
-enum Shape {
-    /// exp(sigma x Z)
-    Lognormal {
-        sigma: f64,
-    },
-    Given(Rc<Distribution>),
-    Block(Rc<Sum>),
-}
-
-/// Two measured profiles have fewer distributions.
-const MOST_RECENT: usize = 64;
-
-thread_local! {
-    /// The tables made last on this thread. A knee or the fit of a hold simulates one store hundreds of times, and a table of
-    /// a mixture takes as long as a short simulation.
-    static RECENT: RefCell<VecDeque<(Distribution, QuantileTable)>> = const { RefCell::new(VecDeque::new()) };
-}
-
-impl QuantileTable {
-    /// Latencies in nanoseconds.
-    pub(crate) fn of(distribution: &Distribution) -> Self {
-        RECENT.with_borrow_mut(|recent| {
-            if let Some((_, table)) = recent.iter().find(|(known, _)| known == distribution) {
-                return table.clone();
-            }
-            let table = Self::new(Shape::Given(Rc::new(distribution.clone())));
-            if recent.len() == MOST_RECENT {
-                recent.pop_front();
-            }
-            recent.push_back((distribution.clone(), table.clone()));
-            table
-        })
-    }
-
-    fn new(shape: Shape) -> Self {
-        let edges = std::array::from_fn(|edge| shape.quantile(edge as f64 / BINS as f64));
-        Self { edges: Rc::new(edges), shape }
-    }
-
-    /// The value at the place that these bits choose.
-    #[inline]
-    pub(crate) fn value(&self, bits: u64) -> f64 {
-        // The top bits choose the bin, the others the place in it.
-        let bin = (bits >> (64 - BINS.trailing_zeros())) as usize;
-        if (TAIL..BINS - TAIL).contains(&bin) {
-            let place = unit_interval(bits << BINS.trailing_zeros());
-            return self.edges[bin] + (self.edges[bin + 1] - self.edges[bin]) * place;
-        }
-        self.exact_value(bits)
-    }
-
-    /// The quantile of this share.
-    pub(crate) fn exact(&self, share: f64) -> f64 {
-        self.shape.quantile(share)
-    }
-
-    #[cold]
-    fn exact_value(&self, bits: u64) -> f64 {
-        // Never 0 or 1, whose quantiles are infinite.
-        self.shape.quantile(unit_interval(bits) + 0.5_f64.powi(54))
-    }
-}
-
-impl Shape {
-    fn quantile(&self, share: f64) -> f64 {
-        match self {
-            Self::Lognormal { sigma } => libm::exp(sigma * inverse_normal(share)),
-            Self::Given(distribution) => distribution.quantile_ns(share),
-            Self::Block(sum) => sum.quantile_ns(share),
-        }
-    }
-}
-
 impl Sampler {
     pub(crate) fn new(latency: Latency) -> Self {
         let sigma = latency.sigma;
-        let factors = (sigma > 0.0).then(|| QuantileTable::new(Shape::Lognormal { sigma }));
+        let factors = (sigma > 0.0).then(|| QuantileTable::of(Quantity::Lognormal { sigma }));
         let per_byte_ns = latency.per_mib.as_nanos() as f64 / f64::from(1 << 20);
         Self {
             base_ns: latency.base.as_nanos() as f64,
             per_byte_ns,
             floor: latency.floor,
+            sigma,
             factors,
             blocks: RefCell::default(),
         }
@@ -181,22 +89,25 @@ impl Sampler {
         if left < BLOCK {
             return (left.min(1), self.draw(size, luck));
         }
-        let narrow = |shape: &Shape| matches!(shape, Shape::Lognormal { sigma } if *sigma <= WIDEST_SIGMA);
-        let Some(factors) = self.factors.as_ref().filter(|factors| narrow(&factors.shape)) else {
-            return (1, self.draw(size, luck));
-        };
+        let Some(single) = self.single(size) else { return (1, self.draw(size, luck)) };
         let mut blocks = self.blocks.borrow_mut();
         if blocks.as_ref().is_none_or(|(of, _)| *of != size) {
-            *blocks = Some((size, self.block(size, factors)));
+            *blocks = Some((size, QuantileTable::of(Quantity::Block(single))));
         }
         let nanos = blocks.as_ref().map_or(0.0, |(_, block)| block.value(luck.draw()));
         (BLOCK, Span::from_nanos_f64(nanos))
     }
 
-    fn block(&self, size: ByteSize, factors: &QuantileTable) -> QuantileTable {
-        let Shape::Lognormal { sigma } = factors.shape else { unreachable!("factors are lognormal: `Sampler::new`") };
-        let floor_ns = self.floor.as_nanos() as f64;
-        QuantileTable::new(Shape::Block(Rc::new(Sum::of(Single { median_ns: self.median_ns(size), sigma, floor_ns }))))
+    /// One such request as a part of a sum. `None` where a sum of such requests is not worth a table, or would be too
+    /// coarse.
+    pub(crate) fn single(&self, size: ByteSize) -> Option<Single> {
+        let Self { sigma, floor, .. } = *self;
+        let single = Single { median_ns: self.median_ns(size), sigma, floor_ns: floor.as_nanos() as f64 };
+        (sigma > 0.0 && sigma <= WIDEST_SIGMA && single.median_ns > 0.0).then_some(single)
+    }
+
+    pub(crate) fn floor(&self) -> Span {
+        self.floor
     }
 
     /// Whether it matters how many bytes a request carries.
@@ -208,26 +119,6 @@ impl Sampler {
         // By way of a signed integer, whose conversion is one instruction.
         self.base_ns + self.per_byte_ns * size.as_bytes().cast_signed() as f64
     }
-}
-
-/// The quantile of the standard normal distribution: Newton's method on erfc (accurate to parts in 10^12), in
-/// software arithmetic, so that every machine gets the same bits. The ends are cut at 9 standard deviations.
-pub(crate) fn inverse_normal(share: f64) -> f64 {
-    if share <= 0.0 || share >= 1.0 {
-        return if share < 0.5 { -9.0 } else { 9.0 };
-    }
-    // By symmetry the lower half is enough, and there no digits cancel.
-    let lower = share.min(1.0 - share);
-    // Abramowitz and Stegun 26.2.23 as a start: off by less than 5e-4.
-    let t = libm::sqrt(-2.0 * libm::log(lower));
-    let numerator = 2.515_517 + t * (0.802_853 + t * 0.010_328);
-    let mut z = numerator / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308))) - t;
-    for _ in 0..3 {
-        let below = 0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2);
-        let density = libm::exp(-0.5 * z * z) * 0.398_942_280_401_432_7;
-        z -= (below - lower) / density;
-    }
-    if share < 0.5 { z } else { -z }
 }
 
 #[cfg(test)]
@@ -285,16 +176,5 @@ mod tests {
             let spread = 4.0 * (share * (1.0 - share) / count).sqrt();
             assert!((found - share).abs() < spread, "{share}: {found}");
         }
-    }
-
-    #[test]
-    fn quantiles_of_the_normal_distribution_are_right() {
-        // Digits from the tables of the NIST handbook and from high-precision arithmetic.
-        let known = [(0.5, 0.0), (0.975, 1.959_963_984_540_054), (0.001, -3.090_232_306_167_813)];
-        for (share, z) in known {
-            assert!((inverse_normal(share) - z).abs() < 1e-10, "{share}: {}", inverse_normal(share));
-        }
-        assert!((inverse_normal(1e-12) + 7.034_483_825_301_13).abs() < 1e-6);
-        assert!(inverse_normal(0.0).is_finite() && inverse_normal(1.0).is_finite());
     }
 }

@@ -15,6 +15,7 @@ mod fault;
 mod latency;
 mod luck;
 mod profile;
+mod quantiles;
 mod simulation;
 mod store;
 mod sum;

@@ -54,17 +54,7 @@ pub struct Counts {
 /// One run.
 pub struct Simulation {
     world: Rc<World>,
-    tasks: Vec<Option<Task>>,
-    free: Vec<u32>,
     counts: Counts,
-}
-
-struct Task {
-    /// Of the process.
-    id: u32,
-    process: Rc<Process>,
-    future: Pin<Box<dyn Future<Output = ()>>>,
-    waker: Waker,
 }
 
 /// What processes share.
@@ -131,7 +121,7 @@ impl Simulation {
             mishaps: RefCell::new(None),
             clock_skew,
         };
-        Self { world: Rc::new(world), tasks: Vec::new(), free: Vec::new(), counts: Counts::default() }
+        Self { world: Rc::new(world), counts: Counts::default() }
     }
 
     /// Puts an object into a store before the run begins, at no cost, and returns its tag.
@@ -190,54 +180,77 @@ impl Simulation {
     {
         let mut arrivals = arrivals.into_iter();
         let mut next_arrival = arrivals.next();
+        let mut tasks = Tasks { world: Rc::clone(&self.world), slots: Vec::new(), free: Vec::new() };
         loop {
             // An arrival goes before an event of the same time, in both modes.
             let until = next_arrival.as_ref().map(|(at, _)| *at);
             self.world.next_arrival.set(until.unwrap_or(Instant::from_nanos(u64::MAX)));
             let entry = self.world.agenda.borrow_mut().pop_before(until);
             if let Some(entry) = entry {
-                self.happen(entry);
+                tasks.happen(entry);
             } else if let Some((at, start)) = next_arrival {
-                self.begin(at, start);
+                self.counts.processes += 1;
+                tasks.begin(self.counts.processes, at, start);
+                self.counts.most_alive = self.counts.most_alive.max(tasks.alive() as u64);
                 next_arrival = arrivals.next();
             } else {
                 break;
             }
             self.counts.events += 1;
         }
-        self.tasks.clear();
-        self.free.clear();
         self.counts.faults = self.world.faults.get();
         self.counts.events += self.world.unscheduled.take();
         self.counts
     }
+}
 
-    fn begin<P, F>(&mut self, at: Instant, start: P)
-    where
-        P: FnOnce(SimEnv) -> F,
-        F: Future<Output = ()> + 'static,
-    {
-        self.counts.processes += 1;
-        let id = u32::try_from(self.counts.processes).unwrap_or_else(|_| panic!("a run holds at most 2^32 processes"));
+/// The processes of a run, each in a slot.
+struct Tasks<F> {
+    world: Rc<World>,
+    slots: Vec<Task<F>>,
+    free: Vec<u32>,
+}
+
+struct Task<F> {
+    /// `None` where the slot is free.
+    alive: Option<Alive>,
+    /// Its place outlives the process: the next one in this slot is put there.
+    future: Pin<Box<Option<F>>>,
+}
+
+struct Alive {
+    /// Of the process.
+    id: u32,
+    process: Rc<Process>,
+    waker: Waker,
+}
+
+impl<F: Future<Output = ()>> Tasks<F> {
+    /// How many there are.
+    fn alive(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn begin(&mut self, number: u64, at: Instant, start: impl FnOnce(SimEnv) -> F) {
+        let id = u32::try_from(number).unwrap_or_else(|_| panic!("a run holds at most 2^32 processes"));
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.tasks.push(None);
-            (self.tasks.len() - 1) as u32
+            self.slots.push(Task { alive: None, future: Box::pin(None) });
+            (self.slots.len() - 1) as u32
         });
         let process = Rc::new(Process::new(self.world.seed, id, slot, at));
         let env = SimEnv::new(Rc::clone(&self.world), Rc::clone(&process));
-        let future = Box::pin(start(env));
         let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.world.woken), slot, id)));
-        self.tasks[slot as usize] = Some(Task { id, process, future, waker });
-        let alive = (self.tasks.len() - self.free.len()) as u64;
-        self.counts.most_alive = self.counts.most_alive.max(alive);
+        let task = &mut self.slots[slot as usize];
+        task.future.set(Some(start(env)));
+        task.alive = Some(Alive { id, process, waker });
         self.poll(slot);
     }
 
     fn happen(&mut self, entry: Entry) {
         self.world.turn.set(entry.order);
         let task = match entry.event {
-            Event::Turn { task } => self.alive(task, entry.order.process()).map(|_| task),
-            Event::Wake { task } => self.alive(task, entry.order.process()).map(|alive| {
+            Event::Turn { task } => self.find(task, entry.order.process()).map(|_| task),
+            Event::Wake { task } => self.find(task, entry.order.process()).map(|alive| {
                 alive.process.reach(entry.order.at());
                 task
             }),
@@ -249,17 +262,20 @@ impl Simulation {
         }
     }
 
-    /// The task in this slot, if its process is still the one that scheduled the event.
-    fn alive(&self, slot: u32, process: u32) -> Option<&Task> {
-        self.tasks[slot as usize].as_ref().filter(|task| task.id == process)
+    /// The process in this slot, if it is still the one that scheduled the event.
+    fn find(&self, slot: u32, process: u32) -> Option<&Alive> {
+        self.slots[slot as usize].alive.as_ref().filter(|alive| alive.id == process)
     }
 
     fn poll(&mut self, slot: u32) {
-        let Some(task) = &mut self.tasks[slot as usize] else { return };
-        let ended = task.future.as_mut().poll(&mut Context::from_waker(&task.waker)).is_ready();
-        let clock = task.process.clock.get();
+        let Task { alive: Some(alive), future } = &mut self.slots[slot as usize] else { return };
+        let Some(running) = future.as_mut().as_pin_mut() else { return };
+        let ended = running.poll(&mut Context::from_waker(&alive.waker)).is_ready();
+        let clock = alive.process.clock.get();
         if ended {
-            self.tasks[slot as usize] = None;
+            let task = &mut self.slots[slot as usize];
+            task.future.set(None);
+            task.alive = None;
             self.free.push(slot);
         }
         if self.world.woken.any.load(Ordering::Relaxed) {
@@ -272,9 +288,9 @@ impl Simulation {
         self.world.woken.any.store(false, Ordering::Relaxed);
         let woken = std::mem::take(&mut *self.world.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for (slot, id) in woken {
-            if let Some(task) = self.alive(slot, id) {
-                task.process.count_operation();
-                self.world.schedule(clock, &task.process, Event::Wake { task: slot });
+            if let Some(alive) = self.find(slot, id) {
+                alive.process.count_operation();
+                self.world.schedule(clock, &alive.process, Event::Wake { task: slot });
             }
         }
     }

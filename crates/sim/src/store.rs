@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore,
-    Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
+    Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 use slab::Slab;
@@ -25,10 +25,12 @@ use crate::profile::{OperationProfile, Profile};
 use crate::simulation::{Mode, World};
 
 mod act;
+mod bulk;
 mod state;
 mod turn;
 
 use act::{Act, Action, Answer, Append, Delete, Get, Head, List, Put};
+use bulk::Steps;
 pub(crate) use state::StoreState;
 use turn::Turn;
 
@@ -42,8 +44,25 @@ pub struct StoreId(pub usize);
 pub enum EffectPoint {
     /// Half-way: the other half is the answer's way back.
     Half,
+    /// Half-way, and neither way is shorter than the operation's floor. The published runs of 2026-06 seem to have it so
+    /// (docs/decisions/0007-floor-of-each-way.md).
+    FlooredHalf,
     /// At its end, as the published runs of 2026-03 had it.
     End,
+}
+
+impl EffectPoint {
+    /// How long a request is on its way, and how long until its answer is there.
+    fn split(self, round_trip: Span, floor: Span) -> (Span, Span) {
+        match self {
+            Self::Half => (round_trip.half(), round_trip),
+            Self::FlooredHalf => {
+                let way = round_trip.half().max(floor);
+                (way, way + way)
+            }
+            Self::End => (round_trip, round_trip),
+        }
+    }
 }
 
 /// How a store behaves.
@@ -72,6 +91,7 @@ pub(crate) struct Service {
     put: Sampler,
     conditional_put: Guarded,
     append: Option<Guarded>,
+    steps: Steps,
 }
 
 /// A guarded operation: one latency for all, or what was measured under contention.
@@ -90,7 +110,7 @@ impl Service {
         };
         let (get, put, conditional_put) = (sampler(get), sampler(put), guarded(conditional_put));
         let append = append.as_ref().map(guarded);
-        Self { model, get, put, conditional_put, append }
+        Self { model, get, put, conditional_put, append, steps: Steps::default() }
     }
 }
 
@@ -144,10 +164,7 @@ impl SimStore {
                 // To know the size of what is not made yet takes some work.
                 let size = if latency.depends_on_size() { act.size() } else { ByteSize::default() };
                 let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
-                let way = match model.effect {
-                    EffectPoint::Half => round_trip.half(),
-                    EffectPoint::End => round_trip,
-                };
+                let (way, round_trip) = model.effect.split(round_trip, latency.floor());
                 (way, When::At(sent + round_trip))
             }
             Some(way) => {
@@ -347,93 +364,6 @@ impl ObjectStore for SimStore {
 
     fn delete(&self, key: &Key) -> impl Future<Output = Result<(), DeleteError>> {
         self.request(Delete { key }, &self.service.put)
-    }
-}
-
-/// Bulk traffic is private by contract, so it only moves the process's clock. Faults do not strike it.
-impl BulkStore for SimStore {
-    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
-        let made = match self.env.world.mode {
-            Mode::LocalClocks => self.transfer_ahead(transfers),
-            Mode::EveryOperation => 0,
-        };
-        if made < transfers.len() {
-            // Boxed, because it is rare where runs are long, and every process would have to have room for it.
-            Box::pin(self.transfer_each(&transfers[made..])).await;
-        }
-        Ok(())
-    }
-}
-
-impl SimStore {
-    /// Makes these transfers on the process's own clock, up to the first whose requests may overlap; returns how many those
-    /// are.
-    fn transfer_ahead(&self, transfers: &[Transfer]) -> usize {
-        let (process, Service { get, put, .. }) = (&self.env.process, &*self.service);
-        let (mut requests, mut took) = (0, Span::ZERO);
-        let made = process.with_luck(Purpose::Store, |luck| {
-            for (place, transfer) in transfers.iter().enumerate() {
-                match *transfer {
-                    Transfer::Read(size) => took += get.draw(size, luck),
-                    Transfer::Write(size) => took += put.draw(size, luck),
-                    Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
-                        took += get.draw_many(count, size, luck);
-                        requests += count as u32;
-                        continue;
-                    }
-                    Transfer::ReadMany { .. } => return place,
-                }
-                requests += 1;
-            }
-            transfers.len()
-        });
-        process.operations.set(process.operations.get() + requests);
-        process.clock.set(process.clock.get() + took);
-        made
-    }
-
-    /// The same, each an event, and also those whose requests overlap.
-    async fn transfer_each(&self, transfers: &[Transfer]) {
-        for transfer in transfers {
-            match *transfer {
-                Transfer::Read(size) => self.transfer(1, size, &self.service.get).await,
-                Transfer::Write(size) => self.transfer(1, size, &self.service.put).await,
-                Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
-                    self.transfer(count, size, &self.service.get).await;
-                }
-                Transfer::ReadMany { count, size, parallel } => self.read_in_lanes(count, size, parallel).await,
-            }
-        }
-    }
-
-    async fn transfer(&self, count: u64, size: ByteSize, latency: &Sampler) {
-        let process = &self.env.process;
-        let mut left = count;
-        while left > 0 {
-            let (done, span) = process.with_luck(Purpose::Store, |luck| latency.draw_some(left, size, luck));
-            left -= done;
-            // The last one of them is counted below.
-            process.operations.set(process.operations.get() + done as u32 - 1);
-            self.env.pass_until(process.clock.get() + span).await;
-        }
-    }
-
-    async fn read_in_lanes(&self, count: u64, size: ByteSize, lanes: u32) {
-        let process = &self.env.process;
-        let mut lanes = vec![process.clock.get(); lanes as usize];
-        let mut ends = process.with_luck(Purpose::Store, |luck| {
-            let mut read = || {
-                // The next read starts where a lane is free first.
-                let lane = lanes.iter_mut().min()?;
-                *lane += self.service.get.draw(size, luck);
-                Some(*lane)
-            };
-            (0..count).filter_map(|_| read()).collect::<Vec<_>>()
-        });
-        ends.sort_unstable();
-        for end in ends {
-            self.env.pass_until(end).await;
-        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! How long do many requests take, one after another? The distribution of a sum of latencies, so that a block of reads is
-//! one draw instead of many: a validated overwrite may read thousands of manifest lists.
+//! How long do several requests take, one after another? The distribution of a sum of latencies, so that the step that
+//! prepares a commit is one draw instead of four, and a block of reads one instead of many: a validated overwrite may read
+//! thousands of manifest lists.
 //!
-//! The distribution of one latency is laid on an even grid and convolved with itself, six times over. A mass between two
-//! grid points is split so that its mean stays where it is: the mean of the sum is exact, its standard deviation too high
-//! by less than a hundredth (tried below).
+//! The distribution of each latency is laid on an even grid; then they are convolved, those of a block with themselves, six
+//! times over. A mass between two grid points is split so that its mean stays where it is: the mean of the sum is exact, its
+//! standard deviation too high by less than a hundredth (tried below).
 
 /// So many requests make a block.
 pub(crate) const BLOCK: u64 = 1 << DOUBLINGS;
@@ -11,7 +12,7 @@ pub(crate) const BLOCK: u64 = 1 << DOUBLINGS;
 const DOUBLINGS: u32 = 6;
 
 /// The grid has at most so many points.
-const POINTS: usize = 1 << 10;
+const POINTS: usize = 1 << 11;
 
 /// Latencies are cut at so many standard deviations of their logarithm: one in 10^10 is longer.
 const LONGEST: f64 = 6.5;
@@ -23,14 +24,14 @@ pub(crate) const WIDEST_SIGMA: f64 = 0.8;
 const RARE: f64 = 1e-15;
 
 /// A lognormal latency in nanoseconds, none shorter than the floor.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Single {
     pub(crate) median_ns: f64,
     pub(crate) sigma: f64,
     pub(crate) floor_ns: f64,
 }
 
-/// The distribution of a block's sum.
+/// The distribution of a sum.
 #[derive(Clone, Debug)]
 pub(crate) struct Sum {
     first_ns: f64,
@@ -41,11 +42,19 @@ pub(crate) struct Sum {
 
 impl Sum {
     /// Of one block of such latencies.
-    pub(crate) fn of(single: Single) -> Self {
-        let mut masses = single.masses();
-        for _ in 0..DOUBLINGS {
-            masses = masses.doubled();
-        }
+    pub(crate) fn of_block(single: Single) -> Self {
+        let one = single.masses(single.finest_step_ns());
+        Self::of((0..DOUBLINGS).fold(one, |masses, _| masses.plus(&masses).within(POINTS)))
+    }
+
+    /// Of one of each.
+    pub(crate) fn of_step(singles: &[Single]) -> Self {
+        let step_ns = singles.iter().map(|single| single.finest_step_ns()).fold(0.0, f64::max);
+        let masses = singles.iter().map(|single| single.masses(step_ns));
+        Self::of(masses.reduce(|sum, next| sum.plus(&next)).unwrap_or_else(Masses::nothing))
+    }
+
+    fn of(masses: Masses) -> Self {
         let total: f64 = masses.at.iter().sum();
         let mut sum = 0.0;
         let cumulative = masses.at.iter().map(|mass| {
@@ -66,11 +75,18 @@ impl Sum {
 }
 
 impl Single {
-    /// Laid on a grid.
-    fn masses(self) -> Masses {
+    fn longest_ns(self) -> f64 {
+        (self.median_ns * libm::exp(LONGEST * self.sigma)).max(self.floor_ns)
+    }
+
+    /// Between the points of the finest grid that holds it.
+    fn finest_step_ns(self) -> f64 {
+        self.longest_ns() / (POINTS - 1) as f64
+    }
+
+    /// Laid on a grid with this step.
+    fn masses(self, step_ns: f64) -> Masses {
         let Self { median_ns, sigma, floor_ns } = self;
-        let longest = (median_ns * libm::exp(LONGEST * sigma)).max(floor_ns);
-        let step_ns = longest / (POINTS - 1) as f64;
         // Share and mean of what is shorter than x; the integrals of a lognormal distribution in closed form.
         let below = |z: f64| 0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2);
         let mean = median_ns * libm::exp(sigma * sigma / 2.0);
@@ -112,19 +128,25 @@ impl Masses {
         }
     }
 
-    /// The distribution of the sum of two.
-    fn doubled(&self) -> Self {
-        let mut at = vec![0.0; 2 * self.at.len() - 1];
+    /// No time at all.
+    fn nothing() -> Self {
+        Self { first_ns: 0.0, step_ns: 1.0, at: vec![1.0] }
+    }
+
+    /// The distribution of the sum of one of these and one of those, which are on a grid of the same step.
+    fn plus(&self, other: &Self) -> Self {
+        let mut at = vec![0.0; self.at.len() + other.at.len() - 1];
         for (shift, mass) in self.at.iter().enumerate() {
-            for (sum, other) in at[shift..].iter_mut().zip(&self.at) {
+            for (sum, other) in at[shift..].iter_mut().zip(&other.at) {
                 *sum += mass * other;
             }
         }
-        let mut sum = Self { first_ns: 2.0 * self.first_ns, step_ns: self.step_ns, at }.trimmed();
-        while sum.at.len() > POINTS {
-            sum = sum.coarsened();
-        }
-        sum
+        Self { first_ns: self.first_ns + other.first_ns, step_ns: self.step_ns, at }.trimmed()
+    }
+
+    /// On as coarse a grid as it takes.
+    fn within(self, points: usize) -> Self {
+        if self.at.len() <= points { self } else { self.coarsened().within(points) }
     }
 
     /// On every second grid point; the others' masses go to their neighbours in halves.
@@ -158,8 +180,8 @@ impl Masses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::inverse_normal;
     use crate::luck::Stream;
+    use crate::quantiles::inverse_normal;
     use glidepath_env::unit_interval;
 
     /// Latencies of the library's reads, from the narrowest to the widest, and one that its floor cuts hard.
@@ -175,24 +197,43 @@ mod tests {
         (single.median_ns * libm::exp(single.sigma * inverse_normal(share))).max(single.floor_ns)
     }
 
+    fn assert_sums(table: &Sum, mut sum: impl FnMut() -> f64, what: &str) {
+        const SUMS: usize = 20_000;
+        let mut sums: Vec<f64> = (0..SUMS).map(|_| sum()).collect();
+        sums.sort_unstable_by(f64::total_cmp);
+        let distance = sums.iter().enumerate().map(|(rank, sum)| {
+            let point = ((sum - table.first_ns) / table.step_ns + 0.5).clamp(0.0, table.cumulative.len() as f64);
+            let (whole, place) = (point as usize, point.fract());
+            let up_to = |index: usize| index.checked_sub(1).map_or(0.0, |index| table.cumulative[index]);
+            let below = up_to(whole);
+            let share = below + (up_to((whole + 1).min(table.cumulative.len())) - below) * place;
+            (share - rank as f64 / SUMS as f64).abs()
+        });
+        let distance = distance.fold(0.0, f64::max);
+        // The 1 % point of the Kolmogorov-Smirnov statistic.
+        assert!(distance < 1.63 / (SUMS as f64).sqrt(), "{what}: {distance}");
+    }
+
     #[test]
     fn a_block_is_distributed_like_the_sum_of_single_draws() {
-        const SUMS: usize = 20_000;
         for (number, single) in SINGLES.into_iter().enumerate() {
-            let (table, mut luck) = (Sum::of(single), Stream::keyed(1, 2, number as u64));
-            let mut sums: Vec<f64> = (0..SUMS).map(|_| (0..BLOCK).map(|_| draw(single, &mut luck)).sum()).collect();
-            sums.sort_unstable_by(f64::total_cmp);
-            let distance = sums.iter().enumerate().map(|(rank, sum)| {
-                let point = ((sum - table.first_ns) / table.step_ns + 0.5).clamp(0.0, table.cumulative.len() as f64);
-                let (whole, place) = (point as usize, point.fract());
-                let up_to = |index: usize| index.checked_sub(1).map_or(0.0, |index| table.cumulative[index]);
-                let below = up_to(whole);
-                let share = below + (up_to((whole + 1).min(table.cumulative.len())) - below) * place;
-                (share - rank as f64 / SUMS as f64).abs()
-            });
-            let distance = distance.fold(0.0, f64::max);
-            // The 1 % point of the Kolmogorov-Smirnov statistic.
-            assert!(distance < 1.63 / (SUMS as f64).sqrt(), "{single:?}: {distance}");
+            let mut luck = Stream::keyed(1, 2, number as u64);
+            let sum = || (0..BLOCK).map(|_| draw(single, &mut luck)).sum();
+            assert_sums(&Sum::of_block(single), sum, &format!("{single:?}"));
+        }
+    }
+
+    #[test]
+    fn a_step_is_distributed_like_the_sum_of_single_draws() {
+        let [gcs, s3, narrow, floored] = SINGLES;
+        // Azure Standard's, whose floor is a sixth of the reads and a twentieth of the writes.
+        let read = Single { median_ns: 38e6, sigma: 0.66, floor_ns: 20e6 };
+        let write = Single { median_ns: 45e6, sigma: 0.5, floor_ns: 20e6 };
+        let steps = [vec![read, read, write, write], vec![s3, s3, narrow], vec![gcs, s3], vec![floored, floored, s3]];
+        for (number, step) in steps.into_iter().enumerate() {
+            let mut luck = Stream::keyed(1, 3, number as u64);
+            let sum = || step.iter().map(|single| draw(*single, &mut luck)).sum();
+            assert_sums(&Sum::of_step(&step), sum, &format!("{step:?}"));
         }
     }
 
@@ -202,7 +243,7 @@ mod tests {
             let variance = libm::exp(single.sigma * single.sigma);
             let mean = single.median_ns * variance.sqrt() * BLOCK as f64;
             let deviation = mean * ((variance - 1.0) / BLOCK as f64).sqrt();
-            let table = Sum::of(single);
+            let table = Sum::of_block(single);
             let quantiles = (0..100_000).map(|n| table.quantile_ns((f64::from(n) + 0.5) / 1e5)).collect::<Vec<_>>();
             let found = quantiles.iter().sum::<f64>() / 1e5;
             let spread = (quantiles.iter().map(|value| (value - found).powi(2)).sum::<f64>() / 1e5).sqrt();

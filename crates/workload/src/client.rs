@@ -271,7 +271,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
 
     /// Makes the requests of a list, for each table written.
     async fn make(&mut self, list: &RequestList) -> Result<(), End> {
-        if self.appends() && list.steps.contains(&Step::WriteManifestList) {
+        if list.appends {
             // Boxed, because it is rare and every request would have to have room for it.
             return Box::pin(self.make_with_appends(list)).await;
         }
@@ -293,10 +293,6 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         }
         self.appended = true;
         Ok(())
-    }
-
-    fn appends(&self) -> bool {
-        self.client.workload.tables.manifest_list == ManifestList::Append
     }
 
     async fn transfer(&self, transfers: &[Transfer]) -> Result<(), End> {

@@ -16,6 +16,8 @@ pub(crate) struct RequestList {
     pub(crate) steps: Vec<Step>,
     /// Without what is appended.
     pub(crate) transfers: Vec<Transfer>,
+    /// Whether an entry is appended to the manifest list instead of its being rewritten.
+    pub(crate) appends: bool,
 }
 
 impl Requests {
@@ -25,6 +27,7 @@ impl Requests {
         let list = |steps: &Vec<Step>| RequestList {
             steps: steps.clone(),
             transfers: steps.iter().filter_map(|step| step.transfer(tables)).collect(),
+            appends: tables.manifest_list == ManifestList::Append && steps.contains(&Step::WriteManifestList),
         };
         Self { once: list(&commit.once), prepare: list(&commit.prepare), refresh: list(&commit.refresh) }
     }

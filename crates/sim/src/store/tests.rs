@@ -93,7 +93,12 @@ async fn contend(env: SimEnv, script: Vec<u8>, log: Log) {
                 let reads = [Transfer::Read(size), Transfer::ReadMany { count, parallel, size }];
                 format!("reads {:?}", store.bulk(&reads).await.is_ok())
             }
-            4 => format!("write {:?}", store.bulk(&[Transfer::Write(ByteSize::from_bytes(100_000))]).await.is_ok()),
+            4 => {
+                // A single transfer, or a step of several.
+                let size = ByteSize::from_bytes(100_000);
+                let transfers = [Transfer::Write(size), Transfer::Read(size), Transfer::Write(size)];
+                format!("transfers {:?}", store.bulk(&transfers[..1 + usize::from(step) % 3]).await.is_ok())
+            }
             _ => {
                 env.sleep_until(env.now() + Span::from_millis(u64::from(step) % 4)).await;
                 "slept".into()
@@ -133,7 +138,7 @@ proptest! {
         seed in any::<u64>(),
         scripts in prop::collection::vec((0_u64..30, prop::collection::vec(any::<u8>(), 1..30)), 1..8),
         kind in 0..3,
-        half in any::<bool>(),
+        effect in prop::sample::select(vec![EffectPoint::Half, EffectPoint::FlooredHalf, EffectPoint::End]),
     ) {
         let mut scripts = scripts;
         scripts.sort();
@@ -143,7 +148,6 @@ proptest! {
             1 => noisy(),
             _ => crowded(),
         };
-        let effect = if half { EffectPoint::Half } else { EffectPoint::End };
         let fast = run(setup(Mode::LocalClocks, seed, profile.clone(), effect), &scripts);
         let plain = run(setup(Mode::EveryOperation, seed, profile, effect), &scripts);
         prop_assert_eq!(fast, plain);

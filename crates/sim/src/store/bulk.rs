@@ -1,0 +1,158 @@
+//! How long does bulk traffic take? It is private by contract, so it only moves the clock of the process that makes it.
+//! Faults do not strike it.
+
+use std::cell::RefCell;
+
+use glidepath_env::{BulkError, BulkStore, Purpose, Transfer};
+use glidepath_model::{ByteSize, Span};
+
+use super::{Service, SimStore};
+use crate::latency::Sampler;
+use crate::luck::Stream;
+use crate::quantiles::{QuantileTable, Quantity};
+use crate::simulation::Mode;
+use crate::sum::Single;
+
+/// The steps of several reads and writes that were asked for, each with the distribution of the time that it takes.
+pub(super) type Steps = RefCell<Vec<Step>>;
+
+pub(super) struct Step {
+    transfers: Vec<Transfer>,
+    /// `None` where the sum would be too coarse, and each transfer is a draw.
+    sum: Option<QuantileTable>,
+}
+
+/// A client makes a few kinds of steps. More than so many are not remembered, and drawn one by one.
+const MOST_STEPS: usize = 16;
+
+impl Service {
+    /// How long these transfers take, one after another, as one draw. `None` where each has to be drawn.
+    fn draw_step(&self, transfers: &[Transfer], luck: &mut Stream) -> Option<Span> {
+        if transfers.len() < 2 {
+            return None;
+        }
+        let mut steps = self.steps.borrow_mut();
+        let known = steps.iter().position(|step| step.transfers == transfers);
+        let place = match known {
+            Some(place) => place,
+            None if steps.len() == MOST_STEPS => return None,
+            None => {
+                let sum = self.singles(transfers).map(|singles| QuantileTable::of(Quantity::Step(singles)));
+                steps.push(Step { transfers: transfers.to_vec(), sum });
+                steps.len() - 1
+            }
+        };
+        let sum = steps[place].sum.as_ref()?;
+        Some(Span::from_nanos_f64(sum.value(luck.draw())))
+    }
+
+    fn singles(&self, transfers: &[Transfer]) -> Option<Vec<Single>> {
+        let single = |transfer: &Transfer| match *transfer {
+            Transfer::Read(size) => self.get.single(size),
+            Transfer::Write(size) => self.put.single(size),
+            Transfer::ReadMany { .. } => None,
+        };
+        transfers.iter().map(single).collect()
+    }
+}
+
+impl BulkStore for SimStore {
+    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
+        let made = match self.env.world.mode {
+            Mode::LocalClocks => self.transfer_ahead(transfers),
+            Mode::EveryOperation => 0,
+        };
+        if made < transfers.len() {
+            // Boxed, because it is rare where runs are long, and every process would have to have room for it.
+            Box::pin(self.transfer_each(&transfers[made..])).await;
+        }
+        Ok(())
+    }
+}
+
+impl SimStore {
+    /// Makes these transfers on the process's own clock, up to the first whose requests may overlap; returns how many those
+    /// are.
+    fn transfer_ahead(&self, transfers: &[Transfer]) -> usize {
+        let (process, service) = (&self.env.process, &*self.service);
+        let Service { get, put, .. } = service;
+        let (mut requests, mut took) = (0, Span::ZERO);
+        let made = process.with_luck(Purpose::Store, |luck| {
+            if let Some(step) = service.draw_step(transfers, luck) {
+                (requests, took) = (transfers.len() as u32, step);
+                return transfers.len();
+            }
+            for (place, transfer) in transfers.iter().enumerate() {
+                match *transfer {
+                    Transfer::Read(size) => took += get.draw(size, luck),
+                    Transfer::Write(size) => took += put.draw(size, luck),
+                    Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
+                        took += get.draw_many(count, size, luck);
+                        requests += count as u32;
+                        continue;
+                    }
+                    Transfer::ReadMany { .. } => return place,
+                }
+                requests += 1;
+            }
+            transfers.len()
+        });
+        process.operations.set(process.operations.get() + requests);
+        process.clock.set(process.clock.get() + took);
+        made
+    }
+
+    /// The same, each draw an event, and also those whose requests overlap.
+    async fn transfer_each(&self, transfers: &[Transfer]) {
+        let step = self.env.process.with_luck(Purpose::Store, |luck| self.service.draw_step(transfers, luck));
+        if let Some(span) = step {
+            return self.pass(transfers.len() as u64, span).await;
+        }
+        for transfer in transfers {
+            match *transfer {
+                Transfer::Read(size) => self.transfer(1, size, &self.service.get).await,
+                Transfer::Write(size) => self.transfer(1, size, &self.service.put).await,
+                Transfer::ReadMany { count, size, parallel: 0 | 1 } => {
+                    self.transfer(count, size, &self.service.get).await;
+                }
+                Transfer::ReadMany { count, size, parallel } => self.read_in_lanes(count, size, parallel).await,
+            }
+        }
+    }
+
+    async fn transfer(&self, count: u64, size: ByteSize, latency: &Sampler) {
+        let mut left = count;
+        while left > 0 {
+            let draw = |luck: &mut Stream| latency.draw_some(left, size, luck);
+            let (done, span) = self.env.process.with_luck(Purpose::Store, draw);
+            left -= done;
+            self.pass(done, span).await;
+        }
+    }
+
+    /// Lets so many requests take this time.
+    async fn pass(&self, requests: u64, span: Span) {
+        let process = &self.env.process;
+        // The last one of them is counted below.
+        process.operations.set(process.operations.get() + requests as u32 - 1);
+        self.env.pass_until(process.clock.get() + span).await;
+    }
+
+    async fn read_in_lanes(&self, count: u64, size: ByteSize, lanes: u32) {
+        let process = &self.env.process;
+        let mut lanes = vec![process.clock.get(); lanes as usize];
+        let mut ends = process.with_luck(Purpose::Store, |luck| {
+            let mut read = || {
+                // The next read starts where a lane is free first.
+                let lane = lanes.iter_mut().min()?;
+                *lane += self.service.get.draw(size, luck);
+                Some(*lane)
+            };
+            (0..count).filter_map(|_| read()).collect::<Vec<_>>()
+        });
+        ends.sort_unstable();
+        for end in ends {
+            self.env.pass_until(end).await;
+        }
+    }
+}
