@@ -5,8 +5,10 @@
 //! maps take the success of the *whole run*, and the latency of the commits of its *middle* 80 %. The knees of part 3 take
 //! the *warm* run: all that arrived after its first quarter and ended within it.
 
+use std::ops::Range;
+
 use glidepath_model::{Instant, Span};
-use glidepath_workload::{End, Kind, Record};
+use glidepath_workload::{End, Kind, Record, Spent};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Point;
@@ -39,7 +41,7 @@ pub struct Metrics {
 }
 
 /// The numbers of all transactions of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// Transactions that arrived in the window.
@@ -153,11 +155,17 @@ impl Metrics {
     #[must_use]
     pub fn of(point: &Point, outcome: &Outcome) -> Self {
         let duration = point.config.duration;
-        let group = |kind: Option<Kind>| group(duration, outcome, kind);
         let fast_append = point.config.transaction.fast_append;
+        let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(duration));
+        for (at, kind) in &outcome.arrivals {
+            all.arrive(*at);
+            of_kind(*kind, &mut fast_appends, &mut overwrites).arrive(*at);
+        }
         let mut ranks = vec![Rank::default(); (point.config.tables.count as usize).min(RANKS)];
         let mut commits_over_time = vec![0; STRETCHES];
         for record in &outcome.records {
+            all.end(record);
+            of_kind(record.kind, &mut fast_appends, &mut overwrites).end(record);
             if record.end == End::Committed {
                 let share = record.ended.as_nanos() as f64 / duration.as_nanos() as f64;
                 commits_over_time[((share * STRETCHES as f64) as usize).min(STRETCHES - 1)] += 1;
@@ -170,9 +178,9 @@ impl Metrics {
             }
         }
         Self {
-            all: group(None),
-            fast_append: (fast_append > 0.0).then(|| group(Some(Kind::FastAppend))),
-            validated_overwrite: (fast_append < 1.0).then(|| group(Some(Kind::ValidatedOverwrite))),
+            all: all.group(),
+            fast_append: (fast_append > 0.0).then(|| fast_appends.group()),
+            validated_overwrite: (fast_append < 1.0).then(|| overwrites.group()),
             ranks,
             commits_over_time,
             events: outcome.counts.events,
@@ -188,61 +196,124 @@ impl Metrics {
     }
 }
 
-fn group(duration: Span, outcome: &Outcome, kind: Option<Kind>) -> Group {
-    let share = |part: f64| Instant::ZERO + Span::from_secs_f64(duration.as_secs_f64() * part);
-    let in_window = |at: Instant| (share(0.25)..share(0.75)).contains(&at);
-    let is_warm = |at: Instant| at >= share(0.25);
-    let in_middle = |at: Instant| (share(0.1)..share(0.9)).contains(&at);
-    let of_kind = |found: Kind| kind.is_none_or(|wanted| wanted == found);
-    let arrivals = || outcome.arrivals.iter().filter(|(_, kind)| of_kind(*kind));
-    let records: Vec<&Record> = outcome.records.iter().filter(|record| of_kind(record.kind)).collect();
-    let committed = || records.iter().filter(|record| record.end == End::Committed);
-    let window = || committed().filter(|record| in_window(record.arrived));
-    let warm = || committed().filter(|record| is_warm(record.arrived));
-    let warm_committed = warm().count() as u64;
-    let window_committed = window().count() as u64;
-    let middle = committed().filter(|record| in_middle(record.ended)).map(|record| record.commit_latency());
-    let sum = |what: fn(&Record) -> u64| records.iter().map(|record| what(record)).sum::<u64>();
-    let mean = |what: fn(&Record) -> Span| {
-        records.iter().map(|record| what(record).as_secs_f64()).sum::<f64>() / records.len().max(1) as f64
-    };
-    Group {
-        window_arrived: arrivals().filter(|(at, _)| in_window(*at)).count() as u64,
-        window_ended: records.iter().filter(|record| in_window(record.arrived)).count() as u64,
-        window_committed,
-        throughput_per_s: window_committed as f64 / (duration.as_secs_f64() / 2.0),
-        latency: latency(window().map(|record| record.commit_latency()).collect()),
-        retries_mean: average(window().map(|record| f64::from(record.retries))),
-        warm_ended: records.iter().filter(|record| is_warm(record.arrived)).count() as u64,
-        warm_committed,
-        warm_throughput_per_s: warm_committed as f64 / (duration.as_secs_f64() * 0.75),
-        warm_latency_mean_s: average(warm().map(|record| record.commit_latency().as_secs_f64())),
-        run_arrived: arrivals().count() as u64,
-        run_ended: records.len() as u64,
-        run_committed: committed().count() as u64,
-        run_validation_failed: sum(|record| u64::from(record.end == End::ValidationFailed)),
-        middle_latency_mean_s: average(middle.map(Span::as_secs_f64)),
-        catalog_conflicts: sum(|record| u64::from(record.catalog_conflicts)),
-        table_conflicts: sum(|record| u64::from(record.table_conflicts)),
-        append_conflicts: sum(|record| u64::from(record.append_conflicts)),
-        history_reads: sum(|record| record.history_reads),
-        spent: SpentMeans {
-            catalog_reads_s: mean(|record| record.spent.catalog_reads),
-            prepare_s: mean(|record| record.spent.prepare),
-            conflict_reads_s: mean(|record| record.spent.conflict_reads),
-            install_s: mean(|record| record.spent.install),
-            backoff_s: mean(|record| record.spent.backoff),
-        },
+fn of_kind<'a>(kind: Kind, fast_appends: &'a mut Tally, overwrites: &'a mut Tally) -> &'a mut Tally {
+    match kind {
+        Kind::FastAppend => fast_appends,
+        Kind::ValidatedOverwrite => overwrites,
     }
 }
 
-fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
-    (count > 0).then(|| sum / count as f64)
+/// A group as it is counted: in one pass, because the records of a busy hour are more than the caches hold.
+struct Tally {
+    duration: Span,
+    in_window: Range<Instant>,
+    in_middle: Range<Instant>,
+    /// All that is a count is counted in place.
+    group: Group,
+    window: Vec<Span>,
+    retries: Average,
+    warm: Average,
+    middle: Average,
+    spent: [f64; 5],
+}
+
+impl Tally {
+    fn new(duration: Span) -> Self {
+        let share = |part: f64| Instant::ZERO + Span::from_secs_f64(duration.as_secs_f64() * part);
+        Self {
+            duration,
+            in_window: share(0.25)..share(0.75),
+            in_middle: share(0.1)..share(0.9),
+            group: Group::default(),
+            window: Vec::new(),
+            retries: Average::default(),
+            warm: Average::default(),
+            middle: Average::default(),
+            spent: [0.0; 5],
+        }
+    }
+
+    fn arrive(&mut self, at: Instant) {
+        self.group.run_arrived += 1;
+        self.group.window_arrived += u64::from(self.in_window.contains(&at));
+    }
+
+    fn end(&mut self, record: &Record) {
+        let in_window = self.in_window.contains(&record.arrived);
+        let is_warm = record.arrived >= self.in_window.start;
+        let in_middle = self.in_middle.contains(&record.ended);
+        let committed = record.end == End::Committed;
+        let group = &mut self.group;
+        group.run_ended += 1;
+        group.window_ended += u64::from(in_window);
+        group.warm_ended += u64::from(is_warm);
+        group.run_committed += u64::from(committed);
+        group.window_committed += u64::from(committed && in_window);
+        group.warm_committed += u64::from(committed && is_warm);
+        group.run_validation_failed += u64::from(record.end == End::ValidationFailed);
+        group.catalog_conflicts += u64::from(record.catalog_conflicts);
+        group.table_conflicts += u64::from(record.table_conflicts);
+        group.append_conflicts += u64::from(record.append_conflicts);
+        group.history_reads += record.history_reads;
+        let Spent { catalog_reads, prepare, conflict_reads, install, backoff } = record.spent;
+        for (sum, span) in self.spent.iter_mut().zip([catalog_reads, prepare, conflict_reads, install, backoff]) {
+            *sum += span.as_secs_f64();
+        }
+        if !committed {
+            return;
+        }
+        let latency = record.commit_latency();
+        if in_window {
+            self.window.push(latency);
+            self.retries.add(f64::from(record.retries));
+        }
+        if is_warm {
+            self.warm.add(latency.as_secs_f64());
+        }
+        if in_middle {
+            self.middle.add(latency.as_secs_f64());
+        }
+    }
+
+    fn group(self) -> Group {
+        let Self { duration, group, window, retries, warm, middle, spent, .. } = self;
+        let mean = |sum: f64| sum / group.run_ended.max(1) as f64;
+        let [catalog_reads_s, prepare_s, conflict_reads_s, install_s, backoff_s] = spent.map(mean);
+        Group {
+            throughput_per_s: group.window_committed as f64 / (duration.as_secs_f64() / 2.0),
+            latency: latency(window),
+            retries_mean: retries.mean(),
+            warm_throughput_per_s: group.warm_committed as f64 / (duration.as_secs_f64() * 0.75),
+            warm_latency_mean_s: warm.mean(),
+            middle_latency_mean_s: middle.mean(),
+            spent: SpentMeans { catalog_reads_s, prepare_s, conflict_reads_s, install_s, backoff_s },
+            ..group
+        }
+    }
+}
+
+#[derive(Default)]
+struct Average {
+    count: u64,
+    sum: f64,
+}
+
+impl Average {
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.sum += value;
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
 }
 
 fn latency(mut spans: Vec<Span>) -> Option<Latency> {
-    let mean_s = average(spans.iter().map(|span| span.as_secs_f64()))?;
+    if spans.is_empty() {
+        return None;
+    }
+    let mean_s = spans.iter().map(|span| span.as_secs_f64()).sum::<f64>() / spans.len() as f64;
     spans.sort_unstable();
     Some(Latency {
         mean_s,
