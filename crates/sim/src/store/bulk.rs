@@ -25,10 +25,13 @@ pub(super) struct Step {
 /// A client makes a few kinds of steps. More than so many are not remembered, and drawn one by one.
 const MOST_STEPS: usize = 16;
 
+/// A step of more transfers is drawn one by one too: the table of a sum takes time that grows with their square.
+const MOST_TRANSFERS: usize = 8;
+
 impl Service {
     /// How long these transfers take, one after another, as one draw. `None` where each has to be drawn.
     fn draw_step(&self, transfers: &[Transfer], luck: &mut Stream) -> Option<Span> {
-        if transfers.len() < 2 {
+        if !(2..=MOST_TRANSFERS).contains(&transfers.len()) {
             return None;
         }
         let mut steps = self.steps.borrow_mut();

@@ -272,3 +272,13 @@ fn mishaps_are_told_in_words() {
     let [mishap] = &simulation.mishaps()[..] else { panic!("one request") };
     assert_eq!((mishap.process, mishap.words.as_str()), (1, "append to k at 7: refused"));
 }
+
+#[test]
+fn a_request_takes_effect_where_its_store_says() {
+    let millis = Span::from_millis;
+    let split = |effect: EffectPoint, round_trip| effect.split(millis(round_trip), millis(10));
+    assert_eq!(split(EffectPoint::Half, 14), (millis(7), millis(14)));
+    assert_eq!(split(EffectPoint::End, 14), (millis(14), millis(14)));
+    assert_eq!(split(EffectPoint::FlooredHalf, 14), (millis(10), millis(20)));
+    assert_eq!(split(EffectPoint::FlooredHalf, 30), (millis(15), millis(30)));
+}
