@@ -11,6 +11,10 @@ use glidepath_lab::reproduce::{Figure, Runs, Verdict, figures, judge};
 use glidepath_lab::runner::{self, Ended, Running};
 use glidepath_lab::summary::RunSummary;
 
+/// Success decides these by less than half a point, on the other side than it did in the published runs (94.7 % with five
+/// seeds where those had more than 95): docs/reproduction.md. All others must be within tolerance.
+const ON_THE_EDGE: [&str; 1] = ["4c/azure-premium/1-table/fa1.0/knee"];
+
 /// Runs the points of an experiment that are wanted, with so many seeds, and compares all figures that are then known.
 fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: impl Fn(&Figure) -> bool) -> usize {
     let mut experiment = Experiment::load(name, &Overrides::default()).unwrap();
@@ -27,10 +31,11 @@ fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: i
     let of_this = figures.iter().filter(|figure| figure.experiment == name && of(figure));
     let judged: Vec<_> = of_this.map(|figure| (figure, judge(figure, &figures, &runs))).collect();
     let judged: Vec<_> = judged.into_iter().filter(|(_, judgement)| judgement.verdict != Verdict::Nothing).collect();
-    for (figure, judgement) in &judged {
-        let Figure { id, published, .. } = figure;
-        // With these few seeds a knee that success decides by a point may lie beside the published one.
-        let right = matches!(judgement.verdict, Verdict::Within | Verdict::OnTheEdge { .. });
+    for (Figure { id, published, .. }, judgement) in &judged {
+        let right = match judgement.verdict {
+            Verdict::OnTheEdge { .. } => ON_THE_EDGE.contains(&id.as_str()),
+            _ => judgement.verdict == Verdict::Within,
+        };
         assert!(right, "{id}: {judgement:?}, published {published:?}");
     }
     judged.len()

@@ -18,18 +18,19 @@ pub(super) type Steps = RefCell<Vec<Step>>;
 
 pub(super) struct Step {
     transfers: Vec<Transfer>,
-    /// `None` where the sum would be too coarse, and each transfer is a draw.
-    sum: Option<QuantileTable>,
+    sum: QuantileTable,
 }
 
-/// A client makes a few kinds of steps. More than so many are not remembered, and drawn one by one.
+/// A client makes a few kinds of steps; the oldest of more is forgotten. Whether a step is one draw must not depend on what
+/// was asked for before: the two modes ask in different orders.
 const MOST_STEPS: usize = 16;
 
-/// A step of more transfers is drawn one by one too: the table of a sum takes time that grows with their square.
+/// A step of more transfers is drawn one by one: the table of a sum takes time that grows with their square.
 const MOST_TRANSFERS: usize = 8;
 
 impl Service {
-    /// How long these transfers take, one after another, as one draw. `None` where each has to be drawn.
+    /// How long these transfers take, one after another, as one draw. `None` where each has to be drawn: where requests may
+    /// overlap, or the sum would be too coarse.
     fn draw_step(&self, transfers: &[Transfer], luck: &mut Stream) -> Option<Span> {
         if !(2..=MOST_TRANSFERS).contains(&transfers.len()) {
             return None;
@@ -38,15 +39,16 @@ impl Service {
         let known = steps.iter().position(|step| step.transfers == transfers);
         let place = match known {
             Some(place) => place,
-            None if steps.len() == MOST_STEPS => return None,
             None => {
-                let sum = self.singles(transfers).map(|singles| QuantileTable::of(Quantity::Step(singles)));
+                let sum = QuantileTable::of(Quantity::Step(self.singles(transfers)?));
+                if steps.len() == MOST_STEPS {
+                    steps.remove(0);
+                }
                 steps.push(Step { transfers: transfers.to_vec(), sum });
                 steps.len() - 1
             }
         };
-        let sum = steps[place].sum.as_ref()?;
-        Some(Span::from_nanos_f64(sum.value(luck.draw())))
+        Some(Span::from_nanos_f64(steps[place].sum.value(luck.draw())))
     }
 
     fn singles(&self, transfers: &[Transfer]) -> Option<Vec<Single>> {
