@@ -12,8 +12,7 @@ use crate::failure::Failure;
 use crate::steps::Steps;
 
 /// Runs cells, once the first one has been run for as long as a warm-up, until all are done, one cannot be run, or somebody says
-/// to stop. Whatever happens, what was done is returned, and
-/// what was written to the store is removed.
+/// to stop. Whatever happens, what was done is returned, and what was written to the store is removed.
 pub(super) fn sweep(
     url: &str,
     store: &Store,
