@@ -102,7 +102,8 @@ fn run<C: Catalog + 'static>(
         let (scene, open) = (Rc::clone(&scene), Rc::clone(&open));
         (at, move |env: SimEnv| {
             let catalog = open(env.clone(), env.store(catalog_store));
-            transact(env, scene, catalog, table_store, table)
+            let tables = env.store(table_store);
+            transact(env, scene, catalog, tables, table)
         })
     });
     let counts = simulation.run(starts);
@@ -119,26 +120,30 @@ pub(crate) fn expected_arrivals(point: &Point) -> f64 {
     usual * arrivals.burst.map_or(1.0, |burst| 1.0 + share(burst) * (burst.factor - 1.0))
 }
 
-async fn transact<C: Catalog>(env: SimEnv, scene: Rc<Scene>, catalog: C, tables: StoreId, aimed: Option<TableId>) {
-    let client = Client {
-        env: &env,
-        catalog: &catalog,
-        store: &env.store(tables),
-        workload: &scene.workload,
-        requests: &scene.requests,
-        picker: &scene.picker,
-    };
-    let intent = client.intend(aimed);
-    scene.arrivals.borrow_mut().push((glidepath_env::Env::now(&env), intent.kind));
-    let place = {
-        let mut records = scene.records.borrow_mut();
-        records.push(None);
-        records.len() - 1
-    };
-    let record = client.run(intent).await;
-    // What ends after the run has not ended.
-    if record.ended <= scene.horizon {
-        scene.records.borrow_mut()[place] = Some(record);
+/// One transaction. (Not an async fn: that would hold what it is given twice, as it was given and as it is used.)
+#[expect(clippy::manual_async_fn)]
+fn transact<C: Catalog>(
+    env: SimEnv,
+    scene: Rc<Scene>,
+    catalog: C,
+    tables: SimStore,
+    aimed: Option<TableId>,
+) -> impl Future<Output = ()> {
+    async move {
+        let Scene { workload, requests, picker, .. } = &*scene;
+        let client = Client { env: &env, catalog: &catalog, store: &tables, workload, requests, picker };
+        let intent = client.intend(aimed);
+        scene.arrivals.borrow_mut().push((glidepath_env::Env::now(&env), intent.kind));
+        let place = {
+            let mut records = scene.records.borrow_mut();
+            records.push(None);
+            records.len() - 1
+        };
+        let record = client.run(intent).await;
+        // What ends after the run has not ended.
+        if record.ended <= scene.horizon {
+            scene.records.borrow_mut()[place] = Some(record);
+        }
     }
 }
 

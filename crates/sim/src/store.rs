@@ -12,7 +12,7 @@ use glidepath_env::{
     Appended, Body, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
     Purpose, PutError, ReadError, Tag,
 };
-use glidepath_model::{ByteSize, Instant, Span};
+use glidepath_model::{Instant, Span};
 use slab::Slab;
 
 use crate::agenda::Event;
@@ -20,19 +20,18 @@ use crate::clock::{Process, SimEnv};
 use crate::contention::{Contention, Ticket};
 use crate::fault::{Fault, Faults, Mishap};
 use crate::latency::Sampler;
-use crate::luck::Stream;
 use crate::profile::{OperationProfile, Profile};
-use crate::simulation::{Mode, World};
+use crate::simulation::World;
 
 mod act;
 mod bulk;
+mod sending;
 mod state;
-mod turn;
 
 use act::{Act, Action, Answer, Append, Delete, Get, Head, List, Put};
 use bulk::Steps;
+use sending::{Sending, Way};
 pub(crate) use state::StoreState;
-use turn::Turn;
 
 /// Names a store of a simulation: its place in `Setup::stores`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,34 +153,17 @@ impl SimStore {
     }
 
     /// Sends a request to shared state and waits for what comes back.
-    async fn request<A: Act>(&self, act: A, latency: &Sampler) -> A::Answer {
-        let (process, model) = (&self.env.process, &self.service.model);
-        process.count_operation();
-        let sent = process.clock.get();
-        let contention = act.contention(&self.service).map(Contention::way);
-        let (way, when) = match contention {
-            None => {
-                // To know the size of what is not made yet takes some work.
-                let size = if latency.depends_on_size() { act.size() } else { ByteSize::default() };
-                let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
-                let (way, round_trip) = model.effect.split(round_trip, latency.floor());
-                (way, When::At(sent + round_trip))
-            }
-            Some(way) => {
-                let luck = process.with_luck(Purpose::Store, Stream::draw);
-                (way, When::Contended(Ticket { sent, size: act.size(), luck }))
-            }
-        };
-        if self.env.world.mode == Mode::LocalClocks {
-            return Turn::new(self, act, sent + way, when).await;
+    fn request<'a, A: Act>(&'a self, act: A, latency: &'a Sampler) -> Sending<'a, A> {
+        Sending::new(self, act, latency)
+    }
+
+    /// The long way of a request, on which anything may go wrong.
+    async fn send_by_world(&self, action: Action, way: Way) -> Answer {
+        let faults = &self.service.model.faults;
+        match self.env.process.with_luck(Purpose::Fault, |luck| faults.draw(luck)) {
+            None => self.send(action, way.sent + way.takes, way.when).await,
+            Some(fault) => self.send_badly(fault, action, way).await,
         }
-        let fault = process.with_luck(Purpose::Fault, |luck| model.faults.draw(luck));
-        let answer = match fault {
-            None => self.send(act.into_action(), sent + way, when).await,
-            // Boxed, because every request would have to have room for all that can go wrong.
-            Some(fault) => Box::pin(self.send_badly(fault, act.into_action(), (sent, way), when)).await,
-        };
-        A::answer(answer)
     }
 
     async fn send(&self, action: Action, effect_at: Instant, when: When) -> Answer {
@@ -191,7 +173,7 @@ impl SimStore {
         self.wait(id).await
     }
 
-    async fn send_badly(&self, fault: Fault, action: Action, (sent, way): (Instant, Span), when: When) -> Answer {
+    async fn send_badly(&self, fault: Fault, action: Action, Way { sent, takes: way, when }: Way) -> Answer {
         let Faults { timeout, lateness, .. } = self.service.model.faults;
         self.env.world.faults.set(self.env.world.faults.get() + 1);
         if let Some(mishaps) = self.env.world.mishaps.borrow_mut().as_mut() {

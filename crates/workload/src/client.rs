@@ -70,6 +70,13 @@ pub struct Intent {
     targets: Targets,
 }
 
+impl Intent {
+    /// Of the transaction, should nothing more become of it.
+    fn record(&self, arrived: Instant) -> Record {
+        Record::begin(arrived, self.kind, self.targets.tables[0])
+    }
+}
+
 impl<E: Env, C: Catalog> Client<'_, E, C> {
     /// Draws a transaction. `aimed` is a table that it must write.
     #[must_use]
@@ -81,15 +88,20 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
         Intent { kind, runtime, targets: self.pick(aimed) }
     }
 
-    /// Runs one transaction. Dropping the future leaves it wherever it is.
-    pub async fn run(&self, Intent { kind, runtime, targets }: Intent) -> Record {
-        let record = Record::begin(self.env.now(), kind, targets.tables[0]);
-        let Some((base, changes)) = self.start(&targets).await else {
-            return Record { ended: self.env.now(), ..record };
-        };
-        self.env.sleep_until(self.env.now() + runtime).await;
-        // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
-        Box::pin(InFlight { client: self, record, targets, base, changes, appended: false }.end()).await
+    /// Runs one transaction. Dropping the future leaves it wherever it is. (What thousands that wait for their work to end
+    /// have to hold is little: not an async fn, which would hold the intent twice, and no record yet.)
+    #[expect(clippy::manual_async_fn)]
+    pub fn run(&self, intent: Intent) -> impl Future<Output = Record> {
+        async move {
+            let arrived = self.env.now();
+            let Some((base, changes)) = self.start(&intent.targets).await else {
+                return Record { ended: self.env.now(), ..intent.record(arrived) };
+            };
+            self.env.sleep_until(self.env.now() + intent.runtime).await;
+            let (record, targets) = (intent.record(arrived), intent.targets);
+            // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
+            Box::pin(InFlight { client: self, record, targets, base, changes, appended: false }.end()).await
+        }
     }
 
     /// Step 1: the start snapshot, and the changes that are to be made to it.
@@ -135,12 +147,15 @@ struct Look<'a> {
 }
 
 impl<E: Env, C: Catalog> InFlight<'_, E, C> {
-    /// All that follows the work.
-    async fn end(mut self) -> Record {
-        self.record.work_done = self.now();
-        self.record.end = self.commit().await.err().unwrap_or(End::Committed);
-        self.record.ended = self.now();
-        self.record
+    /// All that follows the work. (Not an async fn: that would hold the transaction twice, as it was given and as it is used.)
+    #[expect(clippy::manual_async_fn)]
+    fn end(mut self) -> impl Future<Output = Record> {
+        async move {
+            self.record.work_done = self.now();
+            self.record.end = self.commit().await.err().unwrap_or(End::Committed);
+            self.record.ended = self.now();
+            self.record
+        }
     }
 
     /// Steps 3 to 6.
@@ -149,7 +164,8 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         if commit.refresh_first {
             let newer = self.load().await?;
             let look = self.look(&newer).await?;
-            self.repair(&newer, look).await?;
+            self.repair(&newer, &look).await?;
+            drop(look);
             self.base = newer;
         }
         let began = self.now();
@@ -221,14 +237,15 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let harmless = look.overlap == Overlap::None;
         self.record.catalog_conflicts += u32::from(harmless);
         self.record.table_conflicts += u32::from(!harmless);
-        self.repair(&newer, look).await?;
+        self.repair(&newer, &look).await?;
+        drop(look);
         self.base = newer;
         Ok(harmless)
     }
 
     /// Looks at what has changed, and makes the changes fit the newer snapshot.
-    async fn repair(&mut self, newer: &C::Snapshot, Look { states, overlap }: Look<'_>) -> Result<(), End> {
-        let began = self.now();
+    async fn repair(&mut self, newer: &C::Snapshot, look: &Look<'_>) -> Result<(), End> {
+        let (began, overlap) = (self.now(), look.overlap);
         let (commit, transaction) = (&self.client.workload.commit, &self.client.workload.transaction);
         if overlap != Overlap::None || commit.refresh_after == Refresh::EveryConflict {
             self.make(&self.client.requests.refresh).await?;
@@ -245,7 +262,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
                     self.read_history(newer, missed, partitions).await?;
                 }
                 let env = self.client.env;
-                let state = |table| state_of(table, &self.targets.tables, &states);
+                let state = |table| state_of(table, &self.targets.tables, &look.states);
                 self.changes.renew(state, || MetadataId(env.draw(Purpose::Names))).ok_or(End::Failed)?;
             }
         }

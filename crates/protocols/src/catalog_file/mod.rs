@@ -15,6 +15,7 @@ mod encoding;
 mod next;
 
 use std::borrow::Cow;
+use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glidepath_env::{Cause, Env, Key, Object, ObjectStore, Payload};
@@ -104,18 +105,24 @@ impl<E: Env> CatalogFile<E> {
         self.install(Next::built(None, root)).await
     }
 
-    /// Steps 3 to 7: puts a root in the place of its base, or in an empty place.
-    async fn install(&self, next: Next<'_>) -> Outcome<Snapshot> {
-        let cause = match self.put(&next).await {
-            Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
-            Err(PutError::Lost) if self.place.settle_lost => Cause::words("the put may have been repeated on its way"),
-            Err(PutError::Lost) => return Outcome::Conflict(None),
-            Err(PutError::Refused(cause)) => return Outcome::Refused(cause),
-            Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
-            Err(PutError::Unknown(cause)) => cause,
-        };
-        // Boxed, because it is rare and every commit would have to have room for it.
-        Box::pin(self.settle(next, cause)).await
+    /// Steps 3 to 7: puts a root in the place of its base, or in an empty place. (Not an async fn: that would hold the root
+    /// twice, as it was given and as it is used.)
+    #[expect(clippy::manual_async_fn)]
+    fn install(&self, next: Next<'_>) -> impl Future<Output = Outcome<Snapshot>> {
+        async move {
+            let cause = match self.put(&next).await {
+                Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
+                Err(PutError::Lost) if self.place.settle_lost => {
+                    Cause::words("the put may have been repeated on its way")
+                }
+                Err(PutError::Lost) => return Outcome::Conflict(None),
+                Err(PutError::Refused(cause)) => return Outcome::Refused(cause),
+                Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
+                Err(PutError::Unknown(cause)) => cause,
+            };
+            // Boxed, because it is rare and every commit would have to have room for it.
+            Box::pin(self.settle(next, cause)).await
+        }
     }
 
     /// Step 3.
@@ -200,22 +207,24 @@ impl<E: Env> Catalog for CatalogFile<E> {
         at.root().version
     }
 
-    async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+    fn tables<'a>(
+        &self,
+        at: &'a Snapshot,
+        ids: &[TableId],
+    ) -> impl Future<Output = Result<TableStates<'a>, LoadError>> {
         let state = |id: &TableId| at.root().table(*id).map(Cow::Borrowed);
-        Ok(match ids {
+        ready(Ok(match ids {
             // Nearly always; and much less to do than for a collection.
             [id] => TableStates::from_buf([state(id)]),
             _ => ids.iter().map(state).collect(),
-        })
+        }))
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
         // Steps 1 and 2.
         let commit = CommitId(self.env.draw(Purpose::Names));
-        match Next::of(base, commit, changes) {
-            Some(next) => self.install(next).await,
-            None => Outcome::Conflict(None),
-        }
+        let Some(next) = Next::of(base, commit, changes) else { return Outcome::Conflict(None) };
+        self.install(next).await
     }
 }
 

@@ -1,0 +1,115 @@
+//! A request to shared state, from its being sent to its answer.
+//!
+//! Where its answer cannot fail to arrive its way is short: the sender itself lets it take effect when its turn comes. It is a
+//! future by hand, because it is what every event of a long run polls, and what every process that waits has in it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use glidepath_env::Purpose;
+use glidepath_model::{ByteSize, Instant, Span};
+
+use super::act::{Act, Answer};
+use super::{Request, SimStore, When};
+use crate::agenda::{Entry, Event, Order};
+use crate::clock::SimEnv;
+use crate::contention::{Contention, Ticket};
+use crate::latency::Sampler;
+use crate::luck::Stream;
+use crate::simulation::Mode;
+
+/// A request that is sent when this is first polled. Should it be dropped before the request takes effect, the world takes
+/// the request over: it was sent.
+pub(super) struct Sending<'a, A: Act> {
+    store: &'a SimStore,
+    latency: &'a Sampler,
+    /// Taken when it takes effect, or when the world takes it over.
+    act: Option<A>,
+    /// Its place in the order of events, once it is sent.
+    turn: Option<(Order, When)>,
+    /// Its way through the hands of the world, where it is long.
+    by_world: Option<Pin<Box<dyn Future<Output = Answer> + 'a>>>,
+}
+
+/// How a request that is sent now travels.
+pub(super) struct Way {
+    pub(super) sent: Instant,
+    /// Until it takes effect.
+    pub(super) takes: Span,
+    pub(super) when: When,
+}
+
+impl<'a, A: Act> Sending<'a, A> {
+    pub(super) fn new(store: &'a SimStore, act: A, latency: &'a Sampler) -> Self {
+        Self { store, latency, act: Some(act), turn: None, by_world: None }
+    }
+
+    fn send(&mut self) {
+        let store = self.store;
+        let SimEnv { world, process } = &store.env;
+        let Some(act) = &self.act else { return };
+        process.count_operation();
+        let way = store.way(act, self.latency);
+        if world.mode == Mode::LocalClocks {
+            self.turn = Some((world.take_turn(way.sent + way.takes, process), way.when));
+        } else if let Some(act) = self.act.take() {
+            self.by_world = Some(Box::pin(store.send_by_world(act.into_action(), way)));
+        }
+    }
+}
+
+impl SimStore {
+    fn way<A: Act>(&self, act: &A, latency: &Sampler) -> Way {
+        let (process, model) = (&self.env.process, &self.service.model);
+        let sent = process.clock.get();
+        if let Some(takes) = act.contention(&self.service).map(Contention::way) {
+            let luck = process.with_luck(Purpose::Store, Stream::draw);
+            return Way { sent, takes, when: When::Contended(Ticket { sent, size: act.size(), luck }) };
+        }
+        // To know the size of what is not made yet takes some work.
+        let size = if latency.depends_on_size() { act.size() } else { ByteSize::default() };
+        let round_trip = process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
+        let (takes, round_trip) = model.effect.split(round_trip, latency.floor());
+        Way { sent, takes, when: When::At(sent + round_trip) }
+    }
+}
+
+impl<A: Act> Future for Sending<'_, A> {
+    type Output = A::Answer;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<A::Answer> {
+        let this = &mut *self;
+        if this.turn.is_none() {
+            if this.by_world.is_none() {
+                this.send();
+            }
+            if let Some(answer) = &mut this.by_world {
+                return answer.as_mut().poll(context).map(A::answer);
+            }
+        }
+        let Some((order, when)) = this.turn else { return Poll::Pending };
+        let SimEnv { world, process } = &this.store.env;
+        if world.turn.get() != order {
+            return Poll::Pending;
+        }
+        let Some(act) = this.act.take() else { return Poll::Pending };
+        let mut stores = world.stores.borrow_mut();
+        let state = stores[this.store.id.0].at(order.at());
+        let (answer, answer_at) = act.perform_at(state, order.at(), &when);
+        // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
+        process.reach(answer_at);
+        Poll::Ready(answer)
+    }
+}
+
+impl<A: Act> Drop for Sending<'_, A> {
+    fn drop(&mut self) {
+        let Some((order, when)) = self.turn else { return };
+        if let Some(act) = self.act.take() {
+            let request = self.store.enter(Request::new(self.store.id, Some(act.into_action()), when, None));
+            let event = Event::Arrive { request };
+            self.store.env.world.agenda.borrow_mut().push(Entry { order, event });
+        }
+    }
+}
