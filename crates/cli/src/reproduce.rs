@@ -136,10 +136,15 @@ fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), F
     };
     std::fs::write(&out, page::write(&figures, &runs, &made)).map_err(unwritable(&out))?;
     let verdicts: Vec<Verdict> = figures.iter().map(|figure| judge(figure, &figures, &runs).verdict).collect();
-    let within = verdicts.iter().filter(|verdict| **verdict == Verdict::Within).count();
-    let edge = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::OnTheEdge { .. })).count();
-    let all = figures.len();
-    print(&format!("{within} of {all} published figures within tolerance, {edge} on the edge; see {}", out.display()))
+    let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
+    let within = count(|verdict| *verdict == Verdict::Within);
+    let as_printed = count(|verdict| *verdict == Verdict::WithinAsPrinted);
+    let edge = count(|verdict| matches!(verdict, Verdict::OnTheEdge { .. }));
+    print(&format!(
+        "{within} of {} published figures within tolerance, {as_printed} as far as their digits go, {edge} on the edge; see {}",
+        figures.len(),
+        out.display()
+    ))
 }
 
 /// Runs the experiments, and counts what was found done.

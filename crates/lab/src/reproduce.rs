@@ -39,6 +39,8 @@ pub struct Judgement {
 pub enum Verdict {
     /// Within the figure's tolerance.
     Within,
+    /// Within the tolerance of another value that has the same digits as printed, not of the printed one.
+    WithinAsPrinted,
     /// Of a knee: ours lies at another load, but at every load on which the two differ our success is so near the threshold
     /// that noise decides. Ours is then given as it is at the published load, and is within tolerance there.
     OnTheEdge {
@@ -57,11 +59,14 @@ pub enum Verdict {
 #[must_use]
 pub fn judge(figure: &Figure, figures: &[Figure], runs: &Runs) -> Judgement {
     let Found { value: ours, load, edge } = measure::measure(figure, figures, runs);
-    let verdict = match (ours.map(|ours| figure.accepts(ours, load.as_deref())), edge) {
+    let strictly = ours.is_some_and(|ours| figure.accepts(ours, load.as_deref()));
+    let as_printed = strictly || ours.is_some_and(|ours| figure.accepts_as_printed(ours));
+    let verdict = match (ours, edge) {
         (None, _) => Verdict::Nothing,
-        (Some(false), _) => Verdict::Outside,
-        (Some(true), None) => Verdict::Within,
-        (Some(true), Some((load, success_percent))) => Verdict::OnTheEdge { load, success_percent },
+        (Some(_), Some((load, success_percent))) if as_printed => Verdict::OnTheEdge { load, success_percent },
+        (Some(_), None) if strictly => Verdict::Within,
+        (Some(_), None) if as_printed => Verdict::WithinAsPrinted,
+        (Some(_), _) => Verdict::Outside,
     };
     Judgement { ours, load, verdict }
 }

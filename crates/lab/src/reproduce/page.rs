@@ -72,32 +72,34 @@ pub(super) fn processors() -> usize {
 }
 
 fn summary(page: &mut String, judged: &[(&Figure, Judgement)]) {
-    // Within, on the edge, outside, nothing.
-    let mut classes: BTreeMap<Tolerance, [usize; 4]> = BTreeMap::new();
+    // In the order of the columns.
+    let mut classes: BTreeMap<Tolerance, [usize; 5]> = BTreeMap::new();
     for (figure, judgement) in judged {
         classes.entry(figure.tolerance).or_default()[column(&judgement.verdict)] += 1;
     }
     line!(
         page,
-        "| kind of figure | tolerance | within | on the edge | outside | nothing to compare |\n|---|---|--:|--:|--:|--:|"
+        "| kind of figure | tolerance | within | as printed | on the edge | outside | nothing to compare |\n\
+         |---|---|--:|--:|--:|--:|--:|"
     );
-    let mut total = [0; 4];
+    let mut total = [0; 5];
     for (tolerance, counts) in classes {
         let (kind, allowed) = words(tolerance);
-        let [within, edge, outside, nothing] = counts;
-        line!(page, "| {kind} | {allowed} | {within} | {edge} | {outside} | {nothing} |");
+        let [within, printed, edge, outside, nothing] = counts;
+        line!(page, "| {kind} | {allowed} | {within} | {printed} | {edge} | {outside} | {nothing} |");
         total.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
-    let [within, edge, outside, nothing] = total;
-    line!(page, "| **all** | | **{within}** | **{edge}** | **{outside}** | **{nothing}** |\n");
+    let [within, printed, edge, outside, nothing] = total;
+    line!(page, "| **all** | | **{within}** | **{printed}** | **{edge}** | **{outside}** | **{nothing}** |\n");
 }
 
 fn column(verdict: &Verdict) -> usize {
     match verdict {
         Verdict::Within => 0,
-        Verdict::OnTheEdge { .. } => 1,
-        Verdict::Outside => 2,
-        Verdict::Nothing => 3,
+        Verdict::WithinAsPrinted => 1,
+        Verdict::OnTheEdge { .. } => 2,
+        Verdict::Outside => 3,
+        Verdict::Nothing => 4,
     }
 }
 
@@ -125,12 +127,14 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
     for (figure, judgement) in missed {
         let (published, ours, deviation) = numbers(figure, judgement);
         let mut note = figure.note.as_deref().unwrap_or("").replace('|', "/");
-        if let Verdict::OnTheEdge { load, success_percent } = &judgement.verdict {
-            note.insert_str(
-                0,
-                &format!("On the edge: with {} % at {load} our knee lies there. ", number(*success_percent)),
-            );
-        }
+        let why = match &judgement.verdict {
+            Verdict::OnTheEdge { load, success_percent } => {
+                format!("On the edge: with {} % at {load} our knee lies there. ", number(*success_percent))
+            }
+            Verdict::WithinAsPrinted => "Within the tolerance of what is printed with the same digits. ".to_owned(),
+            Verdict::Within | Verdict::Outside | Verdict::Nothing => String::new(),
+        };
+        note.insert_str(0, &why);
         line!(page, "| {} | {} | {published} | {ours} | {deviation} | {note} |", figure.id, figure.metric);
     }
     page.push('\n');
@@ -145,6 +149,7 @@ fn table(page: &mut String, experiment: &str, judged: &[(&Figure, Judgement)]) {
         let (published, ours, deviation) = numbers(figure, judgement);
         let within = match &judgement.verdict {
             Verdict::Within => "yes".to_owned(),
+            Verdict::WithinAsPrinted => "as printed".to_owned(),
             Verdict::OnTheEdge { load, success_percent } => {
                 format!("on the edge: {} % at {load}", number(*success_percent))
             }
