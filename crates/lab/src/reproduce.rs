@@ -32,6 +32,8 @@ pub struct Judgement {
     pub load: Option<String>,
     /// How near the two are.
     pub verdict: Verdict,
+    /// Ours of what the figure seems to be of instead ([`Figure::perhaps`]), and whether it is within the tolerance then.
+    pub perhaps: Option<(f64, bool)>,
 }
 
 /// How near ours is to a published figure.
@@ -68,5 +70,10 @@ pub fn judge(figure: &Figure, figures: &[Figure], runs: &Runs) -> Judgement {
         (Some(_), None) if as_printed => Verdict::WithinAsPrinted,
         (Some(_), _) => Verdict::Outside,
     };
-    Judgement { ours, load, verdict }
+    let perhaps = figure.perhaps.clone().and_then(|metric| {
+        let figure = Figure { metric, ..figure.clone() };
+        let ours = measure::measure(&figure, figures, runs).value?;
+        Some((ours, figure.accepts(ours, None)))
+    });
+    Judgement { ours, load, verdict, perhaps }
 }

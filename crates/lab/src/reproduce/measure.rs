@@ -38,6 +38,7 @@ const OF_POINT: &[(&str, OfPoint)] = &[
     ("run_fa_minus_vo_success_points", |point| {
         Some(percent(append(point)?.run_success)? - percent(overwrite(point)?.run_success)?)
     }),
+    ("mid_mean_latency_s", |point| mean(point.all.middle_latency_mean_s)),
     ("mid_fa_mean_latency_s", |point| mean(append(point)?.middle_latency_mean_s)),
     ("mid_vo_mean_latency_s", |point| mean(overwrite(point)?.middle_latency_mean_s)),
     // A transaction prepares once, and again after each table conflict that it may retry.

@@ -135,6 +135,11 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
             Verdict::Within | Verdict::Outside | Verdict::Nothing => String::new(),
         };
         note.insert_str(0, &why);
+        if let (Some(metric), Some((ours, within))) = (&figure.perhaps, judgement.perhaps) {
+            let within = if within { "within" } else { "not within" };
+            line!(note, " Perhaps {metric}: ours is {}, {within} the tolerance.", number(ours));
+        }
+        let note = note.trim();
         line!(page, "| {} | {} | {published} | {ours} | {deviation} | {note} |", figure.id, figure.metric);
     }
     page.push('\n');
