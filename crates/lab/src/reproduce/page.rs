@@ -122,7 +122,12 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
         page.push_str("None.\n\n");
         return;
     }
-    page.push_str("\"Doubt\" is what speaks against the figure itself, where something does.\n\n");
+    page.push_str("\"Doubt\" is what speaks against the figure itself, where something does.");
+    let explained = missed.iter().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
+    if explained > 0 {
+        line!(page, " {explained} of these are within tolerance as what they seem to be instead.");
+    }
+    page.push_str("\n\n");
     page.push_str("| figure | metric | published | ours | deviation | doubt |\n|---|---|--:|--:|--:|---|\n");
     for (figure, judgement) in missed {
         let (published, ours, deviation) = numbers(figure, judgement);
