@@ -65,7 +65,7 @@ impl Service {
     }
 }
 
-/// As `==`, in a third of the time for what can be a step: this is asked for every attempt of a crowded hour.
+/// As `==`, but quicker for what can be a step: this is asked for every attempt of a crowded hour.
 fn are_same(step: &[Transfer], transfers: &[Transfer]) -> bool {
     let same = |(a, b): (&Transfer, &Transfer)| match (a, b) {
         (Transfer::Read(a), Transfer::Read(b)) | (Transfer::Write(a), Transfer::Write(b)) => a == b,
