@@ -106,10 +106,6 @@ impl Sampler {
         (sigma > 0.0 && sigma <= WIDEST_SIGMA && single.median_ns > 0.0).then_some(single)
     }
 
-    pub(crate) fn floor(&self) -> Span {
-        self.floor
-    }
-
     /// Whether it matters how many bytes a request carries.
     pub(crate) fn depends_on_size(&self) -> bool {
         self.per_byte_ns > 0.0

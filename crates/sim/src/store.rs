@@ -43,21 +43,24 @@ pub struct StoreId(pub usize);
 pub enum EffectPoint {
     /// Half-way: the other half is the answer's way back.
     Half,
-    /// Half-way, and neither way is shorter than the operation's floor. The published runs of 2026-06 seem to have it so
-    /// (docs/decisions/0007-floor-of-each-way.md).
-    FlooredHalf,
+    /// Half-way; but a conditional put carries an object to the store as a plain put does, and is on its way there for at
+    /// least half of what a plain put takes. The published runs of 2026-06 seem to have it so
+    /// (docs/decisions/0007-way-of-a-conditional-put.md).
+    HalfOfPut,
     /// At its end, as the published runs of 2026-03 had it.
     End,
 }
 
 impl EffectPoint {
-    /// How long a request is on its way, and how long until its answer is there.
-    fn split(self, round_trip: Span, floor: Span) -> (Span, Span) {
+    /// How long a request is on its way, and how long until its answer is there. `plain` is what the same request takes
+    /// without its guard, where it is a conditional put and that matters.
+    fn split(self, round_trip: Span, plain: Option<Span>) -> (Span, Span) {
+        let half = round_trip.half();
         match self {
-            Self::Half => (round_trip.half(), round_trip),
-            Self::FlooredHalf => {
-                let way = round_trip.half().max(floor);
-                (way, way + way)
+            Self::Half => (half, round_trip),
+            Self::HalfOfPut => {
+                let way = plain.map_or(half, |plain| half.max(plain.half()));
+                (way, way + (round_trip - half))
             }
             Self::End => (round_trip, round_trip),
         }

@@ -37,7 +37,7 @@ fn violations(profile: &str, effect: EffectPoint, seed: u64) -> Vec<Violation> {
 #[test]
 fn keeps_the_contract() {
     for seed in 0..10 {
-        for effect in [EffectPoint::Half, EffectPoint::FlooredHalf, EffectPoint::End] {
+        for effect in [EffectPoint::Half, EffectPoint::HalfOfPut, EffectPoint::End] {
             assert_eq!(violations(PROFILE, effect, seed), [], "without appends, effect {effect:?}, seed {seed}");
             let profile = format!("{PROFILE}{APPEND}");
             assert_eq!(violations(&profile, effect, seed), [], "with appends, effect {effect:?}, seed {seed}");

@@ -12,6 +12,7 @@ use glidepath_model::{ByteSize, Instant};
 use super::state::StoreState;
 use super::{Service, When};
 use crate::contention::Contention;
+use crate::latency::Sampler;
 
 /// A request in the hands of its sender, who still holds the key.
 pub(crate) trait Act: Sized + Unpin {
@@ -26,6 +27,11 @@ pub(crate) trait Act: Sized + Unpin {
 
     /// What it does to others at the same object, where the store's profile knows.
     fn contention<'a>(&self, _: &'a Service) -> Option<&'a Contention> {
+        None
+    }
+
+    /// The latency of the same request without its guard, where it is a conditional put.
+    fn unguarded<'a>(&self, _: &'a Service) -> Option<&'a Sampler> {
         None
     }
 
@@ -146,6 +152,10 @@ impl<B: Body> Act for Put<'_, B> {
 
     fn contention<'a>(&self, service: &'a Service) -> Option<&'a Contention> {
         service.conditional_put.contention.as_ref().filter(|_| self.guard != Guard::None)
+    }
+
+    fn unguarded<'a>(&self, service: &'a Service) -> Option<&'a Sampler> {
+        (self.guard != Guard::None).then_some(&service.put)
     }
 
     fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {

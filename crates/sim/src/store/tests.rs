@@ -138,7 +138,7 @@ proptest! {
         seed in any::<u64>(),
         scripts in prop::collection::vec((0_u64..30, prop::collection::vec(any::<u8>(), 1..30)), 1..8),
         kind in 0..3,
-        effect in prop::sample::select(vec![EffectPoint::Half, EffectPoint::FlooredHalf, EffectPoint::End]),
+        effect in prop::sample::select(vec![EffectPoint::Half, EffectPoint::HalfOfPut, EffectPoint::End]),
     ) {
         let mut scripts = scripts;
         scripts.sort();
@@ -276,11 +276,13 @@ fn mishaps_are_told_in_words() {
 #[test]
 fn a_request_takes_effect_where_its_store_says() {
     let millis = Span::from_millis;
-    let split = |effect: EffectPoint, round_trip| effect.split(millis(round_trip), millis(10));
-    assert_eq!(split(EffectPoint::Half, 14), (millis(7), millis(14)));
-    assert_eq!(split(EffectPoint::End, 14), (millis(14), millis(14)));
-    assert_eq!(split(EffectPoint::FlooredHalf, 14), (millis(10), millis(20)));
-    assert_eq!(split(EffectPoint::FlooredHalf, 30), (millis(15), millis(30)));
+    let split =
+        |effect: EffectPoint, round_trip, plain: Option<u64>| effect.split(millis(round_trip), plain.map(millis));
+    assert_eq!(split(EffectPoint::Half, 14, Some(20)), (millis(7), millis(14)));
+    assert_eq!(split(EffectPoint::End, 14, Some(20)), (millis(14), millis(14)));
+    assert_eq!(split(EffectPoint::HalfOfPut, 14, None), (millis(7), millis(14)));
+    assert_eq!(split(EffectPoint::HalfOfPut, 14, Some(10)), (millis(7), millis(14)));
+    assert_eq!(split(EffectPoint::HalfOfPut, 14, Some(20)), (millis(10), millis(17)));
 }
 
 /// More kinds of steps than a store remembers, asked for in different orders: what a step takes depends on none of it.
