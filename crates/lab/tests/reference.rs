@@ -11,10 +11,6 @@ use glidepath_lab::reproduce::{Figure, Runs, Verdict, figures, judge};
 use glidepath_lab::runner::{self, Ended, Running};
 use glidepath_lab::summary::RunSummary;
 
-/// Success decides these by less than half a point, on the other side than it did in the published runs (94.9 % with five
-/// seeds where those had more than 95): docs/reproduction.md. All others must be within tolerance.
-const ON_THE_EDGE: [&str; 1] = ["4c/azure-premium/1-table/fa1.0/knee"];
-
 /// Runs the points of an experiment that are wanted, with so many seeds, and compares all figures that are then known.
 fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: impl Fn(&Figure) -> bool) -> usize {
     let mut experiment = Experiment::load(name, &Overrides::default()).unwrap();
@@ -32,11 +28,7 @@ fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: i
     let judged: Vec<_> = of_this.map(|figure| (figure, judge(figure, &figures, &runs))).collect();
     let judged: Vec<_> = judged.into_iter().filter(|(_, judgement)| judgement.verdict != Verdict::Nothing).collect();
     for (Figure { id, published, .. }, judgement) in &judged {
-        let right = match judgement.verdict {
-            Verdict::OnTheEdge { .. } => ON_THE_EDGE.contains(&id.as_str()),
-            _ => judgement.verdict == Verdict::Within,
-        };
-        assert!(right, "{id}: {judgement:?}, published {published:?}");
+        assert!(judgement.verdict == Verdict::Within, "{id}: {judgement:?}, published {published:?}");
     }
     judged.len()
 }
@@ -65,6 +57,20 @@ fn part_3_single_table_knees() {
     };
     let of = |figure: &Figure| figure.source.contains("single-table") && figure.metric == "knee_throughput_per_s";
     let count = check("4c", 2, wanted, of);
+    assert!(count >= 5, "{count} figures");
+}
+
+/// Part 3's success with the catalog as an object, 50 tables and 20 ms between arrivals, on all five stores: it hangs on the ways
+/// of conditional puts and reads more than anything else does (docs/decisions/0007-way-of-a-conditional-put.md).
+#[test]
+fn part_3_success_where_the_catalog_binds() {
+    let wanted = |point: &PlannedPoint| {
+        has(point, "tables.count", &["50"])
+            && has(point, "transaction.fast_append", &["1.0"])
+            && has(point, "arrivals.scale", &["20ms"])
+    };
+    let of = |figure: &Figure| figure.metric == "run_fa_success_percent" && figure.published.is_some();
+    let count = check("4c", 1, wanted, of);
     assert!(count >= 5, "{count} figures");
 }
 

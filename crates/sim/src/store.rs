@@ -93,6 +93,9 @@ pub(crate) struct Service {
     put: Sampler,
     conditional_put: Guarded,
     append: Option<Guarded>,
+    /// Whether a plain put is drawn beside each conditional one ([`EffectPoint::HalfOfPut`]). Beside the same constant it
+    /// could change nothing.
+    puts_beside: bool,
     steps: Steps,
 }
 
@@ -110,9 +113,11 @@ impl Service {
             sampler: sampler(operation),
             contention: Contention::new(operation, *rate_cap),
         };
+        let same_constant = put.sigma <= 0.0 && put.latency() == conditional_put.latency();
+        let puts_beside = model.effect == EffectPoint::HalfOfPut && !same_constant;
         let (get, put, conditional_put) = (sampler(get), sampler(put), guarded(conditional_put));
         let append = append.as_ref().map(guarded);
-        Self { model, get, put, conditional_put, append, steps: Steps::default() }
+        Self { model, get, put, conditional_put, append, puts_beside, steps: Steps::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use glidepath_env::Purpose;
 use glidepath_model::{ByteSize, Instant, Span};
 
 use super::act::{Act, Answer};
-use super::{EffectPoint, Request, SimStore, When};
+use super::{Request, SimStore, When};
 use crate::agenda::{Entry, Event, Order};
 use crate::clock::SimEnv;
 use crate::contention::{Contention, Ticket};
@@ -66,7 +66,7 @@ impl SimStore {
             let luck = process.with_luck(Purpose::Store, Stream::draw);
             return Way { sent, takes, when: When::Contended(Ticket { sent, size: act.size(), luck }) };
         }
-        let plain = if model.effect == EffectPoint::HalfOfPut { act.unguarded(&self.service) } else { None };
+        let plain = if self.service.puts_beside { act.unguarded(&self.service) } else { None };
         // To know the size of what is not made yet takes some work.
         let sized = latency.depends_on_size() || plain.is_some_and(Sampler::depends_on_size);
         let size = if sized { act.size() } else { ByteSize::default() };
