@@ -52,8 +52,8 @@ pub enum EffectPoint {
 }
 
 impl EffectPoint {
-    /// How long a request is on its way, and how long until its answer is there. `plain` is what the same request takes
-    /// without its guard, where it is a conditional put and that matters.
+    /// How long a request is on its way, and how long until its answer is there. `plain` is what the plain put takes that
+    /// was drawn beside a conditional one.
     fn split(self, round_trip: Span, plain: Option<Span>) -> (Span, Span) {
         let half = round_trip.half();
         match self {

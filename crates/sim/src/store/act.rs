@@ -30,8 +30,8 @@ pub(crate) trait Act: Sized + Unpin {
         None
     }
 
-    /// The latency of the same request without its guard, where it is a conditional put.
-    fn unguarded<'a>(&self, _: &'a Service) -> Option<&'a Sampler> {
+    /// The latency of the plain put that is drawn beside it, where it is a conditional put and the store has it so.
+    fn plain_put<'a>(&self, _: &'a Service) -> Option<&'a Sampler> {
         None
     }
 
@@ -154,8 +154,8 @@ impl<B: Body> Act for Put<'_, B> {
         service.conditional_put.contention.as_ref().filter(|_| self.guard != Guard::None)
     }
 
-    fn unguarded<'a>(&self, service: &'a Service) -> Option<&'a Sampler> {
-        (self.guard != Guard::None).then_some(&service.put)
+    fn plain_put<'a>(&self, service: &'a Service) -> Option<&'a Sampler> {
+        (service.puts_beside && self.guard != Guard::None).then_some(&service.put)
     }
 
     fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {

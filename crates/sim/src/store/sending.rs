@@ -66,7 +66,7 @@ impl SimStore {
             let luck = process.with_luck(Purpose::Store, Stream::draw);
             return Way { sent, takes, when: When::Contended(Ticket { sent, size: act.size(), luck }) };
         }
-        let plain = if self.service.puts_beside { act.unguarded(&self.service) } else { None };
+        let plain = act.plain_put(&self.service);
         // To know the size of what is not made yet takes some work.
         let sized = latency.depends_on_size() || plain.is_some_and(Sampler::depends_on_size);
         let size = if sized { act.size() } else { ByteSize::default() };

@@ -285,6 +285,38 @@ fn a_request_takes_effect_where_its_store_says() {
     assert_eq!(split(EffectPoint::HalfOfPut, 14, Some(20)), (millis(10), millis(17)));
 }
 
+/// Put in 20 ms, conditional put in 10 and get in 4: the guarded one arrives after half of 20 and is answered half of 10 later.
+#[test]
+fn a_conditional_put_travels_no_faster_than_a_plain_one() {
+    let millis = Span::from_millis;
+    let mut profile = Profile::constant(millis(10));
+    (profile.put.median, profile.get.median) = (millis(20), millis(4));
+    for (effect, arrives, answered) in [(EffectPoint::Half, 5, 10), (EffectPoint::HalfOfPut, 10, 15)] {
+        for mode in [Mode::LocalClocks, Mode::EveryOperation] {
+            let mut simulation = Simulation::new(setup(mode, 1, profile.clone(), effect));
+            let key = Key::new(KEY);
+            let script = |reader: bool| {
+                let key = key.clone();
+                move |env: SimEnv| async move {
+                    let store = env.store(StoreId(0));
+                    if reader {
+                        // It sees what took effect at least half of its own way after it was sent.
+                        env.sleep_until(Instant::ZERO + millis(arrives - 3)).await;
+                        assert!(store.get(&key).await.is_err(), "{effect:?} {mode:?}: too early");
+                        assert!(store.get(&key).await.is_ok(), "{effect:?} {mode:?}: too late");
+                    } else {
+                        store.put(&key, Payload::default(), Guard::Absent).await.unwrap();
+                        assert_eq!(env.now(), Instant::ZERO + millis(answered), "{effect:?} {mode:?}");
+                        store.put(&key, Payload::default(), Guard::None).await.unwrap();
+                        assert_eq!(env.now(), Instant::ZERO + millis(answered + 20), "{effect:?} {mode:?}");
+                    }
+                }
+            };
+            simulation.run([(Instant::ZERO, script(false)), (Instant::ZERO, script(true))]);
+        }
+    }
+}
+
 /// More kinds of steps than a store remembers, asked for in different orders: what a step takes depends on none of it.
 #[test]
 fn local_clocks_change_nothing_where_steps_are_of_many_kinds() {
