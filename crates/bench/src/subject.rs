@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env};
+use glidepath_env::{Cause, Denial, Env};
 use glidepath_protocols::group::Grouped;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 
@@ -86,6 +86,6 @@ fn created<S>(outcome: Outcome<S>) -> Result<S, FillError> {
     match outcome {
         Outcome::Committed(head) => Ok(head),
         Outcome::Conflict(_) => Err(FillError::Taken),
-        Outcome::Refused(cause) | Outcome::Unknown(cause) => Err(FillError::Commit(cause)),
+        Outcome::Refused(Denial { cause, .. }) | Outcome::Unknown(cause) => Err(FillError::Commit(cause)),
     }
 }

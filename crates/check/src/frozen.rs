@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Env, Guard, Key, Listed, Metadata, Object,
+    Appended, Body, BulkError, BulkStore, Capabilities, DeleteError, Denial, Env, Guard, Key, Listed, Metadata, Object,
     ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
 };
 use glidepath_model::Instant;
@@ -47,13 +47,13 @@ fn whole(payload: &Payload) -> Object {
     Object { payload: payload.clone(), tag: Tag::number(0) }
 }
 
-fn refused() -> Cause {
-    Cause::words("this store is only looked at")
+fn refused() -> Denial {
+    Denial::words("this store is only looked at")
 }
 
 impl ObjectStore for Frozen {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: true }
+        Capabilities { put_if_absent: true, put_if_match: true, append: true, delivers_once: true }
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -94,12 +94,12 @@ impl ObjectStore for Frozen {
     }
 
     async fn delete(&self, _: &Key) -> Result<(), DeleteError> {
-        Err(DeleteError::Refused(refused()))
+        Err(DeleteError::Refused(refused().cause))
     }
 }
 
 impl BulkStore for Frozen {
     async fn bulk(&self, _: &[Transfer]) -> Result<(), BulkError> {
-        Err(BulkError(refused()))
+        Err(BulkError(refused().cause))
     }
 }

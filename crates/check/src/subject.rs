@@ -116,7 +116,7 @@ impl Subject for OneFile {
     type Catalog<E: Env> = CatalogFile<E>;
 
     fn shared(_: u32) -> Arc<Self::Shared> {
-        Arc::new(catalog_file::Place::new(Key::new("catalog"), ByteSize::default()).settling_lost())
+        Arc::new(catalog_file::Place::new(Key::new("catalog"), ByteSize::default()))
     }
 
     fn catalog<E: Env>(env: E, store: E::Objects, shared: Arc<Self::Shared>) -> CatalogFile<E> {

@@ -14,8 +14,8 @@ mod retry;
 
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object,
-    ObjectStore, Page, Payload, PutError, ReadError, Tag, Transfer,
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, Listed, Metadata,
+    Object, ObjectStore, Page, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};
 

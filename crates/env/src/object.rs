@@ -87,6 +87,10 @@ pub struct Capabilities {
     pub put_if_match: bool,
     /// Offers [`ObjectStore::append`].
     pub append: bool,
+    /// Every request reaches the store at most once: so [`PutError::Lost`] says that somebody else was first. False wherever
+    /// something on the way (a proxy, a load balancer, a client library) may repeat a request: there a write may have lost to
+    /// an earlier delivery of itself.
+    pub delivers_once: bool,
 }
 
 /// The name of an object: UTF-8, `/` between parts, no leading `/`.
@@ -327,9 +331,47 @@ pub enum PutError {
     /// now may still appear.
     #[error("it is not known whether the write happened: {0}")]
     Unknown(Cause),
-    /// Turned away before any effect, now and for good. It may be sent again.
+    /// Turned away. What that proves, the denial says. It may be sent again.
     #[error("the store refused the write: {0}")]
-    Refused(Cause),
+    Refused(Denial),
+}
+
+/// How a write was turned away.
+#[derive(Clone, Debug)]
+pub struct Denial {
+    /// For people.
+    pub cause: Cause,
+    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing on the way can have
+    /// repeated it. Otherwise one delivery of it was turned away, and another may have landed before, or may yet.
+    pub certain: bool,
+    /// Whether the same write may be taken a little later, without anybody doing anything about it: the store is busy.
+    pub passing: bool,
+}
+
+impl Denial {
+    /// Turned away for good, before anything was sent.
+    #[must_use]
+    pub fn certain(cause: Cause) -> Self {
+        Self { cause, certain: true, passing: false }
+    }
+
+    /// The same, known by its words alone.
+    #[must_use]
+    pub fn words(words: impl Into<String>) -> Self {
+        Self::certain(Cause::words(words))
+    }
+
+    /// The same, and it may be taken a little later.
+    #[must_use]
+    pub fn passing(self) -> Self {
+        Self { passing: true, ..self }
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
 }
 
 /// Why a delete did not report success.

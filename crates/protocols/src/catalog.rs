@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 
-use glidepath_env::Cause;
+use glidepath_env::{Cause, Denial};
 use glidepath_model::{Changes, TableId, TableState, Version};
 use smallvec::SmallVec;
 
@@ -48,10 +48,26 @@ pub enum Outcome<S> {
     /// They are not, and this attempt can no longer put them there. Where the protocol has learnt of a newer snapshot,
     /// it is here; else the caller loads one.
     Conflict(Option<S>),
-    /// Turned away before any effect; the same attempt may be made again.
-    Refused(Cause),
+    /// Not made, for certain: nothing was sent that could have put the changes there. The same attempt may be made again,
+    /// which helps where the denial is passing.
+    Refused(Denial),
     /// They may be in the catalog, or may yet appear, and the protocol could not settle it.
     Unknown(Cause),
+}
+
+impl<S> Outcome<S> {
+    /// Not made, for a reason that does not pass by itself.
+    pub(crate) fn refused(cause: Cause) -> Self {
+        Self::Refused(Denial::certain(cause))
+    }
+
+    /// Not made, because something could not be read.
+    pub(crate) fn not_read(error: LoadError) -> Self {
+        match error {
+            LoadError::Failed(cause) => Self::Refused(Denial::certain(cause).passing()),
+            error => Self::refused(Cause::from_error(error)),
+        }
+    }
 }
 
 /// Why there is no snapshot.

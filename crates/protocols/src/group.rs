@@ -265,9 +265,9 @@ impl<E: Env, C: Grouped> Committer<E, C> {
                     // The next version may be an old one, too: after losing twice in a row, look for the newest.
                     (base, fresh) = (newer.filter(|_| attempt % 2 == 0), false);
                 }
-                Some(Outcome::Refused(cause)) => {
-                    if attempt + 1 == self.persistence.tries {
-                        return term.fail(&cause);
+                Some(Outcome::Refused(denial)) => {
+                    if !denial.passing || attempt + 1 == self.persistence.tries {
+                        return term.fail(&denial.cause);
                     }
                     base = Some(on);
                 }

@@ -6,6 +6,8 @@
 pub enum Mutant {
     /// All protocols: a write of unknown outcome is taken for one that did not happen.
     UnknownIsLost,
+    /// All protocols: a write that was turned away is taken for one that did not happen, whatever may have repeated it.
+    RefusedIsProof,
     /// Manifest chain: packs are deleted when it is not known whether a version refers to them.
     PacksDeleted,
     /// Manifest chain: actions are decided on the base, and committed on top of what has become of it since.

@@ -97,6 +97,11 @@ impl Fault {
 }
 
 impl Faults {
+    /// Whether each request reaches the store once at most.
+    pub(crate) fn delivers_once(&self) -> bool {
+        self.repeated == 0.0
+    }
+
     pub(crate) fn any(&self) -> bool {
         self.table().iter().any(|(probability, _)| *probability > 0.0)
     }

@@ -164,7 +164,7 @@ impl Profile {
     /// What the store can do.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: self.append.is_some() }
+        Capabilities { put_if_absent: true, put_if_match: true, append: self.append.is_some(), delivers_once: true }
     }
 
     /// The operations by name.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
+    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
     Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::{Instant, Span};
@@ -213,7 +213,9 @@ impl SimStore {
             Fault::RequestLost => (None, Some((sent + timeout, action.unknown("the request was lost")))),
             Fault::AnswerLost => (Some(sent + way), Some((sent + timeout, action.unknown("the answer was lost")))),
             Fault::Late => (Some(sent + lateness), Some((sent + timeout, action.unknown("no answer in time")))),
-            Fault::Refused => (None, Some((refused_at, action.refused("503 Slow Down")))),
+            Fault::Refused => {
+                (None, Some((refused_at, action.refused("503 Slow Down", self.service.model.faults.delivers_once()))))
+            }
             Fault::Crash | Fault::Slow | Fault::Stalled | Fault::Repeated => (Some(sent + way), None),
         };
         if let Some(at) = effect_at {
@@ -318,7 +320,10 @@ impl Drop for Waiting<'_> {
 
 impl ObjectStore for SimStore {
     fn capabilities(&self) -> Capabilities {
-        self.service.model.profile.capabilities()
+        Capabilities {
+            delivers_once: self.service.model.faults.delivers_once(),
+            ..self.service.model.profile.capabilities()
+        }
     }
 
     fn get(&self, key: &Key) -> impl Future<Output = Result<Object, ReadError>> {
@@ -343,7 +348,7 @@ impl ObjectStore for SimStore {
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
         let Some(latency) = &self.service.append else {
-            return Err(PutError::Refused(Cause::words("this store cannot append")));
+            return Err(PutError::Refused(Denial::words("this store cannot append")));
         };
         self.request(Append { key, payload, offset }, &latency.sampler).await
     }

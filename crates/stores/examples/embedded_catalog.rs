@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use glidepath_env::{Env, Purpose};
+use glidepath_env::{Denial, Env, Purpose};
 use glidepath_model::{Action, Advance, Entry, MetadataId, Name, PartitionId, Refusal, TableState};
 use glidepath_protocols::group::{CommitError, Committer, Group, Persistence};
 use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match catalog.create(Layout::Paged, true).await {
         Outcome::Committed(_) => println!("created a catalog in {url}"),
         Outcome::Conflict(_) => println!("there is a catalog in {url}"),
-        Outcome::Refused(cause) | Outcome::Unknown(cause) => return Err(cause.to_string().into()),
+        Outcome::Refused(Denial { cause, .. }) | Outcome::Unknown(cause) => return Err(cause.to_string().into()),
     }
 
     // Writers that have the same group share versions, and each gets its own answer.

@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use glidepath_env::{
-    Appended, Backoff, Body, Capabilities, Cause, DeleteError, Exponential, Guard, JitterRange, Key, Listed, Metadata,
-    Object, ObjectStore, Page, Payload, PutError, ReadError, Tag,
+    Appended, Backoff, Body, Capabilities, Cause, DeleteError, Denial, Exponential, Guard, JitterRange, Key, Listed,
+    Metadata, Object, ObjectStore, Page, Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Span};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
@@ -133,6 +133,13 @@ impl CloudStore {
         Cause::words(format!("{}: {ending}", self.0.address.shown))
     }
 
+    /// Once a request has left, something on the way may have delivered it before it was turned away. `repeated` is how often
+    /// it was sent before.
+    fn denial(&self, ending: &Ending, repeated: u32) -> Denial {
+        let certain = repeated == 0 && !ending.was_sent();
+        Denial { cause: self.cause(ending), certain, passing: ending.passes() }
+    }
+
     /// Reads an object, or its outside only. `Ok(None)`: the range begins at or beyond the end.
     async fn read(&self, path: &Path, range: Option<Range<u64>>, head: bool) -> Result<Option<Read>, ReadError> {
         let operation = if head { Operation::Head } else { Operation::Get };
@@ -218,7 +225,7 @@ struct Read {
 
 impl ObjectStore for CloudStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: self.0.address.append }
+        Capabilities { put_if_absent: true, put_if_match: true, append: self.0.address.append, delivers_once: false }
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -254,7 +261,7 @@ impl ObjectStore for CloudStore {
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let upload = upload(body.into_payload());
-        let path = self.path(key).map_err(PutError::Refused)?;
+        let path = self.path(key).map_err(|cause| PutError::Refused(Denial::certain(cause)))?;
         let Some((mode, condition)) = mode(self.provider(), guard) else {
             return Err(PutError::Lost);
         };
@@ -273,7 +280,7 @@ impl ObjectStore for CloudStore {
                 }
                 (WriteMeaning::Lost, _) => return Err(PutError::Lost),
                 (WriteMeaning::Refused { later: true }, _) if self.may_repeat(Operation::Put, &mut repeated).await => {}
-                (WriteMeaning::Refused { .. }, _) => return Err(PutError::Refused(self.cause(&ending))),
+                (WriteMeaning::Refused { .. }, _) => return Err(PutError::Refused(self.denial(&ending, repeated))),
                 (WriteMeaning::Unknown | WriteMeaning::Done, _) => return Err(PutError::Unknown(self.cause(&ending))),
             }
         }

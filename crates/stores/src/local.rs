@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
     PutError, ReadError, Tag,
 };
 use tokio::task::{JoinError, spawn_blocking};
@@ -79,7 +79,7 @@ impl LocalStore {
 
 impl ObjectStore for LocalStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: true }
+        Capabilities { put_if_absent: true, put_if_match: true, append: true, delivers_once: true }
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -127,7 +127,7 @@ fn not_read(error: JoinError) -> ReadError {
 /// Work on the pool cannot be cancelled once it has begun.
 fn not_written(error: JoinError) -> PutError {
     match error.is_cancelled() {
-        true => PutError::Refused(Cause::from_error(error)),
+        true => PutError::Refused(Denial::certain(Cause::from_error(error)).passing()),
         false => PutError::Unknown(Cause::from_error(error)),
     }
 }

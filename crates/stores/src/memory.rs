@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Guard, Key, Listed, Metadata, Object, ObjectStore, Page, Payload,
-    PutError, ReadError, Tag,
+    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::ByteSize;
 
@@ -51,7 +51,7 @@ impl MemoryStore {
 
 impl ObjectStore for MemoryStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: true }
+        Capabilities { put_if_absent: true, put_if_match: true, append: true, delivers_once: true }
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -167,7 +167,7 @@ impl Content {
 
 /// Content and, behind it, the filler as zeros.
 pub(crate) fn flat(payload: Payload) -> Result<Bytes, PutError> {
-    let refused = || PutError::Refused(Cause::words("the object is larger than this machine's memory can address"));
+    let refused = || PutError::Refused(Denial::words("the object is larger than this machine's memory can address"));
     if payload.filler.as_bytes() == 0 {
         return Ok(payload.bytes);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env};
+use glidepath_env::{Cause, Denial, Env};
 use glidepath_model::{Action, Entry, Name, TableState};
 use glidepath_protocols::manifest_chain::{Attempt, Layout, ManifestChain, Place, Snapshot};
 use glidepath_protocols::{LoadError, Outcome};
@@ -47,7 +47,7 @@ impl Subject for Chain {
             let actions: Vec<Action> = (done..upto).map(first).collect();
             head = match chain.attempt(&head, &[&actions]).await.1 {
                 Attempt::Ended(Outcome::Committed(head)) => head,
-                Attempt::Ended(Outcome::Refused(cause) | Outcome::Unknown(cause)) => {
+                Attempt::Ended(Outcome::Refused(Denial { cause, .. }) | Outcome::Unknown(cause)) => {
                     return Err(FillError::Commit(cause));
                 }
                 Attempt::NotMade(error) => return Err(error.into()),

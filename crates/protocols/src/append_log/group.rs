@@ -49,7 +49,7 @@ impl<E: Env> AppendLog<E> {
         };
         let closes = match closes {
             Ok(closes) => closes,
-            Err(cause) => return Outcome::Refused(cause),
+            Err(cause) => return Outcome::refused(cause),
         };
         let Some(last) = records.last_mut() else { return Outcome::Committed(at.clone()) };
         last.closes = closes;
@@ -57,7 +57,7 @@ impl<E: Env> AppendLog<E> {
         let encoded = records.iter().map(checked).collect::<Result<Vec<_>, Cause>>();
         let payload = match encoded {
             Ok(encoded) => Bytes::from(at.0.with_header(encoded.concat())),
-            Err(cause) => return Outcome::Refused(cause),
+            Err(cause) => return Outcome::refused(cause),
         };
         // All but the last are counted here, the last one where it has landed.
         next.records += records.len() as u64 - 1;

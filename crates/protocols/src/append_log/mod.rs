@@ -12,8 +12,8 @@
 //! 4. If the record closed the segment: write the next checkpoint, if absent, and the hint. Both may fail.
 //! 5. Lost: others were first. Read what they wrote; if the changes still fit, go on at 2 with the same id, a few times;
 //!    else it is a conflict.
-//! 6. Refused: nothing happened.
-//! 7. Unknown: read back. Our record stands there: the fold says what became of it. Another stands there: ours never
+//! 6. Refused, for certain: nothing happened.
+//! 7. Anything else: read back. Our record stands there: the fold says what became of it. Another stands there: ours never
 //!    will, as 5. Nothing: append the same bytes at the same place.
 //! 8. What cannot be settled stays unknown.
 
@@ -31,12 +31,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use glidepath_env::ReadError;
-use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
-use glidepath_model::{ByteSize, Changes, CommitId, Root, Span, TableId, TableState, Version};
+use glidepath_env::{Cause, Denial, Env, Guard, ObjectStore, Payload, Purpose, PutError};
+use glidepath_model::{ByteSize, Changes, CommitId, Root, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::mutant::{self, Mutant};
-use crate::settling;
+use crate::settling::{self, Doubt};
 use checkpoint::Keys;
 use reading::Step;
 use record::Record;
@@ -52,9 +52,7 @@ const HARD_BYTES: u64 = 64 << 20;
 /// The largest append that every provider takes: Azure's limit before version 2022-11-02 of its protocol.
 const MOST_RECORD_BYTES: usize = 4 << 20;
 
-/// Whoever finds its segment emptied so soon after its append was sent has lost to others, who came long before. To have lost
-/// to a repeat of itself, two segments would have to be filled and one be emptied behind it within that time.
-const PROMPT: Span = Span::from_secs(60);
+const ELSEWHERE: &str = "the store says that the log ends elsewhere than behind this commit";
 
 /// When a segment is closed, and how stubborn an attempt is. Writers of one log may differ in theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,38 +140,46 @@ impl<E: Env> AppendLog<E> {
     /// Creates the catalog with these tables if there is none yet: checkpoint 0. `Conflict` if there is.
     pub async fn create(&self, tables: Vec<(TableId, TableState)>) -> Outcome<Snapshot> {
         if let Err(cause) = self.can_write() {
-            return Outcome::Refused(cause);
+            return Outcome::refused(cause);
         }
         let commit = CommitId(self.env.draw(Purpose::Names));
         let Some(root) = Root::from_parts(Version(0), commit, tables) else {
-            return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
+            return Outcome::refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
         let first = State::first(0, Arc::new(root), false);
         match self.put_checkpoint(&first.segment).await {
             Ok(()) => self.created(first).await,
-            Err(PutError::Lost) => Outcome::Conflict(None),
-            Err(PutError::Refused(cause)) => Outcome::Refused(cause),
-            Err(PutError::Unknown(cause)) => self.settle_creation(first, cause).await,
+            Err(PutError::Lost) if self.delivers_once() => Outcome::Conflict(None),
+            Err(PutError::Refused(denial)) if denial.certain => Outcome::Refused(denial),
+            Err(error) => self.settle_creation(first, error).await,
         }
     }
 
+    fn delivers_once(&self) -> bool {
+        self.store.capabilities().delivers_once
+    }
+
     /// Steps 7 and 8 for a creation: the first checkpoint is never removed, so it tells whose it is.
-    async fn settle_creation(&self, first: State, mut cause: Cause) -> Outcome<Snapshot> {
+    async fn settle_creation(&self, first: State, error: PutError) -> Outcome<Snapshot> {
+        let mut doubt = Doubt::default();
+        if let Some(denial) = doubt.take(error, self.delivers_once()) {
+            return Outcome::Refused(denial);
+        }
         for round in 0..settling::ROUNDS {
             settling::wait(&self.env, round).await;
             match self.read_checkpoint(0).await {
                 Ok(Some(found)) if found.0.commit == first.commit => return self.created(first).await,
                 Ok(Some(_)) => return Outcome::Conflict(None),
+                Ok(None) if doubt.hopeless() => break,
                 Ok(None) => match self.put_checkpoint(&first.segment).await {
                     Ok(()) => return self.created(first).await,
-                    Err(PutError::Lost) => {}
-                    Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
+                    Err(error) => drop(doubt.take(error, self.delivers_once())),
                 },
-                Err(LoadError::Failed(failed)) => cause = failed,
+                Err(LoadError::Failed(cause)) => doubt.note(cause),
                 Err(error) => return Outcome::Unknown(Cause::from_error(error)),
             }
         }
-        Outcome::Unknown(cause)
+        Outcome::Unknown(doubt.cause())
     }
 
     async fn created(&self, first: State) -> Outcome<Snapshot> {
@@ -201,33 +207,34 @@ impl<E: Env> AppendLog<E> {
     async fn append(&self, at: &Snapshot, commit: CommitId, payload: Bytes) -> Landing {
         let end = at.0.end + payload.len() as u64;
         let key = self.place.keys.segment(at.0.segment.number);
-        let sent = self.env.now();
-        let cause = match self.store.append(&key, payload.clone().into(), at.0.end).await {
+        let mut doubt = Doubt::default();
+        match self.store.append(&key, payload.clone().into(), at.0.end).await {
             Ok(appended) if appended.end == end => return Landing::Taken,
-            Ok(_) => Cause::words("the store says that the log ends elsewhere than behind this commit"),
+            Ok(_) => doubt.note(Cause::words(ELSEWHERE)),
             Err(PutError::Lost) => match self.step(at, Some(commit)).await {
                 Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
                 Ok(Step::Still) => return Landing::Passed(at.clone()),
-                Ok(Step::Gone) if self.env.now().since(sent) < PROMPT => {
-                    return Landing::Ended(Outcome::Conflict(None));
-                }
-                // It may have lost to a repeat of itself, which has been cleaned away since.
+                // Who empties a segment was there long before. (An earlier delivery of itself may have been, too.)
+                Ok(Step::Gone) if self.delivers_once() => return Landing::Ended(Outcome::Conflict(None)),
                 Ok(Step::Gone) => return Landing::Ended(emptied()),
                 // Lost for good, but to whom? It may be this very append, repeated on its way.
-                Err(error) => Cause::from_error(error),
+                Err(error) => doubt.note(Cause::from_error(error)),
             },
-            Err(PutError::Refused(cause)) => return Landing::Ended(Outcome::Refused(cause)),
             Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => {
                 return Landing::Ended(Outcome::Conflict(None));
             }
-            Err(PutError::Unknown(cause)) => cause,
-        };
-        self.settle(at, commit, payload, cause).await
+            Err(error) => {
+                if let Some(denial) = doubt.take(error, self.delivers_once()) {
+                    return Landing::Ended(Outcome::Refused(denial));
+                }
+            }
+        }
+        self.settle(at, commit, payload, doubt).await
     }
 
     /// Steps 7 and 8.
-    async fn settle(&self, at: &Snapshot, commit: CommitId, payload: Bytes, mut cause: Cause) -> Landing {
+    async fn settle(&self, at: &Snapshot, commit: CommitId, payload: Bytes, mut doubt: Doubt) -> Landing {
         let key = self.place.keys.segment(at.0.segment.number);
         for round in 0..settling::ROUNDS {
             settling::wait(&self.env, round).await;
@@ -240,21 +247,22 @@ impl<E: Env> AppendLog<E> {
                 // Its place is taken, and an append takes effect at its place or not at all.
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
                 Ok(Step::Gone) => return Landing::Ended(emptied()),
-                Err(LoadError::Failed(failed)) => cause = failed,
+                Err(LoadError::Failed(cause)) => doubt.note(cause),
                 Err(error) => return Landing::Ended(Outcome::Unknown(Cause::from_error(error))),
+                Ok(Step::Still) if doubt.hopeless() => break,
                 // The place is free still. It takes one of the two appends, and both are ours.
                 Ok(Step::Still) => match self.store.append(&key, payload.clone().into(), at.0.end).await {
                     Ok(appended) if appended.end == at.0.end + payload.len() as u64 => return Landing::Taken,
-                    Ok(_) => cause = Cause::words("the store says that the log ends elsewhere than behind this commit"),
+                    Ok(_) => doubt.note(Cause::words(ELSEWHERE)),
                     Err(PutError::Lost) if mutant::is(Mutant::OffsetReused) => {
                         return Landing::Ended(Outcome::Conflict(None));
                     }
-                    Err(PutError::Lost) => {}
-                    Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
+                    // A denial says nothing about the appends before it.
+                    Err(error) => drop(doubt.take(error, self.delivers_once())),
                 },
             }
         }
-        Landing::Ended(Outcome::Unknown(cause))
+        Landing::Ended(Outcome::Unknown(doubt.cause()))
     }
 
     /// Step 2: whether the next record is to close the segment. A closed segment has its checkpoint: so a reader that
@@ -291,7 +299,7 @@ impl<E: Env> AppendLog<E> {
         match self.put_checkpoint(segment).await {
             Ok(()) => self.put_hint(segment.number).await,
             Err(PutError::Lost) => {}
-            Err(PutError::Refused(cause) | PutError::Unknown(cause)) => return Err(cause),
+            Err(PutError::Refused(Denial { cause, .. }) | PutError::Unknown(cause)) => return Err(cause),
         }
         segment.anchored.store(true, Ordering::Relaxed);
         Ok(())
@@ -332,12 +340,12 @@ impl<E: Env> AppendLog<E> {
             }
             let closes = match self.closes(&at.0).await {
                 Ok(closes) => closes,
-                Err(cause) => return Outcome::Refused(cause),
+                Err(cause) => return Outcome::refused(cause),
             };
             let record = Record { commit, closes, changes: Some(changes.clone()) };
             let payload = match checked(&record) {
                 Ok(encoded) => Bytes::from(at.0.with_header(encoded)),
-                Err(cause) => return Outcome::Refused(cause),
+                Err(cause) => return Outcome::refused(cause),
             };
             let now = match self.append(&at, commit, payload.clone()).await {
                 Landing::Ended(outcome) => return outcome,
@@ -408,7 +416,7 @@ impl<E: Env> Catalog for AppendLog<E> {
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
         if let Err(cause) = self.can_write() {
-            return Outcome::Refused(cause);
+            return Outcome::refused(cause);
         }
         // Step 1. Another handle of this process may have got further than the base.
         let further = |other: &Snapshot| other.0.place() > base.0.place();

@@ -3,7 +3,7 @@
 //! A segment's object stays for good, as a header without records. So an append at 0 by somebody who slept through the
 //! segment's whole life is lost, as it must be; and as no record begins that near to the beginning, so is any other.
 
-use glidepath_env::{Cause, DeleteError, Env, Guard, ObjectStore, Payload, PutError, ReadError};
+use glidepath_env::{Cause, DeleteError, Denial, Env, Guard, ObjectStore, Payload, PutError, ReadError};
 
 use super::AppendLog;
 use super::record::{HEADER, Header};
@@ -90,7 +90,7 @@ impl<E: Env> AppendLog<E> {
         }
         match self.store.put(&key, header, Guard::None).await {
             Ok(_) => Ok(true),
-            Err(PutError::Unknown(cause) | PutError::Refused(cause)) => Err(VacuumError::Stopped(cause)),
+            Err(PutError::Unknown(cause) | PutError::Refused(Denial { cause, .. })) => Err(VacuumError::Stopped(cause)),
             Err(PutError::Lost) => Err(VacuumError::Stopped(Cause::words("a put without a guard was lost"))),
         }
     }

@@ -6,9 +6,9 @@
 //! 2. Draw a fresh commit id for the next root, which carries that id and its predecessors'. It is built and encoded when the
 //!    store asks for it.
 //! 3. Put it, guarded by the base's tag.
-//! 4. Lost: a conflict, for good.
-//! 5. Refused: nothing happened.
-//! 6. Unknown: read back, and look for the id at its version; put the same again while the head is still the base.
+//! 4. Lost, and nothing on the way can have repeated the put: a conflict, for good.
+//! 5. Refused, for certain: nothing happened.
+//! 6. Anything else: read back, and look for the id at its version; put the same again while the head is still the base.
 //! 7. What cannot be settled stays unknown.
 
 mod encoding;
@@ -25,7 +25,7 @@ use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, TableId,
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped};
 use crate::mutant::{self, Mutant};
-use crate::settling;
+use crate::settling::{self, Doubt};
 use crate::wire::DecodeError;
 pub use encoding::{File, LINEAGE};
 use next::Next;
@@ -42,7 +42,6 @@ pub struct CatalogFile<E: Env> {
 pub struct Place {
     key: Key,
     filler_per_table: ByteSize,
-    settle_lost: bool,
     /// The newest root this process has decoded: most reads find the one that was just written.
     newest: Mutex<Option<Snapshot>>,
 }
@@ -52,15 +51,7 @@ impl Place {
     /// kept inside the catalog; zero where it is not.
     #[must_use]
     pub fn new(key: Key, filler_per_table: ByteSize) -> Self {
-        Self { key, filler_per_table, settle_lost: false, newest: Mutex::new(None) }
-    }
-
-    /// For a store behind something that repeats guarded writes by itself (a proxy, a client library): a put that lost may
-    /// have lost to itself, so it is settled by reading back, at the cost of a read. Stores that keep the contract of
-    /// `ObjectStore` need none of it.
-    #[must_use]
-    pub fn settling_lost(self) -> Self {
-        Self { settle_lost: true, ..self }
+        Self { key, filler_per_table, newest: Mutex::new(None) }
     }
 
     /// The object that holds this file.
@@ -100,7 +91,7 @@ impl<E: Env> CatalogFile<E> {
     pub async fn create(&self, tables: Vec<(TableId, TableState)>) -> Outcome<Snapshot> {
         let commit = CommitId(self.env.draw(Purpose::Names));
         let Some(root) = Root::from_parts(Version(0), commit, tables) else {
-            return Outcome::Refused(Cause::words("tables must have rising ids and at least one partition each"));
+            return Outcome::refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
         self.install(Next::built(None, root)).await
     }
@@ -110,18 +101,15 @@ impl<E: Env> CatalogFile<E> {
     #[expect(clippy::manual_async_fn)]
     fn install(&self, next: Next<'_>) -> impl Future<Output = Outcome<Snapshot>> {
         async move {
-            let cause = match self.put(&next).await {
+            let error = match self.put(&next).await {
                 Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
-                Err(PutError::Lost) if self.place.settle_lost => {
-                    Cause::words("the put may have been repeated on its way")
-                }
-                Err(PutError::Lost) => return Outcome::Conflict(None),
-                Err(PutError::Refused(cause)) => return Outcome::Refused(cause),
+                Err(PutError::Lost) if self.store.capabilities().delivers_once => return Outcome::Conflict(None),
+                Err(PutError::Refused(denial)) if denial.certain => return Outcome::Refused(denial),
                 Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
-                Err(PutError::Unknown(cause)) => cause,
+                Err(error) => error,
             };
             // Boxed, because it is rare and every commit would have to have room for it.
-            Box::pin(self.settle(next, cause)).await
+            Box::pin(self.settle(next, error)).await
         }
     }
 
@@ -134,11 +122,20 @@ impl<E: Env> CatalogFile<E> {
         self.keep(Arc::new(next.into_file()), tag)
     }
 
-    /// Step 6: finds out what became of a put whose outcome is unknown.
-    async fn settle(&self, next: Next<'_>, mut cause: Cause) -> Outcome<Snapshot> {
+    /// Step 6: finds out what became of a put that did not tell.
+    async fn settle(&self, next: Next<'_>, error: PutError) -> Outcome<Snapshot> {
         let version = next.version();
+        let delivers_once = self.store.capabilities().delivers_once;
+        // What was answered has happened by now, if ever it will, nearly always.
+        let mut at_once = !matches!(error, PutError::Unknown(_));
+        let mut doubt = Doubt::default();
+        if let Some(denial) = doubt.take(error, delivers_once) {
+            return Outcome::Refused(denial);
+        }
         for round in 0..settling::ROUNDS {
-            settling::wait(&self.env, round).await;
+            if !std::mem::take(&mut at_once) {
+                settling::wait(&self.env, round).await;
+            }
             match self.load().await {
                 Ok(head) => match head.file.commit_at(version) {
                     Some(commit) if commit == next.commit() => return Outcome::Committed(head),
@@ -156,19 +153,22 @@ impl<E: Env> CatalogFile<E> {
                 Err(LoadError::NotFound) if next.base().is_none() => {}
                 Err(LoadError::NotFound) => return Outcome::Unknown(Cause::words("the catalog has vanished")),
                 Err(LoadError::Undecodable(cause)) => return Outcome::Unknown(cause),
-                Err(LoadError::Failed(failed)) => {
-                    cause = failed;
+                Err(LoadError::Failed(cause)) => {
+                    doubt.note(cause);
                     continue;
                 }
+            }
+            if doubt.hopeless() {
+                break;
             }
             // The head is still the base. The guard lets at most one of the two puts take effect, and both are ours.
             match self.put(&next).await {
                 Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
-                Err(PutError::Lost) => {}
-                Err(PutError::Refused(again) | PutError::Unknown(again)) => cause = again,
+                // A denial says nothing about the puts before it.
+                Err(error) => drop(doubt.take(error, delivers_once)),
             }
         }
-        Outcome::Unknown(cause)
+        Outcome::Unknown(doubt.cause())
     }
 
     fn keep(&self, file: Arc<File>, tag: Tag) -> Snapshot {

@@ -15,7 +15,7 @@ use super::whole::{Rewrite, Stopped};
 use super::{ManifestChain, RECHECK, Snapshot, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::mutant::{self, Mutant};
-use crate::settling;
+use crate::settling::{self, Doubt};
 
 /// New pages up to so many bytes go into the version's own object.
 pub(super) const INLINE_MAX: usize = 256 << 10;
@@ -115,7 +115,7 @@ impl<E: Env> ManifestChain<E> {
             self.delete_packs(&staged).await;
             return match stopped {
                 Stopped::Read(error) => Attempt::NotMade(error),
-                Stopped::Put(cause) => Attempt::Ended(Outcome::Refused(cause)),
+                Stopped::Put(denial) => Attempt::Ended(Outcome::Refused(denial)),
             };
         }
         let mut object = vec![0; longest_frame(&mut manifest)];
@@ -166,7 +166,7 @@ impl<E: Env> ManifestChain<E> {
             if let Err(error) = put {
                 // No version refers to the packs, and none ever will: this commit ends here.
                 self.delete_packs(&homes).await;
-                return Outcome::Refused(Cause::from_error(error));
+                return Outcome::Refused(settling::not_staged(error));
             }
         }
         let outcome = self.put_version(draft.manifest.clone(), draft.object.clone(), since).await;
@@ -184,9 +184,10 @@ impl<E: Env> ManifestChain<E> {
     /// Deletes packs that are proven not to be in the chain.
     async fn settle_packs(&self, outcome: &Outcome<Snapshot>, packs: &[Home]) {
         match outcome {
-            Outcome::Conflict(_) | Outcome::Refused(_) => self.delete_packs(packs).await,
+            // Another commit was seen in its place; or nothing was sent.
+            Outcome::Conflict(Some(_)) | Outcome::Refused(_) => self.delete_packs(packs).await,
             Outcome::Unknown(_) if mutant::is(Mutant::PacksDeleted) => self.delete_packs(packs).await,
-            Outcome::Committed(_) | Outcome::Unknown(_) => {}
+            Outcome::Committed(_) | Outcome::Unknown(_) | Outcome::Conflict(None) => {}
         }
     }
 
@@ -202,19 +203,18 @@ impl<E: Env> ManifestChain<E> {
         let snapshot = Snapshot { manifest: Arc::new(manifest), seen: since };
         let version = snapshot.version();
         let key = self.place.keys.version(version);
-        let (first_sent, mut unknown) = (self.env.now(), None);
+        let (first_sent, mut doubt) = (self.env.now(), Doubt::default());
+        let delivers_once = self.store.capabilities().delivers_once;
         for round in 0..settling::ROUNDS {
             let sent = self.env.now();
             match self.store.put(&key, Payload::from(object.clone()), Guard::Absent).await {
                 Ok(_) => return self.landed(snapshot, sent).await,
-                Err(PutError::Refused(cause)) => match unknown {
-                    // Says nothing about the puts before it.
-                    Some(_) => unknown = Some(cause),
-                    None => return Outcome::Refused(cause),
-                },
-                Err(PutError::Lost) => {}
                 Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
-                Err(PutError::Unknown(cause)) => unknown = Some(cause),
+                Err(error) => {
+                    if let Some(denial) = doubt.take(error, delivers_once) {
+                        return Outcome::Refused(denial);
+                    }
+                }
             }
             // Steps 4 and 6.
             match self.read_version(version, since).await {
@@ -230,18 +230,19 @@ impl<E: Env> ManifestChain<E> {
                     return Outcome::Conflict(Some(found));
                 }
                 // Lost, and yet gone: no store does that; nothing was written.
-                Ok(None) if unknown.is_none() && self.env.now().since(since) < RECHECK => {
+                Ok(None) if doubt.none() && self.env.now().since(since) < RECHECK => {
                     return Outcome::Conflict(None);
                 }
+                Ok(None) if doubt.hopeless() => break,
                 Ok(None) => {}
                 // Lost for good, but to whom? It may be this very commit, repeated on its way.
-                Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => unknown = Some(cause),
+                Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => doubt.note(cause),
                 Err(LoadError::NotFound) => {}
             }
             settling::wait(&self.env, round).await;
         }
         // Step 7.
-        Outcome::Unknown(unknown.unwrap_or_else(|| Cause::words("the store lost the write and does not show another")))
+        Outcome::Unknown(doubt.cause())
     }
 
     /// Steps 8 and 9. `newest` is a time at which the version was the newest or not yet written, if it is in the chain.

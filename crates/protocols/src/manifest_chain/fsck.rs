@@ -16,7 +16,7 @@ mod trees;
 use std::collections::{BTreeSet, HashSet};
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Env, Guard, Key, Object, ObjectStore, Payload, PutError, ReadError};
+use glidepath_env::{Cause, Denial, Env, Guard, Key, Object, ObjectStore, Payload, PutError, ReadError};
 use glidepath_model::{CommitId, Version};
 
 use super::ManifestChain;
@@ -133,7 +133,7 @@ impl<E: Env> ManifestChain<E> {
         match self.store.put(&self.place.keys.hint(), payload, Guard::None).await {
             Ok(_) => Ok(version),
             Err(PutError::Lost) => Err(LoadError::Failed(Cause::words("a write without a condition was lost"))),
-            Err(PutError::Unknown(cause) | PutError::Refused(cause)) => Err(LoadError::Failed(cause)),
+            Err(PutError::Unknown(cause) | PutError::Refused(Denial { cause, .. })) => Err(LoadError::Failed(cause)),
         }
     }
 }

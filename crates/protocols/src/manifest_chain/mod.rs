@@ -10,10 +10,10 @@
 //! 2. Write the changed pages anew. What is too much for one object goes into packs, which are put first; nothing refers
 //!    to them yet.
 //! 3. Put the object of the next version if there is none.
-//! 4. Lost: read that version. It is this very commit (a client library repeated it): committed. It is another: a conflict
+//! 4. Lost: read that version. It is this very commit (something on the way repeated it): committed. It is another: a conflict
 //!    for good; the packs are proven to be garbage and deleted.
-//! 5. Refused: nothing happened; the packs are deleted.
-//! 6. Unknown: read that version, as in 4; while there is none, put the same again: at most one of the two takes effect.
+//! 5. Refused, for certain: nothing happened; the packs are deleted.
+//! 6. Anything else: read that version, as in 4; while there is none, put the same again: at most one of the two takes effect.
 //! 7. What cannot be settled stays unknown, and its packs stay.
 //! 8. Committed after a long time: make sure that the version is still among those that are kept (a writer that slept may
 //!    have put a version that had been cleaned away).
@@ -182,7 +182,7 @@ impl<E: Env> ManifestChain<E> {
         match self.load().await {
             Err(LoadError::NotFound) => {}
             Ok(head) => return Outcome::Conflict(Some(head)),
-            Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => return Outcome::Refused(cause),
+            Err(error) => return Outcome::not_read(error),
         }
         let object = Bytes::from(manifest.encode());
         let now = self.env.now();
@@ -349,7 +349,7 @@ impl<E: Env> Catalog for ManifestChain<E> {
             Attempt::Nothing if refused.is_some() => Outcome::Conflict(None),
             Attempt::Nothing => Outcome::Committed(base.clone()),
             Attempt::Ended(outcome) => outcome,
-            Attempt::NotMade(error) => Outcome::Refused(Cause::from_error(error)),
+            Attempt::NotMade(error) => Outcome::not_read(error),
         }
     }
 }

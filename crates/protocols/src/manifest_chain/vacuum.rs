@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use glidepath_env::{Cause, DeleteError, Env, Key, ObjectStore, Purpose, ReadError};
+use glidepath_env::{Cause, DeleteError, Denial, Env, Key, ObjectStore, Purpose, ReadError};
 use glidepath_model::{CommitId, Span, Version};
 
 use super::manifest::Manifest;
@@ -157,7 +157,9 @@ impl<E: Env> ManifestChain<E> {
             match self.put_version(manifest, object, head.seen).await {
                 Outcome::Committed(_) => return Ok(()),
                 Outcome::Conflict(_) => head = self.load().await?,
-                Outcome::Refused(cause) | Outcome::Unknown(cause) => return Err(VacuumError::Commit(cause)),
+                Outcome::Refused(Denial { cause, .. }) | Outcome::Unknown(cause) => {
+                    return Err(VacuumError::Commit(cause));
+                }
             }
         }
         Err(VacuumError::Commit(Cause::words(format!("others were faster {TRIES} times"))))

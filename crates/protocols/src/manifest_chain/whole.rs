@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, ReadError};
+use glidepath_env::{Cause, Denial, Env, Guard, ObjectStore, Payload, ReadError};
 use glidepath_model::{CommitId, Version};
 
 use super::gone::Gone;
@@ -26,6 +26,7 @@ use super::read::damaged;
 use super::tree::{Edit, cut, edited};
 use super::{ManifestChain, Snapshot, rows};
 use crate::catalog::LoadError;
+use crate::settling::not_staged;
 
 /// How large the pieces of a `whole` catalog become: at least a byte, at most 1 GiB. May differ from writer to writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ type Item = (Key, Bytes);
 /// Why a rewrite stopped. What it put is not referred to by anything.
 pub(super) enum Stopped {
     Read(LoadError),
-    Put(Cause),
+    Put(Denial),
 }
 
 /// A block on its way into a part.
@@ -198,7 +199,8 @@ impl<'a, E: Env> Rewrite<'a, E> {
     async fn flush(&mut self) -> Result<(), Stopped> {
         let items = std::mem::take(&mut self.pending);
         for items in cut(items, self.sizes().block_bytes, weight) {
-            let bytes = encode_block(&items).map_err(|error| Stopped::Put(Cause::from_error(error)))?;
+            let bytes =
+                encode_block(&items).map_err(|error| Stopped::Put(Denial::certain(Cause::from_error(error))))?;
             let Some((least, _)) = items.first() else { continue };
             let least = least.clone();
             self.push(Block { least, bytes, page: Some(Arc::new(Page::Leaf(items))) }).await?;
@@ -243,7 +245,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.staged.push(home);
         self.number += 1;
         let put = self.chain.store.put(&self.chain.place.keys.home(home), Payload::from(bytes), Guard::None).await;
-        put.map(drop).map_err(|error| Stopped::Put(Cause::from_error(error)))
+        put.map(drop).map_err(|error| Stopped::Put(not_staged(error)))
     }
 
     /// Keeps what is held without the part that it came from.

@@ -192,7 +192,7 @@ impl BulkStore for World {
 
 impl ObjectStore for World {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: true }
+        Capabilities { put_if_absent: true, put_if_match: true, append: true, delivers_once: true }
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Cause, DeleteError, Guard, Key, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
+    Appended, Body, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Instant};
 
@@ -278,9 +278,10 @@ impl Action {
     }
 
     /// What its sender learns when the store turns it away.
-    pub(crate) fn refused(&self, why: &str) -> Answer {
+    pub(crate) fn refused(&self, why: &str, certain: bool) -> Answer {
         let cause = Cause::words(why);
-        self.fail(ReadError::Failed(cause.clone()), PutError::Refused(cause.clone()), DeleteError::Refused(cause))
+        let denial = Denial { cause: cause.clone(), certain, passing: true };
+        self.fail(ReadError::Failed(cause.clone()), PutError::Refused(denial), DeleteError::Refused(cause))
     }
 
     fn fail(&self, read: ReadError, put: PutError, delete: DeleteError) -> Answer {

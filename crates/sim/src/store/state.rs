@@ -5,7 +5,7 @@ use std::ops::{Bound, Range};
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Cause, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
+    Appended, Body, Denial, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
@@ -136,8 +136,8 @@ impl StoreState {
             // What the guard says goes before all else: who has lost shall know it.
             _ if !holds => Err(PutError::Lost),
             Entry::Free => effect(self),
-            Entry::Held => Err(PutError::Refused(Cause::words("409: another conditional write was in flight"))),
-            Entry::Capped => Err(PutError::Refused(Cause::words("429: too many writes to this object"))),
+            Entry::Held => Err(busy("409: another conditional write was in flight")),
+            Entry::Capped => Err(busy("429: too many writes to this object")),
         };
         let at = hot.answer(now, writers, outcome.is_ok(), (contention, ticket));
         self.hot.insert(key.clone(), hot);
@@ -182,6 +182,11 @@ impl StoreState {
         let objects = matching.by_ref().take(limit).collect();
         Page { objects, more: matching.next().is_some() }
     }
+}
+
+/// Turned away by the store, as measured; nothing on the way repeats requests unless a scenario says so.
+fn busy(words: &str) -> PutError {
+    PutError::Refused(Denial::words(words).passing())
 }
 
 fn cut(payload: &Payload, range: Range<u64>) -> Payload {

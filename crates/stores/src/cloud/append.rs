@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use glidepath_env::{Appended, Cause, Key, Payload, PutError, Tag};
+use glidepath_env::{Appended, Cause, Denial, Key, Payload, PutError, Tag};
 use http::header::ETAG;
 use http::{HeaderMap, Method};
 use object_store::path::Path;
@@ -32,14 +32,16 @@ const MOST_BEGINNINGS: usize = 8;
 struct Failure {
     meaning: WriteMeaning,
     ending: Ending,
+    /// How often it was sent before.
+    repeated: u32,
 }
 
 impl CloudStore {
     /// [`glidepath_env::ObjectStore::append`]. An append of nothing is refused: no provider takes one.
     pub(super) async fn append_at(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
-        let path = self.path(key).map_err(PutError::Refused)?;
+        let path = self.path(key).map_err(|cause| PutError::Refused(Denial::certain(cause)))?;
         let body = flat(payload)?;
-        let refused = |why: &str| Err(PutError::Refused(Cause::words(format!("{}: {why}", self.0.address.shown))));
+        let refused = |why: &str| Err(PutError::Refused(Denial::words(format!("{}: {why}", self.0.address.shown))));
         if body.is_empty() {
             return refused("nothing was given to append");
         }
@@ -97,7 +99,8 @@ impl CloudStore {
                 }
             }
         }
-        Err(PutError::Refused(Cause::words("somebody else deleted the object each time that it had been created")))
+        let cause = Cause::words("somebody else deleted the object each time that it had been created");
+        Err(PutError::Refused(Denial { cause, certain: false, passing: true }))
     }
 
     /// Sees to it that there is a blob; returns its ETag where it was created by this very call.
@@ -137,17 +140,16 @@ impl CloudStore {
             match outcome::of_write(self.provider(), condition, &ending) {
                 WriteMeaning::Done => return Ok(headers),
                 WriteMeaning::Refused { later: true } if self.may_repeat(operation, &mut repeated).await => {}
-                meaning => return Err(Failure { meaning, ending }),
+                meaning => return Err(Failure { meaning, ending, repeated }),
             }
         }
     }
 
     fn not_appended(&self, failure: &Failure) -> PutError {
-        let cause = self.cause(&failure.ending);
         match failure.meaning {
             WriteMeaning::Lost => PutError::Lost,
-            WriteMeaning::Refused { .. } => PutError::Refused(cause),
-            WriteMeaning::Unknown | WriteMeaning::Done => PutError::Unknown(cause),
+            WriteMeaning::Refused { .. } => PutError::Refused(self.denial(&failure.ending, failure.repeated)),
+            WriteMeaning::Unknown | WriteMeaning::Done => PutError::Unknown(self.cause(&failure.ending)),
         }
     }
 }
@@ -173,7 +175,7 @@ fn flat(payload: Payload) -> Result<Bytes, PutError> {
         return Ok(payload.bytes);
     }
     let size = usize::try_from(payload.size().as_bytes());
-    let size = size.map_err(|error| PutError::Refused(Cause::from_error(error)))?;
+    let size = size.map_err(|error| PutError::Refused(Denial::certain(Cause::from_error(error))))?;
     let mut flat = BytesMut::with_capacity(size);
     flat.extend_from_slice(&payload.bytes);
     flat.resize(size, 0);

@@ -197,6 +197,27 @@ fn asks_to_slow_down(provider: Provider, code: &str) -> bool {
     }
 }
 
+impl Ending {
+    /// Whether bytes of the request can have left this process.
+    pub(crate) fn was_sent(&self) -> bool {
+        matches!(self, Self::Answered(_) | Self::Broken { .. })
+    }
+
+    /// Whether a write that was turned away so may be taken a little later without anybody doing anything about it.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::NotTried { .. } => false,
+            // A server that starts anew turns connections down for a while; one that does not answer is not waited for again.
+            Self::NotConnected { timed_out, .. } => !timed_out,
+            Self::Broken { .. } => true,
+            Self::Answered(answer) => {
+                let in_flight = |code: &str| matches!(code, "ConditionalRequestConflict" | "OperationAborted");
+                matches!(answer.status, 429 | 503) || answer.code.as_deref().is_some_and(in_flight)
+            }
+        }
+    }
+}
+
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,7 +8,9 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use glidepath_env::{Appended, Cause, DeleteError, Guard, Key, Metadata, Object, Payload, PutError, ReadError, Tag};
+use glidepath_env::{
+    Appended, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, Payload, PutError, ReadError, Tag,
+};
 use glidepath_model::ByteSize;
 
 use super::file::{self, State};
@@ -128,8 +130,20 @@ fn failed(error: io::Error) -> ReadError {
 }
 
 fn refused(error: io::Error) -> PutError {
-    PutError::Refused(Cause::from_error(error))
+    PutError::Refused(denial(error))
 }
+
+/// Nothing that counts was touched. Some errors pass by themselves.
+fn denial(error: io::Error) -> Denial {
+    let passing =
+        matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut | io::ErrorKind::ResourceBusy);
+    let many_files = matches!(error.raw_os_error(), Some(ENFILE | EMFILE));
+    Denial { cause: Cause::from_error(error), certain: true, passing: passing || many_files }
+}
+
+/// Too many open files: of the machine, of the process. The same numbers on every Unix.
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
 
 fn unknown(error: io::Error) -> PutError {
     PutError::Unknown(Cause::from_error(error))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
     PutError, ReadError, Tag,
 };
 use glidepath_model::ByteSize;
@@ -81,7 +81,7 @@ struct Memory {
 }
 
 fn refused(why: &str) -> PutError {
-    PutError::Refused(Cause::words(why))
+    PutError::Refused(Denial::words(why))
 }
 
 fn failed(why: &str) -> ReadError {

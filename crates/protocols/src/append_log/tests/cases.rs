@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload};
+use glidepath_env::{Env, Guard, Key, ObjectStore, Payload};
 use glidepath_model::{Changes, CommitId, Instant, Span, TableId, TableState, Version};
 use glidepath_sim::{Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 
@@ -13,6 +13,7 @@ use super::super::{AppendLog, Landing, Limits, Place, Snapshot, checkpoint};
 use super::counting::{CountingEnv, CountingStore};
 use super::world::{STORE, advance, first_root, limits, seed_catalog, storm, world};
 use crate::catalog::{Catalog, LoadError, Outcome};
+use crate::settling::Doubt;
 
 /// Runs one process in a calm world that holds these objects.
 fn alone<F: Future<Output = ()> + 'static>(
@@ -186,7 +187,7 @@ fn what_was_vacuumed_before_it_was_settled_stays_unknown() {
             }
             writer.vacuum(2).await.unwrap();
             let (id, payload) = (CommitId(77), bytes::Bytes::from_static(b"never sent"));
-            let ending = sleeper.settle(&base, id, payload, Cause::words("no answer")).await;
+            let ending = sleeper.settle(&base, id, payload, Doubt::default()).await;
             let Landing::Ended(Outcome::Unknown(cause)) = ending else { panic!("settled") };
             assert!(cause.to_string().contains("vacuumed"), "{cause}");
         });
@@ -231,7 +232,7 @@ fn damage_stops_everybody() {
         let base = log.load().await.unwrap();
         store.append(&Key::new(SEGMENT), bytes::Bytes::from_static(b"rubbish").into(), base.0.end).await.unwrap();
         let (id, payload) = (CommitId(77), bytes::Bytes::from_static(b"never sent"));
-        let ending = log.settle(&base, id, payload, Cause::words("no answer")).await;
+        let ending = log.settle(&base, id, payload, Doubt::default()).await;
         assert!(matches!(ending, Landing::Ended(Outcome::Unknown(_))));
         // Lost to whom? To itself, perhaps, had something repeated it; and the rubbish does not tell.
         assert!(matches!(log.commit(&base, &next(&base, 12)).await, Outcome::Unknown(_)));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Env, Guard, Key, Metadata, Object,
+    Appended, Body, BulkError, BulkStore, Capabilities, DeleteError, Denial, Env, Guard, Key, Metadata, Object,
     ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
 };
 use glidepath_model::Instant;
@@ -94,7 +94,7 @@ impl ObjectStore for CountingStore {
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         self.note("put", key);
         if self.no_puts.get() {
-            return Err(PutError::Refused(Cause::words("403 Forbidden")));
+            return Err(PutError::Refused(Denial::words("403 Forbidden")));
         }
         self.inner.put(key, body, guard).await
     }

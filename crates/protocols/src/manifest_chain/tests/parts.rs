@@ -1,6 +1,6 @@
 //! What a `whole` catalog's commits leave in the store, and how much they hold in memory.
 
-use glidepath_env::{Cause, PutError};
+use glidepath_env::{Cause, Denial, PutError};
 use glidepath_model::{Action, Entry, Kind, Name, Span, TableState};
 
 use super::layouts::commit;
@@ -122,7 +122,7 @@ fn parts_of_a_commit_that_failed_are_gone_and_of_an_unknown_one_stay() {
     let sizes = Sizes { block_bytes: 4 << 10, part_bytes: 8 << 10 };
     let (world, chain) = created(Place::new("", 1 << 20).whole_sized(sizes), 1000);
     let (base, before) = (at_once(chain.load()).unwrap(), world.keys("packs/"));
-    let refused = || PutError::Refused(Cause::words("on purpose"));
+    let refused = || PutError::Refused(Denial::words("on purpose"));
     let unknown = || PutError::Unknown(Cause::words("on purpose"));
     for fails_at in [0, 1, 5] {
         for end in [refused as fn() -> PutError, unknown] {
