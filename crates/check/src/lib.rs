@@ -21,6 +21,6 @@ pub use explore::{Explored, Found, explore};
 pub use library::{LIBRARY, scenario};
 pub use namespaces::check_namespaces;
 pub use run::{Checked, Trial};
-pub use scenario::{Probabilities, Scenario, ScenarioError, Writers};
+pub use scenario::{Scenario, ScenarioError, Writers};
 pub use smallest::smallest;
 pub use subject::Protocol;

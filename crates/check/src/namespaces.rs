@@ -76,7 +76,7 @@ async fn write(
             let (_, attempt) = catalog.attempt(&base, &[std::slice::from_ref(&wanted)]).await;
             let mut counts = counts.borrow_mut();
             counts.attempts += 1;
-            counts.simulated = env.now().since(Instant::ZERO);
+            counts.simulated = env.world_now().since(Instant::ZERO);
             match attempt {
                 Attempt::Ended(Outcome::Committed(now)) => {
                     counts.committed += 1;

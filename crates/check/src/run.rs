@@ -143,10 +143,11 @@ fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], se
 /// A store with these objects in it, in which things go wrong as the scenario says.
 pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> Simulation {
     let profile = Profile::constant(scenario.writers.round_trip);
-    let model = StoreModel { faults: scenario.faults(), effect: EffectPoint::Half, profile };
+    let model = StoreModel { faults: scenario.faults, effect: EffectPoint::Half, profile };
     let horizon = Instant::ZERO + HORIZON;
     let simulation = Simulation::new(Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] });
     simulation.keep_writes(STORE);
+    simulation.share_machines(scenario.writers.machine);
     for (key, payload) in objects {
         simulation.seed_object(STORE, key, payload.clone());
     }
@@ -262,9 +263,9 @@ impl<C: Catalog> Writer<C> {
 
     /// Loads, commits, and records both. Whether there is nothing to try again.
     async fn attempt(&self, tables: &[TableId]) -> bool {
-        let operation = self.history.borrow_mut().begin_load(self.process, self.env.now());
+        let operation = self.history.borrow_mut().begin_load(self.process, self.env.world_now());
         let Ok(base) = self.catalog.load().await else { return false };
-        let loaded_at = self.env.now();
+        let loaded_at = self.env.world_now();
         let Ok(states) = self.catalog.tables(&base, tables).await else { return false };
         let version = self.catalog.version(&base);
         let metadata = MetadataId(self.env.draw(Purpose::Names) | 1);
@@ -279,7 +280,7 @@ impl<C: Catalog> Writer<C> {
         }
         self.history.borrow_mut().end_load(operation, loaded_at, version, seen);
         let commit = CommitId(metadata.0);
-        let operation = self.history.borrow_mut().begin_commit(self.process, self.env.now(), commit, edits);
+        let operation = self.history.borrow_mut().begin_commit(self.process, self.env.world_now(), commit, edits);
         let outcome = self.catalog.commit(&base, &changes).await;
         let (ending, done) = match outcome {
             Outcome::Committed(now) => (Ending::Committed(Reported::By(self.catalog.version(&now))), true),
@@ -287,7 +288,7 @@ impl<C: Catalog> Writer<C> {
             Outcome::Refused(_) => (Ending::Refused, false),
             Outcome::Unknown(_) => (Ending::Unknown, true),
         };
-        self.history.borrow_mut().end_commit(operation, self.env.now(), ending);
+        self.history.borrow_mut().end_commit(operation, self.env.world_now(), ending);
         done
     }
 }

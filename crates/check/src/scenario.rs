@@ -12,9 +12,9 @@ pub struct Scenario {
     pub title: String,
     /// Who commits.
     pub writers: Writers,
-    /// What goes wrong, as probabilities of each request.
+    /// What goes wrong.
     #[serde(default)]
-    pub faults: Probabilities,
+    pub faults: Faults,
 }
 
 /// Who commits what.
@@ -35,6 +35,9 @@ pub struct Writers {
     pub shared: u32,
     /// Each waits up to so long before a commit.
     pub pause: Span,
+    /// So many writers in a row run on one machine, whose clocks and whose sleep they share.
+    #[serde(default = "one")]
+    pub machine: u32,
     /// Round trip of a request that goes well, at its median.
     pub round_trip: Span,
     /// Every so often somebody cleans up; the protocols that clean up nothing ignore it.
@@ -44,49 +47,6 @@ pub struct Writers {
 
 fn one() -> u32 {
     1
-}
-
-/// Probabilities per request, each from 0 to 1, together at most 1; see `glidepath_sim::Faults`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[allow(missing_docs, reason = "the fields are those of `glidepath_sim::Faults`, documented there")]
-pub struct Probabilities {
-    pub request_lost: f64,
-    pub answer_lost: f64,
-    pub late: f64,
-    pub refused: f64,
-    pub crash: f64,
-    pub slow: f64,
-    pub stalled: f64,
-    pub repeated: f64,
-    /// When a client gives up waiting.
-    pub timeout: Span,
-    /// How late what is late is.
-    pub lateness: Span,
-    /// Objects younger than this are in no listing.
-    pub list_lag: Span,
-    /// How far the time of day of a process may be off.
-    pub clock_skew: Span,
-}
-
-impl Default for Probabilities {
-    fn default() -> Self {
-        let Faults { timeout, lateness, list_lag, clock_skew, .. } = Faults::default();
-        Self {
-            request_lost: 0.0,
-            answer_lost: 0.0,
-            late: 0.0,
-            refused: 0.0,
-            crash: 0.0,
-            slow: 0.0,
-            stalled: 0.0,
-            repeated: 0.0,
-            timeout,
-            lateness,
-            list_lag,
-            clock_skew,
-        }
-    }
 }
 
 /// Why a text is not a scenario.
@@ -128,6 +88,7 @@ impl Scenario {
             ("writers.commits", writers.commits, 100_000),
             ("writers.tables", writers.tables, 10_000),
             ("writers.shared", writers.shared, 1000),
+            ("writers.machine", writers.machine, 1000),
         ];
         for (field, found, most) in counts {
             if found == 0 || found > most {
@@ -146,7 +107,13 @@ impl Scenario {
             ("faults.slow", faults.slow),
             ("faults.stalled", faults.stalled),
             ("faults.repeated", faults.repeated),
+            ("faults.proxied", faults.proxied),
+            ("faults.suspended", faults.suspended),
         ];
+        if !(0.0..=0.5).contains(&faults.clock_drift) {
+            let (field, found) = ("faults.clock_drift", faults.clock_drift.to_string());
+            return Err(ScenarioError::Value { field, found, allowed: "a share from 0 to 0.5" });
+        }
         for (field, found) in shares {
             if !(0.0..=1.0).contains(&found) {
                 return Err(ScenarioError::Value { field, found: found.to_string(), allowed: "a share from 0 to 1" });
@@ -162,36 +129,5 @@ impl Scenario {
             return Err(ScenarioError::Value { field: "writers.round_trip", found: "0s".to_owned(), allowed });
         }
         Ok(self)
-    }
-
-    pub(crate) fn faults(&self) -> Faults {
-        let Probabilities {
-            request_lost,
-            answer_lost,
-            late,
-            refused,
-            crash,
-            slow,
-            stalled,
-            repeated,
-            timeout,
-            lateness,
-            list_lag,
-            clock_skew,
-        } = self.faults;
-        Faults {
-            request_lost,
-            answer_lost,
-            late,
-            refused,
-            crash,
-            slow,
-            stalled,
-            repeated,
-            timeout,
-            lateness,
-            list_lag,
-            clock_skew,
-        }
     }
 }

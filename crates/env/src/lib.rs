@@ -11,6 +11,7 @@ pub mod conformance;
 mod luck;
 mod object;
 mod retry;
+mod watch;
 
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
@@ -18,6 +19,7 @@ pub use object::{
     Object, ObjectStore, Page, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};
+pub use watch::{Readings, Watch};
 
 use std::future::Future;
 
@@ -31,7 +33,8 @@ pub trait Env {
     /// The object stores of this world. Which of them a protocol uses, its constructor is told.
     type Objects: ObjectStore + BulkStore;
 
-    /// The process's own clock. Monotonic; says nothing about another process's clock.
+    /// The process's own clock, the same for all that runs in the process. It never goes back, and goes on while the machine
+    /// sleeps; says nothing about another process's clock. Live, it is a [`Watch`].
     fn now(&self) -> Instant;
 
     /// The time of day as this machine has it, in milliseconds since 1970. It may be wrong, and may jump either way: good

@@ -16,21 +16,13 @@ use glidepath_model::{Instant, Span};
 
 use crate::agenda::Event;
 use crate::luck::Stream;
+use crate::machine::{EPOCH_MS, Machine};
 use crate::simulation::{Mode, World};
 use crate::store::{SimStore, StoreId};
 
 /// A wait this long is an event even where it need not be: thousands of processes that wait for minutes had better wait
 /// with little state, before they begin what comes next, than in the middle of it.
 const LONG: Span = Span::from_secs(5);
-
-/// When runs begin, by the time of day: 2026-01-01 00:00 UTC.
-const EPOCH_MS: u64 = 1_767_225_600_000;
-
-/// A clock that is off is off by another amount after so long.
-const BETWEEN_JUMPS: Span = Span::from_secs(600);
-
-/// Keys of the luck of clocks begin here, beyond those of any purpose.
-const JUMPS: u64 = 1 << 32;
 
 /// One process: a client with one thread of execution.
 pub(crate) struct Process {
@@ -39,19 +31,26 @@ pub(crate) struct Process {
     /// Where the executor keeps its future.
     pub(crate) task: u32,
     pub(crate) clock: Cell<Instant>,
+    /// Where it runs, in worlds in which something is wrong with clocks.
+    pub(crate) machine: Option<Rc<Machine>>,
     /// Operations begun; the same count in both modes, and so fit to break ties.
     pub(crate) operations: Cell<u32>,
     luck: [Cell<Stream>; Purpose::COUNT],
 }
 
 impl Process {
-    pub(crate) fn new(seed: u64, id: u32, task: u32, now: Instant) -> Self {
+    pub(crate) fn new(seed: u64, id: u32, task: u32, now: Instant, machine: Option<Rc<Machine>>) -> Self {
         let luck = std::array::from_fn(|purpose| Cell::new(Stream::keyed(seed, u64::from(id), purpose as u64)));
-        Self { id, task, clock: Cell::new(now), operations: Cell::new(0), luck }
+        Self { id, task, clock: Cell::new(now), machine, operations: Cell::new(0), luck }
     }
 
     pub(crate) fn count_operation(&self) {
         self.operations.set(self.operations.get() + 1);
+    }
+
+    /// Until when its machine sleeps, if it does at this moment.
+    pub(crate) fn asleep_until(&self, at: Instant) -> Option<Instant> {
+        self.machine.as_ref().map(|machine| machine.awake_from()).filter(|awake| *awake > at)
     }
 
     /// Moves the clock on; it never goes back.
@@ -98,6 +97,12 @@ impl SimEnv {
         self.process.id
     }
 
+    /// The world's time, which no fault touches: for tools that look on, not for protocols.
+    #[must_use]
+    pub fn world_now(&self) -> Instant {
+        self.process.clock.get()
+    }
+
     /// Lets the process's clock reach `at` by something that only the process itself can see.
     pub(crate) async fn pass_until(&self, at: Instant) {
         self.process.count_operation();
@@ -117,23 +122,25 @@ impl Env for SimEnv {
     type Objects = SimStore;
 
     fn now(&self) -> Instant {
-        self.process.clock.get()
+        let clock = self.process.clock.get();
+        self.process.machine.as_ref().map_or(clock, |machine| machine.now(clock))
     }
 
     fn unix_ms(&self) -> u64 {
         let clock = self.process.clock.get();
-        let right = EPOCH_MS + clock.as_nanos() / 1_000_000;
-        let most = self.world.clock_skew.as_nanos() / 1_000_000;
-        if most == 0 {
-            return right;
-        }
-        let span = clock.as_nanos() / BETWEEN_JUMPS.as_nanos();
-        let luck = Stream::keyed(self.world.seed, u64::from(self.process.id), JUMPS + span).draw();
-        right - most + luck % (2 * most + 1)
+        let right = || EPOCH_MS + clock.as_nanos() / 1_000_000;
+        self.process.machine.as_ref().map_or_else(right, |machine| machine.unix_ms(clock))
     }
 
     async fn sleep_until(&self, at: Instant) {
-        self.pass_until(at).await;
+        let Some(machine) = &self.process.machine else { return self.pass_until(at).await };
+        loop {
+            let left = at.since(self.now());
+            if left == Span::ZERO {
+                return;
+            }
+            self.pass_until(self.process.clock.get() + machine.really(left)).await;
+        }
     }
 
     fn draw(&self, purpose: Purpose) -> u64 {

@@ -2,11 +2,13 @@
 
 use glidepath_env::unit_interval;
 use glidepath_model::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::luck::Stream;
 
-/// Probabilities per request, and how long a client waits.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Probabilities per request, each from 0 to 1 and together at most 1, how long a client waits, and what is wrong with clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Faults {
     /// The request never reaches the store; the client gives up after `timeout`.
     pub request_lost: f64,
@@ -26,15 +28,27 @@ pub struct Faults {
     /// The request is delivered twice, by a library or a proxy that repeats what it does not see answered, and the client
     /// gets the second answer: to a guarded write that took effect, that it was lost.
     pub repeated: f64,
+    /// Something on the way delivers the request twice, the first time perhaps late, and answers by any status: that of the
+    /// second delivery, a refusal of its own (409 or 403, 503), an error that tells nothing (500), or late.
+    pub proxied: f64,
+    /// The client's machine is suspended for `lateness`, before the request leaves it or after. All processes on it stand still,
+    /// and so does its monotonic clock; the clock that counts sleep and the time of day go on. On every second machine there
+    /// is no clock that counts sleep.
+    pub suspended: f64,
     /// When a client gives up waiting.
     pub timeout: Span,
     /// How late a late request is.
     pub lateness: Span,
     /// Listings do not show objects that were created less than so long ago; every read does.
     pub list_lag: Span,
-    /// The time of day of each process is off by up to so much either way, and every ten minutes by another amount: it
-    /// jumps, back too. The clock that measures spans is right.
+    /// The time of day of each machine is off by up to so much either way, and every ten minutes by another amount: it
+    /// jumps, back too.
     pub clock_skew: Span,
+    /// The clocks that measure spans are fast or slow by up to this share.
+    pub clock_drift: f64,
+    /// Processes measure by the monotonic clock alone, which stands still in sleep. For tests of the checkers: protocols do not
+    /// hold in such a world.
+    pub clocks_stop: bool,
 }
 
 impl Default for Faults {
@@ -50,10 +64,14 @@ impl Default for Faults {
             slow: 0.0,
             stalled: 0.0,
             repeated: 0.0,
+            proxied: 0.0,
+            suspended: 0.0,
             timeout,
             lateness,
             list_lag: Span::ZERO,
             clock_skew: Span::ZERO,
+            clock_drift: 0.0,
+            clocks_stop: false,
         }
     }
 }
@@ -79,6 +97,8 @@ pub(crate) enum Fault {
     Slow,
     Stalled,
     Repeated,
+    Proxied,
+    Suspended,
 }
 
 impl Fault {
@@ -92,6 +112,8 @@ impl Fault {
             Self::Slow => "answered late",
             Self::Stalled => "leaves late: its process was paused",
             Self::Repeated => "delivered twice",
+            Self::Proxied => "delivered twice, and answered by what is between",
+            Self::Suspended => "the machine is suspended",
         }
     }
 }
@@ -99,14 +121,19 @@ impl Fault {
 impl Faults {
     /// Whether each request reaches the store once at most.
     pub(crate) fn delivers_once(&self) -> bool {
-        self.repeated == 0.0
+        self.repeated == 0.0 && self.proxied == 0.0
+    }
+
+    /// Whether something is wrong with clocks.
+    pub(crate) fn of_clocks(&self) -> bool {
+        self.suspended > 0.0 || self.clock_skew > Span::ZERO || self.clock_drift > 0.0
     }
 
     pub(crate) fn any(&self) -> bool {
         self.table().iter().any(|(probability, _)| *probability > 0.0)
     }
 
-    fn table(&self) -> [(f64, Fault); 8] {
+    fn table(&self) -> [(f64, Fault); 10] {
         [
             (self.request_lost, Fault::RequestLost),
             (self.answer_lost, Fault::AnswerLost),
@@ -116,6 +143,8 @@ impl Faults {
             (self.slow, Fault::Slow),
             (self.stalled, Fault::Stalled),
             (self.repeated, Fault::Repeated),
+            (self.proxied, Fault::Proxied),
+            (self.suspended, Fault::Suspended),
         ]
     }
 

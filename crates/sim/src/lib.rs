@@ -14,6 +14,7 @@ mod distribution;
 mod fault;
 mod latency;
 mod luck;
+mod machine;
 mod profile;
 mod quantiles;
 mod simulation;

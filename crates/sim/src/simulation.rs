@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
 use glidepath_env::{Key, Payload, Tag};
-use glidepath_model::{Instant, Span};
+use glidepath_model::Instant;
 
 use crate::agenda::{Agenda, Entry, Event, Order};
 use crate::clock::{Process, SimEnv};
-use crate::fault::Mishap;
+use crate::fault::{Faults, Mishap};
+use crate::machine::Machine;
 use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState};
 
 /// When a private operation, one that nobody else can see, becomes an event.
@@ -73,8 +74,11 @@ pub(crate) struct World {
     woken: Arc<Woken>,
     pub(crate) faults: Cell<u64>,
     pub(crate) mishaps: RefCell<Option<Vec<Mishap>>>,
-    /// How far the time of day may be off.
-    pub(crate) clock_skew: Span,
+    /// What is wrong with clocks; `None` where nothing is.
+    clock_faults: Option<Faults>,
+    machines: RefCell<Vec<Rc<Machine>>>,
+    /// So many processes that begin one after another run on one machine.
+    processes_a_machine: Cell<u32>,
 }
 
 impl World {
@@ -83,6 +87,17 @@ impl World {
         let order = Order::new(at, process.id, process.operations.get());
         self.agenda.borrow_mut().push(Entry { order, event });
         order
+    }
+
+    fn machine_of(&self, process: u32) -> Option<Rc<Machine>> {
+        let faults = self.clock_faults?;
+        let index = ((process - 1) / self.processes_a_machine.get()) as usize;
+        let mut machines = self.machines.borrow_mut();
+        while machines.len() <= index {
+            let number = machines.len() as u64 + 1;
+            machines.push(Rc::new(Machine::new(self.seed, number, faults)));
+        }
+        machines.get(index).cloned()
     }
 
     /// As [`schedule`](Self::schedule) for the turn of the process that is running; but where that would be the next thing
@@ -105,7 +120,7 @@ impl Simulation {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let faulty = setup.stores.iter().any(|model| model.faults.any());
-        let clock_skew = setup.stores.iter().map(|model| model.faults.clock_skew).max().unwrap_or_default();
+        let clock_faults = setup.stores.iter().map(|model| model.faults).find(Faults::of_clocks);
         let mode = if faulty { Mode::EveryOperation } else { setup.mode };
         let world = World {
             seed: setup.seed,
@@ -119,9 +134,16 @@ impl Simulation {
             woken: Arc::default(),
             faults: Cell::new(0),
             mishaps: RefCell::new(None),
-            clock_skew,
+            clock_faults,
+            machines: RefCell::default(),
+            processes_a_machine: Cell::new(1),
         };
         Self { world: Rc::new(world), counts: Counts::default() }
+    }
+
+    /// From now on so many processes (at least one) that begin one after another share a machine: its clocks, and its sleep.
+    pub fn share_machines(&self, processes: u32) {
+        self.world.processes_a_machine.set(processes.max(1));
     }
 
     /// Puts an object into a store before the run begins, at no cost, and returns its tag.
@@ -237,7 +259,8 @@ impl<F: Future<Output = ()>> Tasks<F> {
             self.slots.push(Task { alive: None, future: Box::pin(None) });
             (self.slots.len() - 1) as u32
         });
-        let process = Rc::new(Process::new(self.world.seed, id, slot, at));
+        let machine = self.world.machine_of(id);
+        let process = Rc::new(Process::new(self.world.seed, id, slot, at, machine));
         let env = SimEnv::new(Rc::clone(&self.world), Rc::clone(&process));
         let waker = Waker::from(Arc::new(ProcessWaker(Arc::clone(&self.world.woken), slot, id)));
         let task = &mut self.slots[slot as usize];
@@ -250,10 +273,19 @@ impl<F: Future<Output = ()>> Tasks<F> {
         self.world.turn.set(entry.order);
         let task = match entry.event {
             Event::Turn { task } => self.find(task, entry.order.process()).map(|_| task),
-            Event::Wake { task } => self.find(task, entry.order.process()).map(|alive| {
-                alive.process.reach(entry.order.at());
-                task
-            }),
+            Event::Wake { task } => match self.find(task, entry.order.process()) {
+                None => None,
+                Some(alive) => match alive.process.asleep_until(entry.order.at()) {
+                    None => {
+                        alive.process.reach(entry.order.at());
+                        Some(task)
+                    }
+                    Some(awake) => {
+                        self.world.schedule(awake, &alive.process, entry.event);
+                        None
+                    }
+                },
+            },
             Event::Arrive { request } => SimStore::arrive(&self.world, request),
             Event::Answer { request } => SimStore::answer(&self.world, request),
         };

@@ -20,6 +20,7 @@ use crate::clock::{Process, SimEnv};
 use crate::contention::{Contention, Ticket};
 use crate::fault::{Fault, Faults, Mishap};
 use crate::latency::Sampler;
+use crate::luck::Stream;
 use crate::profile::{OperationProfile, Profile};
 use crate::simulation::World;
 
@@ -188,10 +189,7 @@ impl SimStore {
             let words = format!("{}: {}", action.words(), fault.words());
             mishaps.push(Mishap { at: sent, process: self.env.process.id, words });
         }
-        let orphan = |at: Instant, action: Action| {
-            let orphan = self.enter(Request::new(self.id, Some(action), when, None));
-            self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
-        };
+        let orphan = |at: Instant, action: Action| self.orphan(at, action, when);
         match fault {
             Fault::Stalled => return self.send(action, sent + lateness + way, later(when, lateness)).await,
             Fault::Slow => {
@@ -202,6 +200,15 @@ impl SimStore {
             Fault::Repeated => {
                 orphan(sent + way, action.clone());
                 return self.send(action, sent + way + way, later(when, way)).await;
+            }
+            Fault::Proxied => return self.send_by_proxy(action, Way { sent, takes: way, when }).await,
+            Fault::Suspended => {
+                if let Some(machine) = &self.env.process.machine {
+                    machine.suspend(sent, lateness);
+                }
+                let before = self.env.process.with_luck(Purpose::Fault, Stream::draw) & 1 == 0;
+                let late = if before { lateness } else { Span::ZERO };
+                return self.send(action, sent + late + way, later(when, late)).await;
             }
             _ => {}
         }
@@ -214,14 +221,60 @@ impl SimStore {
             Fault::AnswerLost => (Some(sent + way), Some((sent + timeout, action.unknown("the answer was lost")))),
             Fault::Late => (Some(sent + lateness), Some((sent + timeout, action.unknown("no answer in time")))),
             Fault::Refused => {
-                (None, Some((refused_at, action.refused("503 Slow Down", self.service.model.faults.delivers_once()))))
+                (None, Some((refused_at, action.refused("503 Slow Down", self.service.model.faults.delivers_once(), true))))
             }
-            Fault::Crash | Fault::Slow | Fault::Stalled | Fault::Repeated => (Some(sent + way), None),
+            Fault::Crash | Fault::Slow | Fault::Stalled | Fault::Repeated | Fault::Proxied | Fault::Suspended => {
+                (Some(sent + way), None)
+            }
         };
         if let Some(at) = effect_at {
             orphan(at, action);
         }
-        let Some((at, answer)) = answer else { return std::future::pending().await };
+        match answer {
+            Some((at, answer)) => self.hear(at, answer).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Something on the way delivers the request twice, the first time perhaps late; the second time, or instead of it, it
+    /// answers by itself.
+    async fn send_by_proxy(&self, action: Action, Way { sent, takes: way, when }: Way) -> Answer {
+        let Faults { timeout, lateness, .. } = self.service.model.faults;
+        let luck = self.env.process.with_luck(Purpose::Fault, Stream::draw);
+        let first_at = if luck & 7 == 0 { sent + lateness } else { sent + way };
+        self.orphan(first_at, action.clone(), when);
+        let heard_at = sent + way + way;
+        match (luck >> 3) % 5 {
+            0 => self.send(action, heard_at, later(when, way)).await,
+            1 => {
+                let answer = action.refused("409 or 403 to the second delivery", false, false);
+                self.hear(heard_at, answer).await
+            }
+            2 => {
+                let answer = action.refused("503 to the second delivery", false, true);
+                self.hear(heard_at, answer).await
+            }
+            3 => {
+                let answer = action.unknown("500 to the second delivery");
+                self.hear(heard_at, answer).await
+            }
+            // The second delivery takes effect when its sender has long given up.
+            _ => {
+                let answer = action.unknown("no answer in time");
+                self.orphan(sent + lateness + way, action, when);
+                self.hear(sent + timeout, answer).await
+            }
+        }
+    }
+
+    /// A request that takes effect, and whose answer nobody hears.
+    fn orphan(&self, at: Instant, action: Action, when: When) {
+        let orphan = self.enter(Request::new(self.id, Some(action), when, None));
+        self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
+    }
+
+    /// An answer that does not come from the store.
+    async fn hear(&self, at: Instant, answer: Answer) -> Answer {
         let sender = Some(Rc::clone(&self.env.process));
         let id = self.enter(Request { answer: Some(answer), ..Request::new(self.id, None, When::At(at), sender) });
         self.env.world.schedule(at, &self.env.process, Event::Answer { request: id });
@@ -278,6 +331,11 @@ impl SimStore {
             return None;
         };
         if let When::At(at) = request.when {
+            if let Some(awake) = sender.asleep_until(at) {
+                request.when = When::At(awake);
+                world.schedule(awake, sender, Event::Answer { request: id });
+                return None;
+            }
             sender.reach(at);
         }
         request.answered = true;

@@ -278,9 +278,9 @@ impl Action {
     }
 
     /// What its sender learns when the store turns it away.
-    pub(crate) fn refused(&self, why: &str, certain: bool) -> Answer {
+    pub(crate) fn refused(&self, why: &str, certain: bool, passing: bool) -> Answer {
         let cause = Cause::words(why);
-        let denial = Denial { cause: cause.clone(), certain, passing: true };
+        let denial = Denial { cause: cause.clone(), certain, passing };
         self.fail(ReadError::Failed(cause.clone()), PutError::Refused(denial), DeleteError::Refused(cause))
     }
 
