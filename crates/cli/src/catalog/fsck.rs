@@ -113,7 +113,11 @@ fn as_text(checked: &Checked, mended: &[String], mend: bool) -> String {
     ));
     lines.extend(mended.iter().map(|done| format!("mended: {done}")));
     lines.push(match (checked.is_damaged(), checked.whole) {
-        (false, _) => "the catalog is whole".to_owned(),
+        // What was acknowledged last is named by nothing else until the next hint, pack or version.
+        (false, _) => format!(
+            "the catalog is whole up to version {} (fsck cannot tell whether a newer one was lost that nothing names)",
+            checked.newest.0
+        ),
         (true, Some(whole)) if whole < checked.newest => format!(
             "the newest version that can be read whole is {}: `glidepath catalog list STORE --recursive --version {}` shows it",
             whole.0, whole.0

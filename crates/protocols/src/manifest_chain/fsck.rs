@@ -88,6 +88,8 @@ struct Look<'a, E: Env> {
     off_by: i64,
     /// Whether something could not be read that may refer to anything.
     blind: bool,
+    /// Versions that were listed, and not there when they were read.
+    vanished: Vec<Version>,
 }
 
 impl<E: Env> ManifestChain<E> {
@@ -108,10 +110,14 @@ impl<E: Env> ManifestChain<E> {
             count: 0,
             off_by: 0,
             blind: false,
+            vanished: Vec::new(),
         };
         look.versions().await?;
         look.packs().await?;
         look.hint().await?;
+        for version in std::mem::take(&mut look.vanished) {
+            look.gap(version, version);
+        }
         let mut checked = look.checked;
         // What a vacuum has made old meanwhile may rightly be gone.
         if let Ok(head) = self.load().await
@@ -226,8 +232,15 @@ impl<E: Env> Look<'_, E> {
         key: &Key,
         newer: Option<&Manifest>,
     ) -> Result<Option<Manifest>, LoadError> {
-        // Between the listing and now a vacuum may have come by.
-        let Some(Some(object)) = self.read(key, Some(version)).await? else { return Ok(None) };
+        let object = match self.read(key, Some(version)).await? {
+            Some(Some(object)) => object,
+            Some(None) => {
+                // Between the listing and now a vacuum may have come by; what it makes old is taken off in the end.
+                self.vanished.push(version);
+                return Ok(None);
+            }
+            None => return Ok(None),
+        };
         let bytes = object.payload.bytes;
         let manifest = match Manifest::decode(&bytes) {
             Ok(manifest) if manifest.version == version => manifest,
@@ -279,7 +292,10 @@ impl<E: Env> Look<'_, E> {
             for object in &page.objects {
                 match self.chain.place.keys.pack_in(&object.key) {
                     Some(Home::Pack { version, .. }) if version > self.checked.newest.0 => {
-                        self.report(Trouble::Pending, object.key.clone(), None);
+                        // The chain may have grown since its versions were listed.
+                        let ahead = version > self.chain.load().await.map_or(version, |head| head.version().0) + 1;
+                        let trouble = if ahead { Trouble::PackAhead } else { Trouble::Pending };
+                        self.report(trouble, object.key.clone(), None);
                     }
                     Some(home) => self.older(home, &object.key),
                     None => self.report(Trouble::Foreign, object.key.clone(), None),

@@ -2,6 +2,7 @@
 //! `docs/protocols/manifest-chain.md` is tried by `glidepath-check`.
 
 mod costs;
+mod edges;
 mod layouts;
 mod long;
 mod parts;

@@ -26,6 +26,9 @@ use crate::catalog::{Catalog, LoadError, Outcome};
 /// Keys listed at a time.
 const PAGE: usize = 1000;
 
+/// Versions that cannot be read and are passed over in step 1.
+const UNREAD: usize = 8;
+
 /// Tries of step 2.
 const TRIES: u32 = 20;
 
@@ -129,14 +132,26 @@ impl<E: Env> ManifestChain<E> {
         // The version after `keep` - 1 is old enough; find the last such.
         while keep < latest {
             let middle = keep + (latest - keep).div_ceil(2);
-            let written = self.read_version(Version(middle), head.seen).await?.map(|version| version.written_ms());
-            if written.is_none_or(|written| written.saturating_add(age_ms) <= now) {
-                keep = middle;
-            } else {
-                latest = middle - 1;
+            match self.written_from(middle, latest).await? {
+                Some((version, written_ms)) if written_ms.saturating_add(age_ms) <= now => keep = version,
+                // What cannot be read has no age: it is not taken for old.
+                _ => latest = middle - 1,
             }
         }
         Ok(Version(keep))
+    }
+
+    /// The first version from `from` to `latest` that can be read, and when it was written. One that is lost or damaged does
+    /// not keep the vacuum from what is older; after [`UNREAD`] of them it goes no further.
+    async fn written_from(&self, from: u64, latest: u64) -> Result<Option<(u64, u64)>, LoadError> {
+        for version in (from..=latest).take(UNREAD) {
+            match self.version_at(Version(version)).await {
+                Ok(Some(found)) => return Ok(Some((version, found.written_ms()))),
+                Ok(None) | Err(LoadError::Undecodable(_) | LoadError::Failed(_)) => {}
+                Err(error @ LoadError::NotFound) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     /// Step 2.

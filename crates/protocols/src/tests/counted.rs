@@ -40,6 +40,10 @@ pub(crate) struct World {
     objects: Rc<RefCell<BTreeMap<Key, (Bytes, u64)>>>,
     counts: Rc<Cell<Counts>>,
     fate: Rc<RefCell<Option<Fate>>>,
+    /// The same, once it has landed: what its sender hears.
+    heard: Rc<RefCell<Option<Fate>>>,
+    /// Puts by key, whatever became of them.
+    puts: Rc<RefCell<BTreeMap<Key, u64>>>,
     unread: Rc<RefCell<Option<Key>>>,
     /// Bytes of packs that were read and are still held.
     held: Arc<AtomicU64>,
@@ -84,7 +88,16 @@ impl World {
         *self.fate.borrow_mut() = Some(Box::new(fate));
     }
 
+    pub(crate) fn when_put_lands(&self, heard: impl FnMut(&Key) -> Option<PutError> + 'static) {
+        *self.heard.borrow_mut() = Some(Box::new(heard));
+    }
+
+    pub(crate) fn puts_of(&self, key: &str) -> u64 {
+        self.puts.borrow().get(&Key::new(key)).copied().unwrap_or_default()
+    }
+
     pub(crate) fn all_well(&self) {
+        *self.heard.borrow_mut() = None;
         *self.fate.borrow_mut() = None;
         *self.unread.borrow_mut() = None;
     }
@@ -221,7 +234,9 @@ impl ObjectStore for World {
             counts.puts += 1;
             counts.written_bytes += bytes.len() as u64;
         });
+        *self.puts.borrow_mut().entry(key.clone()).or_default() += 1;
         let fate = self.fate.borrow_mut().as_mut().and_then(|fate| fate(key));
+        let heard = self.heard.borrow_mut().as_mut().and_then(|heard| heard(key));
         let mut objects = self.objects.borrow_mut();
         let tag = objects.get(key).map(|(_, generation)| Tag::number(*generation));
         let holds = match &guard {
@@ -237,7 +252,7 @@ impl ObjectStore for World {
         }
         let generation = objects.get(key).map_or(0, |(_, generation)| generation + 1);
         objects.insert(key.clone(), (bytes, generation));
-        fate.map_or(Ok(Tag::number(generation)), Err)
+        fate.or(heard).map_or(Ok(Tag::number(generation)), Err)
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {

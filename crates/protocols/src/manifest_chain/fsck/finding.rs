@@ -93,6 +93,8 @@ pub enum Trouble {
     Unused,
     /// A pack for a version that is still to come.
     Pending,
+    /// A pack for a version that could only be written once the next one, which is not there, was.
+    PackAhead,
     /// An object that this protocol does not write.
     Foreign,
 }
@@ -145,6 +147,7 @@ impl Finding {
             Trouble::Unread(_) => "unread",
             Trouble::Unused => "unused",
             Trouble::Pending => "pending",
+            Trouble::PackAhead => "pack-ahead",
             Trouble::Foreign => "foreign",
         }
     }
@@ -165,6 +168,9 @@ impl Finding {
             }
             Trouble::Gap(..) => {
                 "put the objects back; until then a reader may take an older version for the newest: let nobody commit"
+            }
+            Trouble::PackAhead => {
+                "find out whether versions were deleted, and put them back: let nobody commit until then"
             }
             Trouble::HintAhead(_) => {
                 "find out whether versions were deleted, and put them back; if you know that none were, delete the hint"
@@ -232,6 +238,9 @@ impl fmt::Display for Finding {
             Trouble::Unread(cause) => write!(f, "the store does not read this object: {cause}"),
             Trouble::Unused => f.write_str("no kept version needs this object"),
             Trouble::Pending => f.write_str("this pack is for a version that is still to come"),
+            Trouble::PackAhead => f.write_str(
+                "this pack is for a version that follows another that is not there: newer versions have been lost",
+            ),
             Trouble::Foreign => f.write_str("this object is not of this catalog"),
         }
     }

@@ -1,0 +1,131 @@
+//! What a refusal proves, and what is made of versions that cannot be read.
+
+use glidepath_env::{Cause, Denial, PutError};
+use glidepath_model::{Action, Entry, Kind, Name, Span, TableState, Version};
+
+use super::layouts::commit;
+use crate::catalog::{Catalog, Outcome};
+use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, Place, Sizes, Snapshot, Trouble};
+use crate::tests::counted::{World, at_once};
+
+type Chain = ManifestChain<World>;
+
+fn create(text: &str) -> Action {
+    Action::Create { name: Name::parse(text).unwrap(), entry: Entry::table(None, TableState::new(1)) }
+}
+
+fn drop_of(text: &str) -> Action {
+    Action::Drop { name: Name::parse(text).unwrap(), kind: Kind::Table, expected: None }
+}
+
+/// A catalog whose commits all put packs.
+fn created(layout: Layout) -> (World, Chain, Snapshot) {
+    let world = World::default();
+    let sizes = Sizes { block_bytes: 512, part_bytes: 1 };
+    let chain = world.chain(Place::new("", 1 << 20).inline_up_to(0).whole_sized(sizes));
+    assert!(matches!(at_once(chain.create(layout, true)), Outcome::Committed(_)));
+    commit(&chain, &[(0..9).map(|number| create(&format!("t{number}"))).collect()]);
+    let head = at_once(chain.load()).unwrap();
+    (world, chain, head)
+}
+
+fn attempt(chain: &Chain, base: &Snapshot, action: Action) -> Attempt {
+    at_once(chain.attempt(base, &[&[action]])).1
+}
+
+fn key_of(version: Version) -> String {
+    format!("versions/{:016x}", u64::MAX - version.0)
+}
+
+/// What something between answers of itself, 409 or 403, say, to the second delivery.
+fn answered(passing: bool) -> PutError {
+    PutError::Refused(Denial { cause: Cause::words("409 to the second delivery"), certain: false, passing })
+}
+
+/// The first delivery lands, the second is refused: the commit is in the chain, and what it refers to stays.
+#[test]
+fn a_refusal_of_a_second_delivery_deletes_nothing() {
+    for layout in Layout::ALL {
+        for passing in [false, true] {
+            let (world, chain, base) = created(layout);
+            let next = key_of(base.version().next());
+            world.when_put_lands(move |key| (key.as_str() == next).then(|| answered(passing)));
+            let ended = attempt(&chain, &base, create("mine"));
+            assert!(matches!(&ended, Attempt::Ended(Outcome::Committed(_))), "{layout:?}: {ended:?}");
+            world.all_well();
+            let head = at_once(world.chain(Place::new("", 0)).load()).unwrap();
+            assert_eq!((head.version(), head.entries()), (base.version().next(), 10));
+            let checked = at_once(chain.fsck()).unwrap();
+            assert!(checked.findings.is_empty(), "{layout:?}: {checked:?}");
+        }
+    }
+}
+
+/// Nothing is there and nothing proves that nothing will be: unknown, soon where the reason does not pass, and packs stay.
+#[test]
+fn a_refusal_of_one_delivery_is_no_proof() {
+    for layout in Layout::ALL {
+        let (world, chain, base) = created(layout);
+        let packs = world.keys("packs/").len();
+        let next = key_of(base.version().next());
+        let fate = next.clone();
+        world.when_put(move |key| (key.as_str() == fate).then(|| answered(false)));
+        let puts = world.puts_of(&next);
+        let ended = attempt(&chain, &base, create("mine"));
+        assert!(matches!(&ended, Attempt::Ended(Outcome::Unknown(cause)) if cause.to_string().contains("409")));
+        assert_eq!(world.puts_of(&next) - puts, 3);
+        assert!(world.keys("packs/").len() > packs, "{layout:?}: what may be referred to was deleted");
+        world.all_well();
+        // Another commit in its place proves it.
+        commit(&chain, &[vec![create("theirs")]]);
+        let after = world.keys("packs/").len();
+        let ended = attempt(&chain, &base, create("mine"));
+        assert!(matches!(ended, Attempt::Ended(Outcome::Conflict(Some(_)))), "{ended:?}");
+        assert_eq!(world.keys("packs/").len(), after, "{layout:?}");
+    }
+}
+
+/// A version that is lost or damaged is not taken for old.
+#[test]
+fn a_vacuum_takes_nothing_for_old_that_it_cannot_read() {
+    for damage in [None, Some(0), Some(7)] {
+        let (world, chain, _) = created(Layout::Paged);
+        for number in 0..20 {
+            world.pass(Span::from_secs(60));
+            commit(&chain, &[vec![create(&format!("n{number}"))]]);
+        }
+        // All are younger than a day.
+        for version in 3..18 {
+            match damage {
+                None => world.remove(&key_of(Version(version))),
+                Some(length) => world.tamper(&key_of(Version(version)), |bytes| bytes.truncate(length)),
+            }
+        }
+        let grace = Grace { versions: 2, age: Span::from_secs(24 * 3600) };
+        assert_eq!(at_once(chain.vacuum(grace)).unwrap().oldest, Version(0));
+        // An hour later all are old that are not among the newest two, and it goes as far as what can be read.
+        world.pass(Span::from_secs(3600));
+        let swept = at_once(chain.vacuum(Grace { versions: 2, age: Grace::SHORTEST })).unwrap();
+        assert_eq!(swept.oldest, Version(20 - 1), "{swept:?}");
+    }
+}
+
+/// Versions behind the newest were lost: a pack that could only have been put after them says so.
+#[test]
+fn a_pack_of_a_version_that_could_not_follow_is_damage() {
+    let (world, chain, base) = created(Layout::Paged);
+    for number in 0..3 {
+        commit(&chain, &[vec![drop_of(&format!("t{number}"))]]);
+    }
+    let head = at_once(chain.load()).unwrap();
+    let words = |checked: &crate::manifest_chain::Checked| {
+        checked.findings.iter().map(|finding| finding.word()).collect::<Vec<_>>()
+    };
+    assert_eq!(words(&at_once(chain.fsck()).unwrap()), [] as [&str; 0]);
+    for version in base.version().0 + 1..=head.version().0 {
+        world.remove(&key_of(Version(version)));
+    }
+    let checked = at_once(world.chain(Place::new("", 0)).fsck()).unwrap();
+    let ahead = checked.findings.iter().filter(|finding| matches!(finding.trouble, Trouble::PackAhead)).count();
+    assert!(checked.is_damaged() && ahead == 2, "{:?}", words(&checked));
+}
