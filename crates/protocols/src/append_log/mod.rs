@@ -39,8 +39,8 @@ use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 use checkpoint::Keys;
 use reading::Step;
-use record::Record;
 pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
+use record::{HEADER, Record};
 use state::{Segment, State};
 pub use vacuum::{VacuumError, Vacuumed};
 
@@ -50,7 +50,10 @@ const HARD_RECORDS: u64 = 9_000;
 const HARD_BYTES: u64 = 64 << 20;
 
 /// The largest append that every provider takes: Azure's limit before version 2022-11-02 of its protocol.
-const MOST_RECORD_BYTES: usize = 4 << 20;
+const MOST_APPEND_BYTES: usize = 4 << 20;
+
+/// A record fits into an append wherever it goes: the first one of a segment brings the header.
+const MOST_RECORD_BYTES: usize = MOST_APPEND_BYTES - HEADER;
 
 const ELSEWHERE: &str = "the store says that the log ends elsewhere than behind this commit";
 

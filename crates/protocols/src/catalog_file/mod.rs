@@ -23,7 +23,7 @@ use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
-use crate::group::{GroupAttempt, Grouped};
+use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 use crate::wire::DecodeError;
@@ -241,9 +241,12 @@ impl<E: Env> Grouped for CatalogFile<E> {
         // One copy for all of them, however large the catalog is.
         let mut root = base.root().clone();
         root.commit = commit;
-        let verdicts: Vec<_> =
-            requests.iter().map(|changes| changes.touch(&root).map(|touched| touched.apply_to(&mut root))).collect();
-        let outcome = if verdicts.iter().any(Result::is_ok) {
+        let decide = |changes: &&Changes| match changes.touch(&root).map(|touched| touched.apply_to(&mut root)) {
+            Ok(()) => Verdict::Fits,
+            Err(refusal) => Verdict::Refused(refusal),
+        };
+        let verdicts: Vec<_> = requests.iter().map(decide).collect();
+        let outcome = if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Fits)) {
             root.version = base.root().version.next();
             Some(self.install(Next::built(Some(base), root)).await)
         } else {

@@ -46,7 +46,7 @@ use glidepath_model::{
 };
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
-use crate::group::{GroupAttempt, Grouped};
+use crate::group::{GroupAttempt, Grouped, Verdict};
 use cache::Cache;
 pub use commit::{Attempt, Verdicts};
 pub use fsck::{Checked, Extent, Finding, Severity, Trouble};
@@ -292,16 +292,13 @@ impl<E: Env> Grouped for ManifestChain<E> {
     async fn attempt_group(&self, base: &Snapshot, requests: &[&Vec<Action>]) -> GroupAttempt<Snapshot, Refusal> {
         let groups: Vec<&[Action]> = requests.iter().map(|actions| actions.as_slice()).collect();
         let (verdicts, attempt) = self.attempt(base, &groups).await;
+        let verdict = |decided: Result<(), Refusal>| decided.map_or_else(Verdict::Refused, |()| Verdict::Fits);
+        let verdicts = verdicts.into_iter().map(verdict).collect();
         match attempt {
             Attempt::Nothing => GroupAttempt::Decided { verdicts, outcome: None },
             Attempt::Ended(outcome) => GroupAttempt::Decided { verdicts, outcome: Some(outcome) },
             Attempt::NotMade(error) => GroupAttempt::NotMade(error),
         }
-    }
-
-    fn done_by_others(request: &Vec<Action>, refusal: &Refusal) -> bool {
-        let drops = matches!(request.as_slice(), [Action::Drop { expected: None, .. } | Action::DropAll { .. }]);
-        drops && matches!(refusal, Refusal::NotFound(_))
     }
 }
 

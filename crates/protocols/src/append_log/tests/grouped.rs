@@ -12,7 +12,7 @@ use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulatio
 use super::super::{AppendLog, Limits, Place};
 use super::world::{advance, limits};
 use crate::catalog::{Catalog, Outcome};
-use crate::group::{CommitError, Committer, Group, Persistence};
+use crate::group::{CommitError, Committer, Group, Leader, Persistence};
 
 const STORE: StoreId = StoreId(0);
 const WRITERS: u32 = 40;
@@ -35,7 +35,7 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 3, horizon, mode: Mode::EveryOperation, stores: vec![model] });
     let place = Arc::new(Place::new("log/", limits));
-    let group: Arc<Group<AppendLog<SimEnv>>> = Arc::default();
+    let group: Group<AppendLog<SimEnv>> = Group::default();
     let told = Rc::new(RefCell::new(vec![(0, 0); writers as usize]));
     let (ended, versions) = (Rc::new(Cell::new(Instant::ZERO)), Rc::new(RefCell::new(Vec::new())));
     let mut processes: Vec<(Instant, Start)> = Vec::new();
@@ -49,12 +49,13 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     };
     processes.push((Instant::ZERO, Box::new(create)));
     let begin = Instant::ZERO + Span::from_secs(100);
+    processes.push((begin, leader(Arc::clone(&place), group.clone())));
     for writer in 0..writers {
-        let (place, group, told, ended) = (Arc::clone(&place), Arc::clone(&group), Rc::clone(&told), Rc::clone(&ended));
+        let (place, group, told, ended) = (Arc::clone(&place), group.clone(), Rc::clone(&told), Rc::clone(&ended));
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
                 let log = AppendLog::new(env.clone(), env.store(STORE), place);
-                let committer = Committer::grouped(env.clone(), log, group, Persistence::default());
+                let committer = Committer::grouped(log, group);
                 for number in 0..COMMITS {
                     let Ok(at) = committer.catalog().load().await else { continue };
                     let state = at.table(TableId(writer)).unwrap();
@@ -86,6 +87,13 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     simulation.run(processes);
     drop(simulation);
     Ran { told: told.take(), versions: versions.take(), took: ended.get().since(begin) }
+}
+
+fn leader(place: Arc<Place>, group: Group<AppendLog<SimEnv>>) -> Start {
+    Box::new(move |env: SimEnv| {
+        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        Box::pin(Leader::new(env, log, &group, Persistence::default()).unwrap().lead())
+    })
 }
 
 #[test]
