@@ -28,7 +28,7 @@ impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
     pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
         let catalog = || S::catalog(self.env.clone(), self.env.clone(), Arc::clone(&self.place));
         let committer = match cell.grouped {
-            true => Committer::grouped(catalog(), self.group.clone()),
+            true => Committer::grouped(self.env.clone(), catalog(), self.group.clone()),
             false => Committer::alone(self.env.clone(), catalog(), Persistence::default()),
         };
         let (mut outcome, mut number) = (Outcome::default(), 0_u64);

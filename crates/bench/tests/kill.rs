@@ -52,7 +52,7 @@ fn writer_that_is_killed() {
     runtime.spawn(Leader::new(env, chain(), &group, Persistence::default()).unwrap().lead());
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let committer = Committer::grouped(chain(), group.clone());
+            let committer = Committer::grouped(env, chain(), group.clone());
             let handle = runtime.handle();
             scope.spawn(move || handle.block_on(write(&committer, &format!("{tag}-{thread}"))));
         }

@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // task of its own, which ends when the last handle to the group is gone.
     let group = Group::default();
     tokio::spawn(Leader::new(env, catalog.clone(), &group, Persistence::default())?.lead());
-    let writer = || Committer::grouped(catalog.clone(), group.clone());
+    let writer = || Committer::grouped(env, catalog.clone(), group.clone());
 
     let (sales, orders) = (Name::of_parts(["sales"])?, Name::of_parts(["sales", "orders"])?);
     create(&writer(), &sales, Entry::namespace()).await?;

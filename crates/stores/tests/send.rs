@@ -26,7 +26,7 @@ async fn catalog_file(env: LiveEnv, store: Store, changes: Changes) {
     let group = Group::default();
     let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
     tokio::spawn(leader.lead());
-    let writer = Committer::grouped(catalog, group);
+    let writer = Committer::grouped(env, catalog, group);
     drop(is_send(writer.commit(changes)).await);
 }
 
@@ -40,7 +40,7 @@ async fn append_log(env: LiveEnv, store: Store, changes: Changes) {
     let group = Group::default();
     let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
     tokio::spawn(leader.lead());
-    let writer = Committer::grouped(catalog, group);
+    let writer = Committer::grouped(env, catalog, group);
     drop(is_send(writer.commit(changes)).await);
 }
 
@@ -59,7 +59,7 @@ async fn manifest_chain(env: LiveEnv, store: Store, changes: Changes) {
     let group = Group::default();
     let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
     tokio::spawn(leader.lead());
-    let writer = Committer::grouped(catalog, group);
+    let writer = Committer::grouped(env, catalog, group);
     drop(is_send(writer.commit(actions.to_vec())).await);
 }
 

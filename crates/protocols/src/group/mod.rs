@@ -184,24 +184,25 @@ impl<C: Grouped> Drop for Group<C> {
 
 /// Commits requests: each again and again until it is done, refused, or hopeless.
 pub struct Committer<E: Env, C: Grouped> {
+    env: E,
     catalog: C,
-    way: Way<E, C>,
+    way: Way<C>,
 }
 
-enum Way<E: Env, C: Grouped> {
+enum Way<C: Grouped> {
     Grouped(Group<C>),
-    Alone(E, Persistence),
+    Alone(Persistence),
 }
 
 impl<E: Env, C: Grouped> Committer<E, C> {
     /// One whose requests the group's [`Leader`] commits, together with those of others. The catalog is for the caller to read.
-    pub fn grouped(catalog: C, group: Group<C>) -> Self {
-        Self { catalog, way: Way::Grouped(group) }
+    pub fn grouped(env: E, catalog: C, group: Group<C>) -> Self {
+        Self { env, catalog, way: Way::Grouped(group) }
     }
 
     /// One that commits alone.
     pub fn alone(env: E, catalog: C, persistence: Persistence) -> Self {
-        Self { catalog, way: Way::Alone(env, persistence) }
+        Self { env, catalog, way: Way::Alone(persistence) }
     }
 
     /// The catalog.
@@ -220,9 +221,9 @@ impl<E: Env, C: Grouped> Committer<E, C> {
         let ticket = match &self.way {
             // Step 1.
             Way::Grouped(group) => group.queue.enqueue(request).map_err(turned_away)?,
-            Way::Alone(env, persistence) => {
+            Way::Alone(persistence) => {
                 let (taken, ticket) = queue::alone(request);
-                Work::new(env, &self.catalog, *persistence).answer(vec![taken], |_| Vec::new()).await;
+                Work::new(&self.env, &self.catalog, *persistence).answer(vec![taken], |_| Vec::new()).await;
                 ticket
             }
         };

@@ -161,7 +161,7 @@ impl<R, A> Queue<R, A> {
 }
 
 impl<R, A> Slot<R, A> {
-    fn new(request: R) -> Arc<Self> {
+    pub(super) fn new(request: R) -> Arc<Self> {
         Arc::new(Self { request, state: Mutex::new(Answering { answer: None, waker: None }) })
     }
 
@@ -185,8 +185,8 @@ pub(super) fn alone<R, A>(request: R) -> (Taken<R, A>, Ticket<R, A>) {
 /// course, and nobody is told.
 pub(super) struct Ticket<R, A> {
     /// Where it may be waiting.
-    queue: Option<Arc<Queue<R, A>>>,
-    slot: Arc<Slot<R, A>>,
+    pub(super) queue: Option<Arc<Queue<R, A>>>,
+    pub(super) slot: Arc<Slot<R, A>>,
 }
 
 impl<R, A> Future for Ticket<R, A> {

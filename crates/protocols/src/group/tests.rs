@@ -109,7 +109,7 @@ fn writer(
         Box::pin(async move {
             let chain = Chain::new(env.clone(), env.store(STORE), place);
             let committer = match group {
-                Some(group) => Committer::grouped(chain, group),
+                Some(group) => Committer::grouped(env.clone(), chain, group),
                 None => Committer::alone(env.clone(), chain, Persistence::default()),
             };
             let mut all = std::pin::pin!(async {

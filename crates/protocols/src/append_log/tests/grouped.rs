@@ -55,7 +55,7 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
                 let log = AppendLog::new(env.clone(), env.store(STORE), place);
-                let committer = Committer::grouped(log, group);
+                let committer = Committer::grouped(env.clone(), log, group);
                 for number in 0..COMMITS {
                     let Ok(at) = committer.catalog().load().await else { continue };
                     let state = at.table(TableId(writer)).unwrap();
