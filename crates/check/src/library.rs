@@ -9,8 +9,19 @@ macro_rules! scenarios {
 }
 
 /// Their names and texts: `experiments/faults/*.toml`.
-pub const LIBRARY: &[(&str, &str)] =
-    scenarios!("storm", "denied", "repeats", "deaths", "sleepers", "clocks", "listings", "crowd", "proxies", "suspends", "everything");
+pub const LIBRARY: &[(&str, &str)] = scenarios!(
+    "storm",
+    "denied",
+    "repeats",
+    "deaths",
+    "sleepers",
+    "clocks",
+    "listings",
+    "crowd",
+    "proxies",
+    "suspends",
+    "everything"
+);
 
 /// The scenario of this name; `None` if none of this name ships with the program.
 ///

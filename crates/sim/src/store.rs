@@ -220,9 +220,10 @@ impl SimStore {
             Fault::RequestLost => (None, Some((sent + timeout, action.unknown("the request was lost")))),
             Fault::AnswerLost => (Some(sent + way), Some((sent + timeout, action.unknown("the answer was lost")))),
             Fault::Late => (Some(sent + lateness), Some((sent + timeout, action.unknown("no answer in time")))),
-            Fault::Refused => {
-                (None, Some((refused_at, action.refused("503 Slow Down", self.service.model.faults.delivers_once(), true))))
-            }
+            Fault::Refused => (
+                None,
+                Some((refused_at, action.refused("503 Slow Down", self.service.model.faults.delivers_once(), true))),
+            ),
             Fault::Crash | Fault::Slow | Fault::Stalled | Fault::Repeated | Fault::Proxied | Fault::Suspended => {
                 (Some(sent + way), None)
             }

@@ -92,7 +92,8 @@ mod tests {
     fn all_environments_of_a_process_show_one_time() {
         let first = LiveEnv::new().now();
         let second = LiveEnv::new();
-        let shown: Vec<Instant> = (0..100).map(|n| if n % 2 == 0 { second.now() } else { LiveEnv::new().now() }).collect();
+        let shown: Vec<Instant> =
+            (0..100).map(|n| if n % 2 == 0 { second.now() } else { LiveEnv::new().now() }).collect();
         assert!(first <= shown[0] && shown.is_sorted());
     }
 

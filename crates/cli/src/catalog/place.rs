@@ -135,7 +135,10 @@ pub(super) fn settled(answer: Answer<Chain>) -> Result<Snapshot, Failure> {
                 Refusal::Exists(_) => code::EXISTS,
                 Refusal::NotFound(_) | Refusal::NoParent { .. } => code::NOT_FOUND,
                 Refusal::NotEmpty(_) => code::NOT_EMPTY,
-                Refusal::WrongKind { .. } | Refusal::NoPartitions(_) | Refusal::Changed(_) => code::OTHERWISE,
+                Refusal::WrongKind { .. }
+                | Refusal::NoPartitions(_)
+                | Refusal::Changed(_)
+                | Refusal::TooLarge { .. } => code::OTHERWISE,
             },
             CommitError::Contention { .. } | CommitError::Full { .. } => code::CONTENTION,
             CommitError::Unknown(_) => code::UNKNOWN,

@@ -49,7 +49,7 @@ impl<E: Env> AppendLog<E> {
         for changes in requests {
             let commit = CommitId(self.env.draw(Purpose::Names));
             let record = Record { commit, closes: false, changes: Some(Changes::clone(changes)) };
-            let encoded = match checked(&record) {
+            let encoded = match next.countable(changes).and_then(|()| checked(&record)) {
                 Ok(encoded) => encoded,
                 Err(cause) => {
                     verdicts.push(Verdict::Failed(cause));

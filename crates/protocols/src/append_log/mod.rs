@@ -150,6 +150,10 @@ impl<E: Env> AppendLog<E> {
             return Outcome::refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
         let first = State::first(0, Arc::new(root), false);
+        // Everybody must be able to read it back.
+        if let Err(cause) = checkpoint::decode(0, &checkpoint::encode(0, &first.segment.start)) {
+            return Outcome::refused(cause);
+        }
         match self.put_checkpoint(&first.segment).await {
             Ok(()) => self.created(first).await,
             Err(PutError::Lost) if self.delivers_once() => Outcome::Conflict(None),
@@ -346,7 +350,7 @@ impl<E: Env> AppendLog<E> {
                 Err(cause) => return Outcome::refused(cause),
             };
             let record = Record { commit, closes, changes: Some(changes.clone()) };
-            let payload = match checked(&record) {
+            let payload = match at.0.countable(changes).and_then(|()| checked(&record)) {
                 Ok(encoded) => Bytes::from(at.0.with_header(encoded)),
                 Err(cause) => return Outcome::refused(cause),
             };

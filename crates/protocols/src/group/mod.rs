@@ -29,8 +29,8 @@ use glidepath_env::{Backoff, Cause, Env, Exponential, JitterRange};
 use glidepath_model::Span;
 
 use crate::catalog::{Catalog, LoadError, Outcome};
-pub use leader::Leader;
 use leader::Work;
+pub use leader::{AlreadyLed, Leader};
 use queue::{Left, NotQueued, Queue};
 
 /// The locks that the queue is made of: `tests/group_threads.rs` builds it with others, which try every order of threads.

@@ -1,6 +1,9 @@
 //! Writers of one simulated process that share commits. All in `Mode::EveryOperation`: what they share must be seen in the
 //! order of time.
 
+mod answers;
+mod fake;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
