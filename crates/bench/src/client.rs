@@ -12,12 +12,13 @@ use crate::counted::Counted;
 use crate::design::{Operation, Start};
 use crate::subject::Subject;
 
-/// A client: its world, and where it works. All clients of one process share group and place.
+/// A client: its world, and where it works. All clients of one process share place and group, which needs a leader where they
+/// commit together.
 pub(crate) struct Client<S: Subject, E: Env<Objects: Clone> + Clone> {
     pub(crate) env: Counted<E>,
     pub(crate) prefix: String,
     pub(crate) place: Arc<S::Place>,
-    pub(crate) group: Arc<Group<S::Catalog<Counted<E>>>>,
+    pub(crate) group: Group<S::Catalog<Counted<E>>>,
     /// Which one it is, of all processes.
     pub(crate) number: u32,
 }
@@ -27,7 +28,7 @@ impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
     pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
         let catalog = || S::catalog(self.env.clone(), self.env.clone(), Arc::clone(&self.place));
         let committer = match cell.grouped {
-            true => Committer::grouped(self.env.clone(), catalog(), Arc::clone(&self.group), Persistence::default()),
+            true => Committer::grouped(self.env.clone(), catalog(), self.group.clone()),
             false => Committer::alone(self.env.clone(), catalog(), Persistence::default()),
         };
         let (mut outcome, mut number) = (Outcome::default(), 0_u64);

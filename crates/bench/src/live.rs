@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
-use glidepath_protocols::group::Group;
+use glidepath_protocols::group::{Group, Leader, Persistence};
 use glidepath_stores::{LiveEnv, Store};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
@@ -88,22 +88,29 @@ fn work_on<S: Subject>(
 ) -> Result<Outcome, LiveError>
 where
     Group<S::Catalog<Live>>: Send + Sync,
+    Leader<Live, S::Catalog<Live>>: Send,
 {
     let runtime = runtime()?;
     let env = Counted::new(LiveEnv::new(), store.clone(), cell.added_latency);
-    let (place, group) = (Arc::new(S::place(prefix)), Arc::<Group<S::Catalog<Live>>>::default());
+    let (place, group) = (Arc::new(S::place(prefix)), Group::<S::Catalog<Live>>::default());
+    let catalog = S::catalog(env.clone(), env.clone(), Arc::clone(&place));
+    let leader = Leader::new(env.clone(), catalog, &group, Persistence::default());
     let (began_ns, processor) = (unix_ns(), processor_ns());
     let until = env.now() + cell.duration;
     let outcomes = std::thread::scope(|scope| {
+        let handle = runtime.handle().clone();
+        scope.spawn(move || leader.map(|leader| handle.block_on(leader.lead())));
         let start = |number| {
             let (handle, env, prefix) = (runtime.handle(), env.clone(), prefix.to_owned());
-            let (place, group) = (Arc::clone(&place), Arc::clone(&group));
+            let (place, group) = (Arc::clone(&place), group.clone());
             scope.spawn(move || {
                 let client = Client::<S, LiveEnv> { env, prefix, place, group, number };
                 handle.block_on(client.work(cell, until, || stop.load(Ordering::Relaxed)))
             })
         };
         let clients: Vec<_> = (first..first + cell.writers).map(start).collect();
+        // The leader ends with the last client.
+        drop(group);
         clients
             .into_iter()
             .map(|client| client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
 use glidepath_model::{Instant, Span};
-use glidepath_protocols::group::Group;
+use glidepath_protocols::group::{Group, Leader, Persistence};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
 use crate::cell::{Cell, Outcome};
@@ -22,7 +22,20 @@ const STORE: StoreId = StoreId(0);
 const PREFIX: &str = "bench/";
 
 type Life = Pin<Box<dyn Future<Output = ()>>>;
+type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 type Simulated = Counted<SimEnv>;
+
+/// What the clients of one process share.
+struct Shared<S: Subject> {
+    place: Arc<S::Place>,
+    group: Group<S::Catalog<Simulated>>,
+}
+
+impl<S: Subject> Shared<S> {
+    fn new() -> Self {
+        Self { place: Arc::new(S::place(PREFIX)), group: Group::default() }
+    }
+}
 
 /// What a store of this profile, and this machine for all clients, make of a cell. Where `stop` is set meanwhile it ends soon,
 /// and what it returns means nothing.
@@ -72,34 +85,56 @@ fn predict_for<S: Subject + 'static>(
     let begin = Instant::ZERO + Span::from_secs(50 * 3600);
     let outcomes = Rc::new(RefCell::new(Vec::new()));
     let counted: Rc<RefCell<Option<Simulated>>> = Rc::default();
-    let shared = (Arc::new(S::place(PREFIX)), Arc::<Group<S::Catalog<Simulated>>>::default());
     let processors = Processors::of(*machine);
+    let world = {
+        let counted = Rc::clone(&counted);
+        move |env: SimEnv| -> Simulated {
+            let store = env.store(STORE);
+            let mut first = counted.borrow_mut();
+            match &*first {
+                Some(first) => first.beside(env, store),
+                None => first.insert(Counted::new(env, store, cell.added_latency).on(processors.clone())).clone(),
+            }
+        }
+    };
+    let processes: Vec<Shared<S>> = (0..if cell.processes { cell.writers } else { 1 }).map(|_| Shared::new()).collect();
+    let grouped = processes.iter().filter(|_| cell.grouped);
+    let leaders: Vec<_> = grouped.map(|shared| (begin, leader(shared, world.clone()))).collect();
     let clients = (0..cell.writers).map(|number| {
-        let own = || (Arc::new(S::place(PREFIX)), Arc::default());
-        let (place, group) = if cell.processes { own() } else { shared.clone() };
-        let (outcomes, counted, processors) = (Rc::clone(&outcomes), Rc::clone(&counted), processors.clone());
+        let shared = &processes[number as usize % processes.len()];
+        let (place, group) = (Arc::clone(&shared.place), shared.group.clone());
+        let (outcomes, world) = (Rc::clone(&outcomes), world.clone());
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
-                let store = env.store(STORE);
-                let env = match &*counted.borrow() {
-                    Some(first) => first.beside(env, store),
-                    None => Counted::new(env, store, cell.added_latency).on(processors),
-                };
-                counted.borrow_mut().get_or_insert_with(|| env.clone());
+                let env = world(env);
                 let client = Client::<S, SimEnv> { env, prefix: PREFIX.to_owned(), place, group, number };
                 let outcome = client.work(&cell, begin + cell.duration, stopped).await;
                 let (began_ns, ended_ns) = (0, client.env.now().since(begin).as_nanos());
                 outcomes.borrow_mut().push(Outcome { began_ns, ended_ns, ..outcome });
             })
         };
-        (begin, Box::new(start) as Box<dyn FnOnce(SimEnv) -> Life>)
+        (begin, Box::new(start) as Start)
     });
-    let fill = (Instant::ZERO, Box::new(fill) as Box<dyn FnOnce(SimEnv) -> Life>);
-    simulation.run(std::iter::once(fill).chain(clients));
+    let fill = (Instant::ZERO, Box::new(fill) as Start);
+    simulation.run(std::iter::once(fill).chain(leaders).chain(clients));
     filled.replace(Ok(()))?;
     let mut outcome = Outcome::joined(outcomes.take());
     if let Some(counted) = counted.take() {
         counted.counters().add_to(&mut outcome);
     }
     Ok(outcome)
+}
+
+/// The leader of a process's group, a task like its clients.
+fn leader<S: Subject + 'static>(shared: &Shared<S>, world: impl FnOnce(SimEnv) -> Simulated + 'static) -> Start {
+    let (place, group) = (Arc::clone(&shared.place), shared.group.clone());
+    Box::new(move |env: SimEnv| -> Life {
+        let env = world(env);
+        let leader = Leader::new(env.clone(), S::catalog(env.clone(), env, place), &group, Persistence::default());
+        Box::pin(async move {
+            if let Ok(leader) = leader {
+                leader.lead().await;
+            }
+        })
+    })
 }

@@ -15,7 +15,7 @@ use glidepath_env::{Env, Purpose};
 use glidepath_history::{Chain, Change, Edit, Effect, Ending, Expected, History, Item, ProcessId, Reported};
 use glidepath_model::{Action, CommitId, Entry, Instant, Name, Version};
 use glidepath_protocols::Outcome;
-use glidepath_protocols::group::{CommitError, Committer, Group, Persistence};
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
 use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_stores::{LiveEnv, Options, Store, open};
 use rustix::time::{ClockId, clock_gettime};
@@ -37,7 +37,8 @@ fn monotonic_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
 }
 
-/// Not a test of its own: what the processes do that are killed. Two threads share commits. A line before each commit,
+/// Not a test of its own: what the processes do that are killed. Two threads share commits, which a task of
+/// its own makes. A line before each commit,
 /// and one after its answer.
 #[test]
 fn writer_that_is_killed() {
@@ -46,11 +47,12 @@ fn writer_that_is_killed() {
     let store = open(url, &Options::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (env, place) = (LiveEnv::new(), Arc::new(Place::new(PREFIX, 16 << 20)));
-    let group: Arc<Group<LiveChain>> = Arc::default();
+    let group: Group<LiveChain> = Group::default();
+    let chain = || ManifestChain::new(env, store.clone(), Arc::clone(&place));
+    runtime.spawn(Leader::new(env, chain(), &group, Persistence::default()).unwrap().lead());
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let chain = ManifestChain::new(env, store.clone(), Arc::clone(&place));
-            let committer = Committer::grouped(env, chain, Arc::clone(&group), Persistence::default());
+            let committer = Committer::grouped(env, chain(), group.clone());
             let handle = runtime.handle();
             scope.spawn(move || handle.block_on(write(&committer, &format!("{tag}-{thread}"))));
         }

@@ -25,6 +25,14 @@ pub enum Mutant {
     NotAnchored,
     /// Append log: a reader is content with the segment it is in, closed or not.
     CloseIgnored,
+    /// Append log: an append of a group is as large as it comes, whatever readers take.
+    BatchUnlimited,
+    /// Groups: answers go to the requests of a batch in the wrong order.
+    GroupAnswersSwapped,
+    /// Groups: of a version of unknown outcome it is said that it was not done.
+    GroupUnknownIsNotDone,
+    /// Groups: what a version refuses that may be an old one is told as refused.
+    GroupRefusesStale,
 }
 
 #[cfg(not(any(test, feature = "mutants")))]

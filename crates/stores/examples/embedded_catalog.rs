@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use glidepath_env::{Denial, Env, Purpose};
 use glidepath_model::{Action, Advance, Entry, MetadataId, Name, PartitionId, Refusal, TableState};
-use glidepath_protocols::group::{CommitError, Committer, Group, Persistence};
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
 use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_stores::{LiveEnv, Options, open};
@@ -32,9 +32,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Outcome::Refused(Denial { cause, .. }) | Outcome::Unknown(cause) => return Err(cause.to_string().into()),
     }
 
-    // Writers that have the same group share versions, and each gets its own answer.
-    let group = Arc::new(Group::default());
-    let writer = || Committer::grouped(env, catalog.clone(), Arc::clone(&group), Persistence::default());
+    // Writers that have the same group share versions, and each gets its own answer. The group's leader commits for them, in a
+    // task of its own, which ends when the last handle to the group is gone.
+    let group = Group::default();
+    tokio::spawn(Leader::new(env, catalog.clone(), &group, Persistence::default())?.lead());
+    let writer = || Committer::grouped(env, catalog.clone(), group.clone());
 
     let (sales, orders) = (Name::of_parts(["sales"])?, Name::of_parts(["sales", "orders"])?);
     create(&writer(), &sales, Entry::namespace()).await?;
@@ -66,7 +68,7 @@ async fn create(writer: &Committer<LiveEnv, Chain>, name: &Name, entry: Entry) -
     match writer.commit(vec![Action::Create { name: name.clone(), entry }]).await {
         Ok(at) => println!("created {name} in {}", at.version()),
         Err(CommitError::Refused(Refusal::Exists(_))) => println!("{name} is there already"),
-        // Not done: Contention, Failed. Perhaps done: Unknown.
+        // Not done: Contention, Full, Failed. Perhaps done: Unknown.
         Err(error) => return Err(error.into()),
     }
     Ok(())

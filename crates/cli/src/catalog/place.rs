@@ -135,14 +135,18 @@ pub(super) fn settled(answer: Answer<Chain>) -> Result<Snapshot, Failure> {
                 Refusal::Exists(_) => code::EXISTS,
                 Refusal::NotFound(_) | Refusal::NoParent { .. } => code::NOT_FOUND,
                 Refusal::NotEmpty(_) => code::NOT_EMPTY,
-                Refusal::WrongKind { .. } | Refusal::NoPartitions(_) | Refusal::Changed(_) => code::OTHERWISE,
+                Refusal::WrongKind { .. }
+                | Refusal::NoPartitions(_)
+                | Refusal::Changed(_)
+                | Refusal::TooLarge { .. } => code::OTHERWISE,
             },
-            CommitError::Contention { .. } => code::CONTENTION,
+            CommitError::Contention { .. } | CommitError::Full { .. } => code::CONTENTION,
             CommitError::Unknown(_) => code::UNKNOWN,
             CommitError::Failed(_) => return Failure::Failed(error.to_string()),
         };
         let advice = match &error {
             CommitError::Contention { .. } => "; nothing was done: try again, or with more --tries",
+            CommitError::Full { .. } => "; nothing was done: try again later",
             CommitError::Unknown(_) => "; it may have been done: look before trying again",
             _ => "",
         };
@@ -167,6 +171,7 @@ mod tests {
             (refused(Refusal::Exists(name())), 4, "exists already"),
             (refused(Refusal::NotEmpty(name())), 5, "not empty"),
             (CommitError::Contention { tries: 60 }, 6, "contention: gave up after 60 tries"),
+            (CommitError::Full { waiting: 4096 }, 6, "4096 wait already; nothing was done: try again later"),
             (CommitError::Unknown(Cause::words("timed out")), 7, "outcome unknown: timed out"),
             (refused(Refusal::Changed(name())), 9, "has changed"),
             (refused(Refusal::WrongKind { name: name(), found: Kind::Table }), 9, "is a table"),

@@ -87,6 +87,16 @@ pub enum Refusal {
     /// Somebody else has changed the table since this was prepared.
     #[error("{0} has changed since this was prepared: read it again")]
     Changed(Name),
+    /// More than an entry of such a catalog may have.
+    #[error("{name} would take {bytes} bytes; an entry has at most {most}: give it fewer or shorter properties")]
+    TooLarge {
+        /// What was to be created or changed.
+        name: Name,
+        /// What it would take, encoded.
+        bytes: usize,
+        /// What is allowed.
+        most: usize,
+    },
 }
 
 impl Action {

@@ -99,9 +99,28 @@ impl View {
     /// # Panics
     /// Where [`needs`](Self::needs) is not empty for these actions.
     pub fn apply(&mut self, actions: &[Action]) -> Result<(), Refusal> {
+        self.apply_where(actions, |_, _| Ok(()))
+    }
+
+    /// As [`apply`](Self::apply), where whoever keeps the entries has a say, too: about each that is created or changed.
+    ///
+    /// # Errors
+    /// As there, or what `allowed` refuses.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn apply_where(
+        &mut self,
+        actions: &[Action],
+        allowed: impl Fn(&Name, &Entry) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let (mut undo, gone): (Vec<(Name, Option<Entry>)>, _) = (Vec::new(), self.gone.len());
         for action in actions {
-            let decided = self.decide(action);
+            let decided = self.decide(action).and_then(|changes| {
+                let now = changes.iter().filter_map(|(name, now)| Some((name, now.as_ref()?)));
+                now.map(|(name, now)| allowed(name, now)).collect::<Result<(), _>>()?;
+                Ok(changes)
+            });
             match decided {
                 Ok(changes) => {
                     for (name, now) in changes {

@@ -4,13 +4,10 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Key};
 use glidepath_model::{Root, Version};
 
-use super::record::{decode_header, header};
+use super::record::{VERSIONS, decode_header, header};
 use crate::catalog_file;
 
 const CHECKPOINT: [u8; 4] = *b"GPLC";
-
-/// As in records: nothing has counted this far.
-const VERSIONS: u64 = 1 << 62;
 
 /// The names of a log's objects.
 #[derive(Clone, Debug)]

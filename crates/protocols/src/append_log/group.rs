@@ -4,16 +4,26 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Env, Purpose};
 use glidepath_model::{Changes, CommitId};
 
-use super::record::Record;
+use super::record::{HEADER, Record};
 use super::state::State;
-use super::{AppendLog, Landing, Snapshot, checked, landed};
+use super::{AppendLog, Landing, MOST_APPEND_BYTES, Snapshot, checked, landed};
 use crate::catalog::Outcome;
-use crate::group::{GroupAttempt, Grouped};
+use crate::group::{GroupAttempt, Grouped, Verdict};
+use crate::mutant::{self, Mutant};
 
 /// Changes that do not fit the catalog as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the tables have changed since this was prepared: read them again")]
 pub struct Void;
+
+/// What one append is to bring.
+struct Batch {
+    /// The state behind it, but for the count of its last record and its place.
+    next: State,
+    /// Its records, with their bytes.
+    records: Vec<(Record, Vec<u8>)>,
+    verdicts: Vec<Verdict<Void>>,
+}
 
 impl<E: Env> Grouped for AppendLog<E> {
     type Request = Changes;
@@ -25,24 +35,48 @@ impl<E: Env> Grouped for AppendLog<E> {
 
     async fn attempt_group(&self, base: &Snapshot, requests: &[&Changes]) -> GroupAttempt<Snapshot, Void> {
         let at = self.newest().filter(|other| other.0.place() > base.0.place()).unwrap_or_else(|| base.clone());
-        let (mut next, mut records) = (State::clone(&at.0), Vec::new());
-        let mut verdicts = Vec::with_capacity(requests.len());
-        for changes in requests {
-            let commit = CommitId(self.env.draw(Purpose::Names));
-            let fits = next.apply(changes, commit);
-            verdicts.push(if fits { Ok(()) } else { Err(Void) });
-            if fits {
-                records.push(Record { commit, closes: false, changes: Some(Changes::clone(changes)) });
-            }
-        }
+        let Batch { next, records, verdicts } = self.decide(&at, requests);
         let outcome = if records.is_empty() { None } else { Some(self.append_all(&at, next, records).await) };
         GroupAttempt::Decided { verdicts, outcome }
     }
 }
 
 impl<E: Env> AppendLog<E> {
+    /// Decides as many of these as one append can bring: at least one.
+    fn decide(&self, at: &Snapshot, requests: &[&Changes]) -> Batch {
+        let mut room = MOST_APPEND_BYTES - HEADER;
+        let (mut next, mut records, mut verdicts) = (State::clone(&at.0), Vec::new(), Vec::new());
+        for changes in requests {
+            let commit = CommitId(self.env.draw(Purpose::Names));
+            let record = Record { commit, closes: false, changes: Some(Changes::clone(changes)) };
+            let encoded = match next.countable(changes).and_then(|()| checked(&record)) {
+                Ok(encoded) => encoded,
+                Err(cause) => {
+                    verdicts.push(Verdict::Failed(cause));
+                    continue;
+                }
+            };
+            if encoded.len() > room && !mutant::is(Mutant::BatchUnlimited) {
+                break;
+            }
+            if !next.apply(changes, commit) {
+                verdicts.push(Verdict::Refused(Void));
+                continue;
+            }
+            verdicts.push(Verdict::Fits);
+            room = room.saturating_sub(encoded.len());
+            records.push((record, encoded));
+        }
+        Batch { next, records, verdicts }
+    }
+
     /// Appends records that lead from `at` to `next`.
-    async fn append_all(&self, at: &Snapshot, mut next: State, mut records: Vec<Record>) -> Outcome<Snapshot> {
+    async fn append_all(
+        &self,
+        at: &Snapshot,
+        mut next: State,
+        mut records: Vec<(Record, Vec<u8>)>,
+    ) -> Outcome<Snapshot> {
         let closes = match self.can_write() {
             Ok(()) => self.closes(&at.0).await,
             Err(cause) => Err(cause),
@@ -51,16 +85,16 @@ impl<E: Env> AppendLog<E> {
             Ok(closes) => closes,
             Err(cause) => return Outcome::refused(cause),
         };
-        let Some(last) = records.last_mut() else { return Outcome::Committed(at.clone()) };
-        last.closes = closes;
+        let Some((last, encoded)) = records.last_mut() else { return Outcome::Committed(at.clone()) };
         let commit = last.commit;
-        let encoded = records.iter().map(checked).collect::<Result<Vec<_>, Cause>>();
-        let payload = match encoded {
-            Ok(encoded) => Bytes::from(at.0.with_header(encoded.concat())),
-            Err(cause) => return Outcome::refused(cause),
-        };
+        if closes {
+            last.closes = true;
+            *encoded = last.encode();
+        }
         // All but the last are counted here, the last one where it has landed.
         next.records += records.len() as u64 - 1;
+        let encoded: Vec<Vec<u8>> = records.into_iter().map(|(_, encoded)| encoded).collect();
+        let payload = Bytes::from(at.0.with_header(encoded.concat()));
         let now = match self.append(at, commit, payload.clone()).await {
             Landing::Ended(outcome) => return outcome,
             Landing::Passed(now) | Landing::Found(now, false) => return Outcome::Conflict(Some(now)),

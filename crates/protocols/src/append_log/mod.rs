@@ -39,8 +39,8 @@ use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 use checkpoint::Keys;
 use reading::Step;
-use record::Record;
 pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
+use record::{HEADER, Record};
 use state::{Segment, State};
 pub use vacuum::{VacuumError, Vacuumed};
 
@@ -50,7 +50,10 @@ const HARD_RECORDS: u64 = 9_000;
 const HARD_BYTES: u64 = 64 << 20;
 
 /// The largest append that every provider takes: Azure's limit before version 2022-11-02 of its protocol.
-const MOST_RECORD_BYTES: usize = 4 << 20;
+const MOST_APPEND_BYTES: usize = 4 << 20;
+
+/// A record fits into an append wherever it goes: the first one of a segment brings the header.
+const MOST_RECORD_BYTES: usize = MOST_APPEND_BYTES - HEADER;
 
 const ELSEWHERE: &str = "the store says that the log ends elsewhere than behind this commit";
 
@@ -147,6 +150,10 @@ impl<E: Env> AppendLog<E> {
             return Outcome::refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
         let first = State::first(0, Arc::new(root), false);
+        // Everybody must be able to read it back.
+        if let Err(cause) = checkpoint::decode(0, &checkpoint::encode(0, &first.segment.start)) {
+            return Outcome::refused(cause);
+        }
         match self.put_checkpoint(&first.segment).await {
             Ok(()) => self.created(first).await,
             Err(PutError::Lost) if self.delivers_once() => Outcome::Conflict(None),
@@ -343,7 +350,7 @@ impl<E: Env> AppendLog<E> {
                 Err(cause) => return Outcome::refused(cause),
             };
             let record = Record { commit, closes, changes: Some(changes.clone()) };
-            let payload = match checked(&record) {
+            let payload = match at.0.countable(changes).and_then(|()| checked(&record)) {
                 Ok(encoded) => Bytes::from(at.0.with_header(encoded)),
                 Err(cause) => return Outcome::refused(cause),
             };

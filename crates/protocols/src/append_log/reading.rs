@@ -8,12 +8,15 @@ use glidepath_model::CommitId;
 
 use super::record::{DecodeError, Header};
 use super::state::{Folded, OVERLAP, State};
-use super::{AppendLog, HARD_BYTES, MOST_RECORD_BYTES, Snapshot, checkpoint};
+use super::{AppendLog, HARD_BYTES, MOST_APPEND_BYTES, Snapshot, checkpoint};
 use crate::catalog::LoadError;
 use crate::mutant::{self, Mutant};
 
-/// More than any segment holds: one read gets all that is there.
-const WHOLE: u64 = 2 * HARD_BYTES + 2 * MOST_RECORD_BYTES as u64;
+/// The largest that a segment becomes: one append begins before [`HARD_BYTES`] and ends behind it, and one more closes it.
+pub(super) const MOST_SEGMENT_BYTES: u64 = HARD_BYTES + 2 * MOST_APPEND_BYTES as u64;
+
+/// One read gets all that is there, and as much again.
+const WHOLE: u64 = 2 * MOST_SEGMENT_BYTES;
 
 /// Segments that a reader follows one by one before it asks for a newer checkpoint.
 const NEAR: u32 = 2;

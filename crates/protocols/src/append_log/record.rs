@@ -22,7 +22,7 @@ const CLOSES: u8 = 1;
 const SKIPPABLE: u8 = 2;
 
 /// No version gets this far by counting; bytes that say so lie, and counting on from there would overflow.
-const VERSIONS: u64 = 1 << 62;
+pub(super) const VERSIONS: u64 = 1 << 62;
 
 /// Why bytes are not part of a log that this version can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_model::{Changes, CommitId, Root, TableId, TableState, Version};
+use glidepath_env::Cause;
+use glidepath_model::{Changes, CommitId, Edit, Root, TableId, TableState, Version};
 
-use super::record::{DecodeError, HEADER, Header, Record};
+use super::record::{DecodeError, HEADER, Header, Record, VERSIONS};
 
 /// How many of the last bytes of a segment a reader asks for again. No record is shorter than this.
 pub(super) const OVERLAP: usize = 8;
@@ -107,6 +108,21 @@ impl State {
         }
         (self.version, self.commit) = (after.version, after.commit);
         true
+    }
+
+    /// Whether these changes lead to versions that a checkpoint may hold. What it may not is not written.
+    pub(super) fn countable(&self, changes: &Changes) -> Result<(), Cause> {
+        for change in changes.edits() {
+            let Edit::Advance(advance) = &change.edit else { continue };
+            let seen = advance.partitions.iter().map(|(_, version)| *version);
+            let last = seen.chain(self.table(change.table).map(|state| state.version)).max();
+            if last.is_some_and(|last| last.0 >= VERSIONS - 1) {
+                let words =
+                    format!("table {} is at the last version that a log can count, {}", change.table.0, VERSIONS - 1);
+                return Err(Cause::words(words));
+            }
+        }
+        Ok(())
     }
 
     /// The state after what follows this one in its segment. A record whose changes do not fit where it stands is void;

@@ -23,12 +23,15 @@ use glidepath_env::{Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
-use crate::group::{GroupAttempt, Grouped};
+use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 use crate::wire::DecodeError;
 pub use encoding::{File, LINEAGE};
 use next::Next;
+
+/// A file says in 32 bits how long it is.
+const MOST_BYTES: usize = u32::MAX as usize;
 
 /// A catalog in one object of a store.
 #[derive(Clone)]
@@ -42,6 +45,8 @@ pub struct CatalogFile<E: Env> {
 pub struct Place {
     key: Key,
     filler_per_table: ByteSize,
+    /// The most that a file has, in bytes.
+    most_bytes: usize,
     /// The newest root this process has decoded: most reads find the one that was just written.
     newest: Mutex<Option<Snapshot>>,
 }
@@ -51,7 +56,13 @@ impl Place {
     /// kept inside the catalog; zero where it is not.
     #[must_use]
     pub fn new(key: Key, filler_per_table: ByteSize) -> Self {
-        Self { key, filler_per_table, newest: Mutex::new(None) }
+        Self { key, filler_per_table, most_bytes: MOST_BYTES, newest: Mutex::new(None) }
+    }
+
+    /// As if a file said how long it is in fewer bits.
+    #[cfg(test)]
+    fn of_at_most(self, most_bytes: usize) -> Self {
+        Self { most_bytes, ..self }
     }
 
     /// The object that holds this file.
@@ -101,6 +112,9 @@ impl<E: Env> CatalogFile<E> {
     #[expect(clippy::manual_async_fn)]
     fn install(&self, next: Next<'_>) -> impl Future<Output = Outcome<Snapshot>> {
         async move {
+            if let Some(cause) = self.too_large(&next) {
+                return Outcome::refused(cause);
+            }
             let error = match self.put(&next).await {
                 Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
                 Err(PutError::Lost) if self.store.capabilities().delivers_once => return Outcome::Conflict(None),
@@ -111,6 +125,13 @@ impl<E: Env> CatalogFile<E> {
             // Boxed, because it is rare and every commit would have to have room for it.
             Box::pin(self.settle(next, error)).await
         }
+    }
+
+    /// What could not be read back is not written.
+    fn too_large(&self, next: &Next<'_>) -> Option<Cause> {
+        let (length, most) = (next.length(), self.place.most_bytes);
+        let words = || format!("the catalog would take {length} bytes; a catalog file holds at most {most}");
+        (length > most).then(|| Cause::words(words()))
     }
 
     /// Step 3.
@@ -238,19 +259,37 @@ impl<E: Env> Grouped for CatalogFile<E> {
 
     async fn attempt_group(&self, base: &Snapshot, requests: &[&Changes]) -> GroupAttempt<Snapshot, NotApplicable> {
         let commit = CommitId(self.env.draw(Purpose::Names));
-        // One copy for all of them, however large the catalog is.
-        let mut root = base.root().clone();
-        root.commit = commit;
-        let verdicts: Vec<_> =
-            requests.iter().map(|changes| changes.touch(&root).map(|touched| touched.apply_to(&mut root))).collect();
-        let outcome = if verdicts.iter().any(Result::is_ok) {
-            root.version = base.root().version.next();
-            Some(self.install(Next::built(Some(base), root)).await)
-        } else {
-            None
-        };
-        GroupAttempt::Decided { verdicts, outcome }
+        let mut requests = requests;
+        loop {
+            let (verdicts, root) = decide(base, commit, requests);
+            if !verdicts.iter().any(|verdict| matches!(verdict, Verdict::Fits)) {
+                return GroupAttempt::Decided { verdicts, outcome: None };
+            }
+            let next = Next::built(Some(base), root);
+            match self.too_large(&next) {
+                None => return GroupAttempt::Decided { verdicts, outcome: Some(self.install(next).await) },
+                Some(cause) if requests.len() == 1 => {
+                    return GroupAttempt::Decided { verdicts: vec![Verdict::Failed(cause)], outcome: None };
+                }
+                // Fewer may fit.
+                Some(_) => requests = &requests[..requests.len() / 2],
+            }
+        }
     }
+}
+
+/// Which of these can be done one after another, and what they make of the base.
+fn decide(base: &Snapshot, commit: CommitId, requests: &[&Changes]) -> (Vec<Verdict<NotApplicable>>, Root) {
+    // One copy for all of them, however large the catalog is.
+    let mut root = base.root().clone();
+    root.commit = commit;
+    let verdict = |changes: &&Changes| match changes.touch(&root).map(|touched| touched.apply_to(&mut root)) {
+        Ok(()) => Verdict::Fits,
+        Err(refusal) => Verdict::Refused(refusal),
+    };
+    let verdicts = requests.iter().map(verdict).collect();
+    root.version = base.root().version.next();
+    (verdicts, root)
 }
 
 #[cfg(test)]

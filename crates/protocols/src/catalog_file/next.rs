@@ -64,6 +64,17 @@ impl<'a> Next<'a> {
         NextFile { next: self, place }
     }
 
+    /// Of the encoded file, in bytes.
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Self::Changed { base, changes, .. } => {
+                let (tables, length) = base.file.tables_after(changes);
+                base.file.draft_length(tables, length)
+            }
+            Self::Built { .. } => self.draft().length(),
+        }
+    }
+
     /// The file as it is once it has been written.
     pub(super) fn into_file(self) -> File {
         let (base, Built { root, tables_length }) = match self {
@@ -113,7 +124,7 @@ impl Body for NextFile<'_> {
                 let (tables, length) = base.file.tables_after(changes);
                 (tables, base.file.draft_length(tables, length))
             }
-            Next::Built { built, .. } => (built.root.table_count(), self.next.draft().length()),
+            Next::Built { built, .. } => (built.root.table_count(), self.next.length()),
         };
         ByteSize::from_bytes(length as u64) + self.place.filler(tables)
     }

@@ -227,3 +227,41 @@ fn of_many_creators_one_wins() {
         assert_eq!(simulation.writes(STORE).len(), 1, "seed {seed}");
     }
 }
+
+/// A file of just as many bytes as may be is written and read; one more byte is refused, and of a group as many as fit go in.
+#[test]
+fn a_file_is_no_larger_than_it_can_say() {
+    let table = |id: u32| Changes::of(TableId(id), Edit::Create(glidepath_model::TableState::new(1)));
+    let length = |tables: usize| {
+        let tables: Vec<_> = (0..tables as u32).map(|id| (TableId(id), glidepath_model::TableState::new(1))).collect();
+        File::first(Root::from_parts(Version(0), CommitId(1), tables).unwrap()).encode().len()
+    };
+    // Versions later, and so with commits before it.
+    let most = length(3) + 2 * 8;
+    let model = StoreModel::of(Profile::constant(Span::from_millis(30)));
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    simulation.run([(Instant::ZERO, |env: SimEnv| async move {
+        let place = || Place::new(Key::new("catalog"), ByteSize::default());
+        let catalog = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place().of_at_most(most)));
+        let Outcome::Committed(base) = catalog.create(vec![(TableId(0), glidepath_model::TableState::new(1))]).await
+        else {
+            panic!("it fits");
+        };
+        let requests = [table(1), table(2), table(3)];
+        let GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Committed(base)) } =
+            catalog.attempt_group(&base, &requests.each_ref()).await
+        else {
+            panic!("one of them fits");
+        };
+        assert_eq!(verdicts.len(), 1);
+        let Outcome::Committed(base) = catalog.commit(&base, &table(2)).await else { panic!("just as many bytes") };
+        assert!(matches!(catalog.commit(&base, &table(3)).await, Outcome::Refused(_)));
+        let decided = catalog.attempt_group(&base, &[&table(3)]).await;
+        let GroupAttempt::Decided { verdicts, outcome: None } = decided else { panic!("{decided:?}") };
+        assert!(matches!(&verdicts[..], [Verdict::Failed(_)]), "{verdicts:?}");
+        let reader = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place()));
+        let read = reader.load().await.unwrap();
+        assert_eq!((read.root().table_count(), read.file.encode().len()), (3, most));
+    })]);
+}

@@ -1,10 +1,16 @@
 //! Writers of one simulated process that share commits. All in `Mode::EveryOperation`: what they share must be seen in the
 //! order of time.
 
+mod answers;
+mod fake;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
 
 use glidepath_model::{Action, Entry, Instant, Kind, Name, Refusal, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
@@ -55,9 +61,12 @@ fn run(plans: Vec<Plan>, grouped: bool, faults: Faults) -> Ran {
     let told = Rc::new(RefCell::new(vec![Vec::new(); plans.len()]));
     let ran = Rc::new(RefCell::new(Ran { told: Vec::new(), names: Vec::new(), versions: 0, ended: Instant::ZERO }));
     let mut processes = vec![(Instant::ZERO, creator(Arc::clone(&place)))];
-    let group: Arc<Group<Chain>> = Arc::default();
+    let group: Group<Chain> = Group::default();
+    if grouped {
+        processes.push((Instant::ZERO, leader(Arc::clone(&place), group.clone())));
+    }
     for (number, plan) in plans.into_iter().enumerate() {
-        let (place, group) = (Arc::clone(&place), grouped.then(|| Arc::clone(&group)));
+        let (place, group) = (Arc::clone(&place), grouped.then(|| group.clone()));
         let (start, told, ran) = (after_creation(plan.from_ms), Rc::clone(&told), Rc::clone(&ran));
         processes
             .push((start, writer(plan, (place, group), move |answer| told.borrow_mut()[number].push(answer), ran)));
@@ -86,9 +95,16 @@ fn creator(place: Arc<Place>) -> Start {
     })
 }
 
+fn leader(place: Arc<Place>, group: Group<Chain>) -> Start {
+    Box::new(move |env: SimEnv| {
+        let chain = Chain::new(env.clone(), env.store(STORE), place);
+        Box::pin(Leader::new(env, chain, &group, Persistence::default()).unwrap().lead())
+    })
+}
+
 fn writer(
     plan: Plan,
-    (place, group): (Arc<Place>, Option<Arc<Group<Chain>>>),
+    (place, group): (Arc<Place>, Option<Group<Chain>>),
     tell: impl Fn((Told, Span)) + 'static,
     ran: Rc<RefCell<Ran>>,
 ) -> Start {
@@ -96,7 +112,7 @@ fn writer(
         Box::pin(async move {
             let chain = Chain::new(env.clone(), env.store(STORE), place);
             let committer = match group {
-                Some(group) => Committer::grouped(env.clone(), chain, group, Persistence::default()),
+                Some(group) => Committer::grouped(env.clone(), chain, group),
                 None => Committer::alone(env.clone(), chain, Persistence::default()),
             };
             let mut all = std::pin::pin!(async {

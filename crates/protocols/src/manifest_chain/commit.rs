@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
-use glidepath_model::{Action, CommitId, Instant, Name, Need, Refusal, Version, View};
+use glidepath_model::{Action, CommitId, Entry, Instant, Name, Need, Refusal, Version, View};
 
 use super::gone::Gone;
 use super::manifest::{Layout, Manifest};
@@ -20,8 +20,14 @@ use crate::settling::{self, Doubt};
 /// New pages up to so many bytes go into the version's own object.
 pub(super) const INLINE_MAX: usize = 256 << 10;
 
-/// A pack has about so many bytes.
+/// A pack is full when it has so many bytes: at most those of one page more.
 const PACK: usize = 4 << 20;
+
+/// What an entry takes at most, encoded: a page that has it alone fits into a block of columns, and into any object.
+pub(super) const MOST_ENTRY_BYTES: usize = 64 << 20;
+
+/// Pages in a version's own object take at most so many bytes: places are told in 32 bits.
+pub(super) const MOST_INLINE: usize = 1 << 30;
 
 /// For each group of actions whether it can be done to the base.
 pub type Verdicts = Vec<Result<(), Refusal>>;
@@ -153,9 +159,15 @@ impl<E: Env> ManifestChain<E> {
                     }
                 }
             }
-            verdicts.push(view.apply(actions));
+            verdicts.push(view.apply_where(actions, |name, entry| self.allowed(name, entry)));
         }
         Ok((verdicts, view))
+    }
+
+    /// An entry is in one page, and its place is told in 32 bits, with whatever else is in the same object.
+    fn allowed(&self, name: &Name, entry: &Entry) -> Result<(), Refusal> {
+        let (bytes, most) = (rows::encode(entry).len(), self.place.most_entry_bytes);
+        if bytes > most { Err(Refusal::TooLarge { name: name.clone(), bytes, most }) } else { Ok(()) }
     }
 
     /// Steps 2 to 7.

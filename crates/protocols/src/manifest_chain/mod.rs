@@ -46,7 +46,7 @@ use glidepath_model::{
 };
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
-use crate::group::{GroupAttempt, Grouped};
+use crate::group::{GroupAttempt, Grouped, Verdict};
 use cache::Cache;
 pub use commit::{Attempt, Verdicts};
 pub use fsck::{Checked, Extent, Finding, Severity, Trouble};
@@ -76,6 +76,7 @@ pub struct Place {
     keys: Keys,
     cache: Cache,
     inline_max: usize,
+    most_entry_bytes: usize,
     sizes: Sizes,
     /// The newest version that this process knows of.
     newest: Mutex<Option<Snapshot>>,
@@ -86,13 +87,20 @@ impl Place {
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
-        Self { keys, cache, inline_max: commit::INLINE_MAX, sizes: Sizes::default(), newest: Mutex::new(None) }
+        let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, commit::MOST_ENTRY_BYTES);
+        Self { keys, cache, inline_max, most_entry_bytes, sizes: Sizes::default(), newest: Mutex::new(None) }
     }
 
-    /// Changed pages of more than so many bytes together go into packs, not into the version's own object.
+    /// Changed pages of more than so many bytes together (1 GiB at most) go into packs, not into the version's own object.
     #[must_use]
     pub fn inline_up_to(self, bytes: usize) -> Self {
-        Self { inline_max: bytes, ..self }
+        Self { inline_max: bytes.min(commit::MOST_INLINE), ..self }
+    }
+
+    /// As if an entry could have no more than so many bytes.
+    #[cfg(test)]
+    fn entries_of_at_most(self, bytes: usize) -> Self {
+        Self { most_entry_bytes: bytes, ..self }
     }
 
     /// How large blocks and parts of a [`Layout::Whole`] catalog become that this process writes.
@@ -292,16 +300,13 @@ impl<E: Env> Grouped for ManifestChain<E> {
     async fn attempt_group(&self, base: &Snapshot, requests: &[&Vec<Action>]) -> GroupAttempt<Snapshot, Refusal> {
         let groups: Vec<&[Action]> = requests.iter().map(|actions| actions.as_slice()).collect();
         let (verdicts, attempt) = self.attempt(base, &groups).await;
+        let verdict = |decided: Result<(), Refusal>| decided.map_or_else(Verdict::Refused, |()| Verdict::Fits);
+        let verdicts = verdicts.into_iter().map(verdict).collect();
         match attempt {
             Attempt::Nothing => GroupAttempt::Decided { verdicts, outcome: None },
             Attempt::Ended(outcome) => GroupAttempt::Decided { verdicts, outcome: Some(outcome) },
             Attempt::NotMade(error) => GroupAttempt::NotMade(error),
         }
-    }
-
-    fn done_by_others(request: &Vec<Action>, refusal: &Refusal) -> bool {
-        let drops = matches!(request.as_slice(), [Action::Drop { expected: None, .. } | Action::DropAll { .. }]);
-        drops && matches!(refusal, Refusal::NotFound(_))
     }
 }
 
@@ -346,8 +351,11 @@ impl<E: Env> Catalog for ManifestChain<E> {
         let (verdicts, attempt) = self.attempt(base, &[&actions]).await;
         let refused: Option<&Refusal> = verdicts.first().and_then(|verdict| verdict.as_ref().err());
         match attempt {
-            Attempt::Nothing if refused.is_some() => Outcome::Conflict(None),
-            Attempt::Nothing => Outcome::Committed(base.clone()),
+            Attempt::Nothing => match refused {
+                Some(refusal @ Refusal::TooLarge { .. }) => Outcome::refused(Cause::from_error(refusal.clone())),
+                Some(_) => Outcome::Conflict(None),
+                None => Outcome::Committed(base.clone()),
+            },
             Attempt::Ended(outcome) => outcome,
             Attempt::NotMade(error) => Outcome::not_read(error),
         }

@@ -19,7 +19,7 @@ pub(crate) trait Pages {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing(pub(crate) Vec<PageRef>);
 
-/// A page has at most so many bytes, unless it has one item only.
+/// A page has at most so many bytes, unless it has no more items than it must: one in a leaf, two below another page.
 pub(crate) const PAGE_MAX: usize = 4096;
 
 /// A new page with fewer bytes is merged with a neighbour.
@@ -227,23 +227,32 @@ fn named<T>(first: Key, parts: Vec<Vec<(Key, T)>>, page: impl Fn(Vec<(Key, T)>) 
 /// what is written in rising order leaves full pages behind.
 fn split<T: Weighed>(items: Vec<(Key, T)>, grows_at_end: bool) -> Vec<Vec<(Key, T)>> {
     let room = PAGE_MAX - PAGE_OVERHEAD;
-    if grows_at_end { filled_to(room, items, room, weight) } else { cut(items, room, weight) }
+    if grows_at_end {
+        filled_to(room, items, (T::LEAST, room), weight)
+    } else {
+        cut_to(items, (T::LEAST, room), weight)
+    }
 }
 
 /// As few parts as hold the items, evenly filled.
 pub(super) fn cut<T>(items: Vec<T>, room: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
-    let total: usize = items.iter().map(&weight).sum();
-    let parts = total.div_ceil(room).max(1);
-    filled_to(total.div_ceil(parts).min(room), items, room, weight)
+    cut_to(items, (1, room), weight)
 }
 
-/// Parts of about `aim` bytes, and of no more than `room` unless they have one item only.
-fn filled_to<T>(aim: usize, items: Vec<T>, room: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+fn cut_to<T>(items: Vec<T>, (least, room): (usize, usize), weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let total: usize = items.iter().map(&weight).sum();
+    let parts = total.div_ceil(room).max(1);
+    filled_to(total.div_ceil(parts).min(room), items, (least, room), weight)
+}
+
+/// Parts of about `aim` bytes, and of no more than `room` unless they have no more items than the least number.
+fn filled_to<T>(aim: usize, items: Vec<T>, (least, room): (usize, usize), weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     let (mut parts, mut filled) = (Vec::<Vec<T>>::new(), usize::MAX);
     for item in items {
         let bytes = weight(&item);
         // Half an item beyond the aim is nearer to it than half an item before, but never beyond the room.
-        if filled == usize::MAX || filled + bytes > room || filled + bytes / 2 > aim {
+        let enough = parts.last().is_none_or(|part| part.len() >= least);
+        if enough && (filled == usize::MAX || filled + bytes > room || filled + bytes / 2 > aim) {
             parts.push(Vec::new());
             filled = 0;
         }
@@ -257,16 +266,24 @@ fn filled_to<T>(aim: usize, items: Vec<T>, room: usize, weight: impl Fn(&T) -> u
 
 /// What an item takes in a page besides its key.
 pub(crate) trait Weighed {
+    /// So many items a page has at least, however large they are, but for the last page of a row.
+    const LEAST: usize;
+
     fn bytes(&self) -> usize;
 }
 
 impl Weighed for Bytes {
+    const LEAST: usize = 1;
+
     fn bytes(&self) -> usize {
         self.len() + 3
     }
 }
 
 impl Weighed for Child {
+    /// With one, as long keys would have it, a tree would grow in height for ever and never come to a root.
+    const LEAST: usize = 2;
+
     fn bytes(&self) -> usize {
         REFERENCE
     }

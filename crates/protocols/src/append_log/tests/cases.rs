@@ -282,6 +282,29 @@ fn changes_that_could_not_be_read_back_are_refused() {
     assert_eq!(simulation.writes(STORE).len(), 2);
 }
 
+/// What a checkpoint may not hold is neither created nor counted to.
+#[test]
+fn versions_that_a_checkpoint_could_not_hold_are_refused() {
+    alone(&[], async |env| {
+        let log = log(&env, 100);
+        let at = |version: u64| {
+            let mut state = TableState::new(1);
+            (state.version, state.partitions[0]) = (Version(version), Version(version));
+            vec![(TableId(0), state)]
+        };
+        let last = (1 << 62) - 1;
+        assert!(matches!(log.create(at(last + 1)).await, Outcome::Refused(_)));
+        assert!(matches!(log.create(at(last - 1)).await, Outcome::Committed(_)));
+        for fits in [true, false] {
+            let base = log.load().await.unwrap();
+            let changes = Changes::of(TableId(0), advance(base.table(TableId(0)).unwrap(), 7));
+            let outcome = log.commit(&base, &changes).await;
+            assert_eq!(matches!(outcome, Outcome::Committed(_)), fits, "{outcome:?}");
+            assert_eq!(matches!(outcome, Outcome::Refused(_)), !fits, "{outcome:?}");
+        }
+    });
+}
+
 #[test]
 fn of_many_creators_one_wins() {
     for seed in 0..50 {

@@ -9,10 +9,11 @@ use glidepath_env::Env;
 use glidepath_model::{Changes, Instant, Span, TableId, TableState, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
-use super::super::{AppendLog, Limits, Place};
+use super::super::{AppendLog, Limits, MOST_APPEND_BYTES, MOST_RECORD_BYTES, Place};
 use super::world::{advance, limits};
 use crate::catalog::{Catalog, Outcome};
-use crate::group::{CommitError, Committer, Group, Persistence};
+use crate::group::{CommitError, Committer, Group, GroupAttempt, Grouped, Leader, Persistence, Verdict};
+use crate::mutant::{self, Mutant};
 
 const STORE: StoreId = StoreId(0);
 const WRITERS: u32 = 40;
@@ -35,7 +36,7 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 3, horizon, mode: Mode::EveryOperation, stores: vec![model] });
     let place = Arc::new(Place::new("log/", limits));
-    let group: Arc<Group<AppendLog<SimEnv>>> = Arc::default();
+    let group: Group<AppendLog<SimEnv>> = Group::default();
     let told = Rc::new(RefCell::new(vec![(0, 0); writers as usize]));
     let (ended, versions) = (Rc::new(Cell::new(Instant::ZERO)), Rc::new(RefCell::new(Vec::new())));
     let mut processes: Vec<(Instant, Start)> = Vec::new();
@@ -49,12 +50,13 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     };
     processes.push((Instant::ZERO, Box::new(create)));
     let begin = Instant::ZERO + Span::from_secs(100);
+    processes.push((begin, leader(Arc::clone(&place), group.clone())));
     for writer in 0..writers {
-        let (place, group, told, ended) = (Arc::clone(&place), Arc::clone(&group), Rc::clone(&told), Rc::clone(&ended));
+        let (place, group, told, ended) = (Arc::clone(&place), group.clone(), Rc::clone(&told), Rc::clone(&ended));
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
                 let log = AppendLog::new(env.clone(), env.store(STORE), place);
-                let committer = Committer::grouped(env.clone(), log, group, Persistence::default());
+                let committer = Committer::grouped(env.clone(), log, group);
                 for number in 0..COMMITS {
                     let Ok(at) = committer.catalog().load().await else { continue };
                     let state = at.table(TableId(writer)).unwrap();
@@ -88,6 +90,13 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     Ran { told: told.take(), versions: versions.take(), took: ended.get().since(begin) }
 }
 
+fn leader(place: Arc<Place>, group: Group<AppendLog<SimEnv>>) -> Start {
+    Box::new(move |env: SimEnv| {
+        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        Box::pin(Leader::new(env, log, &group, Persistence::default()).unwrap().lead())
+    })
+}
+
 #[test]
 fn writers_of_different_tables_share_appends() {
     let ran = run(WRITERS, Faults::default(), limits(1 << 20));
@@ -112,4 +121,69 @@ fn shared_appends_close_segments_and_survive_faults() {
         }
         assert!(committed > u64::from(WRITERS * COMMITS) / 2, "{committed}");
     }
+}
+
+/// A table whose creation takes about a mebibyte.
+fn large(id: u32, partitions: usize) -> Changes {
+    Changes::of(TableId(id), glidepath_model::Edit::Create(TableState::new(partitions)))
+}
+
+/// What a group of writers that create these tables at once is told, and what is written.
+fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
+    let model = StoreModel::of(Profile::constant(Span::from_millis(30)));
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 3, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    simulation.keep_writes(STORE);
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let (seen, found) = (Rc::clone(&told), Rc::new(Cell::new(0)));
+    let count = Rc::clone(&found);
+    let start = move |env: SimEnv| -> Life {
+        Box::pin(async move {
+            let place = Arc::new(Place::new("log/", limits(1 << 20)));
+            let log = AppendLog::new(env.clone(), env.store(STORE), place);
+            assert!(matches!(log.create(Vec::new()).await, Outcome::Committed(_)));
+            let at = log.load().await.unwrap();
+            let mut rest: Vec<&Changes> = tables.iter().collect();
+            while !rest.is_empty() {
+                let GroupAttempt::Decided { verdicts, outcome } = log.attempt_group(&at, &rest).await else { panic!() };
+                assert!(matches!(outcome, None | Some(Outcome::Committed(_))), "{outcome:?}");
+                seen.borrow_mut().extend(verdicts.iter().map(|verdict| matches!(verdict, Verdict::Fits)));
+                rest.drain(..verdicts.len());
+            }
+            let reader = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("log/", limits(1 << 20))));
+            let at = reader.load().await.expect("everybody reads what was written");
+            count.set((0..tables.len() as u32).filter(|id| at.table(TableId(*id)).is_some()).count());
+        })
+    };
+    simulation.run([(Instant::ZERO, start)]);
+    let sizes: Vec<usize> = simulation
+        .written(STORE)
+        .iter()
+        .filter(|(key, _)| key.as_str().contains("/log/"))
+        .map(|(_, payload)| payload.bytes.len())
+        .collect();
+    let appends = sizes.iter().scan(0, |before, size| Some(size - std::mem::replace(before, *size))).collect();
+    drop(simulation);
+    (told.take(), appends, found.get())
+}
+
+#[test]
+fn batches_over_the_limit_go_in_several_appends() {
+    let run = || created_at_once((0..6).map(|id| large(id, 1 << 17)).collect());
+    let (told, appends, found) = run();
+    assert_eq!((told, found), (vec![true; 6], 6));
+    assert_eq!(appends.len(), 2, "{appends:?}");
+    assert!(appends.iter().all(|bytes| *bytes <= MOST_APPEND_BYTES), "{appends:?}");
+    let (_, appends, _) = mutant::with(Mutant::BatchUnlimited, run);
+    assert!(appends[0] > MOST_APPEND_BYTES, "{appends:?}");
+}
+
+#[test]
+fn a_record_is_as_large_as_an_append_and_no_larger() {
+    // A partition takes eight bytes, all else of such a record 43.
+    let most = (MOST_RECORD_BYTES - 43) / 8;
+    let (told, appends, found) = created_at_once(vec![large(0, 1), large(1, most), large(2, most + 1), large(3, 1)]);
+    assert_eq!((told, found), (vec![true, true, false, true], 3));
+    assert!(appends.iter().all(|bytes| *bytes <= MOST_APPEND_BYTES), "{appends:?}");
+    assert!(appends.iter().any(|bytes| MOST_APPEND_BYTES - bytes < 32), "{appends:?}");
 }

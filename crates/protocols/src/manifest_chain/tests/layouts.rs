@@ -11,7 +11,7 @@ use smallvec::smallvec;
 use crate::catalog::{Catalog, Outcome};
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::Pages as _;
-use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, Place, Sizes, Snapshot, whole};
+use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, Place, Sizes, Snapshot, rows, whole};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
@@ -214,5 +214,35 @@ proptest! {
             let checked = at_once(chain.fsck()).unwrap();
             prop_assert!(checked.findings.is_empty(), "{:?}", checked.findings);
         }
+    }
+}
+
+/// An entry of just as many bytes as may be is kept, whatever comes with it; one of one byte more is refused, alone.
+#[test]
+fn an_entry_is_no_larger_than_may_be() {
+    let most = 300;
+    let with = |letters: usize| {
+        let mut entry = Entry::namespace();
+        entry.location = Some("x".repeat(letters));
+        entry
+    };
+    let letters = (0..most).rev().find(|letters| rows::encode(&with(*letters)).len() == most).unwrap();
+    for layout in Layout::ALL {
+        let world = World::default();
+        let place = Place::new("", 1 << 20).entries_of_at_most(most);
+        let chain = Chain::new(world.clone(), world, std::sync::Arc::new(place));
+        let created = at_once(chain.create(layout, true));
+        let Outcome::Committed(base) = created else { panic!("{created:?}") };
+        let create = |text: &str, letters| vec![Action::Create { name: name(text), entry: with(letters) }];
+        let property = ("more".to_owned(), Some(String::new()));
+        let grow = vec![Action::SetProperties { name: name("a"), changes: [property].into_iter().collect() }];
+        let groups = [create("a", letters), create("b", letters + 1), grow, create("c", 0)];
+        let (verdicts, attempt) = at_once(chain.attempt(&base, &groups.each_ref().map(|group| &group[..])));
+        let Attempt::Ended(Outcome::Committed(now)) = attempt else { panic!("{attempt:?}") };
+        assert!(verdicts[0].is_ok() && verdicts[3].is_ok());
+        let too_large = |verdict: &Result<(), Refusal>| matches!(verdict, Err(Refusal::TooLarge { most: 300, .. }));
+        assert!(too_large(&verdicts[1]) && too_large(&verdicts[2]), "{verdicts:?}");
+        assert_eq!(at_once(chain.entry(&now, &name("a"))).unwrap(), Some(with(letters)));
+        assert_eq!(now.entries(), 2);
     }
 }

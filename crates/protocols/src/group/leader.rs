@@ -1,0 +1,260 @@
+//! How does a leader get the requests of a group done? Steps 2 to 7 and 9 of a group's commit.
+
+use glidepath_env::{Cause, Env, Purpose};
+use glidepath_model::Span;
+
+use super::queue::{Seat, Taken};
+use super::{Answer, CommitError, Group, GroupAttempt, Grouped, MOST, Persistence, Verdict};
+use crate::catalog::Outcome;
+use crate::mutant::{self, Mutant};
+
+/// Who commits what the writers of a group ask for. It must run in a task or a thread of its own, so that no writer that goes
+/// away, or is not polled for a while, stops it.
+#[must_use = "writers wait until somebody runs `lead`"]
+pub struct Leader<E: Env, C: Grouped> {
+    env: E,
+    catalog: C,
+    seat: Seat<C::Request, Answer<C>>,
+    persistence: Persistence,
+}
+
+/// The group has a leader, which must end first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the group of writers has a leader already, and one is all that it may have")]
+pub struct AlreadyLed;
+
+impl<E: Env, C: Grouped> Leader<E, C> {
+    /// The leader of a group from now on: requests are taken, and wait for [`lead`](Self::lead).
+    ///
+    /// # Errors
+    /// [`AlreadyLed`]
+    pub fn new(env: E, catalog: C, group: &Group<C>, persistence: Persistence) -> Result<Self, AlreadyLed> {
+        let seat = group.queue.seat().ok_or(AlreadyLed)?;
+        Ok(Self { env, catalog, seat, persistence })
+    }
+
+    /// Commits what is asked for, until the group is closed, or nobody is left who could ask, and all are answered.
+    ///
+    /// Dropping the future ends the term: those whose requests may have been sent are told that the outcome is unknown, the
+    /// rest that nothing was done, and so is everybody who asks later, until there is another leader.
+    pub async fn lead(self) {
+        let Self { env, catalog, seat, persistence } = self;
+        let work = Work::new(&env, &catalog, persistence);
+        while seat.some().await {
+            work.answer(Vec::new(), |room| seat.take(room)).await;
+        }
+    }
+}
+
+/// What it takes to get requests done.
+pub(super) struct Work<'a, E, C> {
+    env: &'a E,
+    catalog: &'a C,
+    persistence: Persistence,
+}
+
+/// A request in hand. Dropped, it tells its writer so (step 9).
+struct Member<C: Grouped> {
+    taken: Taken<C::Request, Answer<C>>,
+    /// Tries that it has taken part in.
+    tries: u32,
+}
+
+/// What the next try is made on.
+struct Base<S> {
+    /// `None`: the newest, which is to be loaded.
+    at: Option<S>,
+    /// Whether it was the newest at some moment since all requests in hand were taken. What an older one refuses may be
+    /// allowed by now.
+    fresh: bool,
+}
+
+/// What is to be done after a try, besides what its end told the requests.
+enum After {
+    /// Go on at once.
+    Go,
+    /// Nothing was tried.
+    DecideAgain,
+    /// Wait a little. With why the store turned it away, if that was it.
+    Wait(Option<Cause>),
+}
+
+impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
+    pub(super) fn new(env: &'a E, catalog: &'a C, persistence: Persistence) -> Self {
+        Self { env, catalog, persistence }
+    }
+
+    /// Answers these requests, and those that `join` (given how many there is room for) brings meanwhile. Ends when all are
+    /// answered and it brings none.
+    pub(super) async fn answer(
+        &self,
+        first: Vec<Taken<C::Request, Answer<C>>>,
+        join: impl Fn(usize) -> Vec<Taken<C::Request, Answer<C>>>,
+    ) {
+        let member = |taken| Member { taken, tries: 0 };
+        let mut batch: Vec<Member<C>> = first.into_iter().map(member).collect();
+        let (mut base, mut losses) = (Base { at: self.catalog.newest_known(), fresh: false }, 0);
+        loop {
+            // Step 2. What comes after the base was read may be refused by it wrongly.
+            let joining = join(MOST.saturating_sub(batch.len()));
+            base.fresh &= joining.is_empty();
+            batch.extend(joining.into_iter().map(member));
+            if batch.is_empty() {
+                return;
+            }
+            let after = match self.attempt(&mut batch, &mut base, losses).await {
+                Ok(after) => after,
+                // What cannot be read cannot be committed to. Nothing was sent.
+                Err(cause) => return tell_all(batch, &cause),
+            };
+            match after {
+                After::Go => losses = 0,
+                After::DecideAgain => {}
+                After::Wait(denied) => {
+                    self.give_up(&mut batch, denied.as_ref());
+                    if !batch.is_empty() {
+                        self.wait(losses).await;
+                    }
+                    losses += 1;
+                }
+            }
+        }
+    }
+
+    /// One try. Leaves in the batch what is to be tried again, and in the base what on.
+    async fn attempt(
+        &self,
+        batch: &mut Vec<Member<C>>,
+        base: &mut Base<C::Snapshot>,
+        losses: u32,
+    ) -> Result<After, Cause> {
+        let on = match base.at.take() {
+            Some(on) => on,
+            None => {
+                base.fresh = true;
+                self.catalog.load().await.map_err(Cause::from_error)?
+            }
+        };
+        batch.iter_mut().for_each(|member| member.taken.sent = true);
+        let requests: Vec<&C::Request> = batch.iter().map(|member| member.taken.request()).collect();
+        let tried = self.catalog.attempt_group(&on, &requests).await;
+        batch.iter_mut().for_each(|member| member.taken.sent = false);
+        let (verdicts, outcome) = match tried {
+            GroupAttempt::NotMade(error) => return Err(Cause::from_error(error)),
+            GroupAttempt::Decided { verdicts, outcome } => (verdicts, outcome),
+        };
+        assert!((1..=batch.len()).contains(&verdicts.len()), "a try decides some of its requests, and no others");
+        let fresh = base.fresh || mutant::is(Mutant::GroupRefusesStale);
+        Ok(match outcome {
+            // Step 3. All in hand were taken before this version was written.
+            Some(Outcome::Committed(now)) => {
+                tell(batch, verdicts, |verdict| decided(verdict, &now));
+                *base = Base { at: Some(now), fresh: true };
+                After::Go
+            }
+            None if fresh => {
+                tell(batch, verdicts, |verdict| decided(verdict, &on));
+                *base = Base { at: Some(on), fresh: true };
+                After::Go
+            }
+            // Step 4.
+            None => {
+                tell(batch, verdicts, |_| None);
+                After::DecideAgain
+            }
+            // Step 5. The next version may be an old one, too: after losing twice in a row, look for the newest.
+            Some(Outcome::Conflict(newer)) => {
+                tell(batch, verdicts, |_| None);
+                *base = Base { at: newer.filter(|_| losses.is_multiple_of(2)), fresh: false };
+                After::Wait(None)
+            }
+            Some(Outcome::Refused(denial)) if denial.passing => {
+                tell(batch, verdicts, |_| None);
+                base.at = Some(on);
+                After::Wait(Some(denial.cause))
+            }
+            // Step 6.
+            Some(Outcome::Unknown(cause)) => {
+                let not_done = mutant::is(Mutant::GroupUnknownIsNotDone);
+                let answer = || if not_done { CommitError::Failed } else { CommitError::Unknown };
+                tell(batch, verdicts, |verdict| sent(verdict, || answer()(cause.clone())));
+                base.fresh = false;
+                After::Go
+            }
+            // Step 7.
+            Some(Outcome::Refused(denial)) => {
+                tell(batch, verdicts, |verdict| sent(verdict, || CommitError::Failed(denial.cause.clone())));
+                base.at = Some(on);
+                After::Go
+            }
+        })
+    }
+
+    /// Answers those that have been tried often enough.
+    fn give_up(&self, batch: &mut Vec<Member<C>>, denied: Option<&Cause>) {
+        let most = self.persistence.tries.max(1);
+        let (hopeless, rest) = std::mem::take(batch).into_iter().partition(|member| member.tries >= most);
+        *batch = rest;
+        for Member { taken, tries } in hopeless {
+            taken.answer(Err(match denied {
+                Some(cause) => CommitError::Failed(cause.clone()),
+                None => CommitError::Contention { tries },
+            }));
+        }
+    }
+
+    async fn wait(&self, losses: u32) {
+        let wait = self.persistence.backoff.wait(losses, || self.env.draw(Purpose::Backoff));
+        if wait > Span::ZERO {
+            self.env.sleep_until(self.env.now() + wait).await;
+        }
+    }
+}
+
+/// What is told by a version that has what fits, or that shows that there was nothing to do.
+fn decided<S: Clone, R>(verdict: &Verdict<R>, at: &S) -> Option<Result<S, CommitError<R>>>
+where
+    R: Clone,
+{
+    Some(match verdict {
+        Verdict::Fits => Ok(at.clone()),
+        Verdict::Refused(refusal) => Err(CommitError::Refused(refusal.clone())),
+        Verdict::Failed(_) => return None,
+    })
+}
+
+/// What is told those that were sent, where they did not get in for certain. Those beside them were refused by what is not, or
+/// not certainly, in the catalog.
+fn sent<S, R>(verdict: &Verdict<R>, answer: impl Fn() -> CommitError<R>) -> Option<Result<S, CommitError<R>>> {
+    matches!(verdict, Verdict::Fits).then(|| Err(answer()))
+}
+
+/// Tells those that were decided what `answer` gives, and leaves in the batch those to whom it gives nothing.
+fn tell<C: Grouped>(
+    batch: &mut Vec<Member<C>>,
+    verdicts: Vec<Verdict<C::Refusal>>,
+    answer: impl Fn(&Verdict<C::Refusal>) -> Option<Answer<C>>,
+) {
+    let undecided = batch.split_off(verdicts.len());
+    let mut answers: Vec<Option<Answer<C>>> = verdicts.iter().map(answer).collect();
+    if mutant::is(Mutant::GroupAnswersSwapped) {
+        answers.reverse();
+    }
+    for ((mut member, verdict), answer) in std::mem::take(batch).into_iter().zip(verdicts).zip(answers) {
+        match (verdict, answer) {
+            (Verdict::Failed(cause), _) => member.taken.answer(Err(CommitError::Failed(cause))),
+            (_, Some(answer)) => member.taken.answer(answer),
+            (_, None) => {
+                member.tries += 1;
+                batch.push(member);
+            }
+        }
+    }
+    batch.extend(undecided);
+}
+
+fn tell_all<C: Grouped>(batch: Vec<Member<C>>, cause: &Cause) {
+    for member in batch {
+        member.taken.answer(Err(CommitError::Failed(cause.clone())));
+    }
+}

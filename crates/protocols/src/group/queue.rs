@@ -1,0 +1,294 @@
+//! Who waits for the leader of a group, and what has each been told? The queue's logic alone: no requests to a store, no clock.
+//!
+//! One lock guards the queue, and whatever is decided from what is in it is decided under that lock: who waits, whether there is
+//! a leader, whether somebody can still come. A slot's lock guards its answer. Nobody holds both, and nobody is woken under
+//! either.
+//!
+//! A request is in one place at a time: waiting, in the leader's hands ([`Taken`]), or answered. Whoever lets go of it, in
+//! whatever way, tells the one who waits for it; so nobody waits for an answer that cannot come.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::sync::{Mutex, MutexGuard};
+
+/// Requests on their way to a leader.
+pub(super) struct Queue<R, A> {
+    state: Mutex<State<R, A>>,
+    most_waiting: usize,
+}
+
+/// What the queue's lock guards.
+pub(super) struct State<R, A> {
+    pub(super) waiting: VecDeque<Arc<Slot<R, A>>>,
+    /// Those who may still enqueue.
+    pub(super) handles: usize,
+    /// Whether there is a leader.
+    pub(super) led: bool,
+    pub(super) closed: bool,
+    /// The leader's, while it waits.
+    pub(super) leader: Option<Waker>,
+}
+
+/// A request, and the answer to it.
+pub(super) struct Slot<R, A> {
+    request: R,
+    state: Mutex<Answering<A>>,
+}
+
+struct Answering<A> {
+    answer: Option<Result<A, Left>>,
+    waker: Option<Waker>,
+}
+
+/// Why there is no answer: the leader let go of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It was not in the leader's hands, or nothing of it had been sent.
+    NotSent,
+    /// It may have been sent.
+    Sent,
+}
+
+/// Why a request was not enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotQueued {
+    /// So many wait already.
+    Full(usize),
+    /// Nobody would answer.
+    NoLeader,
+    /// No more requests are taken.
+    Closed,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is done under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+/// Leaves the waker of whoever is asking, and does not clone one that is there.
+fn leave(place: &mut Option<Waker>, waker: &Waker) {
+    if place.as_ref().is_none_or(|left| !left.will_wake(waker)) {
+        *place = Some(waker.clone());
+    }
+}
+
+impl<R, A> Queue<R, A> {
+    /// An empty one, with one handle, in which at most so many wait.
+    pub(super) fn new(most_waiting: usize) -> Self {
+        let state = State { waiting: VecDeque::new(), handles: 1, led: false, closed: false, leader: None };
+        Self { state: Mutex::new(state), most_waiting: most_waiting.max(1) }
+    }
+
+    pub(super) fn locked(&self) -> MutexGuard<'_, State<R, A>> {
+        locked(&self.state)
+    }
+
+    /// How many wait, not counting those that the leader has taken.
+    pub(super) fn waiting(&self) -> usize {
+        self.locked().waiting.len()
+    }
+
+    /// One more who may enqueue.
+    pub(super) fn add_handle(&self) {
+        self.locked().handles += 1;
+    }
+
+    /// One less. After the last one the leader ends when it has answered everybody.
+    pub(super) fn drop_handle(&self) {
+        let leader = {
+            let mut state = self.locked();
+            state.handles -= 1;
+            if state.handles == 0 { state.leader.take() } else { None }
+        };
+        wake(leader);
+    }
+
+    /// Takes no more requests. The leader ends when it has answered those that wait.
+    pub(super) fn close(&self) {
+        let leader = {
+            let mut state = self.locked();
+            state.closed = true;
+            state.leader.take()
+        };
+        wake(leader);
+    }
+
+    /// Puts a request at the end.
+    pub(super) fn enqueue(self: &Arc<Self>, request: R) -> Result<Ticket<R, A>, NotQueued> {
+        let slot = Slot::new(request);
+        let leader = {
+            let mut state = self.locked();
+            if state.closed {
+                return Err(NotQueued::Closed);
+            }
+            if !state.led {
+                return Err(NotQueued::NoLeader);
+            }
+            if state.waiting.len() >= self.most_waiting {
+                return Err(NotQueued::Full(state.waiting.len()));
+            }
+            state.waiting.push_back(Arc::clone(&slot));
+            state.leader.take()
+        };
+        wake(leader);
+        Ok(Ticket { queue: Some(Arc::clone(self)), slot })
+    }
+
+    /// The leader's place, if nobody has it.
+    pub(super) fn seat(self: &Arc<Self>) -> Option<Seat<R, A>> {
+        let was = std::mem::replace(&mut self.locked().led, true);
+        (!was).then(|| Seat { queue: Arc::clone(self) })
+    }
+
+    fn withdraw(&self, slot: &Arc<Slot<R, A>>) {
+        // Taken out under the lock, dropped after it.
+        let mut state = self.locked();
+        let place = state.waiting.iter().position(|other| Arc::ptr_eq(other, slot));
+        let withdrawn = place.and_then(|place| state.waiting.remove(place));
+        drop(state);
+        drop(withdrawn);
+    }
+}
+
+impl<R, A> Slot<R, A> {
+    pub(super) fn new(request: R) -> Arc<Self> {
+        Arc::new(Self { request, state: Mutex::new(Answering { answer: None, waker: None }) })
+    }
+
+    pub(super) fn tell(&self, answer: Result<A, Left>) {
+        let waker = {
+            let mut state = locked(&self.state);
+            state.answer = Some(answer);
+            state.waker.take()
+        };
+        wake(waker);
+    }
+}
+
+/// A request of one who commits alone, in the hands of that one.
+pub(super) fn alone<R, A>(request: R) -> (Taken<R, A>, Ticket<R, A>) {
+    let slot = Slot::new(request);
+    (Taken { slot: Some(Arc::clone(&slot)), sent: false }, Ticket { queue: None, slot })
+}
+
+/// The future of an answer. Dropped, it withdraws the request if the leader has not taken it; one that was taken takes its
+/// course, and nobody is told.
+pub(super) struct Ticket<R, A> {
+    /// Where it may be waiting.
+    pub(super) queue: Option<Arc<Queue<R, A>>>,
+    pub(super) slot: Arc<Slot<R, A>>,
+}
+
+impl<R, A> Future for Ticket<R, A> {
+    type Output = Result<A, Left>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = {
+            let mut state = locked(&self.slot.state);
+            if state.answer.is_none() {
+                leave(&mut state.waker, context.waker());
+            }
+            state.answer.take()
+        };
+        match answer {
+            Some(answer) => {
+                // It is not in the queue any more.
+                self.queue = None;
+                Poll::Ready(answer)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<R, A> Drop for Ticket<R, A> {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue.take() {
+            queue.withdraw(&self.slot);
+        }
+    }
+}
+
+/// A request in the leader's hands. Dropped without an answer, it says so to the one who waits.
+pub(super) struct Taken<R, A> {
+    /// `None` once it is answered.
+    slot: Option<Arc<Slot<R, A>>>,
+    /// Whether a write with it may be on its way.
+    pub(super) sent: bool,
+}
+
+impl<R, A> Taken<R, A> {
+    /// # Panics
+    /// Where it has been answered, which ends it.
+    pub(super) fn request(&self) -> &R {
+        &self.slot.as_ref().expect("a request is in hand until it is answered").request
+    }
+
+    pub(super) fn answer(mut self, answer: A) {
+        if let Some(slot) = self.slot.take() {
+            slot.tell(Ok(answer));
+        }
+    }
+}
+
+impl<R, A> Drop for Taken<R, A> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            slot.tell(Err(if self.sent { Left::Sent } else { Left::NotSent }));
+        }
+    }
+}
+
+/// The leader's place at a queue. Dropped, it is free again, and those that wait are told that nothing was sent.
+pub(super) struct Seat<R, A> {
+    queue: Arc<Queue<R, A>>,
+}
+
+impl<R, A> Seat<R, A> {
+    /// Up to so many requests, in the order in which they came, at once.
+    pub(super) fn take(&self, most: usize) -> Vec<Taken<R, A>> {
+        let mut state = self.queue.locked();
+        let taken = most.min(state.waiting.len());
+        state.waiting.drain(..taken).map(|slot| Taken { slot: Some(slot), sent: false }).collect()
+    }
+
+    /// Waits until there is a request; `false` where none will come any more.
+    pub(super) async fn some(&self) -> bool {
+        std::future::poll_fn(|context| {
+            let mut state = self.queue.locked();
+            if !state.waiting.is_empty() {
+                return Poll::Ready(true);
+            }
+            if state.closed || state.handles == 0 {
+                return Poll::Ready(false);
+            }
+            leave(&mut state.leader, context.waker());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl<R, A> Drop for Seat<R, A> {
+    fn drop(&mut self) {
+        // Under one lock: who comes later finds no leader, who came before is told.
+        let waiting = {
+            let mut state = self.queue.locked();
+            (state.led, state.leader) = (false, None);
+            std::mem::take(&mut state.waiting)
+        };
+        for slot in waiting {
+            slot.tell(Err(Left::NotSent));
+        }
+    }
+}

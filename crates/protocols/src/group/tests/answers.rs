@@ -1,0 +1,379 @@
+//! Is what each request is told the truth, whatever becomes of the batch, of the callers and of the leader?
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proptest::prelude::*;
+
+use super::super::{CommitError, MOST};
+use super::fake::{Ask, Asking, Ending, Office, Refusal, Told, apply, poll};
+use crate::mutant::{self, Mutant};
+use Ask::{Create, Drop, TooMuch};
+
+fn version(told: &Told) -> Option<u64> {
+    told.as_ref().ok().map(|(version, _)| version.0)
+}
+
+fn refused(told: &Told) -> Option<Refusal> {
+    match told {
+        Err(CommitError::Refused(refusal)) => Some(*refusal),
+        _ => None,
+    }
+}
+
+fn unknown(told: &Told) -> bool {
+    matches!(told, Err(CommitError::Unknown(_)))
+}
+
+fn failed(told: &Told, words: &str) -> bool {
+    matches!(told, Err(CommitError::Failed(cause)) if cause.to_string().contains(words))
+}
+
+#[test]
+fn answers_go_to_those_who_asked() {
+    let told = Office::new(&[]).told(&[Create(1), Drop(9), Create(1), Create(2)]);
+    assert_eq!((version(&told[0]), version(&told[3])), (Some(1), Some(1)));
+    assert_eq!(refused(&told[1]), Some(Refusal::Missing(9)));
+    assert_eq!(refused(&told[2]), Some(Refusal::Exists(1)));
+    let told = mutant::with(Mutant::GroupAnswersSwapped, || Office::new(&[]).told(&[Create(1), Drop(9)]));
+    assert_eq!((refused(&told[0]), version(&told[1])), (Some(Refusal::Missing(9)), Some(1)));
+}
+
+#[test]
+fn a_stale_base_refuses_nothing() {
+    // This process knows a version in which 1 is there; somebody else has dropped it, and made 2.
+    let run = || {
+        let mut office = Office::new(&[]);
+        {
+            let mut world = office.numbers.0.borrow_mut();
+            world.install(&[Create(1)]);
+            world.known = Some(world.head.clone());
+            world.install(&[Drop(1)]);
+            world.install(&[Create(2)]);
+        }
+        office.told(&[Create(1), Drop(2)])
+    };
+    assert_eq!(run().iter().map(version).collect::<Vec<_>>(), [Some(4), Some(4)]);
+    let told = mutant::with(Mutant::GroupRefusesStale, run);
+    assert_eq!(told.iter().map(refused).collect::<Vec<_>>(), [Some(Refusal::Exists(1)), Some(Refusal::Missing(2))]);
+}
+
+#[test]
+fn what_was_never_there_is_not_dropped_after_a_conflict_either() {
+    let told = Office::new(&[Ending::Beaten(Create(5))]).told(&[Create(1), Drop(9), Create(5)]);
+    assert_eq!(version(&told[0]), Some(2));
+    assert_eq!(refused(&told[1]), Some(Refusal::Missing(9)));
+    assert_eq!(refused(&told[2]), Some(Refusal::Exists(5)));
+}
+
+#[test]
+fn mates_of_an_unknown_outcome_are_decided_again() {
+    let run = |landed| Office::new(&[Ending::Unknown(landed)]).told(&[Create(1), Create(1), Drop(9)]);
+    let told = run(false);
+    assert!(unknown(&told[0]));
+    assert_eq!(version(&told[1]), Some(1), "nothing that is there refuses it");
+    assert_eq!(refused(&told[2]), Some(Refusal::Missing(9)));
+    let told = run(true);
+    assert!(unknown(&told[0]));
+    assert_eq!(refused(&told[1]), Some(Refusal::Exists(1)));
+    let told = mutant::with(Mutant::GroupUnknownIsNotDone, || run(true));
+    assert!(failed(&told[0], "no answer"), "and yet it is there");
+}
+
+#[test]
+fn what_does_not_pass_is_told_at_once_and_what_does_is_tried_again() {
+    let mut office = Office::new(&[Ending::NoRoom]);
+    let told = office.told(&[Create(1), Create(1)]);
+    assert!(failed(&told[0], "no room"));
+    assert_eq!(version(&told[1]), Some(1));
+    assert_eq!(office.tries(), [vec![Create(1), Create(1)], vec![Create(1)]]);
+    let mut office = Office::new(&[Ending::Busy; 3]);
+    assert_eq!(version(&office.told(&[Create(1)])[0]), Some(1));
+    let mut office = Office::new(&[Ending::Busy; 9]);
+    assert!(failed(&office.told(&[Create(1)])[0], "busy"));
+    assert_eq!(office.tries().len(), 4);
+}
+
+#[test]
+fn who_always_loses_is_told_so_after_as_many_tries_as_were_asked_for() {
+    let beaten: Vec<_> = (100..110).map(|other| Ending::Beaten(Create(other))).collect();
+    let mut office = Office::new(&beaten);
+    let (mut first, _) = office.ask(Create(1));
+    // The second joins when the first has been tried three times, and gets as many tries as it.
+    (0..4).for_each(|_| office.poll());
+    assert_eq!(office.tries().len(), 4);
+    let (mut second, _) = office.ask(Create(2));
+    office.work();
+    assert!(matches!(poll(&mut first), Some(Err(CommitError::Contention { tries: 4 }))));
+    assert!(matches!(poll(&mut second), Some(Err(CommitError::Contention { tries: 4 }))));
+    assert_eq!(office.tries().len(), 8);
+}
+
+#[test]
+fn batches_over_the_limit_go_into_several_versions() {
+    let mut office = Office::new(&[]);
+    office.numbers.0.borrow_mut().room = 2;
+    let told = office.told(&[Create(1), Create(1), TooMuch, Create(2), Create(3), Drop(1)]);
+    assert_eq!(version(&told[0]), Some(1));
+    assert_eq!(refused(&told[1]), Some(Refusal::Exists(1)));
+    assert!(failed(&told[2], "too much"));
+    assert_eq!([&told[3], &told[4], &told[5]].map(version), [Some(1), Some(2), Some(2)]);
+}
+
+#[test]
+fn one_that_is_too_large_keeps_nobody_waiting() {
+    let mut office = Office::new(&[]);
+    let told = office.told(&[TooMuch]);
+    assert!(failed(&told[0], "too much"));
+    assert_eq!(version(&office.told(&[Create(1)])[0]), Some(1));
+}
+
+#[test]
+fn a_crowd_beyond_one_version_is_answered_in_its_order() {
+    let mut office = Office::of(4096, 4);
+    let asks: Vec<Ask> = (0..1300).map(Create).collect();
+    let told = office.told(&asks);
+    for (number, told) in told.iter().enumerate() {
+        assert_eq!(version(told), Some((number / MOST) as u64 + 1));
+    }
+}
+
+#[test]
+fn callers_that_go_away_are_withdrawn_or_take_their_course() {
+    let mut office = Office::new(&[]);
+    let (early, _) = office.ask(Create(1));
+    let (mut mate, _) = office.ask(Create(2));
+    drop(early);
+    office.poll();
+    let (late, _) = office.ask(Create(3));
+    let (mut last, _) = office.ask(Create(4));
+    // The first is gone before it was taken, the third goes while its version is under way.
+    (0..1).for_each(|_| office.poll());
+    assert_eq!(poll(&mut mate).as_ref().and_then(version), Some(1));
+    drop(late);
+    office.work();
+    assert_eq!(poll(&mut last).as_ref().and_then(version), Some(2));
+    assert_eq!(office.numbers.0.borrow().log, [Create(2), Create(3), Create(4)]);
+}
+
+#[test]
+fn a_caller_that_is_not_polled_keeps_nobody_waiting() {
+    let mut office = Office::new(&[]);
+    let (mut kept, _) = office.ask(Create(1));
+    assert_eq!(version(&office.told(&[Create(2)])[0]), Some(1));
+    assert_eq!(version(&office.told(&[Create(3)])[0]), Some(2));
+    assert_eq!(poll(&mut kept).as_ref().and_then(version), Some(1));
+}
+
+#[test]
+fn a_leader_that_goes_away_leaves_nobody_behind() {
+    for panics in [false, true] {
+        let mut office = Office::new(if panics { &[Ending::Panics] } else { &[] });
+        let (mut taken, _) = office.ask(Create(1));
+        office.poll();
+        let (mut waits, _) = office.ask(Create(2));
+        let mut leader = office.leader.take();
+        if panics {
+            let end = catch_unwind(AssertUnwindSafe(|| leader.as_mut().map(poll)));
+            assert!(end.is_err());
+        }
+        drop(leader);
+        assert!(unknown(&poll(&mut taken).unwrap()));
+        assert!(failed(&poll(&mut waits).unwrap(), "stopped"));
+        assert!(failed(&office.ask(Create(3)).1.unwrap(), "no leader"));
+        office.lead();
+        assert!(version(&office.told(&[Create(4)])[0]).is_some());
+    }
+}
+
+#[test]
+fn a_full_queue_says_so() {
+    let mut office = Office::of(2, 4);
+    let asking: Vec<_> = (0..2).map(|number| office.ask(Create(number))).collect();
+    let told = office.ask(Create(2)).1;
+    assert!(matches!(told, Some(Err(CommitError::Full { waiting: 2 }))));
+    // Those in the leader's hands leave room for others; so do those that go away.
+    office.poll();
+    assert_eq!(office.group.waiting(), 0);
+    let (third, _) = office.ask(Create(3));
+    let (_fourth, _) = office.ask(Create(4));
+    drop(third);
+    assert!(office.ask(Create(5)).1.is_none());
+    drop(asking);
+}
+
+#[test]
+fn one_leader_at_a_time() {
+    let mut office = Office::new(&[]);
+    assert!(office.leader().is_err());
+    office.leader = None;
+    assert!(office.leader().is_ok());
+}
+
+#[test]
+fn a_leader_ends_when_nobody_is_left() {
+    let mut office = Office::new(&[]);
+    let (mut last, _) = office.ask(Create(1));
+    office.group.close();
+    assert!(failed(&office.ask(Create(2)).1.unwrap(), "closed"));
+    office.work();
+    assert!(office.leader.is_none());
+    assert_eq!(poll(&mut last).as_ref().and_then(version), Some(1));
+
+    let mut office = Office::new(&[]);
+    let group = std::mem::replace(&mut office.group, super::super::Group::new(1));
+    office.work();
+    assert!(office.leader.is_some(), "there is a handle yet");
+    drop(group);
+    office.work();
+    assert!(office.leader.is_none());
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Ask(Ask),
+    GoAway(prop::sample::Index),
+    Work(u8),
+    /// Another process commits.
+    Other(Ask),
+    LeaderGoes,
+}
+
+fn asks() -> impl Strategy<Value = Ask> {
+    prop_oneof![4 => (0_u32..4).prop_map(Create), 4 => (0_u32..4).prop_map(Drop), 1 => Just(TooMuch)]
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        8 => asks().prop_map(Event::Ask),
+        1 => any::<prop::sample::Index>().prop_map(Event::GoAway),
+        6 => (1_u8..4).prop_map(Event::Work),
+        2 => asks().prop_map(Event::Other),
+        1 => Just(Event::LeaderGoes),
+    ]
+}
+
+fn endings() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        4 => Just(Ending::Told),
+        2 => asks().prop_map(Ending::Beaten),
+        2 => any::<bool>().prop_map(Ending::Unknown),
+        1 => Just(Ending::Busy),
+        1 => Just(Ending::NoRoom),
+    ]
+}
+
+/// A request on its way, and how much had taken effect when it was asked.
+type Open = (Ask, usize, Asking);
+
+/// A refusal, and between which lengths of the log it must be right at some point.
+type Refused = (Ask, Refusal, usize, usize);
+
+fn collect(office: &Office, open: &mut Vec<Open>, refusals: &mut Vec<Refused>, counts: &mut Counts) {
+    open.retain_mut(|(ask, from, asking)| {
+        let Some(told) = poll(asking) else { return true };
+        counts.take(*ask, &told);
+        if let Some(refusal) = refused(&told) {
+            refusals.push((*ask, refusal, *from, office.numbers.0.borrow().log.len()));
+        }
+        false
+    });
+}
+
+/// How often something of a kind was asked: done for certain, and perhaps.
+#[derive(Default)]
+struct Counts {
+    done: Vec<Ask>,
+    perhaps: Vec<Ask>,
+    others: Vec<Ask>,
+}
+
+impl Counts {
+    fn take(&mut self, ask: Ask, told: &Told) {
+        match told {
+            Ok(_) => self.done.push(ask),
+            Err(CommitError::Unknown(_)) => self.perhaps.push(ask),
+            Err(_) => {}
+        }
+    }
+
+    fn check(&self, log: &[Ask]) {
+        for ask in (0..4).flat_map(|name| [Create(name), Drop(name)]) {
+            let count = |asks: &[Ask]| asks.iter().filter(|other| **other == ask).count();
+            let (least, found) = (count(&self.done) + count(&self.others), count(log));
+            let most = least + count(&self.perhaps);
+            assert!((least..=most).contains(&found), "{ask:?}: {found} in the log, not {least} to {most}");
+        }
+    }
+}
+
+fn names_at(log: &[Ask]) -> BTreeSet<u32> {
+    let mut names = BTreeSet::new();
+    log.iter().for_each(|ask| apply(&mut names, *ask).unwrap());
+    names
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    /// Callers and leaders that go away at any time, others that commit, and every end of a version: what is acknowledged took
+    /// effect once, what is denied did not, and each refusal was right at some moment between question and answer.
+    #[test]
+    fn everybody_is_told_the_truth(
+        events in prop::collection::vec(events(), 1..60),
+        endings in prop::collection::vec(endings(), 0..12),
+        room in 0_usize..4,
+    ) {
+        let mut office = Office::new(&endings);
+        office.numbers.0.borrow_mut().room = room;
+        let (mut open, mut refusals, mut counts) = (Vec::<Open>::new(), Vec::new(), Counts::default());
+        // A version that another process makes is told apart by nobody: it is part of the log like any other.
+        for event in events.into_iter().chain([Event::Work(200)]) {
+            match event {
+                Event::Ask(ask) => {
+                    let from = office.numbers.0.borrow().log.len();
+                    let (asking, told) = office.ask(ask);
+                    match told {
+                        Some(told) => counts.take(ask, &told),
+                        None => open.push((ask, from, asking)),
+                    }
+                }
+                Event::GoAway(index) if !open.is_empty() => {
+                    let (ask, ..) = open.remove(index.index(open.len()));
+                    counts.perhaps.push(ask);
+                }
+                Event::GoAway(_) => {}
+                Event::Work(polls) => (0..polls).for_each(|_| office.poll()),
+                Event::Other(ask) if ask != TooMuch => {
+                    let mut world = office.numbers.0.borrow_mut();
+                    if apply(&mut world.head.1.clone(), ask).is_ok() {
+                        world.install(&[ask]);
+                        counts.others.push(ask);
+                    }
+                }
+                Event::Other(_) => {}
+                Event::LeaderGoes => {
+                    office.leader = None;
+                    collect(&office, &mut open, &mut refusals, &mut counts);
+                    prop_assert!(open.is_empty(), "left behind: {}", open.len());
+                    office.lead();
+                }
+            }
+            collect(&office, &mut open, &mut refusals, &mut counts);
+        }
+        prop_assert!(open.is_empty(), "left waiting: {}", open.len());
+        let world = office.numbers.0.borrow();
+        // Those that came first took effect as others' do.
+        let beaten = endings.iter().filter_map(|ending| match ending {
+            Ending::Beaten(other) => Some(*other),
+            _ => None,
+        });
+        counts.perhaps.extend(beaten);
+        counts.check(&world.log);
+        for (ask, refusal, from, to) in refusals {
+            let right = (from..=to).any(|end| apply(&mut names_at(&world.log[..end]), ask) == Err(refusal));
+            prop_assert!(right, "{ask:?} was told {refusal:?} in {:?}", &world.log[from..to]);
+        }
+    }
+}

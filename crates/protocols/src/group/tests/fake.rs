@@ -1,0 +1,267 @@
+//! A catalog of numbers that does what it is told to, and writers and a leader that go on one poll at a time: no clock, no store.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use glidepath_env::Denial;
+use glidepath_model::{Changes, Instant, TableId, Version};
+use glidepath_sim::SimStore;
+
+use super::super::*;
+use crate::catalog::TableStates;
+
+/// A world without time.
+pub(super) struct Timeless;
+
+impl Env for Timeless {
+    type Objects = SimStore;
+
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+
+    fn unix_ms(&self) -> u64 {
+        0
+    }
+
+    async fn sleep_until(&self, _: Instant) {}
+
+    fn draw(&self, _: glidepath_env::Purpose) -> u64 {
+        7
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    Create(u32),
+    Drop(u32),
+    /// More than any version holds.
+    TooMuch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?}")]
+pub(super) enum Refusal {
+    Exists(u32),
+    Missing(u32),
+}
+
+/// What becomes of one version that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Told,
+    /// Somebody else commits first, this.
+    Beaten(Ask),
+    /// With whether it landed.
+    Unknown(bool),
+    /// The store is busy.
+    Busy,
+    /// The store has no room.
+    NoRoom,
+    Panics,
+}
+
+pub(super) type At = (Version, BTreeSet<u32>);
+
+/// What is in the store, and in what order it came there.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) head: At,
+    pub(super) known: Option<At>,
+    /// Told where there is none.
+    pub(super) endings: VecDeque<Ending>,
+    /// Requests that one version holds at most; 0 for any number.
+    pub(super) room: usize,
+    /// What was asked in each try.
+    pub(super) tries: Vec<Vec<Ask>>,
+    /// All that ever took effect, in its order.
+    pub(super) log: Vec<Ask>,
+}
+
+pub(super) fn apply(names: &mut BTreeSet<u32>, ask: Ask) -> Result<(), Refusal> {
+    match ask {
+        Ask::Create(name) if !names.insert(name) => Err(Refusal::Exists(name)),
+        Ask::Drop(name) if !names.remove(&name) => Err(Refusal::Missing(name)),
+        _ => Ok(()),
+    }
+}
+
+impl World {
+    pub(super) fn install(&mut self, asked: &[Ask]) -> At {
+        asked.iter().for_each(|ask| apply(&mut self.head.1, *ask).unwrap());
+        self.log.extend(asked);
+        self.head.0 = self.head.0.next();
+        self.head.clone()
+    }
+
+    fn ended(&mut self, base: &At, asked: &[Ask]) -> Outcome<At> {
+        let ending = self.endings.pop_front().unwrap_or(Ending::Told);
+        if let Ending::Beaten(other) = ending
+            && apply(&mut self.head.1.clone(), other).is_ok()
+        {
+            self.install(&[other]);
+        }
+        let newest = base.0 == self.head.0;
+        match ending {
+            Ending::Told if newest => {
+                let now = self.install(asked);
+                self.known = Some(now.clone());
+                Outcome::Committed(now)
+            }
+            Ending::Unknown(landed) => {
+                if landed && newest {
+                    self.install(asked);
+                }
+                Outcome::Unknown(Cause::words("no answer"))
+            }
+            Ending::Busy => Outcome::Refused(Denial::words("busy").passing()),
+            Ending::NoRoom => Outcome::Refused(Denial::words("no room")),
+            Ending::Panics => panic!("the catalog panics"),
+            Ending::Told | Ending::Beaten(_) => Outcome::Conflict(None),
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Numbers(pub(super) Rc<RefCell<World>>);
+
+impl Catalog for Numbers {
+    type Snapshot = At;
+
+    async fn load(&self) -> Result<At, LoadError> {
+        Ok(self.0.borrow().head.clone())
+    }
+
+    fn version(&self, at: &At) -> Version {
+        at.0
+    }
+
+    async fn tables<'a>(&self, _: &'a At, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+        Ok(ids.iter().map(|_| None).collect())
+    }
+
+    async fn commit(&self, _: &At, _: &Changes) -> Outcome<At> {
+        Outcome::Conflict(None)
+    }
+}
+
+impl Grouped for Numbers {
+    type Request = Ask;
+    type Refusal = Refusal;
+
+    fn newest_known(&self) -> Option<At> {
+        self.0.borrow().known.clone()
+    }
+
+    async fn attempt_group(&self, base: &At, requests: &[&Ask]) -> GroupAttempt<At, Refusal> {
+        let (mut names, mut fitting, mut verdicts) = (base.1.clone(), Vec::new(), Vec::new());
+        let room = match self.0.borrow().room {
+            0 => usize::MAX,
+            room => room,
+        };
+        for ask in requests {
+            if fitting.len() == room {
+                break;
+            }
+            verdicts.push(match **ask {
+                Ask::TooMuch => Verdict::Failed(Cause::words("too much")),
+                ask => match apply(&mut names, ask) {
+                    Ok(()) => {
+                        fitting.push(ask);
+                        Verdict::Fits
+                    }
+                    Err(refusal) => Verdict::Refused(refusal),
+                },
+            });
+        }
+        self.0.borrow_mut().tries.push(requests.iter().map(|ask| **ask).collect());
+        if fitting.is_empty() {
+            return GroupAttempt::Decided { verdicts, outcome: None };
+        }
+        // On its way.
+        let mut sent = false;
+        std::future::poll_fn(|_| if std::mem::replace(&mut sent, true) { Poll::Ready(()) } else { Poll::Pending })
+            .await;
+        let outcome = Some(self.0.borrow_mut().ended(base, &fitting));
+        GroupAttempt::Decided { verdicts, outcome }
+    }
+}
+
+pub(super) type Told = Answer<Numbers>;
+pub(super) type Asking = Pin<Box<dyn Future<Output = Told>>>;
+
+/// A group, its leader, and what they work on.
+pub(super) struct Office {
+    pub(super) numbers: Numbers,
+    pub(super) group: Group<Numbers>,
+    pub(super) leader: Option<Pin<Box<dyn Future<Output = ()>>>>,
+    persistence: Persistence,
+}
+
+impl Office {
+    pub(super) fn of(most_waiting: usize, tries: u32) -> Self {
+        let persistence = Persistence { tries, ..Persistence::default() };
+        let mut office =
+            Self { numbers: Numbers::default(), group: Group::new(most_waiting), leader: None, persistence };
+        office.lead();
+        office
+    }
+
+    pub(super) fn new(endings: &[Ending]) -> Self {
+        let office = Self::of(100, 4);
+        office.numbers.0.borrow_mut().endings.extend(endings);
+        office
+    }
+
+    pub(super) fn leader(&self) -> Result<Leader<Timeless, Numbers>, AlreadyLed> {
+        Leader::new(Timeless, self.numbers.clone(), &self.group, self.persistence)
+    }
+
+    /// Another leader, where there is none.
+    pub(super) fn lead(&mut self) {
+        self.leader = Some(Box::pin(self.leader().unwrap().lead()));
+    }
+
+    /// Asks, as far as that goes without waiting.
+    pub(super) fn ask(&self, ask: Ask) -> (Asking, Option<Told>) {
+        let committer = Committer::grouped(Timeless, self.numbers.clone(), self.group.clone());
+        let mut asking: Asking = Box::pin(async move { committer.commit(ask).await });
+        let told = poll(&mut asking);
+        (asking, told)
+    }
+
+    /// Asks for all of these at once; returns what they are told.
+    pub(super) fn told(&mut self, asks: &[Ask]) -> Vec<Told> {
+        let mut asking: Vec<_> = asks.iter().map(|ask| self.ask(*ask)).collect();
+        self.work();
+        let told = |(asking, told): &mut (Asking, Option<Told>)| told.take().or_else(|| poll(asking));
+        asking.iter_mut().map(|asking| told(asking).expect("an answer")).collect()
+    }
+
+    pub(super) fn poll(&mut self) {
+        if let Some(leader) = &mut self.leader
+            && poll(leader).is_some()
+        {
+            self.leader = None;
+        }
+    }
+
+    /// Lets the leader do all that it can.
+    pub(super) fn work(&mut self) {
+        (0..200).for_each(|_| self.poll());
+    }
+
+    pub(super) fn tries(&self) -> Vec<Vec<Ask>> {
+        self.numbers.0.borrow().tries.clone()
+    }
+}
+
+pub(super) fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    match Pin::new(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}

@@ -1,0 +1,319 @@
+//! The queue of a group under every order of threads: its code, as it ships, built with locks whose order a scheduler chooses.
+//!
+//! `shuttle` tries orders at random, with few switches at bad moments (PCT), and, where there are few orders, all of them. A
+//! thread that waits for ever is found too: then nobody can go on.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+/// The locks of the queue, in the scheduler's hands.
+mod sync {
+    pub(super) use shuttle::sync::{Mutex, MutexGuard};
+}
+
+#[path = "../src/group/queue.rs"]
+#[allow(dead_code, reason = "what is not needed by these tests is needed where it ships")]
+mod queue;
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use queue::{Left, NotQueued, Queue, Seat, Slot, Taken, Ticket};
+use shuttle::future::block_on;
+use shuttle::thread;
+
+type Asked = Queue<u64, u64>;
+type Waiting = Ticket<u64, u64>;
+
+/// What a request is answered.
+fn answer(request: u64) -> u64 {
+    request * 10 + 1
+}
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Answered,
+    Left(Left),
+    Not(NotQueued),
+    /// The caller went away.
+    Dropped,
+}
+
+/// Waits for the answer, which must be one's own; or looks once, and goes away.
+fn wait(ticket: Waiting, request: u64, goes_away: bool) -> Told {
+    let told = |told: Result<u64, Left>| match told {
+        Ok(told) => {
+            assert_eq!(told, answer(request), "the answer of somebody else");
+            Told::Answered
+        }
+        Err(left) => Told::Left(left),
+    };
+    if !goes_away {
+        return told(block_on(ticket));
+    }
+    block_on(async {
+        let mut ticket = pin!(ticket);
+        std::future::poll_fn(|context| match ticket.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(told(answer)),
+            Poll::Pending => Poll::Ready(Told::Dropped),
+        })
+        .await
+    })
+}
+
+fn ask(queue: &Arc<Asked>, request: u64, goes_away: bool) -> Told {
+    match queue.enqueue(request) {
+        Ok(ticket) => wait(ticket, request, goes_away),
+        Err(why) => Told::Not(why),
+    }
+}
+
+/// Answers so many batches, each of up to two requests. Then it leaves, with up to two in hand, one of them sent. Returns what
+/// was taken.
+fn lead(seat: Seat<u64, u64>, terms: usize) -> Vec<u64> {
+    let mut seen = Vec::new();
+    for _ in 0..terms {
+        if !block_on(seat.some()) {
+            return seen;
+        }
+        let mut batch = seat.take(1);
+        batch.extend(seat.take(1));
+        seen.extend(batch.iter().map(|taken| *taken.request()));
+        // Not in the order in which they came.
+        while let Some(taken) = batch.pop() {
+            let told = answer(*taken.request());
+            taken.answer(told);
+        }
+    }
+    let mut last: Vec<Taken<u64, u64>> = seat.take(2);
+    if let Some(first) = last.first_mut() {
+        first.sent = true;
+    }
+    seen.extend(last.iter().map(|taken| *taken.request()));
+    seen
+}
+
+/// Some writers that ask twice, a leader, and somebody who closes the group or not.
+#[derive(Clone, Copy)]
+struct World {
+    writers: u64,
+    most_waiting: usize,
+    /// Batches after which the leader leaves.
+    terms: usize,
+    /// Every other writer goes away after one look.
+    go_away: bool,
+    closes: bool,
+}
+
+const PATIENT: World = World { writers: 3, most_waiting: 9, terms: usize::MAX, go_away: false, closes: false };
+
+impl World {
+    fn run(self) -> Vec<Told> {
+        let queue = Arc::new(Asked::new(self.most_waiting));
+        let seat = queue.seat().unwrap();
+        assert!(queue.seat().is_none(), "two leaders");
+        let leader = thread::spawn(move || lead(seat, self.terms));
+        let writers: Vec<_> = (0..self.writers)
+            .map(|writer| {
+                let queue = Arc::clone(&queue);
+                queue.add_handle();
+                thread::spawn(move || {
+                    let goes_away = self.go_away && writer % 2 == 0;
+                    let told = [2 * writer, 2 * writer + 1].map(|request| (request, ask(&queue, request, goes_away)));
+                    assert!(queue.waiting() <= self.most_waiting);
+                    queue.drop_handle();
+                    told
+                })
+            })
+            .collect();
+        if self.closes {
+            queue.close();
+        }
+        queue.drop_handle();
+        let told: Vec<(u64, Told)> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+        let mut taken = leader.join().unwrap();
+        taken.sort_unstable();
+        assert!(taken.windows(2).all(|pair| pair[0] < pair[1]), "a request was taken twice: {taken:?}");
+        for (request, told) in &told {
+            match told {
+                Told::Answered | Told::Left(Left::Sent) => assert!(taken.contains(request), "{request}: {told:?}"),
+                Told::Not(_) => assert!(!taken.contains(request), "{request}: {told:?}"),
+                Told::Left(Left::NotSent) | Told::Dropped => {}
+            }
+        }
+        assert_eq!(queue.waiting(), 0);
+        told.into_iter().map(|(_, told)| told).collect()
+    }
+}
+
+/// Tries thousands of orders of a world's threads.
+fn in_any_order(world: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(world.clone(), 3_000);
+    shuttle::check_pct(world, 3_000, 3);
+}
+
+#[test]
+fn everybody_who_waits_is_told_what_is_theirs() {
+    in_any_order(|| assert!(PATIENT.run().iter().all(|told| *told == Told::Answered)));
+}
+
+#[test]
+fn who_goes_away_keeps_nobody() {
+    in_any_order(|| {
+        let told = World { go_away: true, ..PATIENT }.run();
+        assert!(told[2..4].iter().all(|told| *told == Told::Answered), "{told:?}");
+    });
+}
+
+#[test]
+fn no_more_wait_than_may() {
+    in_any_order(|| {
+        let told = World { most_waiting: 1, go_away: true, ..PATIENT }.run();
+        let right = |told: &Told| matches!(told, Told::Answered | Told::Dropped | Told::Not(NotQueued::Full(1)));
+        assert!(told.iter().all(right), "{told:?}");
+    });
+}
+
+#[test]
+fn a_leader_that_leaves_tells_everybody() {
+    for terms in [0, 1, 2] {
+        in_any_order(move || {
+            let told = World { terms, go_away: true, ..PATIENT }.run();
+            assert!(!told.contains(&Told::Not(NotQueued::Closed)), "{told:?}");
+        });
+    }
+}
+
+#[test]
+fn a_group_that_is_closed_answers_those_that_wait() {
+    in_any_order(|| {
+        let told = World { closes: true, ..PATIENT }.run();
+        // A leader that ended because the group was closed leaves nobody behind.
+        let right = |told: &Told| matches!(told, Told::Answered | Told::Not(NotQueued::Closed));
+        assert!(told.iter().all(right), "{told:?}");
+    });
+}
+
+/// After the first leader, whatever it left, another can come.
+#[test]
+fn a_leader_may_follow_another() {
+    in_any_order(|| {
+        let queue = Arc::new(Asked::new(9));
+        let first = queue.seat().unwrap();
+        let writer = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || ask(&queue, 1, false))
+        };
+        drop(first);
+        let second = queue.seat().unwrap();
+        let leader = thread::spawn(move || lead(second, usize::MAX));
+        assert_ne!(writer.join().unwrap(), Told::Left(Left::Sent));
+        assert_eq!(ask(&queue, 2, false), Told::Answered);
+        queue.drop_handle();
+        assert!(leader.join().unwrap().ends_with(&[2]));
+    });
+}
+
+/// All orders that there are of one writer, a leader that leaves, and somebody who closes the group.
+#[test]
+fn a_small_world_holds_in_all_orders() {
+    let orders = Arc::new(AtomicUsize::new(0));
+    let tried = Arc::clone(&orders);
+    let world = move || {
+        tried.fetch_add(1, Ordering::Relaxed);
+        let queue = Arc::new(Asked::new(1));
+        let seat = queue.seat().unwrap();
+        let leader = thread::spawn(move || lead(seat, 0));
+        let writer = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || ask(&queue, 1, false))
+        };
+        queue.close();
+        let (told, taken) = (writer.join().unwrap(), leader.join().unwrap());
+        assert_eq!(told == Told::Left(Left::Sent), taken == [1], "{told:?}, {taken:?}");
+    };
+    shuttle::check_dfs(world, Some(100_000));
+    let orders = orders.load(Ordering::Relaxed);
+    println!("{orders} orders");
+    assert!(orders > 100 && orders < 100_000, "{orders}");
+}
+
+/// Whether some order of threads breaks this.
+fn breaks(world: impl Fn() + Send + Sync + Clone + 'static) -> bool {
+    catch_unwind(AssertUnwindSafe(|| in_any_order(world))).is_err()
+}
+
+/// As the queue once was: whether anybody leads is read before the lock is taken to enqueue.
+fn enqueue_wrongly(queue: &Arc<Asked>, request: u64) -> Result<Waiting, NotQueued> {
+    if !queue.locked().led {
+        return Err(NotQueued::NoLeader);
+    }
+    let slot = Slot::new(request);
+    let leader = {
+        let mut state = queue.locked();
+        state.waiting.push_back(Arc::clone(&slot));
+        state.leader.take()
+    };
+    if let Some(leader) = leader {
+        leader.wake();
+    }
+    Ok(Ticket { queue: Some(Arc::clone(queue)), slot })
+}
+
+/// The same world, with the queue as it is and with one that reads too early: such a mistake is found.
+#[test]
+fn a_leader_looked_for_without_the_lock_is_found() {
+    type Enqueue = fn(&Arc<Asked>, u64) -> Result<Waiting, NotQueued>;
+    let world = |enqueue: Enqueue| {
+        move || {
+            let queue = Arc::new(Asked::new(9));
+            let seat = queue.seat().unwrap();
+            let leader = thread::spawn(move || lead(seat, 0));
+            if let Ok(ticket) = enqueue(&queue, 1) {
+                wait(ticket, 1, false);
+            }
+            leader.join().unwrap();
+        }
+    };
+    assert!(!breaks(world(|queue, request| queue.enqueue(request))));
+    assert!(breaks(world(enqueue_wrongly)));
+}
+
+/// A leader that looks whether there is something, and leaves its waker when it has let go of the lock.
+async fn some_wrongly(queue: &Asked) {
+    std::future::poll_fn(|context| {
+        if !queue.locked().waiting.is_empty() {
+            return Poll::Ready(());
+        }
+        queue.locked().leader = Some(context.waker().clone());
+        Poll::Pending
+    })
+    .await;
+}
+
+#[test]
+fn a_leader_that_misses_its_call_is_found() {
+    let world = |wrong: bool| {
+        move || {
+            let queue = Arc::new(Asked::new(9));
+            let seat = queue.seat().unwrap();
+            let leader = {
+                let queue = Arc::clone(&queue);
+                thread::spawn(move || {
+                    if wrong {
+                        block_on(some_wrongly(&queue));
+                    }
+                    lead(seat, 1)
+                })
+            };
+            assert_eq!(ask(&queue, 1, false), Told::Answered);
+            leader.join().unwrap();
+        }
+    };
+    assert!(!breaks(world(false)));
+    assert!(breaks(world(true)));
+}
