@@ -246,6 +246,18 @@ fn processes<S: Subject + 'static>(
     processes
 }
 
+/// An environment of which somebody outside knows the right time.
+pub(crate) trait World: Env {
+    /// By the one clock that no fault touches.
+    fn world_now(&self) -> Instant;
+}
+
+impl World for SimEnv {
+    fn world_now(&self) -> Instant {
+        self.world_now()
+    }
+}
+
 pub(crate) struct Writer<E, C> {
     pub(crate) env: E,
     pub(crate) catalog: C,
@@ -254,7 +266,7 @@ pub(crate) struct Writer<E, C> {
     pub(crate) writers: crate::scenario::Writers,
 }
 
-impl<E: Env, C: Catalog> Writer<E, C> {
+impl<E: World, C: Catalog> Writer<E, C> {
     pub(crate) async fn run(&self) {
         for _ in 0..self.writers.commits {
             let pause = unit_interval(self.env.draw(Purpose::Backoff)) * self.writers.pause.as_nanos() as f64;

@@ -57,7 +57,8 @@ impl OnDisk {
             }
         }
         if self.cuts > 100 || (self.cuts > 0 && self.calls == 0) {
-            let (found, allowed) = (self.cuts.to_string(), "at most 100, each after some of at least one of `disk.calls`");
+            let (found, allowed) =
+                (self.cuts.to_string(), "at most 100, each after some of at least one of `disk.calls`");
             return Err(ScenarioError::Value { field: "disk.cuts", found, allowed });
         }
         Ok(())

@@ -12,6 +12,8 @@ use glidepath_files::FileStore;
 use glidepath_model::{Instant, Span};
 use glidepath_sim::{SimEnv, SimFiles};
 
+use crate::run::World;
+
 /// A process. Its clock and the time of day go on where those before the power cut stopped.
 #[derive(Clone)]
 pub(super) struct DiskEnv {
@@ -41,6 +43,12 @@ impl Env for DiskEnv {
 
     fn draw(&self, purpose: Purpose) -> u64 {
         self.sim.draw(purpose)
+    }
+}
+
+impl World for DiskEnv {
+    fn world_now(&self) -> Instant {
+        self.now()
     }
 }
 
