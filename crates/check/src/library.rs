@@ -20,7 +20,10 @@ pub const LIBRARY: &[(&str, &str)] = scenarios!(
     "crowd",
     "proxies",
     "suspends",
-    "everything"
+    "everything",
+    "power",
+    "disk",
+    "everything-on-disk",
 );
 
 /// The scenario of this name; `None` if none of this name ships with the program.

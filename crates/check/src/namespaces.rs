@@ -124,7 +124,7 @@ fn name(item: u64) -> Name {
 }
 
 fn judged(simulation: &Simulation, acknowledged: &[(Version, CommitId)]) -> Result<(), String> {
-    let world = Frozen(Rc::new(first_written(simulation)));
+    let world = Frozen(Rc::new(first_written(&simulation.written(STORE))));
     let catalog = ManifestChain::new(world.clone(), world, Manifests::<false>::shared(0));
     let versions = at_once(catalog.every_version()).map_err(|error| error.to_string())?;
     let commits: BTreeMap<Version, CommitId> = versions.iter().map(|at| (at.version(), at.commit())).collect();

@@ -16,6 +16,7 @@ use glidepath_sim::{EffectPoint, Mishap, Mode, Profile, Setup, SimEnv, Simulatio
 use smallvec::smallvec;
 
 use crate::frozen::{Frozen, at_once};
+use crate::on_disk;
 use crate::scenario::Scenario;
 use crate::subject::{self, Log, OneFile, Paged, Protocol, STORE, Standing, Subject, Whole};
 use crate::trace;
@@ -97,6 +98,15 @@ impl Trial {
     }
 
     fn run(&self, seed: u64, keep_mishaps: bool) -> Run {
+        if let Some(disk) = &self.scenario.disk {
+            let plan = on_disk::Plan { writers: self.scenario.writers, disk: *disk, objects: &self.objects };
+            return match self.protocol {
+                Protocol::CatalogFile => on_disk::run::<OneFile>(&plan, seed, keep_mishaps),
+                Protocol::ManifestChain => on_disk::run::<Paged>(&plan, seed, keep_mishaps),
+                Protocol::ManifestChainWhole => on_disk::run::<Whole>(&plan, seed, keep_mishaps),
+                Protocol::AppendLog => on_disk::run::<Log>(&plan, seed, keep_mishaps),
+            };
+        }
         match self.protocol {
             Protocol::CatalogFile => run::<OneFile>(&self.scenario, &self.objects, seed, keep_mishaps),
             Protocol::ManifestChain => run::<Paged>(&self.scenario, &self.objects, seed, keep_mishaps),
@@ -106,10 +116,10 @@ impl Trial {
     }
 }
 
-struct Run {
-    checked: Checked,
-    history: History,
-    mishaps: Vec<Mishap>,
+pub(crate) struct Run {
+    pub(crate) checked: Checked,
+    pub(crate) history: History,
+    pub(crate) mishaps: Vec<Mishap>,
 }
 
 fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Run {
@@ -121,7 +131,20 @@ fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], se
     let history = Rc::new(RefCell::new(History::new()));
     let counts = simulation.run(processes::<S>(scenario, &history));
     let history = history.take();
-    let mut checked = Checked { faults: counts.faults, ..Checked::default() };
+    let mut checked = counted(&history, counts.faults);
+    let judged = judged::<S>(&simulation.written(STORE), simulation.objects(STORE), &history, tables);
+    let judged = judged.and_then(|()| match scenario.writers.vacuum_every {
+        Some(_) => S::references(&cleaned::<S>(&simulation.objects(STORE)), true),
+        None => Ok(()),
+    });
+    checked.violation = judged.err();
+    let mishaps = simulation.mishaps();
+    Run { checked, history, mishaps }
+}
+
+/// What a run came to, but for whether it was right.
+pub(crate) fn counted(history: &History, faults: u64) -> Checked {
+    let mut checked = Checked { faults, ..Checked::default() };
     for operation in history.operations() {
         checked.simulated = checked.simulated.max(operation.ended.unwrap_or_default().since(Instant::ZERO));
         if let What::Commit { ending, .. } = operation.what {
@@ -130,14 +153,7 @@ fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], se
             checked.open += u64::from(matches!(ending, Ending::Unknown | Ending::Open));
         }
     }
-    let judged = judged::<S>(&simulation, &history, tables);
-    let judged = judged.and_then(|()| match scenario.writers.vacuum_every {
-        Some(_) => S::references(&cleaned::<S>(&simulation.objects(STORE)), true),
-        None => Ok(()),
-    });
-    checked.violation = judged.err();
-    let mishaps = simulation.mishaps();
-    Run { checked, history, mishaps }
+    checked
 }
 
 /// A store with these objects in it, in which things go wrong as the scenario says.
@@ -181,7 +197,7 @@ pub(crate) fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Pay
 }
 
 /// What is left of these objects when somebody has cleaned up, on a day when nothing went wrong and long after.
-fn cleaned<S: Subject + 'static>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
+pub(crate) fn cleaned<S: Subject + 'static>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + HORIZON + HORIZON).await;
@@ -230,16 +246,28 @@ fn processes<S: Subject + 'static>(
     processes
 }
 
-struct Writer<C> {
-    env: SimEnv,
-    catalog: C,
-    history: Rc<RefCell<History>>,
-    process: ProcessId,
-    writers: crate::scenario::Writers,
+/// An environment of which somebody outside knows the right time.
+pub(crate) trait World: Env {
+    /// By the one clock that no fault touches.
+    fn world_now(&self) -> Instant;
 }
 
-impl<C: Catalog> Writer<C> {
-    async fn run(&self) {
+impl World for SimEnv {
+    fn world_now(&self) -> Instant {
+        self.world_now()
+    }
+}
+
+pub(crate) struct Writer<E, C> {
+    pub(crate) env: E,
+    pub(crate) catalog: C,
+    pub(crate) history: Rc<RefCell<History>>,
+    pub(crate) process: ProcessId,
+    pub(crate) writers: crate::scenario::Writers,
+}
+
+impl<E: World, C: Catalog> Writer<E, C> {
+    pub(crate) async fn run(&self) {
         for _ in 0..self.writers.commits {
             let pause = unit_interval(self.env.draw(Purpose::Backoff)) * self.writers.pause.as_nanos() as f64;
             self.env.sleep_until(self.env.now() + Span::from_nanos_f64(pause)).await;
@@ -293,11 +321,16 @@ impl<C: Catalog> Writer<C> {
     }
 }
 
-fn judged<S: Subject>(simulation: &Simulation, history: &History, tables: u32) -> Result<(), String> {
-    let versions = S::versions(simulation, tables)?;
+/// Whether all is right, given all that was ever written (for each key in order) and what is there when all is over.
+pub(crate) fn judged<S: Subject>(
+    written: &[(Key, Payload)],
+    objects: BTreeMap<Key, Payload>,
+    history: &History,
+    tables: u32,
+) -> Result<(), String> {
+    let versions = S::versions(written, tables)?;
     let chain = subject::chain(&versions);
     glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
-    let objects = simulation.objects(STORE);
     S::references(&objects, false)?;
     found_again::<S>(objects, tables, versions.last())
 }

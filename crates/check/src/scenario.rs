@@ -1,7 +1,7 @@
 //! Who commits, and what goes wrong meanwhile?
 
 use glidepath_model::Span;
-use glidepath_sim::Faults;
+use glidepath_sim::{DiskFaults, Faults};
 use serde::{Deserialize, Serialize};
 
 /// A scenario, as in `experiments/faults/*.toml`.
@@ -15,6 +15,59 @@ pub struct Scenario {
     /// What goes wrong.
     #[serde(default)]
     pub faults: Faults,
+    /// Where this is given, the catalog is in files on a disk, and this goes wrong with the disk.
+    #[serde(default)]
+    pub disk: Option<OnDisk>,
+}
+
+/// What goes wrong with a disk: probabilities per call, each from 0 to 1; see `glidepath_sim::DiskFaults`. Every run ends with
+/// a power cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs, reason = "the other fields are those of `glidepath_sim::DiskFaults`, documented there")]
+pub struct OnDisk {
+    /// How often the power goes before that. After each time fresh processes begin.
+    pub cuts: u32,
+    /// After at most so many calls, if anything is left to do.
+    pub calls: u64,
+    pub io_error: f64,
+    pub failed_sync: f64,
+    pub full: f64,
+    pub many_files: f64,
+    pub short: f64,
+    pub death: f64,
+    pub paused: f64,
+    pub pause: Span,
+}
+
+impl OnDisk {
+    fn checked(&self) -> Result<(), ScenarioError> {
+        let shares = [
+            ("disk.io_error", self.io_error),
+            ("disk.failed_sync", self.failed_sync),
+            ("disk.full", self.full),
+            ("disk.many_files", self.many_files),
+            ("disk.short", self.short),
+            ("disk.death", self.death),
+            ("disk.paused", self.paused),
+        ];
+        for (field, found) in shares {
+            if !(0.0..=1.0).contains(&found) {
+                return Err(ScenarioError::Value { field, found: found.to_string(), allowed: "a share from 0 to 1" });
+            }
+        }
+        if self.cuts > 100 || (self.cuts > 0 && self.calls == 0) {
+            let (found, allowed) =
+                (self.cuts.to_string(), "at most 100, each after some of at least one of `disk.calls`");
+            return Err(ScenarioError::Value { field: "disk.cuts", found, allowed });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn faults(&self) -> DiskFaults {
+        let Self { io_error, failed_sync, full, many_files, short, death, paused, pause, .. } = *self;
+        DiskFaults { io_error, failed_sync, full, many_files, short, death, paused, pause }
+    }
 }
 
 /// Who commits what.
@@ -94,6 +147,13 @@ impl Scenario {
             if found == 0 || found > most {
                 let allowed = "a whole number from 1 on, at most 1000 writers, 100000 commits, 10000 tables";
                 return Err(ScenarioError::Value { field, found: found.to_string(), allowed });
+            }
+        }
+        if let Some(disk) = &self.disk {
+            disk.checked()?;
+            if self.faults != Faults::default() {
+                let (field, allowed) = ("faults", "nothing where there is `disk`: no request travels there");
+                return Err(ScenarioError::Value { field, found: "given".to_owned(), allowed });
             }
         }
         let faults = &self.faults;

@@ -11,7 +11,7 @@ use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
 use glidepath_protocols::manifest_chain::{self, Grace, Layout, ManifestChain, Sizes, Snapshot};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
-use glidepath_sim::{Simulation, StoreId};
+use glidepath_sim::StoreId;
 
 use crate::frozen::{Frozen, at_once};
 
@@ -70,7 +70,8 @@ pub(crate) trait Subject {
     async fn vacuum<E: Env>(catalog: &Self::Catalog<E>);
 
     /// What the catalog became: where each table stood in each version, oldest first, from the version of creation on.
-    fn versions(simulation: &Simulation, tables: u32) -> Result<Vec<(Version, Standing)>, String>;
+    /// `written` is all that was ever written, for each key in the order in which it took effect.
+    fn versions(written: &[(Key, Payload)], tables: u32) -> Result<Vec<(Version, Standing)>, String>;
 
     /// Whether all that is referred to is there; and, if somebody has cleaned up long after all was over, nothing else.
     fn references(_: &BTreeMap<Key, Payload>, _cleaned: bool) -> Result<(), String> {
@@ -132,8 +133,8 @@ impl Subject for OneFile {
 
     async fn vacuum<E: Env>(_: &CatalogFile<E>) {}
 
-    fn versions(simulation: &Simulation, _: u32) -> Result<Vec<(Version, Standing)>, String> {
-        let decoded = simulation.writes(STORE).into_iter().map(|payload| {
+    fn versions(written: &[(Key, Payload)], _: u32) -> Result<Vec<(Version, Standing)>, String> {
+        let decoded = written.iter().map(|(_, payload)| {
             let file = catalog_file::File::decode(&payload.bytes).map_err(|error| error.to_string())?;
             let root = file.root();
             Ok((root.version, root.tables().map(|(_, state)| state.metadata).collect()))
@@ -186,9 +187,9 @@ impl<const WHOLE: bool> Subject for Manifests<WHOLE> {
         let _ = catalog.vacuum(Grace { versions: 2, age: Grace::SHORTEST }).await;
     }
 
-    fn versions(simulation: &Simulation, tables: u32) -> Result<Vec<(Version, Standing)>, String> {
+    fn versions(written: &[(Key, Payload)], tables: u32) -> Result<Vec<(Version, Standing)>, String> {
         // Versions that were cleaned away meanwhile count, too: they are read from all that was ever written.
-        let world = Frozen(Rc::new(first_written(simulation)));
+        let world = Frozen(Rc::new(first_written(written)));
         let catalog = ManifestChain::new(world.clone(), world, Self::shared(0));
         let mut versions = Vec::new();
         for version in at_once(catalog.every_version()).map_err(|error| error.to_string())? {
@@ -227,9 +228,9 @@ impl<const WHOLE: bool> Subject for Manifests<WHOLE> {
 }
 
 /// What was first written under each key, whatever became of it.
-pub(crate) fn first_written(simulation: &Simulation) -> BTreeMap<Key, Payload> {
+pub(crate) fn first_written(written: &[(Key, Payload)]) -> BTreeMap<Key, Payload> {
     let mut first = BTreeMap::new();
-    for (key, payload) in simulation.written(STORE) {
+    for (key, payload) in written.iter().cloned() {
         first.entry(key).or_insert(payload);
     }
     first
@@ -262,8 +263,8 @@ impl Subject for Log {
         let _ = catalog.vacuum(2).await;
     }
 
-    fn versions(simulation: &Simulation, count: u32) -> Result<Vec<(Version, Standing)>, String> {
-        let world = Frozen(Rc::new(longest_written(simulation)?));
+    fn versions(written: &[(Key, Payload)], count: u32) -> Result<Vec<(Version, Standing)>, String> {
+        let world = Frozen(Rc::new(longest_written(written)?));
         let catalog = AppendLog::new(world.clone(), world, Self::shared(0));
         let versions = at_once(catalog.every_version()).map_err(|error| error.to_string())?;
         let standing = |version: &append_log::Snapshot| {
@@ -299,9 +300,9 @@ fn numbered(key: &Key) -> Option<(&str, u64)> {
 }
 
 /// What each segment was before it was emptied, and what was first written under every other key.
-fn longest_written(simulation: &Simulation) -> Result<BTreeMap<Key, Payload>, String> {
+fn longest_written(written: &[(Key, Payload)]) -> Result<BTreeMap<Key, Payload>, String> {
     let (mut longest, mut emptied) = (BTreeMap::<Key, Payload>::new(), BTreeMap::<Key, Payload>::new());
-    for (key, payload) in simulation.written(STORE) {
+    for (key, payload) in written.iter().cloned() {
         match longest.get_mut(&key) {
             None => drop(longest.insert(key, payload)),
             Some(_) if !key.as_str().contains("/log/") => {}

@@ -314,6 +314,20 @@ fn spoilt_bytes_are_found_where_they_are() {
     found(&json, "unread", &[&format!("versions/{:016x}", u64::MAX - 6), "from a backup"]);
 }
 
+/// An empty file, as a file system may leave it after a crash: of an old version, of which the newest needs nothing.
+#[test]
+fn an_empty_file_is_a_finding_about_that_object_and_disables_nothing() {
+    let place = grown();
+    std::fs::write(place.version_file(5), "").unwrap();
+    assert_eq!(place.lines("list STORE --json").len(), 8);
+    place.does("create-namespace STORE more");
+    let (code, json) = place.fsck("");
+    assert_eq!((code, json["newest_whole_version"].as_u64()), (8, Some(9)));
+    found(&json, "unread", &[&format!("versions/{:016x}", u64::MAX - 5), "damaged", "too short"]);
+    place.does("vacuum STORE --keep-versions 2 --keep-age 10m");
+    assert_eq!(place.lines("list STORE --json").len(), 9);
+}
+
 #[test]
 fn a_foreign_history_is_not_taken_for_a_chain() {
     let (place, other) = (grown(), grown());

@@ -8,11 +8,13 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod files;
 mod luck;
 mod object;
 mod retry;
 mod watch;
 
+pub use files::{Access, Files};
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
     Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, Listed, Metadata,

@@ -10,6 +10,7 @@
 mod agenda;
 mod clock;
 mod contention;
+mod disk;
 mod distribution;
 mod fault;
 mod latency;
@@ -22,6 +23,7 @@ mod store;
 mod sum;
 
 pub use clock::SimEnv;
+pub use disk::{Disk, DiskFaults, DiskFile, SimFiles};
 pub use distribution::{Component, Distribution};
 pub use fault::{Faults, Mishap};
 pub use latency::Latency;

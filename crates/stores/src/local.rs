@@ -1,44 +1,42 @@
-//! How is a store kept on local disk, so that any number of threads and processes may write to it at once and a crash at
-//! any point leaves each object as it was or as it was to be?
-//!
-//! Every write holds the lock of its key while it looks at the guard and takes effect. A put takes effect by the rename
-//! of a whole, durable file; an append by the switch of a slot in the object's file (see `file`). Readers take no lock.
-//! The page on this store in the documentation goes through every point at which a crash may come.
+//! How are the objects of `file:///directory` reached? By `glidepath_files`, over the file system of this machine.
 //!
 //! File operations run on tokio's pool for blocking work, so the store needs a tokio runtime. An operation that has begun
 //! there runs to its end also when its future is dropped.
 
-mod act;
-mod file;
-mod folders;
-mod list;
-mod names;
+mod machine;
 
+use std::future::Future;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+pub use glidepath_files::Durability;
 
 use glidepath_env::{
     Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
     PutError, ReadError, Tag,
 };
+use glidepath_files::FileStore;
 use tokio::task::{JoinError, spawn_blocking};
 use url::Url;
 
 use crate::open::OpenError;
-use folders::Folders;
+use machine::Machine;
 
 /// A store on local disk. Clones share what is open.
 #[derive(Clone, Debug)]
-pub struct LocalStore(Arc<Folders>);
+pub struct LocalStore(Arc<Open>);
 
-/// What an acknowledged write survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// The end of the process, and the loss of power.
-    Fsync,
-    /// The end of the process only. For tests.
-    None,
+/// Unfinished files go when this does.
+#[derive(Debug)]
+struct Open(FileStore<Machine>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        at_once(self.0.close());
+    }
 }
 
 impl LocalStore {
@@ -48,8 +46,8 @@ impl LocalStore {
     /// # Errors
     /// What the file system says, for instance that the directory may not be written to.
     pub fn new(directory: impl Into<PathBuf>, durability: Durability) -> std::io::Result<Self> {
-        let folders = Folders::open(&directory.into(), durability == Durability::Fsync)?;
-        Ok(Self(Arc::new(folders)))
+        let store = at_once(FileStore::open(Machine, &directory.into(), durability))?;
+        Ok(Self(Arc::new(Open(store))))
     }
 
     pub(crate) fn open(url: &Url) -> Result<Self, OpenError> {
@@ -71,15 +69,26 @@ impl LocalStore {
         })
     }
 
-    async fn act<T: Send + 'static>(&self, act: impl FnOnce(&Folders) -> T + Send + 'static) -> Result<T, JoinError> {
-        let folders = Arc::clone(&self.0);
-        spawn_blocking(move || act(&folders)).await
+    async fn act<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&FileStore<Machine>) -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let open = Arc::clone(&self.0);
+        spawn_blocking(move || act(&open.0)).await
+    }
+}
+
+/// Runs what blocks where it would wait.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => panic!("calls to the file system of this machine are done when they return"),
     }
 }
 
 impl ObjectStore for LocalStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { put_if_absent: true, put_if_match: true, append: true, delivers_once: true }
+        self.0.0.capabilities()
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -88,32 +97,32 @@ impl ObjectStore for LocalStore {
 
     async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
         let key = key.clone();
-        self.act(move |folders| act::get(folders, &key, range)).await.map_err(not_read)?
+        self.act(move |store| at_once(store.get_range(&key, range))).await.map_err(not_read)?
     }
 
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let key = key.clone();
-        self.act(move |folders| act::head(folders, &key)).await.map_err(not_read)?
+        self.act(move |store| at_once(store.head(&key))).await.map_err(not_read)?
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let (key, payload) = (key.clone(), body.into_payload());
-        self.act(move |folders| act::put(folders, &key, &payload, &guard)).await.map_err(not_written)?
+        self.act(move |store| at_once(store.put(&key, payload, guard))).await.map_err(not_written)?
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
         let key = key.clone();
-        self.act(move |folders| act::append(folders, &key, &payload, offset)).await.map_err(not_written)?
+        self.act(move |store| at_once(store.append(&key, payload, offset))).await.map_err(not_written)?
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
         let (prefix, after) = (prefix.clone(), after.cloned());
-        self.act(move |folders| list::list(folders, &prefix, after.as_ref(), limit)).await.map_err(not_read)?
+        self.act(move |store| at_once(store.list(&prefix, after.as_ref(), limit))).await.map_err(not_read)?
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         let key = key.clone();
-        self.act(move |folders| act::delete(folders, &key)).await.map_err(|error| match error.is_cancelled() {
+        self.act(move |store| at_once(store.delete(&key))).await.map_err(|error| match error.is_cancelled() {
             true => DeleteError::Refused(Cause::from_error(error)),
             false => DeleteError::Unknown(Cause::from_error(error)),
         })?

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 const PIECE: usize = 80;
 
 /// As long as keys can be on most object stores; its path stays below 4096 bytes.
-pub(super) const LONGEST_KEY: usize = 1024;
+pub(crate) const LONGEST_KEY: usize = 1024;
 
 /// What a name inside the store's folder of objects is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// An object, whose key ends with these bytes.
     Object(Vec<u8>),
     /// A folder, whose keys go on with these bytes: a whole part and its slash, or the first piece of a part.
@@ -29,7 +29,7 @@ pub(super) enum Entry {
 }
 
 /// The path of a key's object.
-pub(super) fn path(objects: &Path, key: &str) -> PathBuf {
+pub(crate) fn path(objects: &Path, key: &str) -> PathBuf {
     let mut path = objects.to_path_buf();
     let mut parts = key.split('/').peekable();
     while let Some(part) = parts.next() {
@@ -48,7 +48,7 @@ pub(super) fn path(objects: &Path, key: &str) -> PathBuf {
 }
 
 /// What a name is; `None` if the store did not make it.
-pub(super) fn entry(name: &str) -> Option<Entry> {
+pub(crate) fn entry(name: &str) -> Option<Entry> {
     if let Some(part) = name.strip_suffix("%o") {
         return unescape(part).map(Entry::Object);
     }
@@ -58,6 +58,21 @@ pub(super) fn entry(name: &str) -> Option<Entry> {
     let mut part = if name == "%_" { Vec::new() } else { unescape(name)? };
     part.push(b'/');
     Some(Entry::Folder(part))
+}
+
+/// The key that the names along a path spell, from the folder of objects on.
+pub(crate) fn key(path: &Path) -> Option<String> {
+    let mut key = Vec::new();
+    for component in path.components() {
+        match entry(component.as_os_str().to_str()?)? {
+            Entry::Folder(bytes) => key.extend(bytes),
+            Entry::Object(bytes) => {
+                key.extend(bytes);
+                return String::from_utf8(key).ok();
+            }
+        }
+    }
+    None
 }
 
 fn escape(bytes: &[u8]) -> String {
@@ -102,21 +117,6 @@ mod tests {
     use super::{Entry, LONGEST_KEY, entry, path};
     use std::path::Path;
 
-    /// The key that the names along a path spell.
-    fn key_of(path: &Path) -> Option<String> {
-        let mut key = Vec::new();
-        for component in path.components() {
-            match entry(component.as_os_str().to_str()?)? {
-                Entry::Folder(bytes) => key.extend(bytes),
-                Entry::Object(bytes) => {
-                    key.extend(bytes);
-                    return String::from_utf8(key).ok();
-                }
-            }
-        }
-        None
-    }
-
     fn keys() -> impl Strategy<Value = String> {
         // Slashes, dots and percent signs often, long parts sometimes, any letter at all.
         let piece = prop_oneof![
@@ -132,7 +132,7 @@ mod tests {
         #[test]
         fn a_path_gives_its_key_back(key in keys()) {
             let path = path(Path::new(""), &key);
-            prop_assert_eq!(key_of(&path), Some(key));
+            prop_assert_eq!(super::key(&path), Some(key));
             for component in path.components() {
                 let name = component.as_os_str().to_str().expect("names are ASCII");
                 prop_assert!(name.len() <= 255 && name.is_ascii());

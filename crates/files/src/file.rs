@@ -8,28 +8,27 @@
 //! fills the slot that does not count: until that is whole, the other one does. Content that counts is never overwritten,
 //! so a reader who has read the slots can take its time.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use glidepath_env::Tag;
+use glidepath_env::{Files, Payload, Tag};
 
 const SECTOR: usize = 512;
 
 /// Where the content begins.
-pub(super) const CONTENT: u64 = 2 * SECTOR as u64;
+pub(crate) const CONTENT: u64 = 2 * SECTOR as u64;
 
 const MAGIC: &[u8; 8] = b"glidepa1";
 const SLOT: usize = 48;
 
 /// One state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(crate) struct State {
     /// Counted up within one file.
     generation: u64,
     /// Of the content, in bytes.
-    pub(super) length: u64,
+    pub(crate) length: u64,
     /// Drawn at random for every state, which is why no tag comes twice: not after a delete, not after a crash, not where
     /// file numbers, times and sizes are the same again.
     nonce: u128,
@@ -37,16 +36,16 @@ pub(super) struct State {
 
 impl State {
     /// The state of a file that nobody has appended to.
-    pub(super) fn first(length: u64) -> Self {
-        Self { generation: 1, length, nonce: rand::random() }
+    pub(crate) fn first(length: u64, nonce: u128) -> Self {
+        Self { generation: 1, length, nonce }
     }
 
     /// The state after an append, with so many bytes in all.
-    pub(super) fn next(&self, length: u64) -> Self {
-        Self { generation: self.generation + 1, length, nonce: rand::random() }
+    pub(crate) fn next(&self, length: u64, nonce: u128) -> Self {
+        Self { generation: self.generation + 1, length, nonce }
     }
 
-    pub(super) fn tag(&self) -> Tag {
+    pub(crate) fn tag(&self) -> Tag {
         Tag::text(&format!("{:032x}", self.nonce))
     }
 
@@ -84,29 +83,73 @@ impl State {
     }
 }
 
+/// Random bits for the tag of a new state.
+pub(crate) fn nonce<F: Files>(files: &F) -> u128 {
+    u128::from(files.draw()) << 64 | u128::from(files.draw())
+}
+
 /// The state that counts. Needs no lock.
-pub(super) fn state(file: &File) -> io::Result<State> {
+pub(crate) async fn state<F: Files>(files: &F, file: &F::File) -> io::Result<State> {
     let mut slots = [0; CONTENT as usize];
-    file.read_exact_at(&mut slots, 0).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => damaged("it is too short"),
-        _ => error,
-    })?;
+    read_exact(files, file, &mut slots, 0, "it is too short").await?;
     State::of_slots(&slots).ok_or_else(|| damaged("neither of its slots is whole"))
 }
 
 /// Bytes of the content of a state. Needs no lock.
-pub(super) fn read(file: &File, state: &State, start: u64, end: u64) -> io::Result<Bytes> {
-    let end = end.min(state.length);
-    let start = start.min(end);
+pub(crate) async fn read<F: Files>(files: &F, file: &F::File, state: &State, range: Range<u64>) -> io::Result<Bytes> {
+    let end = range.end.min(state.length);
+    let start = range.start.min(end);
     let length = usize::try_from(end - start).map_err(|_| damaged("it is larger than memory"))?;
     let mut content = Vec::new();
     content.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     content.resize(length, 0);
-    file.read_exact_at(&mut content, CONTENT + start).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => damaged("its content is shorter than its slot says"),
-        _ => error,
-    })?;
+    read_exact(files, file, &mut content, CONTENT + start, "its content is shorter than its slot says").await?;
     Ok(content.into())
+}
+
+async fn read_exact<F: Files>(
+    files: &F,
+    file: &F::File,
+    mut buffer: &mut [u8],
+    mut at: u64,
+    too_short: &str,
+) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match files.read_at(file, buffer, at).await {
+            Ok(0) => return Err(damaged(too_short)),
+            Ok(read) => {
+                buffer = &mut buffer[read..];
+                at += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of it, however many calls that takes.
+pub(crate) async fn write_all<F: Files>(files: &F, file: &F::File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match files.write_at(file, bytes, at).await {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                at += written as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The content that a file shows, and its tag; `None` where it is damaged.
+pub(crate) fn shown(file: &[u8]) -> Option<(Payload, Tag)> {
+    let state = State::of_slots(file.get(..CONTENT as usize)?)?;
+    let end = usize::try_from(CONTENT + state.length).ok()?;
+    let content = file.get(CONTENT as usize..end)?;
+    Some((Bytes::copy_from_slice(content).into(), state.tag()))
 }
 
 fn damaged(why: &str) -> io::Error {
@@ -114,41 +157,49 @@ fn damaged(why: &str) -> io::Error {
 }
 
 /// Fills a new file.
-pub(super) fn fill(file: &File, state: &State, bytes: &[u8], filler: u64) -> io::Result<()> {
+pub(crate) async fn fill<F: Files>(files: &F, file: &F::File, state: &State, payload: &Payload) -> io::Result<()> {
+    let bytes = &payload.bytes;
     let mut head = BytesMut::zeroed(CONTENT as usize);
-    head[..SLOT].copy_from_slice(&state.encode());
+    head[state.place()..][..SLOT].copy_from_slice(&state.encode());
     // One write where the content is small, as it mostly is; otherwise it need not be copied.
     if bytes.len() <= 64 << 10 {
         head.extend_from_slice(bytes);
-        file.write_all_at(&head, 0)?;
+        write_all(files, file, &head, 0).await?;
     } else {
-        file.write_all_at(&head, 0)?;
-        file.write_all_at(bytes, CONTENT)?;
+        write_all(files, file, &head, 0).await?;
+        write_all(files, file, bytes, CONTENT).await?;
     }
-    write_zeros(file, CONTENT + bytes.len() as u64, filler)
+    write_zeros(files, file, CONTENT + bytes.len() as u64, payload.filler.as_bytes()).await
 }
 
-/// Writes behind the content that counts, where no reader looks. Where that fails, as on a full disk, gives the space back.
-pub(super) fn write_behind(file: &File, state: &State, bytes: &[u8], filler: u64) -> io::Result<()> {
+/// Writes behind the content that counts, where no reader looks.
+pub(crate) async fn write_behind<F: Files>(
+    files: &F,
+    file: &F::File,
+    state: &State,
+    payload: &Payload,
+) -> io::Result<()> {
     let at = CONTENT + state.length;
-    let wrote = file.write_all_at(bytes, at).and_then(|()| write_zeros(file, at + bytes.len() as u64, filler));
-    if wrote.is_err() {
-        // Should this fail too, the next append overwrites what stays.
-        let _ = file.set_len(at);
-    }
-    wrote
+    write_all(files, file, &payload.bytes, at).await?;
+    write_zeros(files, file, at + payload.bytes.len() as u64, payload.filler.as_bytes()).await
+}
+
+/// Removes what stands behind the content that counts, and gives its space back. Should it fail, the next append
+/// overwrites what stays.
+pub(crate) async fn cut_off<F: Files>(files: &F, file: &F::File, state: &State) {
+    let _ = files.set_len(file, CONTENT + state.length).await;
 }
 
 /// Lets a state that follows the one that counts count. What it counts must be durable.
-pub(super) fn switch(file: &File, state: &State) -> io::Result<()> {
-    file.write_all_at(&state.encode(), state.place() as u64)
+pub(crate) async fn switch<F: Files>(files: &F, file: &F::File, state: &State) -> io::Result<()> {
+    write_all(files, file, &state.encode(), state.place() as u64).await
 }
 
-fn write_zeros(file: &File, mut at: u64, mut count: u64) -> io::Result<()> {
+async fn write_zeros<F: Files>(files: &F, file: &F::File, mut at: u64, mut count: u64) -> io::Result<()> {
     const ZEROS: &[u8; 64 << 10] = &[0; 64 << 10];
     while count > 0 {
         let now = count.min(ZEROS.len() as u64);
-        file.write_all_at(&ZEROS[..now as usize], at)?;
+        write_all(files, file, &ZEROS[..now as usize], at).await?;
         at += now;
         count -= now;
     }
@@ -169,9 +220,9 @@ mod tests {
 
     #[test]
     fn the_newest_whole_state_counts() {
-        let first = State::first(10);
-        let second = first.next(20);
-        let third = second.next(30);
+        let first = State::first(10, 1);
+        let second = first.next(20, 2);
+        let third = second.next(30, 3);
         assert_eq!(State::of_slots(&slots(&[first])), Some(first));
         assert_eq!(State::of_slots(&slots(&[first, second])), Some(second));
         assert_eq!(State::of_slots(&slots(&[first, second, third])), Some(third));
@@ -181,9 +232,9 @@ mod tests {
     /// Whatever part of a slot reached the disk, and whatever was there before: the old state or the new.
     #[test]
     fn a_torn_slot_leaves_the_state_before() {
-        let first = State::first(10);
-        let second = first.next(20);
-        let third = second.next(30);
+        let first = State::first(10, 1);
+        let second = first.next(20, 2);
+        let third = second.next(30, 3);
         let (before, after) = (slots(&[first, second]), slots(&[first, second, third]));
         for whole in 0..=SLOT {
             let mut torn = before.clone();
@@ -196,7 +247,7 @@ mod tests {
 
     #[test]
     fn no_changed_bit_goes_unseen() {
-        let state = State::first(10);
+        let state = State::first(10, 1);
         let whole = slots(&[state]);
         for bit in 0..44 * 8 {
             let mut changed = whole.clone();

@@ -1,0 +1,73 @@
+//! What was ever written and outlived the power cuts?
+
+use std::collections::BTreeMap;
+
+use glidepath_env::{Key, Payload, Tag};
+
+use super::FOLDER;
+
+/// A state that an object's file came to show; `None` where it was removed.
+type Shown = Option<(Payload, Tag)>;
+
+/// The states of each object, in the order in which they took effect.
+#[derive(Default)]
+pub(super) struct Journal(BTreeMap<Key, Vec<Shown>>);
+
+/// What a file on the disk shows, if it is that of an object; of a damaged one, that it shows nothing.
+fn shown(path: &str, content: &[u8]) -> Option<(Key, Shown)> {
+    let path = path.strip_prefix(FOLDER)?.strip_prefix('/')?;
+    glidepath_files::shown(path.as_ref(), content)
+}
+
+impl Journal {
+    /// Takes in what files came to show.
+    pub(super) fn note(&mut self, changes: Vec<(String, Option<Vec<u8>>)>) {
+        for (path, content) in changes {
+            let Some((key, state)) = shown(&path, content.as_deref().unwrap_or_default()) else { continue };
+            let states = self.0.entry(key).or_default();
+            let tag = |state: &Shown| state.as_ref().map(|(_, tag)| tag.clone());
+            if states.last().map(tag) != Some(tag(&state)) {
+                states.push(state);
+            }
+        }
+    }
+
+    /// Forgets what a power cut took back: whatever came after the state that each object is in now.
+    pub(super) fn cut_back(&mut self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+        let mut there = BTreeMap::new();
+        for (path, content) in files {
+            if let Some((key, state)) = shown(path, content) {
+                let (_, tag) = state.ok_or_else(|| format!("a power cut left {key} damaged"))?;
+                there.insert(key, tag);
+            }
+        }
+        for (key, states) in &mut self.0 {
+            let tag = there.remove(key);
+            let is_there = |state: &Shown| state.as_ref().map(|(_, tag)| tag) == tag.as_ref();
+            match states.iter().rposition(is_there) {
+                Some(last) => states.truncate(last + 1),
+                None if tag.is_none() => states.clear(),
+                None => return Err(format!("a power cut left {key} in a state in which it never was")),
+            }
+        }
+        match there.into_keys().next() {
+            Some(key) => Err(format!("a power cut left {key}, which nobody has seen before")),
+            None => Ok(()),
+        }
+    }
+
+    /// All states that outlived the power cuts.
+    pub(super) fn written(&self) -> Vec<(Key, Payload)> {
+        let of = |(key, states): (&Key, &Vec<Shown>)| {
+            let payloads: Vec<_> = states.iter().flatten().map(|(payload, _)| (key.clone(), payload.clone())).collect();
+            payloads
+        };
+        self.0.iter().flat_map(of).collect()
+    }
+
+    /// What is there now.
+    pub(super) fn objects(&self) -> BTreeMap<Key, Payload> {
+        let last = |(key, states): (&Key, &Vec<Shown>)| Some((key.clone(), states.last()?.as_ref()?.0.clone()));
+        self.0.iter().filter_map(last).collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! Does a protocol hold on a disk that forgets what was not synced?
+//!
+//! The catalog is in files, by the very code that keeps it on local disk (`glidepath_files`), on a simulated disk. Several
+//! times the power goes, at any call: all processes die at once, the disk keeps what was synced and, as luck has it, some of
+//! the rest, and fresh processes go on. At last it goes once more; what is there then is what was durable, and is compared
+//! with what everybody was told.
+
+mod journal;
+mod world;
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use glidepath_env::{Env, Guard, Key, ObjectStore, Payload, unit_interval};
+use glidepath_files::{Durability, FileStore};
+use glidepath_history::{History, ProcessId};
+use glidepath_model::{Instant, Span};
+use glidepath_sim::{Disk, DiskFaults, Mishap, Mode, Setup, SimEnv, Simulation, Stream};
+
+use crate::run::{Run, Writer, cleaned, counted, judged};
+use crate::scenario::{OnDisk, Writers};
+use crate::subject::Subject;
+use journal::Journal;
+use world::{DiskEnv, DiskStore};
+
+/// Where the store is on the disk.
+pub(crate) const FOLDER: &str = "/store";
+
+/// No time between two power cuts is longer.
+const HORIZON: Span = Span::from_secs(3600);
+
+/// How long the machine is off. What is older than the grace period of a vacuum then goes.
+const OFF: Span = Span::from_secs(1200);
+
+/// So far apart are the numbers of processes before a power cut and after it.
+const NUMBERS: u32 = 10_000;
+
+/// Tries to open the store on a disk that fails.
+const TRIES: u32 = 20;
+
+/// Keys of the luck of phases, beyond those of processes.
+const PHASES: u64 = 1 << 35;
+
+/// What is to be run.
+pub(crate) struct Plan<'a> {
+    pub(crate) writers: Writers,
+    pub(crate) disk: OnDisk,
+    /// What a fresh catalog consists of.
+    pub(crate) objects: &'a [(Key, Payload)],
+}
+
+/// Runs one seed and checks it.
+pub(crate) fn run<S: Subject + 'static>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> Run {
+    let disk = Disk::new(seed);
+    disk.watch("/store/objects/");
+    seeded(&disk, seed, plan.objects);
+    let (history, mut journal) = (Rc::new(RefCell::new(History::new())), Journal::default());
+    journal.note(disk.changes());
+    let (mut began, mut mishaps, mut broken) = (Span::ZERO, Vec::new(), Ok(()));
+    if keep_mishaps {
+        disk.keep_mishaps();
+    }
+    for phase in 0..=plan.disk.cuts {
+        let mut luck = Stream::keyed(seed, u64::from(phase), PHASES);
+        disk.suffer(plan.disk.faults());
+        if phase < plan.disk.cuts {
+            disk.cut_before(1 + (unit_interval(luck.draw()) * plan.disk.calls as f64) as u64);
+        }
+        let latest = Rc::new(Cell::new(began));
+        let mut simulation = calm(luck.draw());
+        simulation.run(processes::<S>(plan, phase, &disk, &history, &latest));
+        drop(simulation);
+        let said = |mishap: Mishap| Mishap {
+            at: mishap.at + began,
+            process: mishap.process + phase * NUMBERS,
+            words: mishap.words,
+        };
+        mishaps.extend(disk.mishaps().into_iter().map(said));
+        journal.note(disk.changes());
+        disk.suffer(DiskFaults::default());
+        disk.restart();
+        broken = broken.and_then(|()| journal.cut_back(&disk.files()));
+        if keep_mishaps {
+            let words = "the power goes, and comes again".to_owned();
+            mishaps.push(Mishap { at: Instant::ZERO + latest.get(), process: phase * NUMBERS + 1, words });
+        }
+        began = latest.get() + OFF;
+    }
+    let history = history.take();
+    let mut checked = counted(&history, disk.failures() + u64::from(plan.disk.cuts) + 1);
+    let objects = journal.objects();
+    let right = broken.and_then(|()| judged::<S>(&journal.written(), objects.clone(), &history, plan.writers.tables));
+    let right = right.and_then(|()| match plan.writers.vacuum_every {
+        Some(_) => S::references(&cleaned::<S>(&objects), true),
+        None => Ok(()),
+    });
+    checked.violation = right.err();
+    Run { checked, history, mishaps }
+}
+
+fn calm(seed: u64) -> Simulation {
+    let horizon = Instant::ZERO + HORIZON;
+    Simulation::new(Setup { seed, horizon, mode: Mode::EveryOperation, stores: Vec::new() })
+}
+
+/// Puts these objects onto the disk, durably.
+fn seeded(disk: &Disk, seed: u64, objects: &[(Key, Payload)]) {
+    let (owned, objects) = (disk.clone(), objects.to_vec());
+    let start = move |env: SimEnv| async move {
+        let store = FileStore::open(owned.process(env), Path::new(FOLDER), Durability::Fsync).await;
+        let store = store.unwrap_or_else(|error| panic!("opening a store on a disk without faults: {error}"));
+        for (key, payload) in &objects {
+            let put = store.put(key, payload.clone(), Guard::Absent).await;
+            put.unwrap_or_else(|error| panic!("a put on a disk without faults: {error}"));
+        }
+        store.close().await;
+    };
+    calm(seed).run([(Instant::ZERO, start)]);
+    disk.restart();
+}
+
+/// What a process does.
+type Life = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The writers, and who cleans up.
+fn processes<S: Subject + 'static>(
+    plan: &Plan<'_>,
+    phase: u32,
+    disk: &Disk,
+    history: &Rc<RefCell<History>>,
+    latest: &Rc<Cell<Span>>,
+) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
+    let (writers, began) = (plan.writers, latest.get());
+    let start = |number: u32| {
+        let (disk, history, latest) = (disk.clone(), Rc::clone(history), Rc::clone(latest));
+        let start = move |sim: SimEnv| -> Life {
+            Box::pin(async move {
+                let files = disk.process(sim.clone());
+                let Some(store) = opened(files).await else { return };
+                let env = DiskEnv { sim, began, latest };
+                let catalog = S::catalog(env.clone(), store, S::shared(number));
+                match writers.vacuum_every {
+                    Some(every) if number == writers.count => {
+                        for _ in 0..20 {
+                            env.sleep_until(env.now() + every).await;
+                            S::vacuum(&catalog).await;
+                        }
+                    }
+                    _ if number == writers.count => {}
+                    _ => {
+                        let process = ProcessId(phase * NUMBERS + number);
+                        Writer { env, catalog, history, process, writers }.run().await;
+                    }
+                }
+            })
+        };
+        (Instant::ZERO + Span::from_nanos(u64::from(number) * 1000), start)
+    };
+    (0..=writers.count).map(start).collect()
+}
+
+/// A process that cannot open the store in so many tries gives up.
+async fn opened(files: glidepath_sim::SimFiles) -> Option<DiskStore> {
+    for _ in 0..TRIES {
+        if let Ok(store) = FileStore::open(files.clone(), Path::new(FOLDER), Durability::Fsync).await {
+            return Some(DiskStore(Rc::new(store)));
+        }
+    }
+    None
+}

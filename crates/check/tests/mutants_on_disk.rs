@@ -1,0 +1,49 @@
+//! Can the checkers see what a store in files gets wrong? Each known mistake must be caught, and the same seed without it must
+//! hold. Prints how many seeds each took.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use glidepath_check::{Protocol, Trial, scenario};
+use glidepath_files::mutant::{Mutant, with};
+
+/// No mistake may need more.
+const SEEDS: u64 = 3_000;
+
+/// The first seed that catches it, and what it says.
+fn caught(mutant: Mutant, protocol: Protocol, name: &str) {
+    let trial = Trial::new(protocol, &scenario(name).unwrap().unwrap());
+    let found = with(mutant, || (1..=SEEDS).find_map(|seed| Some((seed, trial.check(seed).violation?))));
+    let what = format!("{} {name}", protocol.name());
+    let Some((seed, violation)) = found else { panic!("{mutant:?} goes unnoticed in {what}") };
+    println!("| {mutant:?} | {what} | {seed} | {} |", violation.lines().next().unwrap_or_default());
+    assert_eq!(trial.check(seed).violation, None, "{mutant:?}: seed {seed} fails without the mistake too");
+}
+
+#[test]
+fn what_is_not_synced_is_missed_after_a_power_cut() {
+    for protocol in [Protocol::CatalogFile, Protocol::ManifestChain, Protocol::AppendLog] {
+        caught(Mutant::NoSyncOfFiles, protocol, "power");
+        caught(Mutant::NoSyncOfFolders, protocol, "power");
+    }
+}
+
+#[test]
+fn a_lock_that_does_not_lock_loses_updates() {
+    for protocol in [Protocol::CatalogFile, Protocol::ManifestChain, Protocol::AppendLog] {
+        caught(Mutant::LockDoesNotLock, protocol, "power");
+    }
+}
+
+#[test]
+fn a_failed_sync_is_not_made_up_for_by_looking_nor_by_another() {
+    for protocol in [Protocol::CatalogFile, Protocol::ManifestChain, Protocol::AppendLog] {
+        for mutant in [Mutant::MarksIgnored, Mutant::MarksNotSet, Mutant::SyncedAgain] {
+            caught(mutant, protocol, "everything-on-disk");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_durable_takes_what_is_in_it_along() {
+    caught(Mutant::FoldersTrusted, Protocol::ManifestChain, "everything-on-disk");
+}

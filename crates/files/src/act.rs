@@ -1,0 +1,327 @@
+//! What does each operation do to the files, and what does each failure on the way mean?
+//!
+//! Before the step by which a write takes effect (a rename, the switch of a slot, the removal of a file) every failure is
+//! a refusal: nothing that counts was touched. From that step on it is unknown.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use glidepath_env::{
+    Access, Appended, Cause, DeleteError, Files, Guard, Key, Metadata, Object, Payload, PutError, Tag,
+};
+use glidepath_model::ByteSize;
+
+use crate::file::{self, State};
+use crate::folders::{Folders, TRIES, folder_above};
+use crate::lock::{FOLDERS, Held, Mark, name_of_lock};
+use crate::mutant::{self, Mutant};
+use crate::{Failure, names, refused, unknown};
+
+impl<F: Files> Folders<F> {
+    pub(crate) async fn get(&self, key: &Key, range: Range<u64>) -> io::Result<Object> {
+        let (file, state) = self.look(key).await?;
+        // What a state counts is durable before the state is.
+        let bytes = file::read(&self.files, &file, &state, range).await;
+        let bytes = bytes.map_err(|error| named(error, &names::path(&self.objects, key.as_str())))?;
+        Ok(Object { payload: bytes.into(), tag: state.tag() })
+    }
+
+    pub(crate) async fn head(&self, key: &Key) -> io::Result<Metadata> {
+        let (_, state) = self.look(key).await?;
+        Ok(Metadata { size: ByteSize::from_bytes(state.length), tag: state.tag() })
+    }
+
+    /// The object's file and the state it is in, which is durable.
+    async fn look(&self, key: &Key) -> io::Result<(F::File, State)> {
+        let place = self.place(key)?;
+        let found = self.open_state(&place).await;
+        if !self.in_doubt(key.as_str()).await? {
+            return found;
+        }
+        // Somebody is writing now, or has failed to.
+        let _held = self.lock(key.as_str()).await?;
+        self.open_state(&place).await
+    }
+
+    async fn open_state(&self, place: &Path) -> io::Result<(F::File, State)> {
+        let file = self.files.open(place, Access::Read).await?;
+        let state = file::state(&self.files, &file).await.map_err(|error| named(error, place))?;
+        Ok((file, state))
+    }
+
+    /// The lock of a key. All that is visible under it then is durable.
+    async fn lock(&self, key: &str) -> io::Result<Held<'_, F>> {
+        let held = self.hold(&name_of_lock(key)).await?;
+        if self.durable && !mutant::is(Mutant::MarksIgnored) {
+            let settled = match held.read_mark().await? {
+                Mark::Clear => return Ok(held),
+                Mark::Of(key) => self.settle(&held, &key).await,
+                Mark::Unreadable => self.settle_all(&held, &name_of_lock(key)).await,
+            };
+            settled.map_err(not_settled)?;
+            held.clear().await;
+        }
+        Ok(held)
+    }
+
+    /// Makes durable what is visible under a key: its writer died, or heard that a sync failed. Needs the lock.
+    async fn settle(&self, held: &Held<'_, F>, key: &str) -> io::Result<()> {
+        // First, for a folder that is being moved does not show what is in it.
+        self.settle_folders().await?;
+        let place = names::path(&self.objects, key);
+        let (file, state) = match self.open_state(&place).await {
+            Ok(found) => found,
+            // Nothing that anybody could read.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if mutant::is(Mutant::SyncedAgain) {
+            self.files.sync_file(&file).await?;
+            let folder = self.files.open(folder_above(&place), Access::Read).await?;
+            return self.files.sync_folder(&folder).await;
+        }
+        let bytes = match file::read(&self.files, &file, &state, 0..u64::MAX).await {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(()),
+            read => read?,
+        };
+        Ok(self.create(held, key, &state, &bytes.into()).await?)
+    }
+
+    /// The same for all keys of a lock.
+    async fn settle_all(&self, held: &Held<'_, F>, lock: &str) -> io::Result<()> {
+        self.settle_folders().await?;
+        let mut after = None::<Key>;
+        loop {
+            let page = self.list(&Key::new(""), after.as_ref(), 1000).await?;
+            for listed in page.objects.iter().filter(|listed| name_of_lock(listed.key.as_str()) == lock) {
+                self.settle(held, listed.key.as_str()).await?;
+            }
+            after = page.objects.last().map(|last| last.key.clone());
+            if !page.more || after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) async fn put(&self, key: &Key, payload: &Payload, guard: &Guard) -> Result<Tag, PutError> {
+        let place = self.place(key).map_err(refused)?;
+        let held = self.lock(key.as_str()).await.map_err(refused)?;
+        if !self.holds(&place, guard).await.map_err(refused)? {
+            return Err(PutError::Lost);
+        }
+        let state = State::first(payload.size().as_bytes(), file::nonce(&self.files));
+        self.create_new(&held, key, &state, payload).await?;
+        Ok(state.tag())
+    }
+
+    /// Needs the key's lock.
+    async fn holds(&self, place: &Path, guard: &Guard) -> io::Result<bool> {
+        let found = match guard {
+            Guard::None => return Ok(true),
+            Guard::Absent => self.files.length(place).await.map(|_| false),
+            Guard::Matches(tag) => self.open_state(place).await.map(|(_, state)| state.tag() == *tag),
+        };
+        match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(*guard == Guard::Absent),
+            found => found,
+        }
+    }
+
+    /// Makes the object's file with a new state. Needs the key's lock, and that its mark is clear.
+    async fn create_new(
+        &self,
+        held: &Held<'_, F>,
+        key: &Key,
+        state: &State,
+        payload: &Payload,
+    ) -> Result<(), PutError> {
+        match self.create(held, key.as_str(), state, payload).await {
+            Err(Failure::After(error)) => return Err(unknown(error)),
+            Err(Failure::Before(error)) => {
+                held.clear().await;
+                return Err(refused(error));
+            }
+            Ok(()) => {}
+        }
+        held.clear().await;
+        Ok(())
+    }
+
+    /// Makes the object's file anew, durably. Needs the key's lock; leaves the mark set.
+    async fn create(&self, held: &Held<'_, F>, key: &str, state: &State, payload: &Payload) -> Result<(), Failure> {
+        let place = names::path(&self.objects, key);
+        let above = folder_above(&place);
+        let mut unfinished = Some(self.unfinished(state, payload).await.map_err(Failure::Before)?);
+        let mut renamed = false;
+        let failed = |error, renamed| if renamed { Failure::After(error) } else { Failure::Before(error) };
+        // A folder that empties is removed by whoever empties it, so one that was there may be gone.
+        for _ in 0..TRIES {
+            let new = match unfinished.take() {
+                Some(new) => new,
+                // It has been in its place, in a folder that is no longer where it was.
+                None => self.unfinished(state, payload).await.map_err(Failure::After)?,
+            };
+            let folder = match self.before_rename(held, key, above).await {
+                Ok(folder) => folder,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    unfinished = Some(new);
+                    continue;
+                }
+                Err(error) => {
+                    self.discard(&new).await;
+                    return Err(failed(error, renamed));
+                }
+            };
+            match self.files.rename(&new, &place).await {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    unfinished = Some(new);
+                    continue;
+                }
+                // A rename that reports a failure has not happened.
+                Err(error) => {
+                    self.discard(&new).await;
+                    return Err(failed(error, renamed));
+                }
+            }
+            renamed = true;
+            if !self.durable || self.made_durable(&folder, above).await.map_err(Failure::After)? {
+                return Ok(());
+            }
+        }
+        Err(failed(io::Error::other("the folder of this object vanished again and again"), renamed))
+    }
+
+    /// The folder, opened before anything is named in it, and the mark.
+    async fn before_rename(&self, held: &Held<'_, F>, key: &str, above: &Path) -> io::Result<F::File> {
+        let folder = match self.files.open(above, Access::Read).await {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_folder(above).await?;
+                return Err(error);
+            }
+            opened => opened?,
+        };
+        held.mark(key).await?;
+        Ok(folder)
+    }
+
+    /// Whether what was named in a folder is durable now. If not, the folder is no longer where it was.
+    async fn made_durable(&self, folder: &F::File, path: &Path) -> io::Result<bool> {
+        self.sync_names(folder).await?;
+        if self.in_doubt(FOLDERS).await? {
+            self.settle_folders().await?;
+        }
+        self.files.leads_to(path, folder).await
+    }
+
+    pub(crate) async fn append(&self, key: &Key, payload: &Payload, offset: u64) -> Result<Appended, PutError> {
+        let place = self.place(key).map_err(refused)?;
+        let held = self.lock(key.as_str()).await.map_err(refused)?;
+        let size = payload.size().as_bytes();
+        let file = match self.files.open(&place, Access::Write).await {
+            Ok(file) => file,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(refused(error)),
+            Err(_) if offset > 0 => return Err(PutError::Lost),
+            Err(_) => {
+                let state = State::first(size, file::nonce(&self.files));
+                self.create_new(&held, key, &state, payload).await?;
+                return Ok(Appended { tag: state.tag(), end: size });
+            }
+        };
+        let before = file::state(&self.files, &file).await.map_err(|error| refused(named(error, &place)))?;
+        if before.length != offset {
+            return Err(PutError::Lost);
+        }
+        let end = offset.checked_add(size).filter(|end| i64::try_from(*end).is_ok());
+        let end = end.ok_or_else(|| refused(io::ErrorKind::FileTooLarge.into()))?;
+        if let Err(error) = self.write_behind(&held, key, &file, &before, payload).await {
+            file::cut_off(&self.files, &file, &before).await;
+            return Err(refused(error));
+        }
+        let after = before.next(end, file::nonce(&self.files));
+        file::switch(&self.files, &file, &after).await.map_err(unknown)?;
+        self.sync_content(&file).await.map_err(unknown)?;
+        held.clear().await;
+        Ok(Appended { tag: after.tag(), end })
+    }
+
+    /// All that comes before the switch.
+    async fn write_behind(
+        &self,
+        held: &Held<'_, F>,
+        key: &Key,
+        file: &F::File,
+        before: &State,
+        payload: &Payload,
+    ) -> io::Result<()> {
+        file::write_behind(&self.files, file, before, payload).await?;
+        self.sync_content(file).await?;
+        held.mark(key.as_str()).await
+    }
+
+    async fn sync_content(&self, file: &F::File) -> io::Result<()> {
+        if self.durable && !mutant::is(Mutant::NoSyncOfFiles) { self.files.sync_file(file).await } else { Ok(()) }
+    }
+
+    pub(crate) async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
+        let refused = |error| DeleteError::Refused(Cause::from_error(error));
+        let unknown = |error| DeleteError::Unknown(Cause::from_error(error));
+        let place = self.place(key).map_err(refused)?;
+        let _held = self.lock(key.as_str()).await.map_err(refused)?;
+        for tried in 0..TRIES {
+            let failed = |error| if tried == 0 { refused(error) } else { unknown(error) };
+            let (path, folder) = self.nearest_folder(&place).await.map_err(failed)?;
+            match self.files.remove_file(&place).await {
+                // Perhaps somebody else's removal, which may not be durable yet.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(failed)?,
+            }
+            self.sync_names(&folder).await.map_err(unknown)?;
+            if self.files.leads_to(&path, &folder).await.map_err(unknown)? {
+                self.prune(&place).await;
+                return Ok(());
+            }
+        }
+        Err(unknown(io::Error::other("the folder of this object vanished again and again")))
+    }
+
+    /// The folder that a path is in. Where that is gone, the lowest above it: when the removal of what was in it is
+    /// durable there, that of what was below is too.
+    async fn nearest_folder(&self, place: &Path) -> io::Result<(PathBuf, F::File)> {
+        for folder in place.ancestors().skip(1) {
+            match self.files.open(folder, Access::Read).await {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => return Ok((folder.to_path_buf(), opened?)),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn place(&self, key: &Key) -> io::Result<PathBuf> {
+        let length = key.as_str().len();
+        if length > names::LONGEST_KEY {
+            let why = format!("the key is {length} bytes long; at most {} are allowed", names::LONGEST_KEY);
+            return Err(io::Error::new(io::ErrorKind::InvalidFilename, why));
+        }
+        Ok(names::path(&self.objects, key.as_str()))
+    }
+}
+
+/// Says of which file this is said.
+fn named(error: io::Error, path: &Path) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => error,
+        kind => io::Error::new(kind, format!("{}: {error}", path.display())),
+    }
+}
+
+fn not_settled(error: io::Error) -> io::Error {
+    let why = format!(
+        "an earlier write under this lock may not be durable (its sync failed, or its writer died), and to write it once \
+         more failed: {error}. Check the disk"
+    );
+    io::Error::other(why)
+}

@@ -1,0 +1,268 @@
+//! The folders of a store: where objects are, who may write, where unfinished files lie; and how a folder is made so that
+//! nobody takes it for durable before it is.
+//!
+//! | folder | what is in it |
+//! |---|---|
+//! | `objects` | the objects, as `names` says |
+//! | `locks` | a file for each lock: 256 for keys, one for making folders; its content is a mark, as `lock` says |
+//! | `writers` | a folder per process that writes now, locked while it lives, with its unfinished files |
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use glidepath_env::{Access, Files, Payload};
+
+use crate::file::{self, State};
+use crate::lock::{FOLDERS, Held, Mark};
+use crate::mutant::{self, Mutant};
+
+/// What others undo meanwhile is done again so often.
+pub(crate) const TRIES: u32 = 100;
+
+/// The folders, as one process has them open.
+pub(crate) struct Folders<F: Files> {
+    pub(crate) files: F,
+    pub(crate) objects: PathBuf,
+    pub(crate) locks: PathBuf,
+    unfinished: PathBuf,
+    /// Its lock says that this process lives.
+    _alive: F::File,
+    next_name: AtomicU64,
+    pub(crate) durable: bool,
+}
+
+impl<F: Files> Folders<F> {
+    pub(crate) async fn open(files: F, root: &Path, durable: bool) -> io::Result<Self> {
+        let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
+        for folder in [&objects, &locks, &writers] {
+            make_with_those_above(&files, folder, durable).await?;
+        }
+        if durable {
+            sync_store(&files, root).await?;
+        }
+        remove_the_dead(&files, &writers).await?;
+        let (unfinished, alive) = enter(&files, &writers).await?;
+        Ok(Self { files, objects, locks, unfinished, _alive: alive, next_name: AtomicU64::new(0), durable })
+    }
+
+    /// Removes the folder of unfinished files. What cannot be removed now is removed by the next process that opens the store.
+    pub(crate) async fn leave(&self) {
+        let _ = remove_all(&self.files, &self.unfinished).await;
+    }
+
+    fn fresh_path(&self) -> PathBuf {
+        self.unfinished.join(self.next_name.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// A new durable file that nobody else sees yet.
+    pub(crate) async fn unfinished(&self, state: &State, payload: &Payload) -> io::Result<PathBuf> {
+        let path = self.fresh_path();
+        let file = self.files.open(&path, Access::New).await?;
+        let mut written = file::fill(&self.files, &file, state, payload).await;
+        if written.is_ok() && self.durable && !mutant::is(Mutant::NoSyncOfFiles) {
+            written = self.files.sync_file(&file).await;
+        }
+        if written.is_err() {
+            self.discard(&path).await;
+        }
+        written.map(|()| path)
+    }
+
+    /// Removes an unfinished file. Where that fails, it goes with the process's folder.
+    pub(crate) async fn discard(&self, path: &Path) {
+        let _ = self.files.remove_file(path).await;
+    }
+
+    /// Makes the names in a folder durable that was opened before they were given or taken away: so a sync of somebody else
+    /// that failed in between is heard of here.
+    pub(crate) async fn sync_names(&self, folder: &F::File) -> io::Result<()> {
+        if !self.durable || mutant::is(Mutant::NoSyncOfFolders) {
+            return Ok(());
+        }
+        self.files.sync_folder(folder).await
+    }
+
+    /// Makes a folder of objects and those above it, each durable in the one above it before anything is put inside.
+    pub(crate) async fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        let held = self.hold(FOLDERS).await?;
+        self.settle_folder(&held).await?;
+        let levels: Vec<&Path> = folder.ancestors().take_while(|level| *level != self.objects).collect();
+        for level in levels.into_iter().rev() {
+            match self.files.length(level).await {
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            match self.make_one_folder(&held, level).await {
+                // The one above was empty, and has been removed: whoever wants the folder comes again.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                made => made?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_one_folder(&self, held: &Held<'_, F>, level: &Path) -> io::Result<()> {
+        let above = self.files.open(folder_above(level), Access::Read).await?;
+        let name = level.strip_prefix(&self.objects).unwrap_or(level).to_string_lossy();
+        held.mark(&name).await?;
+        let made = self.files.create_folder(level).await;
+        if made.is_err() {
+            held.clear().await;
+            return made;
+        }
+        let synced = self.sync_names(&above).await;
+        if synced.is_ok() {
+            // Where this fails, whoever looks at the mark next does it.
+            let _ = held.clear_for_good().await;
+        } else if self.files.remove_folder(level).await.is_ok() {
+            held.clear().await;
+        }
+        // Otherwise it may not be durable, and somebody has put an object into it already: the mark stays.
+        synced
+    }
+
+    /// Where a folder is visible that may not be durable, makes it so.
+    pub(crate) async fn settle_folders(&self) -> io::Result<()> {
+        if mutant::is(Mutant::FoldersTrusted) || !self.in_doubt(FOLDERS).await? {
+            return Ok(());
+        }
+        let held = self.hold(FOLDERS).await?;
+        self.settle_folder(&held).await
+    }
+
+    /// A folder in doubt is removed if it is empty; otherwise it is moved away and back, which names it once more. All
+    /// objects in it are in doubt themselves, so nobody misses one meanwhile.
+    async fn settle_folder(&self, held: &Held<'_, F>) -> io::Result<()> {
+        if !self.durable || mutant::is(Mutant::FoldersTrusted) {
+            return Ok(());
+        }
+        match held.read_mark().await? {
+            Mark::Clear => return Ok(()),
+            Mark::Of(name) => {
+                let place = self.objects.join(name);
+                match self.files.remove_folder(&place).await {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(_) => self.move_away_and_back(&place).await?,
+                }
+            }
+            // It was never whole before a folder was made, or was about to be cleared, or is older than a power cut.
+            Mark::Unreadable => {}
+        }
+        held.clear_for_good().await
+    }
+
+    async fn move_away_and_back(&self, place: &Path) -> io::Result<()> {
+        let above = self.files.open(folder_above(place), Access::Read).await?;
+        let away = self.fresh_path();
+        self.files.rename(place, &away).await?;
+        let mut back = self.files.rename(&away, place).await;
+        for _ in 1..TRIES {
+            if back.is_ok() {
+                break;
+            }
+            back = self.files.rename(&away, place).await;
+        }
+        back?;
+        self.sync_names(&above).await
+    }
+
+    /// Removes the folders on the way to a path that have become empty.
+    pub(crate) async fn prune(&self, path: &Path) {
+        for folder in path.ancestors().skip(1).take_while(|folder| *folder != self.objects) {
+            // Not empty, or gone already: either way there is nothing left to do.
+            if self.files.remove_folder(folder).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The folder that a path is in.
+pub(crate) fn folder_above(path: &Path) -> &Path {
+    match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes a folder of the store and those above it.
+async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
+    let mut missing = Vec::new();
+    for level in folder.ancestors().take_while(|level| !level.as_os_str().is_empty()) {
+        match files.length(level).await {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(level),
+            Err(error) => return Err(error),
+        }
+    }
+    for level in missing.into_iter().rev() {
+        let above = files.open(folder_above(level), Access::Read).await?;
+        match files.create_folder(level).await {
+            Ok(()) if durable => files.sync_folder(&above).await?,
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The folders of the store may have been made by a process that died before they were durable.
+async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
+    let opened = files.open(root, Access::Read).await?;
+    files.sync_folder(&opened).await?;
+    match files.open(folder_above(root), Access::Read).await {
+        Ok(above) => files.sync_folder(&above).await,
+        // Who may not read the folder above has not made this one.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A folder of this process's own, and its lock.
+async fn enter<F: Files>(files: &F, writers: &Path) -> io::Result<(PathBuf, F::File)> {
+    for _ in 0..TRIES {
+        let folder = writers.join(format!("{:016x}", files.draw()));
+        files.create_folder(&folder).await?;
+        // Between these steps another process may take the folder for a dead one's and remove it.
+        let Ok(file) = files.open(&folder, Access::Read).await else { continue };
+        if files.try_lock(&file).await.unwrap_or(false) && files.leads_to(&folder, &file).await.unwrap_or(false) {
+            return Ok((folder, file));
+        }
+    }
+    Err(io::Error::other("the folder for unfinished files was removed again and again"))
+}
+
+/// Removes the unfinished files of processes that ended without doing so.
+async fn remove_the_dead<F: Files>(files: &F, writers: &Path) -> io::Result<()> {
+    for name in files.names(writers).await? {
+        let folder = writers.join(name);
+        let Ok(file) = files.open(&folder, Access::Read).await else { continue };
+        if files.try_lock(&file).await? {
+            // Whatever is in the way, it is only unused space, and another process may be removing the same.
+            let _ = remove_all(files, &folder).await;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a folder and all that is in it.
+async fn remove_all<F: Files>(files: &F, folder: &Path) -> io::Result<()> {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.last().cloned() {
+        let before = folders.len();
+        for name in files.names(&folder).await? {
+            let path = folder.join(name);
+            if files.remove_file(&path).await.is_err() {
+                folders.push(path);
+            }
+        }
+        if folders.len() == before {
+            files.remove_folder(&folder).await?;
+            folders.pop();
+        }
+    }
+    Ok(())
+}

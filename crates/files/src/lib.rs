@@ -1,0 +1,147 @@
+//! How are objects kept in files, so that any number of threads and processes may write to them at once and a crash at any
+//! point leaves each as it was or as it was to be?
+//!
+//! Every write holds the lock of its key while it looks at the guard and takes effect. A put takes effect by the rename
+//! of a whole, durable file; an append by the switch of a slot in the object's file (see `file`). Readers take no lock,
+//! but where a mark says that what they see may not be durable (see `lock`).
+//! The page on this store in the documentation goes through every point at which a crash may come.
+//!
+//! The code runs over [`Files`], live and on a simulated disk; it knows no runtime and no operating system. A future that is
+//! dropped leaves its operation where it is, as the death of the process would, except that its unfinished file stays.
+//!
+//! Start with [`FileStore`], then `act`.
+
+mod act;
+mod file;
+mod folders;
+mod list;
+mod lock;
+#[cfg(not(feature = "mutants"))]
+#[allow(unreachable_pub, reason = "it can be reached with the feature")]
+mod mutant;
+#[cfg(feature = "mutants")]
+pub mod mutant;
+mod names;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use glidepath_env::{
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Files, Guard, Key, Metadata, Object, ObjectStore, Page,
+    Payload, PutError, ReadError, Tag,
+};
+
+use folders::Folders;
+pub use list::shown;
+
+/// A store in a folder of a file system, as one process has it open.
+pub struct FileStore<F: Files>(Folders<F>);
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process, and the loss of power.
+    Fsync,
+    /// The end of the process only. For tests.
+    None,
+}
+
+impl<F: Files> fmt::Debug for FileStore<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FileStore").field(&self.0.objects).finish()
+    }
+}
+
+impl<F: Files> FileStore<F> {
+    /// Opens the store in a folder, which is made where there is none, and removes what processes that died left
+    /// unfinished in it.
+    ///
+    /// # Errors
+    /// What the file system says, for instance that the folder may not be written to.
+    pub async fn open(files: F, folder: &Path, durability: Durability) -> io::Result<Self> {
+        Folders::open(files, folder, durability == Durability::Fsync).await.map(Self)
+    }
+
+    /// Removes this process's folder of unfinished files. To be called when nothing else is under way; a process that ends
+    /// without it leaves that to the next one that opens the store.
+    pub async fn close(&self) {
+        self.0.leave().await;
+    }
+}
+
+impl<F: Files> ObjectStore for FileStore<F> {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { put_if_absent: true, put_if_match: true, append: true, delivers_once: true }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Object, ReadError> {
+        self.get_range(key, 0..u64::MAX).await
+    }
+
+    async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
+        self.0.get(key, range).await.map_err(not_read)
+    }
+
+    async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
+        self.0.head(key).await.map_err(not_read)
+    }
+
+    async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+        self.0.put(key, &body.into_payload(), &guard).await
+    }
+
+    async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
+        self.0.append(key, &payload, offset).await
+    }
+
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+        self.0.list(prefix, after, limit).await.map_err(not_read)
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
+        self.0.delete(key).await
+    }
+}
+
+fn not_read(error: io::Error) -> ReadError {
+    match error.kind() {
+        io::ErrorKind::NotFound => ReadError::NotFound,
+        _ => ReadError::Failed(Cause::from_error(error)),
+    }
+}
+
+/// Where a write failed: before the step by which it takes effect, or from there on.
+enum Failure {
+    Before(io::Error),
+    After(io::Error),
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Before(error) | Failure::After(error) => error,
+        }
+    }
+}
+
+fn refused(error: io::Error) -> PutError {
+    PutError::Refused(denial(error))
+}
+
+fn unknown(error: io::Error) -> PutError {
+    PutError::Unknown(Cause::from_error(error))
+}
+
+/// Nothing that counts was touched. Some errors pass by themselves.
+fn denial(error: io::Error) -> Denial {
+    let passing =
+        matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut | io::ErrorKind::ResourceBusy);
+    let many_files = matches!(error.raw_os_error(), Some(ENFILE | EMFILE));
+    Denial { cause: Cause::from_error(error), certain: true, passing: passing || many_files }
+}
+
+/// Too many open files: of the machine, of the process. The same numbers on every Unix.
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;

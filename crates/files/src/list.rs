@@ -1,0 +1,115 @@
+//! How are keys listed in their byte order? Folder by folder: what a folder holds lies together in that order, so each is
+//! read and sorted only when the listing gets there, and folders that cannot hold what is asked for are never read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use glidepath_env::{Access, Files, Key, Listed, Page, Payload, Tag};
+use glidepath_model::ByteSize;
+
+use crate::file;
+use crate::folders::Folders;
+use crate::names::{self, Entry, entry};
+
+struct Listing<'a> {
+    prefix: &'a [u8],
+    after: Option<&'a [u8]>,
+}
+
+/// What a folder holds: the bytes that the key has so far, whether it is an object, its path.
+type Found = (Vec<u8>, bool, PathBuf);
+
+impl<F: Files> Folders<F> {
+    /// A listing does not ask whether what it shows is durable: it proves nothing.
+    pub(crate) async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> io::Result<Page> {
+        let after = after.map(|key| key.as_str().as_bytes());
+        let listing = Listing { prefix: prefix.as_str().as_bytes(), after };
+        let mut page = Page::default();
+        // As deep as keys have bytes, at most.
+        let mut folders = vec![self.wanted_of(&listing, &self.objects, &[]).await?.into_iter()];
+        while let Some(folder) = folders.last_mut() {
+            let Some((key, is_object, path)) = folder.next() else {
+                folders.pop();
+                continue;
+            };
+            if !is_object {
+                folders.push(self.wanted_of(&listing, &path, &key).await?.into_iter());
+                continue;
+            }
+            let Ok(key) = String::from_utf8(key) else { continue };
+            let Some(size) = self.size(&path).await? else { continue };
+            if page.objects.len() == limit {
+                page.more = true;
+                break;
+            }
+            page.objects.push(Listed { key: Key::new(&key), size });
+        }
+        Ok(page)
+    }
+
+    /// Whatever in a folder may be part of the listing, in order.
+    async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Vec<Found>> {
+        let names = match self.files.names(path).await {
+            Ok(names) => names,
+            // Emptied and removed since it was seen.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for name in names {
+            let (is_object, tail) = match entry(&name) {
+                Some(Entry::Object(tail)) => (true, tail),
+                Some(Entry::Folder(tail)) => (false, tail),
+                None => continue,
+            };
+            let key = [begin, &tail].concat();
+            let wanted = if is_object { listing.wants(&key) } else { listing.may_want_below(&key) };
+            if wanted {
+                found.push((key, is_object, path.join(name)));
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// The size of an object; `None` where it was deleted since it was seen. That of a damaged one is what its file has room
+    /// for: damage is a finding about this object, and no reason to show none.
+    async fn size(&self, path: &Path) -> io::Result<Option<ByteSize>> {
+        let state = match self.files.open(path, Access::Read).await {
+            Ok(file) => file::state(&self.files, &file).await,
+            Err(error) => Err(error),
+        };
+        match state {
+            Ok(state) => Ok(Some(ByteSize::from_bytes(state.length))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(EIO) => {
+                let length = self.files.length(path).await.unwrap_or(0);
+                Ok(Some(ByteSize::from_bytes(length.saturating_sub(file::CONTENT))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The disk does not read it. The same number on every Unix.
+const EIO: i32 = 5;
+
+/// What a file of the store shows: its object's key, and its content and tag; for tools that look at the files of a store
+/// from outside. The path is relative to the store's folder. `None` where it is not an object's file.
+#[must_use]
+pub fn shown(path: &Path, content: &[u8]) -> Option<(Key, Option<(Payload, Tag)>)> {
+    let key = names::key(path.strip_prefix("objects").ok()?)?;
+    Some((Key::new(&key), file::shown(content)))
+}
+
+impl Listing<'_> {
+    fn wants(&self, key: &[u8]) -> bool {
+        key.starts_with(self.prefix) && self.after.is_none_or(|after| key > after)
+    }
+
+    /// Whether a key that begins so may be wanted.
+    fn may_want_below(&self, begin: &[u8]) -> bool {
+        let within = begin.starts_with(self.prefix) || self.prefix.starts_with(begin);
+        within && self.after.is_none_or(|after| begin > after || after.starts_with(begin))
+    }
+}

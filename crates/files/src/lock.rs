@@ -1,0 +1,207 @@
+//! Who may write under a key now, and is what can be seen under it durable?
+//!
+//! A file in the folder of locks is two things. Whoever holds its lock may write under the keys that share it. And its content
+//! is a *mark*: it names the key (or folder) under which something may be visible that is not durable. A write sets the
+//! mark before the step by which it takes effect, and clears it when the last sync has succeeded. So a mark that stays means
+//! that the sync failed, or that the writer died before it; what a sync leaves that failed is not made durable by another
+//! one. Whoever finds such a mark *settles* it: writes the object once more, in the same state, and syncs that. Until then
+//! nobody reads the object, so no answer rests on what a power cut may take away.
+//!
+//! A mark need not be durable itself: after a power cut all that is visible is durable. That it is cleared need not be either,
+//! for a key: to write a durable object once more does no harm. For a folder it must be: one in doubt is moved, with all that
+//! is in it, which must not befall what was acknowledged.
+
+use std::cell::Cell;
+use std::io;
+use std::path::PathBuf;
+
+use glidepath_env::{Access, Files};
+use glidepath_model::{Instant, Span};
+
+use crate::file;
+use crate::folders::Folders;
+use crate::mutant::{self, Mutant};
+
+/// The lock under which folders are made.
+pub(crate) const FOLDERS: &str = "folders";
+
+/// Nobody waits longer for a lock.
+const LONGEST_WAIT: Span = Span::from_secs(10);
+
+/// Between tries to take a lock: the first wait, which doubles, and the longest.
+const FIRST_PAUSE: Span = Span::from_nanos(20_000);
+const LONGEST_PAUSE: Span = Span::from_millis(5);
+
+/// A lock that is held until this is dropped.
+pub(crate) struct Held<'a, F: Files> {
+    files: &'a F,
+    file: F::File,
+    /// Whether the mark is set.
+    marked: Cell<bool>,
+    /// Whether marks mean anything: where nothing is synced, nothing is ever durable.
+    durable: bool,
+}
+
+/// What the content of a lock's file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// All that is visible is durable.
+    Clear,
+    /// What is visible under this key may not be.
+    Of(String),
+    /// It is not whole, or a power cut has left part of it: what is visible under any key of this lock may not be durable.
+    Unreadable,
+}
+
+impl Mark {
+    fn encode(name: &str) -> String {
+        format!("{:08x} {name}", crc32fast::hash(name.as_bytes()))
+    }
+
+    fn decode(bytes: Vec<u8>) -> Self {
+        if bytes.is_empty() {
+            return Self::Clear;
+        }
+        let text = String::from_utf8(bytes).ok();
+        let name = text.as_deref().and_then(|text| text.split_once(' ')).map(|(_, name)| name);
+        match name.filter(|name| text.as_deref() == Some(&Self::encode(name))) {
+            Some(name) => Self::Of(name.to_owned()),
+            None => Self::Unreadable,
+        }
+    }
+}
+
+/// The name of the lock that a key has. Keys share locks, so that there are few; nobody holds two of them, so sharing cannot
+/// make a circle. (The lock of folders may be taken by somebody who holds one of them, never the other way round.)
+pub(crate) fn name_of_lock(key: &str) -> String {
+    format!("{:02x}", crc32fast::hash(key.as_bytes()) & 0xff)
+}
+
+impl<F: Files> Held<'_, F> {
+    pub(crate) async fn read_mark(&self) -> io::Result<Mark> {
+        let mark = read_mark(self.files, &self.file).await?;
+        self.marked.set(mark != Mark::Clear);
+        Ok(mark)
+    }
+
+    /// Sets the mark where none is set. Should this fail, there is no mark, or one that names nothing.
+    pub(crate) async fn mark(&self, name: &str) -> io::Result<()> {
+        if !self.durable || self.marked.get() || mutant::is(Mutant::MarksNotSet) {
+            return Ok(());
+        }
+        self.marked.set(true);
+        let written = file::write_all(self.files, &self.file, Mark::encode(name).as_bytes(), 0).await;
+        if written.is_err() {
+            self.clear().await;
+        }
+        written
+    }
+
+    /// Clears it. Where that fails, what is durable is made so once more by whoever comes next, which does no harm.
+    pub(crate) async fn clear(&self) {
+        if self.marked.get() && self.files.set_len(&self.file, 0).await.is_ok() {
+            self.marked.set(false);
+        }
+    }
+
+    /// Clears it so that no power cut brings it back, and is seen to be clear only then.
+    pub(crate) async fn clear_for_good(&self) -> io::Result<()> {
+        if self.marked.get() {
+            file::write_all(self.files, &self.file, b"--------", 0).await?;
+            self.files.sync_file(&self.file).await?;
+            self.files.set_len(&self.file, 0).await?;
+            self.marked.set(false);
+        }
+        Ok(())
+    }
+}
+
+/// A mark is at most as long as a key may be, and its checksum.
+async fn read_mark<F: Files>(files: &F, file: &F::File) -> io::Result<Mark> {
+    let mut found = Vec::new();
+    let mut buffer = [0; 2048];
+    loop {
+        match files.read_at(file, &mut buffer, found.len() as u64).await {
+            Ok(0) => return Ok(Mark::decode(found)),
+            Ok(read) => found.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl<F: Files> Folders<F> {
+    fn path_of_lock(&self, name: &str) -> PathBuf {
+        self.locks.join(name)
+    }
+
+    /// Waits until nobody else, in any process, holds this lock, but not for ever: who holds it may be stuck.
+    pub(crate) async fn hold(&self, name: &str) -> io::Result<Held<'_, F>> {
+        let path = self.path_of_lock(name);
+        let file = self.files.open(&path, Access::Either).await?;
+        let until = self.files.now() + LONGEST_WAIT;
+        let mut pause = FIRST_PAUSE;
+        while !self.files.try_lock(&file).await? && !mutant::is(Mutant::LockDoesNotLock) {
+            let now = self.files.now();
+            if now >= until {
+                return Err(self.held_too_long(name));
+            }
+            self.files.sleep_until(earlier(now + pause, until)).await;
+            pause = Span::from_nanos(pause.as_nanos() * 2).min(LONGEST_PAUSE);
+        }
+        Ok(Held { files: &self.files, file, marked: Cell::new(false), durable: self.durable })
+    }
+
+    fn held_too_long(&self, name: &str) -> io::Error {
+        let why = format!(
+            "somebody has held the lock {} for {} s: a process of this machine is stuck while it writes, or is stopped. \
+             Let it go on, or end it: its lock ends with it",
+            self.path_of_lock(name).display(),
+            LONGEST_WAIT.as_secs_f64()
+        );
+        io::Error::new(io::ErrorKind::TimedOut, why)
+    }
+
+    /// Whether what is visible under this name (a key, or [`FOLDERS`]) may not be durable. Asked after it was looked at: what
+    /// was visible then and was not durable is so now, where there is no mark.
+    pub(crate) async fn in_doubt(&self, name: &str) -> io::Result<bool> {
+        let lock = if name == FOLDERS { FOLDERS.to_owned() } else { name_of_lock(name) };
+        let path = self.path_of_lock(&lock);
+        if !self.durable || mutant::is(Mutant::MarksIgnored) {
+            return Ok(false);
+        }
+        let file = match self.files.length(&path).await {
+            Ok(0) => return Ok(false),
+            Ok(_) => self.files.open(&path, Access::Read).await?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(match read_mark(&self.files, &file).await? {
+            Mark::Clear => false,
+            Mark::Of(key) => name == FOLDERS || key == name,
+            Mark::Unreadable => true,
+        })
+    }
+}
+
+fn earlier(a: Instant, b: Instant) -> Instant {
+    a.min(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mark;
+
+    #[test]
+    fn a_mark_says_its_name_or_nothing() {
+        let name = "catalog/log/ü 7";
+        let whole = Mark::encode(name).into_bytes();
+        assert_eq!(Mark::decode(whole.clone()), Mark::Of(name.to_owned()));
+        assert_eq!(Mark::decode(Vec::new()), Mark::Clear);
+        for length in 1..whole.len() {
+            assert_eq!(Mark::decode(whole[..length].to_vec()), Mark::Unreadable, "{length} bytes");
+        }
+        assert_eq!(Mark::decode(vec![0; whole.len()]), Mark::Unreadable);
+        assert_eq!(Mark::decode(Mark::encode("").into_bytes()), Mark::Of(String::new()));
+    }
+}

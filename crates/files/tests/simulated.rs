@@ -1,0 +1,163 @@
+//! Does the store in files keep the contract on a simulated disk, and what does it say when the disk fails?
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use glidepath_env::conformance::run_all;
+use glidepath_env::{Access, Denial, Files, Guard, Key, ObjectStore, Payload, PutError, ReadError};
+use glidepath_files::{Durability, FileStore};
+use glidepath_model::{Instant, Span};
+use glidepath_sim::{Disk, DiskFaults, Mode, Setup, SimEnv, SimFiles, Simulation};
+
+const FOLDER: &str = "/store";
+
+type Store = FileStore<SimFiles>;
+
+async fn store(disk: &Disk, env: &SimEnv) -> Store {
+    FileStore::open(disk.process(env.clone()), Path::new(FOLDER), Durability::Fsync).await.unwrap()
+}
+
+/// Runs something in a process of its own.
+fn run<F: Future<Output = ()> + 'static>(act: impl FnOnce(SimEnv) -> F) {
+    let horizon = Instant::ZERO + Span::from_secs(36_000);
+    let setup = Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![] };
+    let ended = Rc::new(Cell::new(false));
+    let told = Rc::clone(&ended);
+    Simulation::new(setup).run([(Instant::ZERO, move |env| {
+        let act = act(env);
+        async move {
+            act.await;
+            told.set(true);
+        }
+    })]);
+    assert!(ended.get(), "it waits for ever");
+}
+
+fn body(text: &str) -> Payload {
+    Bytes::copy_from_slice(text.as_bytes()).into()
+}
+
+fn failing(failed_sync: f64) -> DiskFaults {
+    DiskFaults { failed_sync, ..DiskFaults::default() }
+}
+
+#[test]
+fn keeps_the_contract() {
+    let disk = Disk::new(1);
+    run(|env| async move {
+        let mut stores = Vec::new();
+        for _ in 0..4 {
+            stores.push(store(&disk, &env).await);
+        }
+        let broken = run_all(&stores, &Key::new("scratch")).await;
+        assert!(broken.is_empty(), "{broken:?}");
+    });
+}
+
+/// What a failed sync left is read by nobody before it is durable.
+#[test]
+fn what_is_read_back_after_a_failed_sync_is_durable() {
+    let ends = Rc::new(Cell::new([0; 3]));
+    for seed in 0..50 {
+        let counted = Rc::clone(&ends);
+        let (disk, key) = (Disk::new(seed), Key::new("folder/object"));
+        let (other, read) = (disk.clone(), key.clone());
+        run(|env| async move {
+            let store = store(&other, &env).await;
+            let tag = store.put(&key, body("old"), Guard::Absent).await.unwrap();
+            let appended = store.append(&Key::new("log"), body("first"), 0).await.unwrap();
+            other.suffer(failing(1.0));
+            // Its file cannot be made durable either, so nothing takes effect.
+            let put = store.put(&key, body("new"), Guard::Matches(tag.clone())).await;
+            assert!(matches!(put, Err(PutError::Refused(Denial { certain: true, .. }))), "{put:?}");
+            let again = store.append(&Key::new("log"), body(" second"), appended.end).await;
+            assert!(matches!(again, Err(PutError::Refused(_))), "{again:?}");
+            assert_eq!(store.get(&key).await.unwrap().tag, tag);
+            other.suffer(failing(0.5));
+            let mut ends = counted.get();
+            for round in 0..40 {
+                let held = store.get(&key).await;
+                let Ok(object) = held else { continue };
+                match store.put(&key, body(&format!("new {round}")), Guard::Matches(object.tag)).await {
+                    Ok(_) => ends[0] += 1,
+                    Err(PutError::Unknown(_)) => ends[1] += 1,
+                    Err(_) => ends[2] += 1,
+                }
+            }
+            counted.set(ends);
+        });
+        // What a reader in a fresh process sees must outlive the next power cut.
+        let seen = Rc::new(Cell::new(None));
+        let (told, key, other) = (Rc::clone(&seen), read.clone(), disk.clone());
+        run(|env| async move {
+            other.suffer(DiskFaults::default());
+            let store = store(&other, &env).await;
+            told.set(Some(store.get(&key).await.unwrap()));
+        });
+        disk.restart();
+        let (key, other) = (read, disk.clone());
+        run(|env| async move {
+            let found = store(&other, &env).await.get(&key).await.unwrap();
+            assert_eq!(Some(found), seen.take(), "seed {seed}");
+        });
+    }
+    assert!(ends.get().iter().all(|end| *end > 50), "{:?}", ends.get());
+}
+
+#[test]
+fn a_lock_that_is_held_too_long_is_named() {
+    let disk = Disk::new(1);
+    run(|env| async move {
+        let store = store(&disk, &env).await;
+        let key = Key::new("object");
+        store.put(&key, body("x"), Guard::Absent).await.unwrap();
+        let stuck = disk.process(env.clone());
+        let mut held = Vec::new();
+        for name in stuck.names(Path::new("/store/locks")).await.unwrap() {
+            let file = stuck.open(&Path::new("/store/locks").join(name), Access::Write).await.unwrap();
+            assert!(stuck.try_lock(&file).await.unwrap());
+            held.push(file);
+        }
+        let put = store.put(&key, body("y"), Guard::None).await;
+        let Err(PutError::Refused(Denial { cause, certain: true, passing: true })) = put else { panic!("{put:?}") };
+        assert!(cause.to_string().contains("/store/locks/"), "{cause}");
+        assert_eq!(store.get(&key).await.unwrap().payload, body("x"), "readers take no lock");
+        // A writer that stopped between its rename and its sync.
+        for file in &held {
+            stuck.write_at(file, b"?", 0).await.unwrap();
+        }
+        let read = store.get(&key).await;
+        assert!(matches!(read, Err(ReadError::Failed(_))), "{read:?}");
+        drop(held);
+        assert_eq!(store.get(&key).await.unwrap().payload, body("x"));
+    });
+}
+
+#[test]
+fn a_damaged_object_is_listed_and_does_not_hide_others() {
+    let disk = Disk::new(1);
+    run(|env| async move {
+        let store = store(&disk, &env).await;
+        for name in ["a", "b", "c"] {
+            store.put(&Key::new(name), body(name), Guard::Absent).await.unwrap();
+        }
+        let files = disk.process(env.clone());
+        for (name, length) in [("a", 0), ("b", 1024)] {
+            let path = format!("/store/objects/{name}%o");
+            let file = files.open(Path::new(&path), Access::Write).await.unwrap();
+            files.set_len(&file, length).await.unwrap();
+        }
+        let listed = store.list(&Key::new(""), None, 10).await.unwrap().objects;
+        let sizes: Vec<_> = listed.iter().map(|listed| (listed.key.as_str(), listed.size.as_bytes())).collect();
+        assert_eq!(sizes, [("a", 0), ("b", 1), ("c", 1)]);
+        for name in ["a", "b"] {
+            let error = store.get(&Key::new(name)).await.unwrap_err().to_string();
+            assert!(error.contains(&format!("/store/objects/{name}%o")) && error.contains("damaged"), "{error}");
+        }
+        assert_eq!(store.get(&Key::new("c")).await.unwrap().payload, body("c"));
+    });
+}

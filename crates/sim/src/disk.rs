@@ -1,0 +1,186 @@
+//! What would be left on a disk when the power goes here, or this call fails?
+//!
+//! A simulated disk keeps only what was synced: of the content of files, and of the names in folders. When the power goes,
+//! what was not synced survives or not, name by name and write by write, as luck draws; a write may be torn between its
+//! sectors. Any call may fail. A sync that fails leaves what it should have made durable visible, and no later sync makes
+//! it durable; whoever had the file or folder open before hears of it once. Several processes share a disk; their locks
+//! end with them.
+//!
+//! Start with [`Disk`]; `kept` has the rule of what survives, `tree` what is where.
+
+mod calls;
+mod kept;
+mod tree;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use glidepath_env::unit_interval;
+use glidepath_model::Span;
+
+use crate::clock::SimEnv;
+use crate::fault::Mishap;
+use crate::luck::Stream;
+pub use calls::{DiskFile, SimFiles};
+use tree::Tree;
+
+/// What goes wrong with a disk and those who use it: probabilities per call.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DiskFaults {
+    /// Any call fails (EIO); one that changes something has then changed nothing.
+    pub io_error: f64,
+    /// A sync fails, besides.
+    pub failed_sync: f64,
+    /// A call that needs room finds none (ENOSPC).
+    pub full: f64,
+    /// A file cannot be opened, for too many are (EMFILE).
+    pub many_files: f64,
+    /// A read or write is cut short.
+    pub short: f64,
+    /// The process dies before the call.
+    pub death: f64,
+    /// The process is paused for `pause` before the call, whatever locks it holds.
+    pub paused: f64,
+    /// How long a process is paused.
+    pub pause: Span,
+}
+
+/// A disk. Clones are the same one.
+#[derive(Clone)]
+pub struct Disk(Rc<State>);
+
+struct State {
+    seed: u64,
+    faults: Cell<DiskFaults>,
+    tree: RefCell<Tree>,
+    /// Calls until the power goes; `None` where it does not.
+    left: Cell<Option<u64>>,
+    cuts: Cell<u64>,
+    /// Processes so far. They are counted across power cuts.
+    processes: Cell<u64>,
+    failures: Cell<u64>,
+    /// By the open file or folder that took it: whose it is, and of what.
+    locks: RefCell<BTreeMap<u64, Lock>>,
+    opened: Cell<u64>,
+    shown: RefCell<Vec<(String, Option<Vec<u8>>)>>,
+    watched: RefCell<Option<String>>,
+    mishaps: RefCell<Option<Vec<Mishap>>>,
+}
+
+#[derive(Clone, Copy)]
+struct Lock {
+    process: u64,
+    node: u64,
+}
+
+impl Disk {
+    /// An empty disk, on which nothing goes wrong.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Rc::new(State {
+            seed,
+            faults: Cell::default(),
+            tree: RefCell::default(),
+            left: Cell::new(None),
+            cuts: Cell::new(0),
+            processes: Cell::new(0),
+            failures: Cell::new(0),
+            locks: RefCell::default(),
+            opened: Cell::new(0),
+            shown: RefCell::default(),
+            watched: RefCell::default(),
+            mishaps: RefCell::default(),
+        }))
+    }
+
+    /// From now on, this goes wrong.
+    pub fn suffer(&self, faults: DiskFaults) {
+        self.0.faults.set(faults);
+    }
+
+    /// From now on keeps what files below a folder show after each change, for [`changes`](Self::changes).
+    pub fn watch(&self, folder: &str) {
+        *self.0.watched.borrow_mut() = Some(folder.to_owned());
+    }
+
+    /// What files came to show since this was last asked, in the order in which it happened: path and content; without
+    /// content where the file's name was taken away.
+    #[must_use]
+    pub fn changes(&self) -> Vec<(String, Option<Vec<u8>>)> {
+        self.0.shown.take()
+    }
+
+    /// All files that are there, by path, as they can be seen now.
+    #[must_use]
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        self.0.tree.borrow().files()
+    }
+
+    /// Calls that failed, and processes that died or were paused.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.0.failures.get()
+    }
+
+    /// From now on notes every call that something goes wrong with, for [`mishaps`](Self::mishaps).
+    pub fn keep_mishaps(&self) {
+        self.0.mishaps.borrow_mut().get_or_insert_default();
+    }
+
+    /// What went wrong since this was last asked.
+    #[must_use]
+    pub fn mishaps(&self) -> Vec<Mishap> {
+        self.0.mishaps.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The file system as a new process has it.
+    #[must_use]
+    pub fn process(&self, env: SimEnv) -> SimFiles {
+        self.0.processes.set(self.0.processes.get() + 1);
+        SimFiles::new(self.clone(), env, self.0.processes.get())
+    }
+
+    /// Lets the power go before the call of this number, counted from now on. From then on no call is answered.
+    pub fn cut_before(&self, calls: u64) {
+        self.0.left.set(Some(calls));
+    }
+
+    /// Whether the power went.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.0.left.get() == Some(0)
+    }
+
+    /// The power goes, if it has not gone before, and comes again: all processes are dead, and on the disk is what was synced,
+    /// and whatever luck adds of the rest.
+    pub fn restart(&self) {
+        let state = &self.0;
+        state.left.set(None);
+        state.cuts.set(state.cuts.get() + 1);
+        state.locks.borrow_mut().clear();
+        let mut luck = Stream::keyed(state.seed, state.cuts.get(), CUTS);
+        // Mostly some of it survives; sometimes all or nothing does.
+        let share = [0.0, 1.0, 0.5, 0.5, 0.8][(luck.draw() % 5) as usize];
+        state.tree.borrow_mut().cut(&mut || unit_interval(luck.draw()) < share);
+    }
+
+    /// Keeps what a path shows now, where somebody wants to know.
+    fn note(&self, path: &Path) {
+        let Some(path) = path.to_str() else { return };
+        if self.0.watched.borrow().as_deref().is_none_or(|folder| !path.starts_with(folder)) {
+            return;
+        }
+        let tree = self.0.tree.borrow();
+        let content = tree.find(Path::new(path)).and_then(|node| tree.content(node)).map(<[u8]>::to_vec);
+        self.0.shown.borrow_mut().push((path.to_owned(), content));
+    }
+}
+
+/// Keys of the luck of disks: of power cuts, and of calls.
+const CUTS: u64 = 1 << 33;
+const CALLS: u64 = 1 << 34;
+
+#[cfg(test)]
+mod tests;
