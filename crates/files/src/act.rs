@@ -54,21 +54,21 @@ impl<F: Files> Folders<F> {
     async fn lock(&self, key: &str) -> io::Result<Held<'_, F>> {
         let held = self.hold(&name_of_lock(key)).await?;
         if self.durable && !mutant::is(Mutant::MarksIgnored) {
-            let settled = match held.read_mark().await? {
+            let renewed = match held.read_mark().await? {
                 Mark::Clear => return Ok(held),
-                Mark::Of(key) => self.settle(&held, &key).await,
-                Mark::Unreadable => self.settle_all(&held, &name_of_lock(key)).await,
+                Mark::Of(key) => self.renew(&held, &key).await,
+                Mark::Unreadable => self.renew_all(&held, &name_of_lock(key)).await,
             };
-            settled.map_err(not_settled)?;
+            renewed.map_err(not_renewed)?;
             held.clear().await;
         }
         Ok(held)
     }
 
     /// Makes durable what is visible under a key: its writer died, or heard that a sync failed. Needs the lock.
-    async fn settle(&self, held: &Held<'_, F>, key: &str) -> io::Result<()> {
+    async fn renew(&self, held: &Held<'_, F>, key: &str) -> io::Result<()> {
         // First, for a folder that is being moved does not show what is in it.
-        self.settle_folders().await?;
+        self.renew_folders().await?;
         let place = names::path(&self.objects, key);
         let (file, state) = match self.open_state(&place).await {
             Ok(found) => found,
@@ -91,13 +91,13 @@ impl<F: Files> Folders<F> {
     }
 
     /// The same for all keys of a lock.
-    async fn settle_all(&self, held: &Held<'_, F>, lock: &str) -> io::Result<()> {
-        self.settle_folders().await?;
+    async fn renew_all(&self, held: &Held<'_, F>, lock: &str) -> io::Result<()> {
+        self.renew_folders().await?;
         let mut after = None::<Key>;
         loop {
             let page = self.list(&Key::new(""), after.as_ref(), 1000).await?;
             for listed in page.objects.iter().filter(|listed| name_of_lock(listed.key.as_str()) == lock) {
-                self.settle(held, listed.key.as_str()).await?;
+                self.renew(held, listed.key.as_str()).await?;
             }
             after = page.objects.last().map(|last| last.key.clone());
             if !page.more || after.is_none() {
@@ -212,7 +212,7 @@ impl<F: Files> Folders<F> {
     async fn made_durable(&self, folder: &F::File, path: &Path) -> io::Result<bool> {
         self.sync_names(folder).await?;
         if self.in_doubt(FOLDERS).await? {
-            self.settle_folders().await?;
+            self.renew_folders().await?;
         }
         self.files.leads_to(path, folder).await
     }
@@ -318,7 +318,7 @@ fn named(error: io::Error, path: &Path) -> io::Error {
     }
 }
 
-fn not_settled(error: io::Error) -> io::Error {
+fn not_renewed(error: io::Error) -> io::Error {
     let why = format!(
         "an earlier write under this lock may not be durable (its sync failed, or its writer died), and to write it once \
          more failed: {error}. Check the disk"

@@ -86,7 +86,7 @@ impl<F: Files> Folders<F> {
     /// Makes a folder of objects and those above it, each durable in the one above it before anything is put inside.
     pub(crate) async fn make_folder(&self, folder: &Path) -> io::Result<()> {
         let held = self.hold(FOLDERS).await?;
-        self.settle_folder(&held).await?;
+        self.renew_folder(&held).await?;
         let levels: Vec<&Path> = folder.ancestors().take_while(|level| *level != self.objects).collect();
         for level in levels.into_iter().rev() {
             match self.files.length(level).await {
@@ -124,17 +124,17 @@ impl<F: Files> Folders<F> {
     }
 
     /// Where a folder is visible that may not be durable, makes it so.
-    pub(crate) async fn settle_folders(&self) -> io::Result<()> {
+    pub(crate) async fn renew_folders(&self) -> io::Result<()> {
         if mutant::is(Mutant::FoldersTrusted) || !self.in_doubt(FOLDERS).await? {
             return Ok(());
         }
         let held = self.hold(FOLDERS).await?;
-        self.settle_folder(&held).await
+        self.renew_folder(&held).await
     }
 
     /// A folder in doubt is removed if it is empty; otherwise it is moved away and back, which names it once more. All
     /// objects in it are in doubt themselves, so nobody misses one meanwhile.
-    async fn settle_folder(&self, held: &Held<'_, F>) -> io::Result<()> {
+    async fn renew_folder(&self, held: &Held<'_, F>) -> io::Result<()> {
         if !self.durable || mutant::is(Mutant::FoldersTrusted) {
             return Ok(());
         }

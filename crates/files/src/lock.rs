@@ -4,7 +4,7 @@
 //! is a *mark*: it names the key (or folder) under which something may be visible that is not durable. A write sets the
 //! mark before the step by which it takes effect, and clears it when the last sync has succeeded. So a mark that stays means
 //! that the sync failed, or that the writer died before it; what a sync leaves that failed is not made durable by another
-//! one. Whoever finds such a mark *settles* it: writes the object once more, in the same state, and syncs that. Until then
+//! one. Whoever finds such a mark *renews* it: writes the object once more, in the same state, and syncs that. Until then
 //! nobody reads the object, so no answer rests on what a power cut may take away.
 //!
 //! A mark need not be durable itself: after a power cut all that is visible is durable. That it is cleared need not be either,
