@@ -24,6 +24,8 @@ pub struct Cell {
     pub processes: bool,
     /// How long they go on.
     pub duration: Span,
+    /// Operations of each, at least, however long they take: on a busy machine a short time may pass without any.
+    pub least: u64,
     /// Added to every request, before it is sent.
     pub added_latency: Span,
 }

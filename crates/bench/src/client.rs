@@ -24,7 +24,7 @@ pub(crate) struct Client<S: Subject, E: Env<Objects: Clone> + Clone> {
 }
 
 impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
-    /// Works until the time is over, or somebody says to stop.
+    /// Works until the time is over and as many operations are done as are wanted at least, or somebody says to stop.
     pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
         let catalog = || S::catalog(self.env.clone(), self.env.clone(), Arc::clone(&self.place));
         let committer = match cell.grouped {
@@ -32,7 +32,7 @@ impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
             false => Committer::alone(self.env.clone(), catalog(), Persistence::default()),
         };
         let (mut outcome, mut number) = (Outcome::default(), 0_u64);
-        while self.env.now() < until && !stopped() {
+        while (number < cell.least || self.env.now() < until) && !stopped() {
             let began = self.env.now();
             self.env.compute().await;
             let result = match cell.operation {

@@ -64,8 +64,9 @@ fn fill_one<S: Subject>(
     Ok(runtime()?.block_on(S::fill(&catalog, design, rows, progress))?)
 }
 
-/// Runs the clients of a cell against the catalog at `prefix`, until its time is over or `stop` is set. They are threads of
-/// this process, numbered from `first` on, which several processes must choose so that they are not in each other's way.
+/// Runs the clients of a cell against the catalog at `prefix`, until its time is over and each has done as many
+/// operations as it must, or `stop` is set. They are threads of this process, numbered from `first` on, which several processes
+/// must choose so that they are not in each other's way.
 ///
 /// # Errors
 /// [`LiveError::Start`]; what goes wrong with operations is part of the outcome.

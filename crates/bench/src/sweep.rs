@@ -29,6 +29,8 @@ pub struct Sweep {
     pub processes: bool,
     /// Of each cell.
     pub duration: Span,
+    /// Operations of each client, at least.
+    pub least: u64,
     /// Added to each request.
     pub added_latency: Span,
 }
@@ -80,6 +82,7 @@ impl Sweep {
                     grouped: *grouped,
                     processes: self.processes,
                     duration: self.duration,
+                    least: self.least,
                     added_latency: self.added_latency,
                 }));
             }
@@ -104,6 +107,7 @@ mod tests {
             grouped: vec![true, false],
             processes: false,
             duration: Span::from_secs(1),
+            least: 1,
             added_latency: Span::ZERO,
         };
         let cells = sweep.cells();

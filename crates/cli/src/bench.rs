@@ -13,6 +13,7 @@ use glidepath_stores::{Options, open};
 use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
+use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
 use crate::output::{print, print_json, table};
 
@@ -58,6 +59,9 @@ pub(crate) struct Arguments {
     /// How long each cell lasts
     #[arg(long, value_name = "TIME", default_value = "5s")]
     duration: Span,
+    /// So many operations of each client at least, however long they take
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count::<u64>)]
+    least: u64,
     /// How long the first cell is run before anything counts: machines that were idle are slow to wake
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: Span,
@@ -113,10 +117,18 @@ fn switch(text: &str) -> Result<bool, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cells = arguments.cells()?;
     let profile = arguments.profile.as_deref().map(read_profile).transpose()?;
+    let leftovers = Leftovers::before_opening(&arguments.store)?;
+    let result = run_cells(arguments, &cells, profile.as_ref());
+    leftovers.remove();
+    result
+}
+
+/// When this returns the store is closed.
+fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -> Result<(), Failure> {
     let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     let stop = on_interrupt()?;
-    let (lines, ended) = run::sweep(&arguments.store, &store, (&cells, arguments.warm_up), profile.as_ref(), stop);
+    let (lines, ended) = run::sweep(&arguments.store, &store, (cells, arguments.warm_up), profile, stop);
     if lines.is_empty() {
         folder::remove_empty(&made);
         return ended;
@@ -160,6 +172,7 @@ impl Arguments {
             grouped: self.group.clone(),
             processes: self.processes,
             duration: self.duration,
+            least: self.least,
             added_latency: self.added_latency,
         };
         Ok(sweep.cells())

@@ -15,6 +15,7 @@ mod failure;
 mod folder;
 mod interrupt;
 mod knee;
+mod leftovers;
 mod load_options;
 mod measure;
 mod origin;

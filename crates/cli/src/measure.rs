@@ -16,6 +16,7 @@ use glidepath_stores::{Options, open};
 use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
+use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
 use crate::output::print;
 use crate::steps::Steps;
@@ -102,15 +103,22 @@ impl Measure {
                 self.measure(&mut SimulatedSite::new(store, 1), plan, url, on_interrupt()?)
             }
             None => {
-                let store = open(url, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
-                self.agree(url, plan)?;
-                // Before the first object is written: an end at once would leave it there.
-                let stop = on_interrupt()?;
-                let mut site =
-                    LiveSite::open(store).map_err(|error| Failure::Failed(format!("{}: {error}", bare(url))))?;
-                self.measure(&mut site, plan, &bare(url), stop)
+                let leftovers = Leftovers::before_opening(url)?;
+                let result = self.measure_live(url, plan);
+                leftovers.remove();
+                result
             }
         }
+    }
+
+    /// When this returns the store is closed.
+    fn measure_live(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
+        let store = open(url, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
+        self.agree(url, plan)?;
+        // Before the first object is written: an end at once would leave it there.
+        let stop = on_interrupt()?;
+        let mut site = LiveSite::open(store).map_err(|error| Failure::Failed(format!("{}: {error}", bare(url))))?;
+        self.measure(&mut site, plan, &bare(url), stop)
     }
 
     fn measure(&self, site: &mut impl Site, plan: &Plan, store: &str, stop: &AtomicBool) -> Result<(), Failure> {

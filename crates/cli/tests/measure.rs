@@ -35,15 +35,27 @@ fn a_folder_is_measured_and_left_as_it_was() {
     );
     let text = output(glidepath(folder.path(), &asked));
     assert!(text.contains("| append | 2 |") && text.contains("| put 1MiB | 1 |"), "{text}");
-    let left: Vec<_> = files(&store.join("objects"));
-    assert!(left.is_empty(), "{left:?}");
+    assert!(!store.exists(), "{:?}", files(&folder.path().join("store")));
+    // A store that was there, with something in it, keeps what it had and nothing else.
+    let catalog = format!("catalog create file://{}", store.display());
+    output(glidepath(folder.path(), &catalog));
+    let before = files(&store);
+    output(glidepath(folder.path(), &asked));
+    assert_eq!(files(&store), before);
+    // And a folder that was there stays, empty as it was.
+    std::fs::remove_dir_all(&store).unwrap();
+    std::fs::create_dir(&store).unwrap();
+    output(glidepath(folder.path(), &asked));
+    assert_eq!(std::fs::read_dir(&store).unwrap().count(), 0);
 }
 
 /// Every file under a folder.
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    let mut found: Vec<_> = paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect();
+    found.sort();
+    found
 }
 
 #[test]

@@ -5,12 +5,16 @@
 mod careless;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
+#[allow(dead_code, reason = "each test program uses its part")]
+mod small_disk;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use common::refused;
 use glidepath_env::{Key, ObjectStore};
+use small_disk::SmallDisk;
 
 fn program() -> Command {
     Command::new(assert_cmd::cargo::cargo_bin!("glidepath"))
@@ -153,42 +157,16 @@ fn a_file_where_a_folder_is_needed() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
-/// A small file system in memory. Only the superuser can make one.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path, options: &str) -> Option<Self> {
-        std::fs::create_dir(at).unwrap();
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", options, "glidepath-test"]).arg(at).output();
-        if !mount.is_ok_and(|output| output.status.success()) {
-            eprintln!("skipped: mounting a file system is for the superuser; run as such, in a container, to try this");
-            return None;
-        }
-        Some(Self(at.to_owned()))
-    }
-
-    fn make_read_only(&self) {
-        let output = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
-    }
-}
-
 #[test]
 fn a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::mount(&folder.path().join("disk"), "size=400k") else { return };
+    let Some(disk) = SmallDisk::in_memory(&folder.path().join("disk"), "400k") else { return };
     // Objects of a MiB do not fit.
-    let error = fails(&format!("file://{}/store?durability=none", disk.0.display()), &[], 1);
+    let error = fails(&format!("file://{}/store?durability=none", disk.path().display()), &[], 1);
     says(&error, &["put 1MiB", "No space left on device"]);
-    assert_eq!(files(&disk.0.join("store/objects")), Vec::<PathBuf>::new());
+    assert!(!disk.path().join("store").exists());
     // A report does not fit.
-    let out = disk.0.join("results");
+    let out = disk.path().join("results");
     let asked = ["measure", "memory:", "--quick", "--trials", "1", "--duration", "100ms", "--writers", "1"];
     let error = refused(program().args(asked).arg("--out").arg(&out).output().unwrap(), 1);
     says(&error, &["results/", "cannot write it", "No space left on device"]);
@@ -197,10 +175,10 @@ fn a_full_disk() {
 #[test]
 fn a_folder_that_is_read_only() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::mount(&folder.path().join("disk"), "size=400k") else { return };
+    let Some(disk) = SmallDisk::in_memory(&folder.path().join("disk"), "400k") else { return };
     disk.make_read_only();
-    says(&fails(&format!("file://{}/store", disk.0.display()), &[], 2), &["/disk/store", "Read-only file system"]);
-    let out = disk.0.join("results");
+    says(&fails(&format!("file://{}/store", disk.path().display()), &[], 2), &["/disk/store", "Read-only file system"]);
+    let out = disk.path().join("results");
     let error = refused(program().args(["measure", "memory:", "--quick", "--out"]).arg(&out).output().unwrap(), 1);
     says(&error, &["disk/results", "cannot write it", "Read-only file system"]);
 }
@@ -227,13 +205,23 @@ fn an_interrupt_keeps_what_was_measured() {
     command.args(["measure", &url, "--duration", "10h", "--writers", "2", "--operations", "cas"]);
     let child = command.args(["--out", "m"]).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
-    let changes = || files(&store.join("objects")).iter().any(|path| path.to_string_lossy().contains("cas-2-1"));
-    while !changes() {
+    let measured = || files(&store.join("objects")).into_iter().find(|path| path.to_string_lossy().contains("cas-2-1"));
+    let mut written = |known: &mut Option<u64>| {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it was interrupted");
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        // Each write puts another file in its place.
+        let number = measured().and_then(|path| path.metadata().ok()).map(|file| file.ino());
+        let is_new = number.is_some() && number != *known;
+        *known = number;
+        is_new
+    };
+    let mut known = None;
+    while !written(&mut known) {}
+    // Past the warm-up of half a second, however long ago that began, and then until both writers must have had their turn.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let mut writes = 0;
+    while writes < 100 {
+        writes += u32::from(written(&mut known));
     }
-    // Past the warm-up, so that there is something to keep.
-    std::thread::sleep(std::time::Duration::from_secs(2));
     interrupt(&child);
     let output: Output = child.wait_with_output().unwrap();
     let error = refused(output, 130);
@@ -241,5 +229,5 @@ fn an_interrupt_keeps_what_was_measured() {
     let report = std::fs::read_to_string(folder.path().join("m/report.md")).unwrap();
     says(&report, &["stopped before its end", "| cas | 2 |"]);
     assert!(std::fs::read_to_string(folder.path().join("m/profile.toml")).unwrap().contains("writers = 2"));
-    assert_eq!(files(&store.join("objects")), Vec::<PathBuf>::new());
+    assert!(!store.exists(), "{:?}", files(&store));
 }

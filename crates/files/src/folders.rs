@@ -10,6 +10,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use glidepath_env::{Access, Files, Payload};
 
@@ -25,9 +26,10 @@ pub(crate) struct Folders<F: Files> {
     pub(crate) files: F,
     pub(crate) objects: PathBuf,
     pub(crate) locks: PathBuf,
-    unfinished: PathBuf,
-    /// Its lock says that this process lives.
-    _alive: F::File,
+    writers: PathBuf,
+    /// The folder of this process, and its lock, which says that the process lives. None yet, where the disk was too full for
+    /// one when the store was opened: reading needs none.
+    own: Mutex<Option<(PathBuf, F::File)>>,
     next_name: AtomicU64,
     pub(crate) durable: bool,
 }
@@ -35,29 +37,68 @@ pub(crate) struct Folders<F: Files> {
 impl<F: Files> Folders<F> {
     pub(crate) async fn open(files: F, root: &Path, durable: bool) -> io::Result<Self> {
         let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
-        for folder in [&objects, &locks, &writers] {
-            make_with_those_above(&files, folder, durable).await?;
+        for _ in 0..TRIES {
+            let made = Self::make_and_enter(&files, root, [&objects, &locks, &writers], durable).await;
+            let own = match made {
+                // Whoever had made them was the last to leave, and removed them.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                made => Mutex::new(made?),
+            };
+            return Ok(Self { files, objects, locks, writers, own, next_name: AtomicU64::new(0), durable });
+        }
+        Err(vanished())
+    }
+
+    async fn make_and_enter(
+        files: &F,
+        root: &Path,
+        folders: [&Path; 3],
+        durable: bool,
+    ) -> io::Result<Option<(PathBuf, F::File)>> {
+        for folder in folders {
+            make_with_those_above(files, folder, durable).await?;
         }
         if durable {
-            sync_store(&files, root).await?;
+            sync_store(files, root).await?;
         }
-        remove_the_dead(&files, &writers).await?;
-        let (unfinished, alive) = enter(&files, &writers).await?;
-        Ok(Self { files, objects, locks, unfinished, _alive: alive, next_name: AtomicU64::new(0), durable })
+        let [_, _, writers] = folders;
+        remove_the_dead(files, writers).await?;
+        match enter(files, writers).await {
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Ok(None),
+            entered => entered.map(Some),
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<(PathBuf, F::File)>> {
+        // What is inside is put there whole, so a panic elsewhere cannot have left it half-done.
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the folder of unfinished files. What cannot be removed now is removed by the next process that opens the store.
     pub(crate) async fn leave(&self) {
-        let _ = remove_all(&self.files, &self.unfinished).await;
+        let own = self.locked().take();
+        if let Some((folder, _alive)) = own {
+            let _ = remove_all(&self.files, &folder).await;
+        }
     }
 
-    fn fresh_path(&self) -> PathBuf {
-        self.unfinished.join(self.next_name.fetch_add(1, Ordering::Relaxed).to_string())
+    /// In the folder of this process, which is made where there was no room for it before.
+    async fn fresh_path(&self) -> io::Result<PathBuf> {
+        let name = self.next_name.fetch_add(1, Ordering::Relaxed).to_string();
+        let known = self.locked().as_ref().map(|(folder, _)| folder.join(&name));
+        if let Some(path) = known {
+            return Ok(path);
+        }
+        make_with_those_above(&self.files, &self.writers, self.durable).await?;
+        let (folder, alive) = enter(&self.files, &self.writers).await?;
+        let mut own = self.locked();
+        // Another thread may have been faster; then its folder counts, and this one goes to whoever opens the store next.
+        Ok(own.get_or_insert((folder, alive)).0.join(name))
     }
 
     /// A new durable file that nobody else sees yet.
     pub(crate) async fn unfinished(&self, state: &State, payload: &Payload) -> io::Result<PathBuf> {
-        let path = self.fresh_path();
+        let path = self.fresh_path().await?;
         let file = self.files.open(&path, Access::New).await?;
         let mut written = file::fill(&self.files, &file, state, payload).await;
         if written.is_ok() && self.durable && !mutant::is(Mutant::NoSyncOfFiles) {
@@ -85,6 +126,8 @@ impl<F: Files> Folders<F> {
 
     /// Makes a folder of objects and those above it, each durable in the one above it before anything is put inside.
     pub(crate) async fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        // Also the one that all are in, if it was removed by whoever had made it and was the last to leave.
+        make_with_those_above(&self.files, &self.objects, self.durable).await?;
         let held = self.hold(FOLDERS).await?;
         self.renew_folder(&held).await?;
         let levels: Vec<&Path> = folder.ancestors().take_while(|level| *level != self.objects).collect();
@@ -156,7 +199,7 @@ impl<F: Files> Folders<F> {
 
     async fn move_away_and_back(&self, place: &Path) -> io::Result<()> {
         let above = self.files.open(folder_above(place), Access::Read).await?;
-        let away = self.fresh_path();
+        let away = self.fresh_path().await?;
         self.files.rename(place, &away).await?;
         let mut back = self.files.rename(&away, place).await;
         for _ in 1..TRIES {
@@ -189,7 +232,7 @@ pub(crate) fn folder_above(path: &Path) -> &Path {
 }
 
 /// Makes a folder of the store and those above it.
-async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
+pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
     let mut missing = Vec::new();
     for level in folder.ancestors().take_while(|level| !level.as_os_str().is_empty()) {
         match files.length(level).await {
@@ -219,6 +262,10 @@ async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+fn vanished() -> io::Error {
+    io::Error::other("the folders of the store vanished again and again")
 }
 
 /// A folder of this process's own, and its lock.

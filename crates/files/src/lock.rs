@@ -19,7 +19,7 @@ use glidepath_env::{Access, Files};
 use glidepath_model::{Instant, Span};
 
 use crate::file;
-use crate::folders::Folders;
+use crate::folders::{Folders, TRIES, make_with_those_above};
 use crate::mutant::{self, Mutant};
 
 /// The lock under which folders are made.
@@ -138,18 +138,31 @@ impl<F: Files> Folders<F> {
     /// Waits until nobody else, in any process, holds this lock, but not for ever: who holds it may be stuck.
     pub(crate) async fn hold(&self, name: &str) -> io::Result<Held<'_, F>> {
         let path = self.path_of_lock(name);
-        let file = self.files.open(&path, Access::Either).await?;
         let until = self.files.now() + LONGEST_WAIT;
-        let mut pause = FIRST_PAUSE;
-        while !self.files.try_lock(&file).await? && !mutant::is(Mutant::LockDoesNotLock) {
-            let now = self.files.now();
-            if now >= until {
-                return Err(self.held_too_long(name));
+        for _ in 0..TRIES {
+            let file = match self.files.open(&path, Access::Either).await {
+                // Whoever made the folder was the last to leave, and removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    make_with_those_above(&self.files, &self.locks, self.durable).await?;
+                    continue;
+                }
+                opened => opened?,
+            };
+            let mut pause = FIRST_PAUSE;
+            while !self.files.try_lock(&file).await? && !mutant::is(Mutant::LockDoesNotLock) {
+                let now = self.files.now();
+                if now >= until {
+                    return Err(self.held_too_long(name));
+                }
+                self.files.sleep_until(earlier(now + pause, until)).await;
+                pause = Span::from_nanos(pause.as_nanos() * 2).min(LONGEST_PAUSE);
             }
-            self.files.sleep_until(earlier(now + pause, until)).await;
-            pause = Span::from_nanos(pause.as_nanos() * 2).min(LONGEST_PAUSE);
+            // The same may have befallen the file; then others lock another one by now.
+            if self.files.leads_to(&path, &file).await? {
+                return Ok(Held { files: &self.files, file, marked: Cell::new(false), durable: self.durable });
+            }
         }
-        Ok(Held { files: &self.files, file, marked: Cell::new(false), durable: self.durable })
+        Err(io::Error::other("the file of this lock was removed again and again"))
     }
 
     fn held_too_long(&self, name: &str) -> io::Error {
@@ -172,7 +185,11 @@ impl<F: Files> Folders<F> {
         }
         let file = match self.files.length(&path).await {
             Ok(0) => return Ok(false),
-            Ok(_) => self.files.open(&path, Access::Read).await?,
+            Ok(_) => match self.files.open(&path, Access::Read).await {
+                // Removed since, as only a clear one is.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                opened => opened?,
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };

@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, Tag};
 use glidepath_model::{ByteSize, Instant, Span};
@@ -129,6 +130,7 @@ impl Site for LiveSite {
         // One clock for all, so that their windows can be compared.
         let env = LiveEnv::new();
         let warm = env.now() + plan.warm_up;
+        let awaited = Arc::new(AtomicU32::new(trial.writers));
         let task = |writer| Task {
             operation: trial.operation,
             key: key.clone(),
@@ -137,6 +139,7 @@ impl Site for LiveSite {
             until: warm + plan.duration,
             from: warm,
             most: plan.most_per_writer,
+            awaited: Arc::clone(&awaited),
             stop,
         };
         let samples = std::thread::scope(|scope| {
@@ -261,6 +264,7 @@ impl Site for SimulatedSite {
         }
         let told = self.profile.latency_includes_read;
         let samples = Rc::new(RefCell::new(Vec::new()));
+        let awaited = Arc::new(AtomicU32::new(trial.writers));
         let writers: Vec<_> = (0..trial.writers)
             .map(|writer| {
                 let task = Task {
@@ -271,6 +275,7 @@ impl Site for SimulatedSite {
                     until,
                     from: warm,
                     most: plan.most_per_writer,
+                    awaited: Arc::clone(&awaited),
                     stop: &NEVER,
                 };
                 let samples = Rc::clone(&samples);

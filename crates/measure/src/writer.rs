@@ -1,6 +1,8 @@
-//! One writer, on whichever store: it does the same again as soon as it is answered, until time is up.
+//! One writer, on whichever store: it does the same again as soon as it is answered, until time is up, and until all writers of
+//! the trial have been at work at once: on a busy machine one may begin when the time is over.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use glidepath_env::{Env, Guard, Key, Object, ObjectStore, Payload, Purpose, PutError, ReadError, Tag};
@@ -19,10 +21,12 @@ pub(crate) struct Task<'a> {
     pub(crate) writer: u32,
     /// Operations that begin sooner are not kept: the warm-up.
     pub(crate) from: Instant,
-    /// No operation begins later.
+    /// No operation begins later than necessary.
     pub(crate) until: Instant,
     /// So many operations are enough: on a store that answers in microseconds more would say nothing new.
     pub(crate) most: usize,
+    /// Writers of the trial of which no operation has been kept yet.
+    pub(crate) awaited: Arc<AtomicU32>,
     /// Once it is set, no operation begins.
     pub(crate) stop: &'a AtomicBool,
 }
@@ -47,21 +51,28 @@ impl<S: ObjectStore> Learn for Ask<'_, S> {
     }
 }
 
-/// Runs until time is up. Dropping the future leaves its last request wherever it is.
+/// Runs until time is up, and one operation longer than any writer takes to do its first. Dropping the future leaves its last request wherever it is.
 pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &Task<'_>, learn: &L) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut at = Place { chain: 0, seen: None };
     if task.operation.is_guarded() && task.operation != Operation::Create {
         at.seen = learn.learn(&task.key).await;
     }
+    // Whether the last operation began when all writers had done one: then what all did at once is not nothing.
+    let mut with_all = false;
     loop {
         let began = env.now();
-        if began >= task.until || samples.len() >= task.most || task.stop.load(Ordering::Relaxed) {
+        let enough = began >= task.until || samples.len() >= task.most;
+        if enough && with_all || task.stop.load(Ordering::Relaxed) {
             return samples;
         }
+        with_all = task.awaited.load(Ordering::Relaxed) == 0;
         let end = once(env, store, task, &mut at).await;
         let ended = env.now();
         if began >= task.from {
+            if samples.is_empty() {
+                task.awaited.fetch_sub(1, Ordering::Relaxed);
+            }
             samples.push(Sample { writer: task.writer, began, ended, end });
         }
         if (end != End::Done || L::ALWAYS) && matches!(task.operation, Operation::Cas | Operation::Append) {

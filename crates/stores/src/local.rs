@@ -3,6 +3,7 @@
 //! File operations run on tokio's pool for blocking work, so the store needs a tokio runtime. An operation that has begun
 //! there runs to its end also when its future is dropped.
 
+mod footprint;
 mod machine;
 
 use std::future::Future;
@@ -23,6 +24,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use url::Url;
 
 use crate::open::OpenError;
+pub use footprint::Footprint;
 use machine::Machine;
 
 /// A store on local disk. Clones share what is open.

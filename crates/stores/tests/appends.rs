@@ -6,12 +6,10 @@
 mod cloud_support;
 
 use bytes::Bytes;
-use cloud_support::proxy::{self, Fault, LATE, Plan};
-use cloud_support::{End, fresh, open, server, tiny};
+use cloud_support::proxy::{self, Fault, Plan};
+use cloud_support::{End, Faulty, fresh, open, server, tiny};
 use glidepath_env::conformance::{POINTS, check};
 use glidepath_env::{Guard, Key, ObjectStore, Payload, PutError, ReadError};
-use glidepath_model::Span;
-use glidepath_stores::Options;
 use glidepath_stores::cloud::{CloudStore, Operation};
 use url::Url;
 
@@ -34,7 +32,7 @@ const FAULTS: &[(Fault, End)] = &[
 
 struct Pair {
     direct: CloudStore,
-    faulty: CloudStore,
+    faulty: Faulty,
     plan: Plan,
     /// Whether an append at 0 has a request before it.
     creates_first: bool,
@@ -57,8 +55,7 @@ async fn pairs() -> Vec<Pair> {
         let upstream = Url::parse(&endpoint).unwrap().port().unwrap();
         let (port, plan) = proxy::start(upstream, false).await;
         let through = Url::parse(&url.as_str().replace(&format!(":{upstream}"), &format!(":{port}"))).unwrap();
-        let options = Options { request_timeout: Span::from_secs(1), ..Options::default() };
-        let faulty = CloudStore::open(&through, &options).unwrap();
+        let faulty = Faulty::open(&through);
         pairs.push(Pair { direct: open(&url), faulty, plan, creates_first: url.scheme() == "az" });
     }
     pairs
@@ -77,7 +74,7 @@ impl Pair {
     async fn append_under(&self, key: &Key, before: &str, faults: &[Fault], expected: End) {
         let tail = format!("<under {faults:?}>");
         self.plan.lock().unwrap().extend(faults);
-        let result = self.faulty.append(key, payload(&tail), before.len() as u64).await;
+        let result = self.faulty.under(faults).append(key, payload(&tail), before.len() as u64).await;
         let after = self.content(key).await;
         let what = format!("{:?} {key} {faults:?}: {result:?}, then {after:?}", self.direct);
         let happened = after == format!("{before}{tail}");
@@ -92,7 +89,7 @@ impl Pair {
         assert!(self.plan.lock().unwrap().is_empty(), "a fault was not met: {what}");
         if faults.contains(&Fault::Zombie) {
             assert!(!happened, "{what}");
-            tokio::time::sleep(2 * LATE).await;
+            self.plan.deliver_zombie().await;
             assert_eq!(self.content(key).await, format!("{before}{tail}"), "it appears after all: {what}");
         }
     }
@@ -119,7 +116,7 @@ async fn a_fault_between_creation_and_append_leaves_what_counts_as_absent() {
         for (number, (fault, expected)) in FAULTS.iter().enumerate() {
             let key = Key::new(&format!("creation-{number}"));
             pair.plan.lock().unwrap().push_back(*fault);
-            let result = pair.faulty.append(&key, payload("mine"), 0).await;
+            let result = pair.faulty.under(&[*fault]).append(&key, payload("mine"), 0).await;
             assert_eq!(End::of(&result), *expected, "{fault:?}: {result:?}");
             if result.is_ok() {
                 assert_eq!(pair.content(&key).await, "mine");
@@ -128,7 +125,7 @@ async fn a_fault_between_creation_and_append_leaves_what_counts_as_absent() {
             assert_eq!(pair.content(&key).await, "", "{fault:?}");
             pair.direct.append(&key, payload("next"), 0).await.unwrap();
             if *fault == Fault::Zombie {
-                tokio::time::sleep(2 * LATE).await;
+                pair.plan.deliver_zombie().await;
             }
             assert_eq!(pair.content(&key).await, "next", "{fault:?}");
         }
@@ -140,13 +137,13 @@ async fn a_refused_append_leaves_no_empty_object_behind() {
     for pair in pairs().await.into_iter().filter(|pair| pair.creates_first) {
         let key = Key::new("refused");
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::Answer(403, "AccessDenied")]);
-        assert_eq!(End::of(&pair.faulty.append(&key, payload("x"), 0).await), End::Refused);
+        assert_eq!(End::of(&pair.faulty.under(&[]).append(&key, payload("x"), 0).await), End::Refused);
         assert!(matches!(pair.direct.head(&key).await, Err(ReadError::NotFound)));
         // Others had created it: it is not ours to remove.
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::LoseAnswer]);
-        assert_eq!(End::of(&pair.faulty.append(&key, payload("x"), 0).await), End::Unknown);
+        assert_eq!(End::of(&pair.faulty.under(&[]).append(&key, payload("x"), 0).await), End::Unknown);
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::Answer(403, "AccessDenied")]);
-        assert_eq!(End::of(&pair.faulty.append(&key, payload("y"), 0).await), End::Refused);
+        assert_eq!(End::of(&pair.faulty.under(&[]).append(&key, payload("y"), 0).await), End::Refused);
         assert_eq!(pair.content(&key).await, "x");
     }
 }
@@ -156,12 +153,12 @@ async fn what_was_deleted_between_creation_and_append_is_created_again() {
     for pair in pairs().await.into_iter().filter(|pair| pair.creates_first) {
         let key = Key::new("deleted");
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::Answer(404, "BlobNotFound")]);
-        pair.faulty.append(&key, payload("x"), 0).await.unwrap();
+        pair.faulty.under(&[]).append(&key, payload("x"), 0).await.unwrap();
         assert_eq!(pair.content(&key).await, "x");
-        assert_eq!(pair.faulty.counts().of(Operation::Append).requests, 4);
+        assert_eq!(pair.faulty.under(&[]).counts().of(Operation::Append).requests, 4);
         let key = Key::new("deleted again and again");
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::Answer(404, "BlobNotFound")].repeat(8));
-        assert_eq!(End::of(&pair.faulty.append(&key, payload("x"), 0).await), End::Refused);
+        assert_eq!(End::of(&pair.faulty.under(&[]).append(&key, payload("x"), 0).await), End::Refused);
         assert_eq!(pair.content(&key).await, "");
     }
 }

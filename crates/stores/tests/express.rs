@@ -187,7 +187,10 @@ fn a_fault_while_asking_for_a_session_leaves_no_write_unknown() {
             for (repeats, expected) in [(0, End::Refused), (1, End::Done)] {
                 let (port, plan) = proxy::start(server.port, false).await;
                 plan.lock().unwrap().push_back(fault);
-                let options = Options { request_timeout: Span::from_secs(1), repeats, ..Options::default() };
+                let mut options = Options { repeats, ..Options::default() };
+                if fault == Fault::SlowAnswer {
+                    options.request_timeout = Span::from_secs(2);
+                }
                 let store = open_with(&Server::url(port), &options);
                 let key = Key::new(&format!("{number}-{repeats}"));
                 let result = store.put(&key, payload("x"), Guard::Absent).await;

@@ -23,8 +23,12 @@ struct Gauge {
     all: AtomicUsize,
 }
 
-/// Answers every request with 404, after a while.
-async fn serve(mut client: TcpStream, gauge: Arc<Gauge>) -> std::io::Result<()> {
+/// Until it has seen as many requests at once as are permitted, nobody is answered; should fewer come, the test fails after so
+/// long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Answers every request with 404, once so many have been in flight at once, and a while later: for one too many to come.
+async fn serve(mut client: TcpStream, gauge: Arc<Gauge>, permitted: usize) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(client.read_u8().await?);
@@ -36,6 +40,13 @@ async fn serve(mut client: TcpStream, gauge: Arc<Gauge>) -> std::io::Result<()> 
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
     let mut body = vec![0; length.map_or(0, |length| length.trim().parse().unwrap())];
     client.read_exact(&mut body).await?;
+    let crowd = async {
+        while gauge.most.load(Ordering::SeqCst) < permitted {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // One that never comes is what the test finds.
+    let _ = tokio::time::timeout(PATIENCE, crowd).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     // No longer in flight before the sender can know of it.
     gauge.now.fetch_sub(1, Ordering::SeqCst);
@@ -52,7 +63,7 @@ async fn no_more_requests_are_in_flight_than_permitted() {
         let counting = Arc::clone(&gauge);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(serve(client, Arc::clone(&counting)));
+                tokio::spawn(serve(client, Arc::clone(&counting), permitted));
             }
         });
         let url = Url::parse(&format!("s3://bucket?endpoint=http://127.0.0.1:{port}&append=true")).unwrap();

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use glidepath_env::conformance::run_all;
 use glidepath_env::{BulkStore, Guard, Key, ObjectStore, Payload, PutError, Transfer};
 use glidepath_model::ByteSize;
-use glidepath_stores::local::{Durability, LocalStore};
+use glidepath_stores::local::{Durability, Footprint, LocalStore};
 use glidepath_stores::{OpenError, Options, SCRATCH, open};
 use support::{Child, child_task, none};
 
@@ -256,4 +256,57 @@ async fn bulk_traffic_is_real_and_stays_under_its_prefix() {
     sizes.sort_unstable();
     assert_eq!(sizes, [70, 80, 1000, 1000]);
     assert!(objects.iter().all(|listed| listed.key.as_str().starts_with(SCRATCH)));
+}
+
+/// Each of these opens the store for one write, and removes what it added to its folder when it has closed it again: lock files
+/// that others have open, folders into which others are about to write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_removes_lock_files_does_not_let_two_writers_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("made/by/the/store");
+    let url = format!("file://{}?durability=none", root.display());
+    let before = || Footprint::before_opening(&url).unwrap().unwrap();
+    let first = before();
+    let seed = store(&root);
+    seed.put(&Key::new("shared/counter"), body("0".to_owned()), Guard::Absent).await.unwrap();
+    drop(seed);
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let (url, root) = (url.clone(), root.clone());
+            tokio::spawn(async move {
+                for _ in 0..100 {
+                    let before = Footprint::before_opening(&url).unwrap().unwrap();
+                    increment(&store(&root), 1).await;
+                    before.remove().unwrap();
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let counter = store(&root).get(&Key::new("shared/counter")).await.unwrap().payload.bytes;
+    assert_eq!(counter, "400");
+    store(&root).delete(&Key::new("shared/counter")).await.unwrap();
+    assert_eq!(first.remove().unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn what_others_use_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("store");
+    let url = format!("file://{}?durability=none", root.display());
+    let before = Footprint::before_opening(&url).unwrap().unwrap();
+    let living = store(&root);
+    living.put(&Key::new("a"), body("x".to_owned()), Guard::Absent).await.unwrap();
+    let stays = before.remove().unwrap();
+    assert_eq!(
+        stays,
+        ["objects", "locks", "writers", ""]
+            .map(|folder| root.join(folder).components().collect::<std::path::PathBuf>())
+    );
+    living.delete(&Key::new("a")).await.unwrap();
+    living.put(&Key::new("a"), body("y".to_owned()), Guard::Absent).await.unwrap();
+    assert!(Footprint::before_opening("memory:").unwrap().is_none());
 }

@@ -41,8 +41,10 @@ struct Silent(Arc<AtomicU64>);
 impl HttpService for Silent {
     async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpError> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        // Long enough for others to come and wait.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // The test has one thread: so often everybody else has had a turn, and waits.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
         Err(HttpError::new(HttpErrorKind::Connect, std::io::Error::other("nobody answers")))
     }
 }

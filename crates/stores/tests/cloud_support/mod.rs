@@ -12,8 +12,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use glidepath_env::conformance::{POINTS, check};
 use glidepath_env::{Key, PutError};
+use glidepath_model::Span;
 use glidepath_stores::cloud::CloudStore;
 use glidepath_stores::{Options, Store};
+use proxy::Fault;
 use url::Url;
 
 /// How a write ended, by name.
@@ -68,6 +70,26 @@ pub fn open_with(url: &Url, options: &Options) -> CloudStore {
     match glidepath_stores::open(url.as_str(), options).unwrap() {
         Store::Cloud(store) => store,
         other => panic!("{other:?}"),
+    }
+}
+
+/// A store through a faulty proxy. What waits for an answer that does not come in time is another handle than the rest: a busy
+/// machine may take long for an answer that does come.
+pub struct Faulty {
+    patient: CloudStore,
+    impatient: CloudStore,
+}
+
+impl Faulty {
+    pub fn open(url: &Url) -> Self {
+        let impatient = Options { request_timeout: Span::from_secs(2), ..Options::default() };
+        Self { patient: open(url), impatient: open_with(url, &impatient) }
+    }
+
+    /// The one to send a request through that these faults strike.
+    pub fn under(&self, faults: &[Fault]) -> &CloudStore {
+        let late = faults.iter().any(|fault| matches!(fault, Fault::SlowAnswer | Fault::Zombie));
+        if late { &self.impatient } else { &self.patient }
     }
 }
 

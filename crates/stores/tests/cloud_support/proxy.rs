@@ -1,11 +1,11 @@
 //! A proxy that does what networks do: loses answers, resets, dawdles, repeats.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, LockResult, Mutex, MutexGuard};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 /// What happens to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,30 +20,52 @@ pub enum Fault {
     CutAnswer,
     /// The connection closes before all of it was read; it is not passed on.
     ResetRequest,
-    /// It takes effect at once, and the answer comes too late.
+    /// It takes effect at once, and its sender has given up before the answer comes.
     SlowAnswer,
-    /// It is passed on too late, long after its sender gave up.
+    /// It is held back until the test lets it go on, after its sender gave up.
     Zombie,
     /// It is delivered twice; the first answer is given.
     Twice,
 }
 
-/// How late is late.
-pub const LATE: Duration = Duration::from_millis(1500);
+/// Faults for the next requests, one each; then everything passes. Clones are of one plan.
+#[derive(Clone)]
+pub struct Plan {
+    faults: Arc<Mutex<VecDeque<Fault>>>,
+    /// A permit for each zombie that may go on.
+    released: Arc<Semaphore>,
+    /// A permit for each zombie that the server has answered.
+    arrived: Arc<Semaphore>,
+}
 
-/// Faults for the next requests, one each; then everything passes.
-pub type Plan = Arc<Mutex<VecDeque<Fault>>>;
+impl Plan {
+    fn new() -> Self {
+        let none = || Arc::new(Semaphore::new(0));
+        Self { faults: Arc::default(), released: none(), arrived: none() }
+    }
+
+    /// The faults that have not struck yet.
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, VecDeque<Fault>>> {
+        self.faults.lock()
+    }
+
+    /// Lets a zombie go on, and waits until the server has answered it.
+    pub async fn deliver_zombie(&self) {
+        self.released.add_permits(1);
+        self.arrived.acquire().await.unwrap().forget();
+    }
+}
 
 /// Starts a proxy to a port of this machine, and returns its own port. With `own_host` the server is told that it was
 /// asked by its own name: fake-gcs-server wants that, and a signature that covers the name forbids it.
 pub async fn start(upstream: u16, own_host: bool) -> (u16, Plan) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let plan = Plan::default();
-    let faults = Arc::clone(&plan);
+    let plan = Plan::new();
+    let faults = plan.clone();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(serve(client, upstream, own_host, Arc::clone(&faults)));
+            tokio::spawn(serve(client, upstream, own_host, faults.clone()));
         }
     });
     (port, plan)
@@ -76,7 +98,7 @@ async fn serve(mut client: TcpStream, upstream: u16, own_host: bool, plan: Plan)
     head.extend_from_slice(b"connection: close\r\n\r\n");
     head.extend_from_slice(&body);
     if fault == Some(Fault::Zombie) {
-        tokio::time::sleep(LATE).await;
+        plan.released.acquire().await.unwrap().forget();
     }
     let answer = match fault {
         Some(Fault::Answer(status, code)) => {
@@ -86,10 +108,14 @@ async fn serve(mut client: TcpStream, upstream: u16, own_host: bool, plan: Plan)
         }
         _ => pass(upstream, &head).await?,
     };
+    if fault == Some(Fault::Zombie) {
+        plan.arrived.add_permits(1);
+    }
     match fault {
         Some(Fault::LoseAnswer) => return Ok(()),
         Some(Fault::CutAnswer) => return client.write_all(&answer[..answer.len() - 3]).await,
-        Some(Fault::SlowAnswer) => tokio::time::sleep(LATE).await,
+        // Whatever ends this wait: it closed the connection.
+        Some(Fault::SlowAnswer) => drop(client.read_u8().await),
         Some(Fault::Twice) => drop(pass(upstream, &head).await?),
         _ => {}
     }

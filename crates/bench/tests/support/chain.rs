@@ -1,0 +1,217 @@
+//! Processes that commit to a chain of versions through a group: what they do, what they were told, what is in the chain.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use glidepath_env::{Env, Purpose};
+use glidepath_history::{Chain, Change, Edit, Effect, Ending, Expected, History, Item, ProcessId, Reported};
+use glidepath_model::{Action, CommitId, Entry, Instant, Name, Span, Version};
+use glidepath_protocols::Catalog;
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
+use glidepath_protocols::manifest_chain::{ManifestChain, Place, Snapshot};
+use glidepath_stores::{LiveEnv, Store};
+use tokio::runtime::Runtime;
+
+use super::say;
+
+pub(crate) const PREFIX: &str = "shared/";
+
+/// Threads of each process that commits.
+const THREADS: usize = 2;
+
+/// A clock that all processes of a test share and that the test moves on: what protocols do after minutes, they do after
+/// steps. Between steps it goes on as clocks do.
+#[derive(Clone)]
+pub(crate) struct Paced {
+    live: LiveEnv,
+    /// A file of as many bytes as there were steps.
+    steps: Arc<Path>,
+}
+
+/// How far one step moves the clock.
+pub(crate) const STEP: Span = Span::from_secs(60);
+
+impl Paced {
+    pub(crate) fn new(steps: PathBuf) -> Self {
+        Self { live: LiveEnv::new(), steps: steps.into() }
+    }
+
+    fn moved(&self) -> Span {
+        let steps = std::fs::metadata(&self.steps).map_or(0, |file| file.len());
+        Span::from_nanos(steps * STEP.as_nanos())
+    }
+}
+
+impl Env for Paced {
+    type Objects = Store;
+
+    fn now(&self) -> Instant {
+        self.live.now() + self.moved()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.live.unix_ms() + self.moved().as_nanos() / 1_000_000
+    }
+
+    async fn sleep_until(&self, at: Instant) {
+        let now = self.now();
+        if at > now {
+            self.live.sleep_until(self.live.now() + at.since(now)).await;
+        }
+    }
+
+    fn draw(&self, purpose: Purpose) -> u64 {
+        self.live.draw(purpose)
+    }
+}
+
+/// A place of its own, as each process has one. Every second process puts its pages into packs.
+pub(crate) fn chain<E: Env>(env: E, store: E::Objects, packs: bool) -> ManifestChain<E> {
+    ManifestChain::new(env, store, Arc::new(place(packs)))
+}
+
+fn place(packs: bool) -> Place {
+    let place = Place::new(PREFIX, 16 << 20);
+    if packs { place.inline_up_to(0) } else { place }
+}
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// The names of a process's threads in what it says.
+pub(crate) fn threads(tag: &str) -> Vec<String> {
+    (0..THREADS).map(|thread| format!("{tag}-{thread}")).collect()
+}
+
+/// Commits from several threads that share commits, for ever. A line before each commit, and one after its answer.
+/// Between two commits a thread waits for `pause`.
+pub(crate) fn write<E>(env: &E, store: &Store, tag: &str, packs: bool, pause: Span)
+where
+    E: Env<Objects = Store> + Clone + Send + Sync,
+    Leader<E, ManifestChain<E>>: Send,
+{
+    let runtime = runtime();
+    let place = Arc::new(place(packs));
+    let chain = || ManifestChain::new(env.clone(), store.clone(), Arc::clone(&place));
+    let group: Group<ManifestChain<E>> = Group::default();
+    let leader = Leader::new(env.clone(), chain(), &group, Persistence::default()).unwrap();
+    std::thread::scope(|scope| {
+        let handle = runtime.handle();
+        scope.spawn(move || handle.block_on(leader.lead()));
+        for thread in threads(tag) {
+            let committer = Committer::grouped(env.clone(), chain(), group.clone());
+            scope.spawn(move || handle.block_on(create(env, &committer, &thread, pause)));
+        }
+    });
+}
+
+async fn create<E: Env>(env: &E, committer: &Committer<E, ManifestChain<E>>, tag: &str, pause: Span) {
+    for number in 0_u64.. {
+        let id = LiveEnv::new().draw(Purpose::Names) | 1;
+        let name = format!("{tag}-{number}");
+        let mut entry = Entry::namespace();
+        entry.properties.insert("id".to_owned(), id.to_string());
+        say(&format!("begin {tag} {name} {id}"));
+        let action = Action::Create { name: Name::of_parts([name.as_str()]).unwrap(), entry };
+        let told = match committer.commit(vec![action]).await {
+            Ok(snapshot) => format!("committed {}", snapshot.version().0),
+            Err(CommitError::Unknown(_)) => "unknown".to_owned(),
+            Err(_) => "refused".to_owned(),
+        };
+        say(&format!("end {tag} {id} {told}"));
+        if pause > Span::ZERO {
+            env.sleep_until(env.now() + pause).await;
+        }
+    }
+}
+
+/// What the processes did and were told.
+pub(crate) fn recorded(lines: &[String]) -> History {
+    let (mut history, mut processes, mut open) = (History::new(), BTreeMap::new(), BTreeMap::new());
+    let at = |word: Option<&&str>| word.and_then(|word| word.parse().ok()).map(Instant::from_nanos);
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        // The test harness writes lines of its own.
+        let Some(when) = at(words.last()) else { continue };
+        match words.as_slice() {
+            ["begin", tag, name, id, _] => {
+                let next = ProcessId(processes.len() as u32);
+                let process = *processes.entry((*tag).to_owned()).or_insert(next);
+                let id: u64 = id.parse().unwrap();
+                let edit = Edit { item: item(name), expected: Expected::Absent, effect: Effect::Put(CommitId(id)) };
+                open.insert(id, history.begin_commit(process, when, CommitId(id), [edit]));
+            }
+            ["end", _, id, told @ .., _] => {
+                let ending = match told {
+                    ["committed", version] => Ending::Committed(Reported::By(Version(version.parse().unwrap()))),
+                    ["unknown"] => Ending::Unknown,
+                    _ => Ending::Conflict,
+                };
+                history.end_commit(open[&id.parse::<u64>().unwrap()], when, ending);
+            }
+            _ => {}
+        }
+    }
+    history
+}
+
+/// How many commits were acknowledged in these lines.
+pub(crate) fn acknowledged(lines: &[String]) -> usize {
+    lines.iter().filter(|line| line.contains(" committed ")).count()
+}
+
+/// Names are numbered by a hash that no two of a run share but by a chance of one in a million million.
+fn item(name: &str) -> Item {
+    Item(name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+}
+
+/// Reads the chain as it grows, so that a version is known also when it has been vacuumed.
+pub(crate) struct Reader<E: Env> {
+    chain: ManifestChain<E>,
+    last: Snapshot,
+    pub(crate) found: Chain,
+}
+
+impl<E: Env> Reader<E> {
+    /// Begins with the first version, in which there is nothing.
+    pub(crate) async fn new(chain: ManifestChain<E>) -> Self {
+        let last = chain.version_at(Version(0)).await.unwrap().unwrap();
+        Self { chain, last, found: Chain::starting_at(Version(0), []) }
+    }
+
+    /// Reads up to the newest version.
+    pub(crate) async fn read_on(&mut self) {
+        let head = self.chain.load().await.unwrap();
+        while self.last.version() < head.version() {
+            let next = self.chain.version_at(self.last.version().next()).await.unwrap();
+            let next = next.unwrap_or_else(|| panic!("{:?} is followed by nothing", self.last.version()));
+            assert_eq!(next.before(), self.last.commit(), "{:?} does not follow the one before", next.version());
+            self.found.begin_version(next.version());
+            for changed in self.chain.changed(Some(&self.last), &next, usize::MAX).await.unwrap() {
+                let entry = changed.now.expect("nobody drops anything");
+                assert_eq!(changed.before, None, "nobody changes anything");
+                let id = CommitId(entry.properties["id"].parse().unwrap());
+                self.found.push(id, [Change { item: item(changed.name.as_str()), now: Some(id) }]);
+            }
+            self.last = next;
+        }
+        assert_eq!(head.commit(), self.last.commit(), "the newest version is not the one that the chain leads to");
+    }
+
+    /// Looks at the newest version as a whole: all that the chain has put there is there, and fsck finds no damage.
+    pub(crate) async fn look_at_the_end(&self) {
+        let entries = self.chain.all(&self.last, None, usize::MAX).await.unwrap();
+        assert_eq!((entries.len(), self.last.entries()), (self.found.len(), self.found.len() as u64));
+        let checked = self.chain.fsck().await.unwrap();
+        assert!(!checked.is_damaged(), "{checked:?}");
+    }
+}
+
+/// What the processes were told against what is in the chain.
+pub(crate) fn judge(lines: &[String], found: &Chain) {
+    if let Err(violation) = glidepath_history::check(&recorded(lines), found) {
+        panic!("{violation}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Processes commit to one catalog, each through a group, while another removes what is older than the grace period, and all of
+//! them are killed now and then. Is every version right that ever was, and is all there that the kept ones need?
+//!
+//! The grace period is ten minutes at least, and nobody waits for them: the processes share a clock that the test moves on by a
+//! minute when each of them has done something from its beginning to its end since it last did so. So none sleeps through
+//! a grace period, however busy the machine is.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod support;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use glidepath_env::{Env, ObjectStore};
+use glidepath_model::Span;
+use glidepath_protocols::manifest_chain::{Grace, Layout};
+use glidepath_protocols::{Catalog, Outcome};
+use glidepath_stores::{Options, open};
+use support::chain::{Paced, Reader, acknowledged, chain, judge, runtime, threads, write};
+use support::{Luck, Process, Said, say, task};
+
+const WRITERS: usize = 5;
+
+/// The clock moves on so often: three and a half grace periods, with [`support::chain::STEP`].
+const STEPS: usize = 35;
+
+/// Versions that are kept whatever their age.
+const KEPT: u64 = 3;
+
+/// Between commits of one thread, so that versions are hundreds and none is always too late.
+const PAUSE: Span = Span::from_millis(50);
+
+const GRACE: Grace = Grace { versions: KEPT, age: Grace::SHORTEST };
+
+/// Not a test of its own: what the processes do. Number 0 is the one that removes.
+#[test]
+fn process_beside_others() {
+    let Some(task) = task() else { return };
+    let words: Vec<&str> = task.split(' ').collect();
+    let [url, clock, tag, number] = words[..] else { panic!("{task}") };
+    let (env, store) = (Paced::new(clock.into()), open(url, &Options::default()).unwrap());
+    let number: usize = number.parse().unwrap();
+    if number > 0 {
+        write(&env, &store, tag, number % 2 == 0, PAUSE);
+    }
+    let catalog = chain(env.clone(), store, false);
+    runtime().block_on(async {
+        loop {
+            let told = match catalog.vacuum(GRACE).await {
+                Ok(swept) => format!("swept {} {}", swept.versions, swept.packs),
+                Err(error) => format!("stopped {}", error.to_string().replace(' ', "-")),
+            };
+            say(&format!("done {tag} {told}"));
+            env.sleep_until(env.now() + Span::from_millis(20)).await;
+        }
+    });
+}
+
+/// Whether each of these has come to an end twice: then the second thing that it did began after the first of these lines.
+fn all_did_something(tags: &[String], lines: &[String]) -> bool {
+    tags.iter().all(|tag| {
+        let ends = [format!("end {tag} "), format!("done {tag} ")];
+        lines.iter().filter(|line| ends.iter().any(|end| line.starts_with(end))).nth(1).is_some()
+    })
+}
+
+/// Objects deleted, as told: versions, packs. Whoever was killed did not tell of its last.
+fn swept(lines: &[String]) -> (u64, u64) {
+    let numbers = lines.iter().filter_map(|line| line.split_once(" swept ")).map(|(_, numbers)| {
+        let mut numbers = numbers.split(' ').map(|number| number.parse::<u64>().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    });
+    numbers.fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1))
+}
+
+fn vacuumed(url: &str, clock: &Path, layout: Layout) {
+    let (runtime, store) = (runtime(), open(url, &Options::default()).unwrap());
+    let mut steps = File::create(clock).unwrap();
+    let env = Paced::new(clock.to_owned());
+    let created = runtime.block_on(chain(env.clone(), store.clone(), false).create(layout, true));
+    assert!(matches!(created, Outcome::Committed(_)), "{created:?}");
+    let mut reader = runtime.block_on(Reader::new(chain(env.clone(), store.clone(), false)));
+
+    let (said, mut luck): (Arc<Said>, _) = (Arc::default(), Luck::new());
+    let tag = |number: usize, step: usize| format!("p{number}s{step}");
+    let start = |number: usize, step: usize| {
+        let task = format!("{url} {} {} {number}", clock.display(), tag(number, step));
+        Process::start("process_beside_others", &task, &said)
+    };
+    let mut since = [0; WRITERS + 1];
+    let mut processes: Vec<Process> = (0..=WRITERS).map(|number| start(number, 0)).collect();
+    for step in 1..=STEPS {
+        let names = |(number, since): (usize, &usize)| match number {
+            0 => vec![tag(number, *since)],
+            _ => threads(&tag(number, *since)),
+        };
+        let tags: Vec<String> = since.iter().enumerate().flat_map(names).collect();
+        said.wait(said.count(), |lines| all_did_something(&tags, lines));
+        // What is read here is younger than the grace period: the clock stood still.
+        runtime.block_on(reader.read_on());
+        steps.write_all(b".").unwrap();
+        luck.pause();
+        let victim = luck.below(WRITERS as u64 + 1) as usize;
+        processes[victim].kill();
+        processes[victim] = start(victim, step);
+        since[victim] = step;
+    }
+    drop(processes);
+
+    let lines = said.lines();
+    let (versions, packs) = swept(&lines);
+    let found = runtime.block_on(async {
+        reader.read_on().await;
+        reader.look_at_the_end().await;
+        let catalog = chain(env, store.clone(), false);
+        let oldest = catalog.load().await.unwrap().oldest_kept();
+        for version in catalog.every_version().await.unwrap().iter().filter(|version| version.version() >= oldest) {
+            for key in catalog.objects(version).await.unwrap() {
+                store.head(&key).await.unwrap_or_else(|error| panic!("{key}, needed by {version:?}: {error}"));
+            }
+        }
+        reader.found
+    });
+    let stopped: Vec<&String> = lines.iter().filter(|line| line.contains(" stopped ")).collect();
+    println!(
+        "{layout:?}: {} commits acknowledged in {} versions; {versions} versions and {packs} packs removed; stopped: {stopped:?}",
+        acknowledged(&lines),
+        found.versions().len()
+    );
+    judge(&lines, &found);
+    assert!(versions > 0 && packs > 0, "nothing was removed");
+    assert!(stopped.iter().all(|line| line.contains("others-were-faster")), "{stopped:?}");
+}
+
+#[test]
+fn many_writers_beside_a_vacuum_lose_nothing() {
+    for layout in Layout::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("file://{}/store?durability=none", folder.path().display());
+        vacuumed(&url, &folder.path().join("clock"), layout);
+    }
+}

@@ -1,0 +1,29 @@
+//! What does a command leave in a store in which it worked only for a while?
+
+use glidepath_stores::local::Footprint;
+
+use crate::failure::Failure;
+
+/// What was there before; nothing where the store is not on local disk.
+pub(crate) struct Leftovers(Option<Footprint>);
+
+impl Leftovers {
+    /// To be called before the store is opened.
+    pub(crate) fn before_opening(url: &str) -> Result<Self, Failure> {
+        Ok(Self(Footprint::before_opening(url)?))
+    }
+
+    /// To be called when the store is closed. Removes the folders and lock files that the command added, and says which it could
+    /// not remove.
+    pub(crate) fn remove(self) {
+        match self.0.map(Footprint::remove) {
+            None => {}
+            Some(Ok(stays)) => {
+                for path in stays {
+                    eprintln!("left behind: {}; it is in use, or something is in it", path.display());
+                }
+            }
+            Some(Err(error)) => eprintln!("folders of the store were left behind: {error}"),
+        }
+    }
+}

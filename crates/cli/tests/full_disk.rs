@@ -1,0 +1,46 @@
+//! What does a catalog on a full disk do? It says so, loses nothing, can be read, and goes on when there is room again.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+#[allow(dead_code, reason = "each test program uses its part")]
+mod small_disk;
+
+use common::{glidepath, output, refused};
+use small_disk::SmallDisk;
+
+fn fills_up(disk: &SmallDisk, layout: &str) {
+    let run = |arguments: &str| {
+        let url = format!("file://{}", disk.path().join("store").display());
+        glidepath(disk.path(), &format!("catalog {}", arguments.replace("STORE", &url)))
+    };
+    output(run(&format!("create STORE --layout {layout}")));
+    output(run("create-namespace STORE before"));
+    let filler = disk.fill();
+    let error = refused(run("create-namespace STORE while"), 1);
+    assert!(error.contains("No space left on device"), "{error}");
+    assert_eq!(output(run("list STORE")).lines().filter(|line| line.contains("before")).count(), 1);
+    output(run("fsck STORE"));
+    std::fs::remove_file(filler).unwrap();
+    output(run("create-namespace STORE after"));
+    let listed = output(run("list STORE"));
+    assert!(listed.contains("before") && listed.contains("after") && !listed.contains("while"), "{listed}");
+}
+
+#[test]
+fn a_catalog_on_a_full_disk_in_memory() {
+    for layout in ["paged", "whole"] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(disk) = SmallDisk::in_memory(&folder.path().join("disk"), "1m") else { return };
+        fills_up(&disk, layout);
+    }
+}
+
+#[test]
+fn a_catalog_on_a_full_disk_of_ext4() {
+    for layout in ["paged", "whole"] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(disk) = SmallDisk::ext4(&folder.path().join("disk"), 8 << 20) else { return };
+        fills_up(&disk, layout);
+    }
+}
