@@ -10,8 +10,8 @@
 mod explore;
 mod frozen;
 mod library;
-mod namespaces;
 mod on_disk;
+mod requests;
 mod run;
 mod scenario;
 mod smallest;
@@ -20,7 +20,6 @@ mod trace;
 
 pub use explore::{Explored, Found, explore};
 pub use library::{LIBRARY, scenario};
-pub use namespaces::check_namespaces;
 pub use run::{Checked, Trial};
 pub use scenario::{OnDisk, Scenario, ScenarioError, Writers};
 pub use smallest::smallest;

@@ -12,11 +12,12 @@ use glidepath_model::{
     Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
 };
 use glidepath_protocols::{Catalog, LoadError, Outcome};
-use glidepath_sim::{EffectPoint, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
+use glidepath_sim::{EffectPoint, Faults, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
 
 use crate::frozen::{Frozen, at_once};
 use crate::on_disk;
+use crate::requests::{self, Asking};
 use crate::scenario::Scenario;
 use crate::subject::{self, Log, OneFile, Paged, Protocol, STORE, Standing, Subject, Whole};
 use crate::trace;
@@ -25,7 +26,7 @@ use crate::trace;
 const HORIZON: Span = Span::from_secs(24 * 3600);
 
 /// Tries of one commit before a writer goes on to the next.
-pub(crate) const TRIES: u32 = 20;
+const TRIES: u32 = 20;
 
 /// What one run came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Trial {
     scenario: Scenario,
     /// What a fresh catalog consists of.
     objects: Vec<(Key, Payload)>,
+    /// The same for runs of requests.
+    begun: Vec<(Key, Payload)>,
 }
 
 impl Trial {
@@ -67,8 +70,16 @@ impl Trial {
             Protocol::ManifestChainWhole => created::<Whole>(tables),
             Protocol::AppendLog => created::<Log>(tables),
         };
-        let objects = objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
-        Self { protocol, scenario: scenario.clone(), objects }
+        let begun = match protocol {
+            Protocol::CatalogFile => requests::begun::<OneFile>(tables),
+            Protocol::ManifestChain => requests::begun::<Paged>(tables),
+            Protocol::ManifestChainWhole => requests::begun::<Whole>(tables),
+            Protocol::AppendLog => requests::begun::<Log>(tables),
+        };
+        let made = |objects: Result<Vec<(Key, Payload)>, String>| {
+            objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"))
+        };
+        Self { protocol, scenario: scenario.clone(), objects: made(objects), begun: made(begun) }
     }
 
     /// The protocol.
@@ -86,36 +97,52 @@ impl Trial {
     /// Runs one seed and checks it.
     #[must_use]
     pub fn check(&self, seed: u64) -> Checked {
-        let Run { checked, .. } = self.run(seed, false);
-        checked
+        self.run(seed, false).checked
     }
 
     /// What every process did in a run, in the order of time, a line each.
     #[must_use]
     pub fn trace(&self, seed: u64) -> String {
-        let Run { history, mishaps, .. } = self.run(seed, true);
-        trace::written(&history, &mishaps)
+        let Ran { lines, mishaps, .. } = self.run(seed, true);
+        trace::written(lines, &mishaps)
     }
 
-    fn run(&self, seed: u64, keep_mishaps: bool) -> Run {
-        if let Some(disk) = &self.scenario.disk {
-            let plan = on_disk::Plan { writers: self.scenario.writers, disk: *disk, objects: &self.objects };
-            return match self.protocol {
-                Protocol::CatalogFile => on_disk::run::<OneFile>(&plan, seed, keep_mishaps),
-                Protocol::ManifestChain => on_disk::run::<Paged>(&plan, seed, keep_mishaps),
-                Protocol::ManifestChainWhole => on_disk::run::<Whole>(&plan, seed, keep_mishaps),
-                Protocol::AppendLog => on_disk::run::<Log>(&plan, seed, keep_mishaps),
-            };
-        }
+    fn run(&self, seed: u64, keep_mishaps: bool) -> Ran {
         match self.protocol {
-            Protocol::CatalogFile => run::<OneFile>(&self.scenario, &self.objects, seed, keep_mishaps),
-            Protocol::ManifestChain => run::<Paged>(&self.scenario, &self.objects, seed, keep_mishaps),
-            Protocol::ManifestChainWhole => run::<Whole>(&self.scenario, &self.objects, seed, keep_mishaps),
-            Protocol::AppendLog => run::<Log>(&self.scenario, &self.objects, seed, keep_mishaps),
+            Protocol::CatalogFile => self.run_of::<OneFile>(seed, keep_mishaps),
+            Protocol::ManifestChain => self.run_of::<Paged>(seed, keep_mishaps),
+            Protocol::ManifestChainWhole => self.run_of::<Whole>(seed, keep_mishaps),
+            Protocol::AppendLog => self.run_of::<Log>(seed, keep_mishaps),
         }
+    }
+
+    /// Every second seed is a run of requests, but on disks.
+    fn run_of<S: Asking>(&self, seed: u64, keep_mishaps: bool) -> Ran {
+        let run = match &self.scenario.disk {
+            Some(disk) => {
+                let plan = on_disk::Plan { writers: self.scenario.writers, disk: *disk, objects: &self.objects };
+                on_disk::run::<S>(&plan, seed, keep_mishaps)
+            }
+            None if seed.is_multiple_of(2) => {
+                return requests::run::<S>(&self.scenario, &self.begun, seed, keep_mishaps);
+            }
+            None => run::<S>(&self.scenario, &self.objects, seed, keep_mishaps),
+        };
+        let Run { checked, history, mishaps } = run;
+        let lines = if keep_mishaps { trace::lines(&history) } else { Vec::new() };
+        Ran { checked, lines, mishaps }
     }
 }
 
+/// What one run came to, and what happened in it.
+pub(crate) struct Ran {
+    pub(crate) checked: Checked,
+    /// What everybody did and was told, where that was asked for.
+    pub(crate) lines: Vec<(Instant, String)>,
+    pub(crate) mishaps: Vec<Mishap>,
+}
+
+/// A run of changes.
 pub(crate) struct Run {
     pub(crate) checked: Checked,
     pub(crate) history: History,
@@ -159,7 +186,7 @@ pub(crate) fn counted(history: &History, faults: u64) -> Checked {
 /// A store with these objects in it, in which things go wrong as the scenario says.
 pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> Simulation {
     let profile = Profile::constant(scenario.writers.round_trip);
-    let model = StoreModel { faults: scenario.faults, effect: EffectPoint::Half, profile };
+    let model = StoreModel { faults: faults(scenario, seed), effect: EffectPoint::Half, profile };
     let horizon = Instant::ZERO + HORIZON;
     let simulation = Simulation::new(Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] });
     simulation.keep_writes(STORE);
@@ -170,8 +197,19 @@ pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) 
     simulation
 }
 
+/// What goes wrong. Half of the stores of a scenario without repeats do not say that there are none: what is on the way there might
+/// repeat requests, and protocols settle otherwise.
+fn faults(scenario: &Scenario, seed: u64) -> Faults {
+    let mut faults = scenario.faults;
+    if faults.repeated == 0.0 && seed & 4 != 0 {
+        // Once in more requests than all runs have.
+        faults.repeated = f64::MIN_POSITIVE;
+    }
+    faults
+}
+
 /// A store with these objects in it, in which nothing goes wrong.
-fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) -> Simulation {
+pub(crate) fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) -> Simulation {
     let model = StoreModel::of(Profile::constant(Span::from_millis(1)));
     let horizon = Instant::ZERO + HORIZON + HORIZON + HORIZON;
     let setup = Setup { seed: 0, horizon, mode: Mode::LocalClocks, stores: vec![model] };
@@ -183,7 +221,7 @@ fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) -> Simulation
 }
 
 /// What a fresh catalog consists of.
-pub(crate) fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);

@@ -23,7 +23,8 @@ pub fn smallest(trial: &Trial, found: &Found, stop: &AtomicBool) -> Option<(Tria
             let mut scenario = trial.scenario().clone();
             (scenario.writers.count, scenario.writers.commits) = (writers, commits);
             let smaller = Trial::new(trial.protocol(), &scenario);
-            (0..SEEDS).map(|number| found.seed.wrapping_add(number)).find_map(|seed| {
+            // Of two seeds that follow each other, one is a run of requests.
+            (0..SEEDS).map(|number| found.seed.wrapping_add(2 * number)).find_map(|seed| {
                 let violation = (!stop.load(Ordering::Relaxed)).then(|| smaller.check(seed).violation)??;
                 Some((smaller.clone(), Found { seed, violation }))
             })

@@ -300,7 +300,7 @@ fn numbered(key: &Key) -> Option<(&str, u64)> {
 }
 
 /// What each segment was before it was emptied, and what was first written under every other key.
-fn longest_written(written: &[(Key, Payload)]) -> Result<BTreeMap<Key, Payload>, String> {
+pub(crate) fn longest_written(written: &[(Key, Payload)]) -> Result<BTreeMap<Key, Payload>, String> {
     let (mut longest, mut emptied) = (BTreeMap::<Key, Payload>::new(), BTreeMap::<Key, Payload>::new());
     for (key, payload) in written.iter().cloned() {
         match longest.get_mut(&key) {

@@ -6,8 +6,8 @@ use glidepath_history::{Ending, History, Operation, Reported, What};
 use glidepath_model::{Instant, Version};
 use glidepath_sim::Mishap;
 
-/// The lines.
-pub(crate) fn written(history: &History, mishaps: &[Mishap]) -> String {
+/// What the processes of a history did.
+pub(crate) fn lines(history: &History) -> Vec<(Instant, String)> {
     let mut lines: Vec<(Instant, String)> = Vec::new();
     for operation in history.operations() {
         let loaded = matches!(operation.what, What::Load { .. }).then_some(operation.ended).flatten();
@@ -16,6 +16,11 @@ pub(crate) fn written(history: &History, mishaps: &[Mishap]) -> String {
             lines.push((at, format!("{} hears of {commit}: {}", operation.process, heard(ending))));
         }
     }
+    lines
+}
+
+/// All of it, by time.
+pub(crate) fn written(mut lines: Vec<(Instant, String)>, mishaps: &[Mishap]) -> String {
     for Mishap { at, process, words } in mishaps {
         // Processes of a simulation are counted from 1, those of a history from 0.
         lines.push((*at, format!("process {}:     {words}", process - 1)));

@@ -18,8 +18,9 @@ use crate::progress::Display;
 
 /// Try to break a protocol: simulated writers under faults, what they were told compared with what is stored
 ///
-/// Each seed is a run of its own: who commits what, which requests go wrong, and how. A seed that fails is printed with the
-/// command that replays it.
+/// Each seed is a run of its own: who commits what, which requests go wrong, and how. With odd seeds each writer commits changes by
+/// itself; with even seeds threads of several processes send requests of every kind, alone or in groups. A seed that fails is
+/// printed with the command that replays it.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// catalog-file, manifest-chain, manifest-chain-whole, append-log, or all

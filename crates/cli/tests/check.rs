@@ -58,6 +58,10 @@ fn a_trace_tells_what_went_wrong_and_what_each_was_told() {
     for expected in ["process 2 has loaded version", "tries commit", "hears of commit", ": answer lost"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    let requests = output(glidepath(folder.path(), "check catalog-file --scenario mine.toml --seed 4 --trace"));
+    for expected in ["asks for request", "hears of request"] {
+        assert!(requests.contains(expected), "{expected}: {requests}");
+    }
     let smaller = "check catalog-file --scenario mine.toml --seed 3 --trace --writers 1 --commits 1";
     let smaller = output(glidepath(folder.path(), smaller));
     assert!(smaller.lines().count() < text.lines().count() && !smaller.contains("process 1 "), "{smaller}");
@@ -90,7 +94,7 @@ clock_skew = \"2h\"
     let replay = text.lines().find_map(|line| line.strip_prefix("replay: glidepath ")).unwrap();
     assert!(replay.contains("--scenario clocks.toml --seed ") && replay.ends_with(" --trace"), "{replay}");
     let again = glidepath(folder.path(), replay);
-    assert!(String::from_utf8_lossy(&again.stdout).contains("hears of commit"), "{text}");
+    assert!(String::from_utf8_lossy(&again.stdout).contains("hears of "), "{text}");
     let violation = refused(again, 1).trim_start_matches("error: ").to_owned();
     assert!(text.contains(&violation), "{text}\n{violation}");
 }

@@ -1,6 +1,10 @@
 //! Can the checkers fail? Known ways to get a protocol wrong, for tests to switch on. Without the feature `mutants`, and
 //! outside this crate's own tests, none can be.
 
+use std::borrow::Cow;
+
+use glidepath_model::{Action, Changes, Edit, Entry, Name};
+
 /// A known mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -12,6 +16,41 @@ pub enum Mutant {
     PacksDeleted,
     /// Manifest chain: actions are decided on the base, and committed on top of what has become of it since.
     DecidedBefore,
+    /// Manifest chain and catalog file: a put that was lost is taken for one that another writer beat, whatever may have repeated
+    /// it.
+    LostIsProof,
+    /// Manifest chain: vacuum gives up one version more than it may.
+    VersionTooFar,
+    /// Manifest chain: vacuum looks at numbers of versions only, not at their age.
+    AgeIgnored,
+    /// Manifest chain: vacuum deletes older versions whose pages are still needed.
+    NeededDeleted,
+    /// Manifest chain: the number of entries does not fall.
+    CountNeverFalls,
+    /// Manifest chain: new entries are not in the index by type.
+    KindNotIndexed,
+    /// Manifest chain: new entries are not in the index by base object.
+    BaseNotIndexed,
+    /// Manifest chain: indices keep what is dropped.
+    IndexNotCleaned,
+    /// Manifest chain: a renamed table has no properties.
+    RenameLosesProperties,
+    /// Manifest chain: what is dropped with its namespace is only what is directly in it.
+    GrandchildrenStay,
+    /// Manifest chain: a property that is to be removed stays.
+    UnsetIgnored,
+    /// Manifest chain: a table is dropped at whatever version it is.
+    ExpectedIgnored,
+    /// Manifest chain: every namespace that is to be dropped is taken for an empty one.
+    EmptinessIgnored,
+    /// Manifest chain: the version that is told is the one before.
+    OldVersionTold,
+    /// Manifest chain: who put a version on an old base does not look whether it is still kept.
+    NotRechecked,
+    /// All protocols: of the partitions of an advance all but the last are written.
+    PartitionForgotten,
+    /// Append log: vacuum empties one segment more than it may.
+    SegmentTooFar,
     /// Append log: an append of unknown outcome is sent again at the same place without reading back, and taken for lost
     /// when that one is.
     OffsetReused,
@@ -33,6 +72,58 @@ pub enum Mutant {
     GroupUnknownIsNotDone,
     /// Groups: what a version refuses that may be an old one is told as refused.
     GroupRefusesStale,
+}
+
+/// The actions as a mistake has them.
+pub(crate) fn actions(actions: &[Action]) -> Cow<'_, [Action]> {
+    if !(is(Mutant::UnsetIgnored) || is(Mutant::ExpectedIgnored) || is(Mutant::PartitionForgotten)) {
+        return Cow::Borrowed(actions);
+    }
+    let mut wrong = actions.to_vec();
+    for action in &mut wrong {
+        match action {
+            Action::SetProperties { changes, .. } if is(Mutant::UnsetIgnored) => {
+                changes.retain(|_, value| value.is_some());
+            }
+            Action::Drop { expected, .. } if is(Mutant::ExpectedIgnored) => *expected = None,
+            Action::Advance { advance, .. } if is(Mutant::PartitionForgotten) && advance.partitions.len() > 1 => {
+                let _ = advance.partitions.pop();
+            }
+            _ => {}
+        }
+    }
+    Cow::Owned(wrong)
+}
+
+/// What a name stands for after these groups of actions, as a mistake has it.
+pub(crate) fn entry<'a>(groups: &[&[Action]], name: &Name, now: Option<&'a Entry>) -> Option<Cow<'a, Entry>> {
+    let mut now = now.map(Cow::Borrowed);
+    let renamed = |action: &Action| matches!(action, Action::Rename { to, .. } if to == name);
+    if is(Mutant::RenameLosesProperties)
+        && groups.iter().any(|actions| actions.iter().any(renamed))
+        && let Some(entry) = &mut now
+    {
+        entry.to_mut().properties.clear();
+    }
+    now
+}
+
+/// The changes as a mistake has them.
+pub(crate) fn changes(changes: &Changes) -> Cow<'_, Changes> {
+    if !is(Mutant::PartitionForgotten) {
+        return Cow::Borrowed(changes);
+    }
+    let mut wrong = Changes::default();
+    for change in changes.edits() {
+        let mut edit = change.edit.clone();
+        if let Edit::Advance(advance) = &mut edit
+            && advance.partitions.len() > 1
+        {
+            let _ = advance.partitions.pop();
+        }
+        wrong.set(change.table, edit);
+    }
+    Cow::Owned(wrong)
 }
 
 #[cfg(not(any(test, feature = "mutants")))]

@@ -30,4 +30,4 @@ pub use latency::Latency;
 pub use luck::Stream;
 pub use profile::{ContendedProfile, OperationProfile, Profile, ProfileError, RateCap};
 pub use simulation::{Counts, Mode, Setup, Simulation};
-pub use store::{EffectPoint, SimStore, StoreId, StoreModel};
+pub use store::{EffectPoint, SimStore, StoreId, StoreModel, Written};

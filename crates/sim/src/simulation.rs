@@ -15,7 +15,7 @@ use crate::agenda::{Agenda, Entry, Event, Order};
 use crate::clock::{Process, SimEnv};
 use crate::fault::{Faults, Mishap};
 use crate::machine::Machine;
-use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState};
+use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState, Written};
 
 /// When a private operation, one that nobody else can see, becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,12 +172,20 @@ impl Simulation {
     #[must_use]
     pub fn writes(&self, store: StoreId) -> Vec<Payload> {
         let stores = self.world.stores.borrow();
-        stores[store.0].writes().iter().map(|(_, payload)| payload.clone()).collect()
+        stores[store.0].writes().iter().filter_map(|write| write.object.clone()).collect()
     }
 
     /// The same, each with its key. What an append made of an object is there whole.
     #[must_use]
     pub fn written(&self, store: StoreId) -> Vec<(Key, Payload)> {
+        let stores = self.world.stores.borrow();
+        let written = |write: &Written| Some((write.key.clone(), write.object.clone()?));
+        stores[store.0].writes().iter().filter_map(written).collect()
+    }
+
+    /// The same, with deletes, and each with its instant and its sender.
+    #[must_use]
+    pub fn journal(&self, store: StoreId) -> Vec<Written> {
         self.world.stores.borrow()[store.0].writes().to_vec()
     }
 

@@ -33,6 +33,7 @@ use act::{Act, Action, Answer, Append, Delete, Get, Head, List, Put};
 use bulk::Steps;
 use sending::{Sending, Way};
 pub(crate) use state::StoreState;
+pub use state::Written;
 
 /// Names a store of a simulation: its place in `Setup::stores`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,8 +307,8 @@ impl SimStore {
             let request = &mut requests.slab[id as usize];
             (request.store, request.when, request.action.take()?)
         };
-        let now = world.turn.get().at();
-        let (answer, answer_at) = action.perform_at(world.stores.borrow_mut()[store.0].at(now), now, &when);
+        let turn = world.turn.get();
+        let (answer, answer_at) = action.perform_at(world.stores.borrow_mut()[store.0].at(turn), turn.at(), &when);
         let mut requests = world.requests.borrow_mut();
         let request = &mut requests.slab[id as usize];
         match &request.sender {

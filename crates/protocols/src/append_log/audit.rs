@@ -10,6 +10,19 @@ use super::state::State;
 use super::{AppendLog, Snapshot};
 use crate::catalog::LoadError;
 
+/// A version, and where the record that made it is.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The catalog behind the record.
+    pub version: Snapshot,
+    /// The segment that the record is in.
+    pub segment: u64,
+    /// Where in it the record ends, in bytes.
+    pub end: u64,
+    /// Whether the record closes the segment.
+    pub closes: bool,
+}
+
 impl<E: Env> AppendLog<E> {
     /// Every version from the first one on, oldest first; so no segment may have been emptied. Also compares each
     /// checkpoint that is there with what the log says.
@@ -17,8 +30,17 @@ impl<E: Env> AppendLog<E> {
     /// # Errors
     /// Where something is missing, damaged, or not what it should be.
     pub async fn every_version(&self) -> Result<Vec<Snapshot>, LoadError> {
+        Ok(self.every_place().await?.into_iter().map(|placed| placed.version).collect())
+    }
+
+    /// The same, each with where its record is. (The first has none: it ends where segment 0 begins.)
+    ///
+    /// # Errors
+    /// As [`every_version`](Self::every_version).
+    pub async fn every_place(&self) -> Result<Vec<Placed>, LoadError> {
         let first = self.read_checkpoint(0).await?.ok_or(LoadError::NotFound)?;
-        let (mut state, mut versions) = (State::clone(&first.0), vec![first]);
+        let mut state = State::clone(&first.0);
+        let mut versions = vec![Placed { version: first, segment: 0, end: 0, closes: false }];
         loop {
             let number = state.segment.number;
             let segment = match self.store.get(&self.place.keys.segment(number)).await {
@@ -33,7 +55,9 @@ impl<E: Env> AppendLog<E> {
                 let end = segment.len() - behind.len();
                 let next = state.fold(&segment[at..end], None).map_err(undecodable)?.state;
                 if next.version > state.version {
-                    versions.push(Snapshot(Arc::new(next.clone())));
+                    let closes = next.segment.number > number;
+                    let version = Snapshot(Arc::new(next.clone()));
+                    versions.push(Placed { version, segment: number, end: end as u64, closes });
                 }
                 (state, at) = (next, end);
             }

@@ -47,6 +47,7 @@ impl<E: Env> AppendLog<E> {
         let mut room = MOST_APPEND_BYTES - HEADER;
         let (mut next, mut records, mut verdicts) = (State::clone(&at.0), Vec::new(), Vec::new());
         for changes in requests {
+            let changes = &*mutant::changes(changes);
             let commit = CommitId(self.env.draw(Purpose::Names));
             let record = Record { commit, closes: false, changes: Some(Changes::clone(changes)) };
             let encoded = match next.countable(changes).and_then(|()| checked(&record)) {

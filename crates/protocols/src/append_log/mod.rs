@@ -37,7 +37,9 @@ use glidepath_model::{ByteSize, Changes, CommitId, Root, TableId, TableState, Ve
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
+pub use audit::Placed;
 use checkpoint::Keys;
+pub use group::Void;
 use reading::Step;
 pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
 use record::{HEADER, Record};
@@ -118,6 +120,18 @@ impl Snapshot {
     #[must_use]
     pub fn table(&self, id: TableId) -> Option<&TableState> {
         self.0.table(id)
+    }
+
+    /// Its place in the order of commits.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.0.version
+    }
+
+    /// All tables, in the order of their ids. Copies them.
+    #[must_use]
+    pub fn all(&self) -> Vec<(TableId, TableState)> {
+        self.0.root().map(|root| root.tables().cloned().collect()).unwrap_or_default()
     }
 }
 

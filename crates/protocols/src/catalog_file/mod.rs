@@ -117,7 +117,9 @@ impl<E: Env> CatalogFile<E> {
             }
             let error = match self.put(&next).await {
                 Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
-                Err(PutError::Lost) if self.store.capabilities().delivers_once => return Outcome::Conflict(None),
+                Err(PutError::Lost) if self.store.capabilities().delivers_once || mutant::is(Mutant::LostIsProof) => {
+                    return Outcome::Conflict(None);
+                }
                 Err(PutError::Refused(denial)) if denial.certain => return Outcome::Refused(denial),
                 Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
                 Err(error) => error,
@@ -283,10 +285,11 @@ fn decide(base: &Snapshot, commit: CommitId, requests: &[&Changes]) -> (Vec<Verd
     // One copy for all of them, however large the catalog is.
     let mut root = base.root().clone();
     root.commit = commit;
-    let verdict = |changes: &&Changes| match changes.touch(&root).map(|touched| touched.apply_to(&mut root)) {
-        Ok(()) => Verdict::Fits,
-        Err(refusal) => Verdict::Refused(refusal),
-    };
+    let verdict =
+        |changes: &&Changes| match mutant::changes(changes).touch(&root).map(|touched| touched.apply_to(&mut root)) {
+            Ok(()) => Verdict::Fits,
+            Err(refusal) => Verdict::Refused(refusal),
+        };
     let verdicts = requests.iter().map(verdict).collect();
     root.version = base.root().version.next();
     (verdicts, root)

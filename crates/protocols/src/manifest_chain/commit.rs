@@ -77,8 +77,12 @@ impl<E: Env> ManifestChain<E> {
             entries.iter().for_each(|(name, entry)| rows::edits(name, Some(entry), None, base.indexed(), &mut edits));
         }
         for (name, before, now) in view.changes() {
-            rows::edits(name, before, now, base.indexed(), &mut edits);
+            let now = mutant::entry(groups, name, now);
+            rows::edits(name, before, now.as_deref(), base.indexed(), &mut edits);
             grown += i64::from(now.is_some()) - i64::from(before.is_some());
+        }
+        if mutant::is(Mutant::CountNeverFalls) {
+            grown = grown.max(0);
         }
         if edits.is_empty() && gone.is_empty() {
             return (verdicts, Attempt::Nothing);
@@ -104,7 +108,7 @@ impl<E: Env> ManifestChain<E> {
 
     async fn attempt_paged(&self, base: &Snapshot, manifest: Manifest, edits: &[Edit]) -> Attempt {
         // Step 2.
-        match self.with_pages(|pages| tree::apply(pages, base.manifest.root, edits)).await {
+        match self.with_pages(|pages| tree::apply(pages, self.place.pages, base.manifest.root, edits)).await {
             Ok(root) => Attempt::Ended(self.install(Draft::of(manifest, root, self.place.inline_max), base.seen).await),
             Err(error) => Attempt::NotMade(error),
         }
@@ -146,6 +150,7 @@ impl<E: Env> ManifestChain<E> {
     async fn decide(&self, base: &Snapshot, groups: &[&[Action]]) -> Result<(Verdicts, View), LoadError> {
         let (mut view, mut verdicts) = (View::default(), Verdicts::new());
         for actions in groups {
+            let actions = &*mutant::actions(actions);
             for need in view.needs(actions) {
                 match need {
                     Need::Entry(name) => {
@@ -154,7 +159,10 @@ impl<E: Env> ManifestChain<E> {
                     }
                     Need::Children(namespace, most) => {
                         let children = self.children(base, Some(&namespace), None, most).await?;
-                        let names: Vec<Name> = children.into_iter().map(|(name, _)| name).collect();
+                        let mut names: Vec<Name> = children.into_iter().map(|(name, _)| name).collect();
+                        if mutant::is(Mutant::EmptinessIgnored) {
+                            names.clear();
+                        }
                         view.insert_children(namespace, names, most);
                     }
                 }
@@ -222,6 +230,7 @@ impl<E: Env> ManifestChain<E> {
             match self.store.put(&key, Payload::from(object.clone()), Guard::Absent).await {
                 Ok(_) => return self.landed(snapshot, sent).await,
                 Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
+                Err(PutError::Lost) if mutant::is(Mutant::LostIsProof) => return Outcome::Conflict(None),
                 Err(error) => {
                     if let Some(denial) = doubt.take(error, delivers_once) {
                         return Outcome::Refused(denial);
@@ -260,7 +269,7 @@ impl<E: Env> ManifestChain<E> {
     /// Steps 8 and 9. `newest` is a time at which the version was the newest or not yet written, if it is in the chain.
     async fn landed(&self, mut snapshot: Snapshot, newest: Instant) -> Outcome<Snapshot> {
         let version = snapshot.version();
-        if self.env.now().since(snapshot.seen) >= RECHECK {
+        if self.env.now().since(snapshot.seen) >= RECHECK && !mutant::is(Mutant::NotRechecked) {
             *self.known() = None;
             match self.load().await {
                 Ok(head) if head.oldest_kept() <= version && head.version() >= version => {}

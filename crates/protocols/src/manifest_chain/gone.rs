@@ -12,6 +12,7 @@ use glidepath_model::{Entry, Name};
 use super::rows::{self, Between};
 use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
+use crate::mutant::{self, Mutant};
 
 /// What is in these namespaces, however deep.
 pub(super) struct Gone<'a> {
@@ -35,7 +36,15 @@ impl<'a> Gone<'a> {
 
     /// Whether the row of this key, of an entry or of an index, is among them.
     pub(super) fn has(&self, key: &[u8]) -> bool {
-        rows::name_in(key).is_some_and(|name| self.namespaces.iter().any(|namespace| name.is_within(namespace)))
+        rows::name_in(key).is_some_and(|name| self.takes(&name))
+    }
+
+    fn takes(&self, name: &Name) -> bool {
+        let goes_with = |namespace: &Name| match mutant::is(Mutant::GrandchildrenStay) {
+            true => name.parent().as_ref() == Some(namespace),
+            false => name.is_within(namespace),
+        };
+        self.namespaces.iter().any(goes_with)
     }
 }
 
@@ -44,7 +53,7 @@ impl<E: Env> ManifestChain<E> {
     pub(super) async fn entries_of(&self, at: &Snapshot, gone: &Gone<'_>) -> Result<BTreeMap<Name, Entry>, LoadError> {
         let mut entries = BTreeMap::new();
         for between in gone.namespaces.iter().flat_map(rows::entries_within) {
-            entries.extend(self.scan(at, between, usize::MAX).await?);
+            entries.extend(self.scan(at, between, usize::MAX).await?.into_iter().filter(|(name, _)| gone.takes(name)));
         }
         Ok(entries)
     }

@@ -47,12 +47,14 @@ use glidepath_model::{
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped, Verdict};
+use crate::mutant::{self, Mutant};
 use cache::Cache;
 pub use commit::{Attempt, Verdicts};
 pub use fsck::{Checked, Extent, Finding, Severity, Trouble};
 pub use inspect::Changed;
 pub use manifest::Layout;
 use manifest::{Keys, Manifest};
+use tree::PageSize;
 pub use vacuum::{Grace, Swept, VacuumError};
 pub use whole::Sizes;
 
@@ -77,6 +79,7 @@ pub struct Place {
     cache: Cache,
     inline_max: usize,
     most_entry_bytes: usize,
+    pages: PageSize,
     sizes: Sizes,
     /// The newest version that this process knows of.
     newest: Mutex<Option<Snapshot>>,
@@ -88,7 +91,15 @@ impl Place {
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
         let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, commit::MOST_ENTRY_BYTES);
-        Self { keys, cache, inline_max, most_entry_bytes, sizes: Sizes::default(), newest: Mutex::new(None) }
+        let (pages, sizes) = (PageSize::default(), Sizes::default());
+        Self { keys, cache, inline_max, most_entry_bytes, pages, sizes, newest: Mutex::new(None) }
+    }
+
+    /// New pages of a [`Layout::Paged`] catalog have at most so many bytes, or 4096 where that is less: for a deep tree of few
+    /// entries. Writers of one catalog may differ in it.
+    #[must_use]
+    pub fn pages_of(self, bytes: usize) -> Self {
+        Self { pages: PageSize::of(bytes), ..self }
     }
 
     /// Changed pages of more than so many bytes together (1 GiB at most) go into packs, not into the version's own object.
@@ -304,6 +315,9 @@ impl<E: Env> Grouped for ManifestChain<E> {
         let verdicts = verdicts.into_iter().map(verdict).collect();
         match attempt {
             Attempt::Nothing => GroupAttempt::Decided { verdicts, outcome: None },
+            Attempt::Ended(Outcome::Committed(_)) if mutant::is(Mutant::OldVersionTold) => {
+                GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Committed(base.clone())) }
+            }
             Attempt::Ended(outcome) => GroupAttempt::Decided { verdicts, outcome: Some(outcome) },
             Attempt::NotMade(error) => GroupAttempt::NotMade(error),
         }

@@ -13,6 +13,7 @@ use glidepath_model::{Entry, Field, Kind, MetadataId, Name, PartitionVersions, T
 
 use super::page::Key;
 use super::tree::Edit;
+use crate::mutant::{self, Mutant};
 use crate::wire::{DecodeError, Reader, put_bytes, put_varint};
 
 const BY_NAME: u8 = b'o';
@@ -142,7 +143,15 @@ pub(crate) fn edits(name: &Name, before: Option<&Entry>, now: Option<&Entry>, in
         return;
     }
     let (old, new) = (before.map(|entry| index_keys(name, entry)), now.map(|entry| index_keys(name, entry)));
-    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let (mut old, mut new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    new.retain(|key| match key.first() {
+        Some(&BY_KIND) => !mutant::is(Mutant::KindNotIndexed),
+        Some(&BY_BASE) => !mutant::is(Mutant::BaseNotIndexed),
+        _ => true,
+    });
+    if mutant::is(Mutant::IndexNotCleaned) {
+        old.clear();
+    }
     edits.extend(old.iter().filter(|key| !new.contains(key)).map(|key| (key.clone(), None)));
     edits.extend(new.iter().filter(|key| !old.contains(key)).map(|key| (key.clone(), Some(Bytes::new()))));
 }

@@ -22,8 +22,33 @@ pub(crate) struct Missing(pub(crate) Vec<PageRef>);
 /// A page has at most so many bytes, unless it has no more items than it must: one in a leaf, two below another page.
 pub(crate) const PAGE_MAX: usize = 4096;
 
-/// A new page with fewer bytes is merged with a neighbour.
-const PAGE_MIN: usize = PAGE_MAX / 4;
+/// How large new pages become. Writers of one tree may differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageSize {
+    max: usize,
+}
+
+impl Default for PageSize {
+    fn default() -> Self {
+        Self { max: PAGE_MAX }
+    }
+}
+
+impl PageSize {
+    /// Of at most so many bytes, within what a page may have.
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self { max: bytes.clamp(4 * PAGE_OVERHEAD, PAGE_MAX) }
+    }
+
+    fn room(self) -> usize {
+        self.max - PAGE_OVERHEAD
+    }
+
+    /// A new page with fewer bytes is merged with a neighbour.
+    fn least(self) -> usize {
+        self.max / 4
+    }
+}
 
 /// What becomes of a key: a new value, or none.
 pub(crate) type Edit = (Key, Option<Bytes>);
@@ -97,14 +122,19 @@ pub(crate) fn range(
 }
 
 /// The tree after these edits (by rising key, each key once): its new root, `None` where nothing is left.
-pub(crate) fn apply(pages: &impl Pages, root: Option<PageRef>, edits: &[Edit]) -> Result<Option<Child>, Missing> {
+pub(crate) fn apply(
+    pages: &impl Pages,
+    size: PageSize,
+    root: Option<PageRef>,
+    edits: &[Edit],
+) -> Result<Option<Child>, Missing> {
     debug_assert!(edits.windows(2).all(|pair| pair[0].0 < pair[1].0));
     let mut row = match root {
-        Some(root) => rebuild(pages, root, edits)?,
-        None => leaves(&[], edits),
+        Some(root) => rebuild(pages, size, root, edits)?,
+        None => leaves(size, &[], edits),
     };
     while row.len() > 1 {
-        row = split(row, false).into_iter().map(|children| (children[0].0.clone(), inner(children))).collect();
+        row = split(size, row, false).into_iter().map(|children| (children[0].0.clone(), inner(children))).collect();
     }
     let Some((_, mut child)) = row.pop() else { return Ok(None) };
     // A root with one child is not needed.
@@ -124,10 +154,10 @@ pub(crate) fn apply(pages: &impl Pages, root: Option<PageRef>, edits: &[Edit]) -
 }
 
 /// What a stored page becomes by these edits: no page, one, or several.
-fn rebuild(pages: &impl Pages, at: PageRef, edits: &[Edit]) -> Result<Row, Missing> {
+fn rebuild(pages: &impl Pages, size: PageSize, at: PageRef, edits: &[Edit]) -> Result<Row, Missing> {
     let page = pages.page(at)?;
     let children = match &*page {
-        Page::Leaf(items) => return Ok(leaves(items, edits)),
+        Page::Leaf(items) => return Ok(leaves(size, items, edits)),
         Page::Inner(children) => children,
     };
     let (mut row, mut missing) = (Row::new(), Vec::new());
@@ -142,7 +172,7 @@ fn rebuild(pages: &impl Pages, at: PageRef, edits: &[Edit]) -> Result<Row, Missi
             continue;
         }
         last = index;
-        match rebuild(pages, *child, edits) {
+        match rebuild(pages, size, *child, edits) {
             Ok(below) => row.extend(below),
             Err(Missing(more)) => missing.extend(more),
         }
@@ -151,8 +181,8 @@ fn rebuild(pages: &impl Pages, at: PageRef, edits: &[Edit]) -> Result<Row, Missi
         return Err(Missing(missing));
     }
     let grows_at_end = last + 1 == children.len();
-    let row = merged(pages, row)?;
-    Ok(split(row, grows_at_end).into_iter().map(|children| (children[0].0.clone(), inner(children))).collect())
+    let row = merged(pages, size, row)?;
+    Ok(split(size, row, grows_at_end).into_iter().map(|children| (children[0].0.clone(), inner(children))).collect())
 }
 
 fn inner(children: Row) -> Child {
@@ -160,11 +190,11 @@ fn inner(children: Row) -> Child {
 }
 
 /// The leaves that hold these items after these edits.
-fn leaves(items: &[(Key, Bytes)], edits: &[Edit]) -> Row {
+fn leaves(size: PageSize, items: &[(Key, Bytes)], edits: &[Edit]) -> Row {
     let beyond = |(last, _): &(Key, Bytes)| edits.last().is_some_and(|(edit, _)| edit >= last);
     let grows_at_end = items.last().is_none_or(beyond);
     let leaf = |items: Vec<(Key, Bytes)>| (items[0].0.clone(), Child::New(Box::new(Node::Leaf(items))));
-    split(edited(items, edits), grows_at_end).into_iter().map(leaf).collect()
+    split(size, edited(items, edits), grows_at_end).into_iter().map(leaf).collect()
 }
 
 /// These items after these edits, both by rising key.
@@ -185,10 +215,10 @@ pub(super) fn edited(items: &[(Key, Bytes)], edits: &[Edit]) -> Vec<(Key, Bytes)
 }
 
 /// Merges new pages that are nearly empty with a neighbour.
-fn merged(pages: &impl Pages, row: Row) -> Result<Row, Missing> {
+fn merged(pages: &impl Pages, size: PageSize, row: Row) -> Result<Row, Missing> {
     let mut done: Row = Vec::with_capacity(row.len());
     for (least, child) in row {
-        let small = |child: &Child| matches!(child, Child::New(node) if node.bytes() < PAGE_MIN);
+        let small = |child: &Child| matches!(child, Child::New(node) if node.bytes() < size.least());
         let fits = done.last().is_some_and(|(_, before)| small(before) || small(&child));
         let Some((first, before)) = done.pop_if(|_| fits) else {
             done.push((least, child));
@@ -198,11 +228,11 @@ fn merged(pages: &impl Pages, row: Row) -> Result<Row, Missing> {
             (Node::Leaf(mut items), Node::Leaf(more)) => {
                 items.extend(more);
                 let leaf = |items: Vec<_>| Child::New(Box::new(Node::Leaf(items)));
-                done.extend(named(first, split(items, false), leaf));
+                done.extend(named(first, split(size, items, false), leaf));
             }
             (Node::Inner(mut children), Node::Inner(more)) => {
                 children.extend(more);
-                done.extend(named(first, split(children, false), inner));
+                done.extend(named(first, split(size, children, false), inner));
             }
             // Pages of one row are all at the same height.
             (before, after) => {
@@ -225,8 +255,8 @@ fn named<T>(first: Key, parts: Vec<Vec<(Key, T)>>, page: impl Fn(Vec<(Key, T)>) 
 
 /// Cuts items into pages: as few as hold them, evenly filled; where a tree grows at its end, filled from the front, so that
 /// what is written in rising order leaves full pages behind.
-fn split<T: Weighed>(items: Vec<(Key, T)>, grows_at_end: bool) -> Vec<Vec<(Key, T)>> {
-    let room = PAGE_MAX - PAGE_OVERHEAD;
+fn split<T: Weighed>(size: PageSize, items: Vec<(Key, T)>, grows_at_end: bool) -> Vec<Vec<(Key, T)>> {
+    let room = size.room();
     if grows_at_end {
         filled_to(room, items, (T::LEAST, room), weight)
     } else {

@@ -22,6 +22,7 @@ use super::manifest::Manifest;
 use super::page::Home;
 use super::{ManifestChain, RECHECK, Snapshot};
 use crate::catalog::{Catalog, LoadError, Outcome};
+use crate::mutant::{self, Mutant};
 
 /// Keys listed at a time.
 const PAGE: usize = 1000;
@@ -108,7 +109,8 @@ impl<E: Env> ManifestChain<E> {
         swept.versions = self
             .sweep("list versions", &self.place.keys.versions(), Some(behind), &mut |key| {
                 let version = self.place.keys.version_in(key)?;
-                let gone = version < oldest && !needed.contains(&Home::Version(version.0));
+                let needed = needed.contains(&Home::Version(version.0)) && !mutant::is(Mutant::NeededDeleted);
+                let gone = version < oldest && !needed;
                 swept.kept += u64::from(!gone);
                 Some(gone)
             })
@@ -132,13 +134,15 @@ impl<E: Env> ManifestChain<E> {
         // The version after `keep` - 1 is old enough; find the last such.
         while keep < latest {
             let middle = keep + (latest - keep).div_ceil(2);
+            let old = |written_ms: u64| written_ms.saturating_add(age_ms) <= now || mutant::is(Mutant::AgeIgnored);
             match self.written_from(middle, latest).await? {
-                Some((version, written_ms)) if written_ms.saturating_add(age_ms) <= now => keep = version,
+                Some((version, written_ms)) if old(written_ms) => keep = version,
                 // What cannot be read has no age: it is not taken for old.
                 _ => latest = middle - 1,
             }
         }
-        Ok(Version(keep))
+        let too_far = mutant::is(Mutant::VersionTooFar) && keep < head.version().0;
+        Ok(Version(keep + u64::from(too_far)))
     }
 
     /// The first version from `from` to `latest` that can be read, and when it was written. One that is lost or damaged does

@@ -98,7 +98,7 @@ impl<A: Act> Future for Sending<'_, A> {
         }
         let Some(act) = this.act.take() else { return Poll::Pending };
         let mut stores = world.stores.borrow_mut();
-        let state = stores[this.store.id.0].at(order.at());
+        let state = stores[this.store.id.0].at(order);
         let (answer, answer_at) = act.perform_at(state, order.at(), &when);
         // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
         process.reach(answer_at);

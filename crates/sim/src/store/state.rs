@@ -10,6 +10,7 @@ use glidepath_env::{
 use glidepath_model::{ByteSize, Instant, Span};
 
 use super::{Service, StoreModel};
+use crate::agenda::Order;
 use crate::contention::{Contention, Entry, Hot, Ticket};
 
 pub(crate) struct StoreState {
@@ -18,9 +19,24 @@ pub(crate) struct StoreState {
     last_tag: u64,
     /// When the request that is now taking effect does so.
     now: Instant,
-    writes: Option<Vec<(Key, Payload)>>,
+    /// Who sent it.
+    sender: u32,
+    writes: Option<Vec<Written>>,
     /// Objects that guarded writes contend for, where the profile says what that does to them.
     hot: BTreeMap<Key, Hot>,
+}
+
+/// A write or a delete that took effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// When, by the clock of the world.
+    pub at: Instant,
+    /// The process that sent it, counted from 1 in the order of arrival; 0 of what was there before the run.
+    pub by: u32,
+    /// Under which key.
+    pub key: Key,
+    /// The whole object as it is from then on, `None` where it was deleted.
+    pub object: Option<Payload>,
 }
 
 struct Stored {
@@ -36,6 +52,7 @@ impl StoreState {
             objects: BTreeMap::new(),
             last_tag: 0,
             now: Instant::ZERO,
+            sender: 0,
             writes: None,
             hot: BTreeMap::new(),
         }
@@ -45,9 +62,9 @@ impl StoreState {
         self.write(key, payload)
     }
 
-    /// What is done to it from now on takes effect at this instant.
-    pub(crate) fn at(&mut self, now: Instant) -> &mut Self {
-        self.now = now;
+    /// What is done to it from now on takes effect at this place in the order of events.
+    pub(crate) fn at(&mut self, turn: Order) -> &mut Self {
+        (self.now, self.sender) = (turn.at(), turn.process());
         self
     }
 
@@ -63,20 +80,27 @@ impl StoreState {
         self.writes.get_or_insert_default();
     }
 
-    pub(crate) fn writes(&self) -> &[(Key, Payload)] {
+    pub(crate) fn writes(&self) -> &[Written] {
         self.writes.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn delete(&mut self, key: &Key) {
-        self.objects.remove(key);
+        if self.objects.remove(key).is_some() {
+            self.note(key, None);
+        }
+    }
+
+    fn note(&mut self, key: &Key, object: Option<&Payload>) {
+        let (at, by) = (self.now, self.sender);
+        if let Some(writes) = &mut self.writes {
+            writes.push(Written { at, by, key: key.clone(), object: object.cloned() });
+        }
     }
 
     /// Tags never repeat, not even after a delete.
     fn write(&mut self, key: &Key, payload: Payload) -> Tag {
         self.last_tag += 1;
-        if let Some(writes) = &mut self.writes {
-            writes.push((key.clone(), payload.clone()));
-        }
+        self.note(key, Some(&payload));
         let tag = self.last_tag;
         match self.objects.get_mut(key) {
             Some(place) => *place = Stored { payload, tag, ..*place },

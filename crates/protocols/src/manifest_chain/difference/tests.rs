@@ -39,7 +39,7 @@ impl Shelf {
                 None => map.remove(key),
             };
         }
-        let child = apply(self, root, &edits).unwrap();
+        let child = apply(self, tree::PageSize::default(), root, &edits).unwrap();
         child.map(|child| child.write(self))
     }
 

@@ -53,7 +53,10 @@ impl Packer for Pack {
 /// Commits what no writer would.
 async fn forge(chain: &Chain, edits: &[Edit], entries: u64) -> Snapshot {
     let base = chain.load().await.unwrap();
-    let child = chain.with_pages(|pages| tree::apply(pages, base.manifest.root, edits)).await.unwrap();
+    let child = chain
+        .with_pages(|pages| tree::apply(pages, tree::PageSize::default(), base.manifest.root, edits))
+        .await
+        .unwrap();
     let (version, commit) = (base.version().next(), CommitId(77 + base.version().0));
     let mut pack = Pack(Home::Pack { version: version.0, commit: commit.0, number: 0 }, Vec::new());
     let root = child.map(|child| child.write(&mut pack));

@@ -10,6 +10,7 @@ use crate::manifest_chain::page::Home;
 #[derive(Default)]
 struct Shelf {
     pages: Vec<Bytes>,
+    size: PageSize,
     fetched: RefCell<std::collections::BTreeSet<PageRef>>,
 }
 
@@ -33,7 +34,7 @@ impl Packer for Shelf {
             Page::Inner(children) => children.len(),
         };
         let least = if matches!(page, Page::Leaf(_)) { 1 } else { 2 };
-        assert!(bytes.len() <= PAGE_MAX || items <= least, "{} bytes, {items} items", bytes.len());
+        assert!(bytes.len() <= self.size.max || items <= least, "{} bytes, {items} items", bytes.len());
         let at = PageRef {
             home: Home::Version(0),
             leaf: matches!(page, Page::Leaf(_)),
@@ -59,7 +60,7 @@ impl Shelf {
     }
 
     fn change(&mut self, root: Option<PageRef>, edits: &[Edit]) -> Option<PageRef> {
-        let child = self.fetching(|shelf| apply(shelf, root, edits));
+        let child = self.fetching(|shelf| apply(shelf, shelf.size, root, edits));
         child.map(|child| child.write(self))
     }
 
@@ -103,8 +104,10 @@ proptest! {
     fn the_tree_is_an_ordered_map(
         batches in prop::collection::vec(prop::collection::btree_map(0_u32..400, prop::option::of(0_usize..900), 1..80), 1..14),
         bounds in (0_u32..400, 0_u32..400, 0_usize..50),
+        page_bytes in prop::sample::select(vec![0, 100, 300, PAGE_MAX]),
     ) {
-        let (mut shelf, mut root, mut model) = (Shelf::default(), None, BTreeMap::new());
+        let shelf = Shelf { size: PageSize::of(page_bytes), ..Shelf::default() };
+        let (mut shelf, mut root, mut model) = (shelf, None, BTreeMap::new());
         for batch in batches {
             let edits: Vec<Edit> = batch
                 .iter()
@@ -169,4 +172,18 @@ fn a_change_writes_one_page_per_level_and_rising_keys_fill_their_pages() {
     root = shelf.change(root, &[(key(50_000), Some(Bytes::from_static(b"new")))]);
     assert_eq!(shelf.pages.len() - before, depth);
     assert_eq!(shelf.fetching(|shelf| get(shelf, root, &key(50_000))), Some(Bytes::from_static(b"new")));
+}
+
+/// Two keys of an index by base object may be longer than a page, and still have a root above them.
+#[test]
+fn the_longest_keys_have_a_tree() {
+    let (mut shelf, mut root, mut model) = (Shelf::default(), None, BTreeMap::new());
+    let long = |number: u32| Bytes::from([&vec![b'b'; 2040][..], &key(number)].concat());
+    for number in [5_u32, 3, 9, 1, 7, 2, 8, 4, 6] {
+        root = shelf.change(root, &[(long(number), Some(Bytes::new()))]);
+        model.insert(long(number), Bytes::new());
+        shelf.depth(root.unwrap());
+    }
+    let all = shelf.fetching(|shelf| range(shelf, root, (b"", b"\xff"), usize::MAX));
+    assert_eq!(all, model.into_iter().collect::<Vec<_>>());
 }

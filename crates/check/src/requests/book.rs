@@ -1,0 +1,129 @@
+//! What was asked, when, and what was answered?
+
+use std::collections::BTreeMap;
+
+use glidepath_model::{Instant, Version};
+
+use super::rules::Rules;
+use super::state::Difference;
+
+/// A request and its answer.
+pub(crate) struct Asked<R: Rules> {
+    /// Of the run: who may share a version with whom.
+    pub(crate) group: u32,
+    pub(crate) writer: u32,
+    /// What it leaves in all that it writes; no other request has it.
+    pub(crate) mark: u64,
+    pub(crate) request: R::Request,
+    pub(crate) called: Instant,
+    /// `None` where nobody waited for the answer, or none came.
+    pub(crate) answered: Option<Instant>,
+    pub(crate) told: Told<R::Refusal>,
+}
+
+/// What a caller was told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told<F> {
+    /// Committed as this version, or in it or before.
+    Done(Version),
+    /// The catalog did not allow it.
+    Refused(F),
+    /// Not done, for another reason.
+    NotDone(String),
+    /// It may have been done.
+    Unknown,
+    /// Nothing: the caller went away, or died.
+    Nothing,
+}
+
+/// A question about a version, and its answer.
+pub(crate) struct Looked<R: Rules> {
+    pub(crate) writer: u32,
+    pub(crate) began: Instant,
+    /// When the version was found.
+    pub(crate) loaded: Instant,
+    pub(crate) version: Version,
+    pub(crate) query: R::Query,
+    pub(crate) found: R::Found,
+}
+
+/// All that was asked and answered in a run.
+pub(crate) struct Book<R: Rules> {
+    pub(crate) asked: Vec<Asked<R>>,
+    pub(crate) looked: Vec<Looked<R>>,
+    pub(crate) marks: u64,
+}
+
+impl<R: Rules> Default for Book<R> {
+    fn default() -> Self {
+        Self { asked: Vec::new(), looked: Vec::new(), marks: 0 }
+    }
+}
+
+impl<R: Rules> Book<R> {
+    /// A mark that no other request has.
+    pub(crate) fn new_mark(&mut self) -> u64 {
+        self.marks += 1;
+        self.marks
+    }
+}
+
+/// What a catalog was, from version to version.
+pub(crate) struct Versions<R: Rules> {
+    pub(crate) first: (Version, BTreeMap<R::Key, R::Value>),
+    pub(crate) steps: Vec<Step<R>>,
+}
+
+/// One version after the first.
+pub(crate) struct Step<R: Rules> {
+    pub(crate) version: Version,
+    /// When it took effect.
+    pub(crate) at: Instant,
+    /// The process of the simulation that wrote it.
+    pub(crate) by: u32,
+    pub(crate) difference: Difference<R::Key, R::Value>,
+}
+
+impl<R: Rules> Versions<R> {
+    /// The newest.
+    pub(crate) fn last(&self) -> Version {
+        self.steps.last().map_or(self.first.0, |step| step.version)
+    }
+}
+
+impl<R: Rules> Asked<R> {
+    /// Whether an instant lies between call and answer.
+    pub(crate) fn spans(&self, at: Instant) -> bool {
+        self.called <= at && self.answered.is_none_or(|answered| at <= answered)
+    }
+
+    /// Whether some instant of a time, both ends included, lies between call and answer.
+    pub(crate) fn meets(&self, (from, to): (Instant, Instant)) -> bool {
+        self.called <= to && self.answered.is_none_or(|answered| from <= answered)
+    }
+
+    pub(crate) fn words(&self) -> String {
+        let seconds = |at: Instant| format!("{:.6} s", at.since(Instant::ZERO).as_secs_f64());
+        let (called, answered) = (seconds(self.called), self.answered.map(seconds));
+        let until = answered.map_or("never answered".to_owned(), |answered| format!("answered at {answered}"));
+        format!(
+            "request {} of writer {}, called at {called}, {until} ({}): {}",
+            self.mark,
+            self.writer,
+            self.told.words(),
+            R::words(&self.request)
+        )
+    }
+}
+
+impl<F: std::fmt::Display> Told<F> {
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Done(version) => format!("done, {version}"),
+            Self::Refused(refusal) => format!("refused: {refusal}"),
+            Self::NotDone(cause) => format!("not done: {cause}"),
+            Self::Unknown => "outcome unknown".to_owned(),
+            Self::Nothing => "nobody heard".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Which requests, in their order, make this state of that one?
+
+use super::book::Asked;
+use super::rules::Rules;
+use super::state::{Difference, State};
+
+/// Steps after which the search is given up: then nothing is shown.
+const MOST_STEPS: u32 = 200_000;
+
+/// A request that may be part of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Its place among all requests of the run.
+    pub(crate) index: usize,
+    /// Whether it must be part of it.
+    pub(crate) must: bool,
+}
+
+/// What is to be explained, and by what.
+pub(crate) struct Case<'a, R: Rules> {
+    pub(crate) asked: &'a [Asked<R>],
+    /// In the order of calls.
+    pub(crate) parts: &'a [Part],
+    pub(crate) difference: &'a Difference<R::Key, R::Value>,
+    /// Whether each request that need not be part of it must change what differs, and nothing else.
+    pub(crate) strict: bool,
+    /// So many requests at most.
+    pub(crate) most: usize,
+}
+
+/// What came of the search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// These, in this order.
+    Explained(Vec<usize>),
+    /// No choice of them does.
+    Nothing,
+    /// The search would take too long.
+    Undecided,
+}
+
+/// Looks for the explanation with the fewest requests that need not be part of it. The state is left as it was.
+pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case<'_, R>) -> Found {
+    let may = case.parts.iter().filter(|part| !part.must).count();
+    let (mut taken, mut steps) = (Vec::new(), 0);
+    let mark = state.mark();
+    for extra in 0..=may {
+        let found = search(state, case, 0, extra, &mut taken, &mut steps);
+        state.back_to(mark);
+        match found {
+            Some(true) => return Found::Explained(taken),
+            Some(false) => taken.clear(),
+            None => return Found::Undecided,
+        }
+    }
+    Found::Nothing
+}
+
+/// Whether the parts from this one on, so many of them that need not be, lead to what is to be explained; `None` if that
+/// would take too long.
+fn search<R: Rules>(
+    state: &mut State<R::Key, R::Value>,
+    case: &Case<'_, R>,
+    from: usize,
+    extra: usize,
+    taken: &mut Vec<usize>,
+    steps: &mut u32,
+) -> Option<bool> {
+    *steps += 1;
+    if *steps > MOST_STEPS {
+        return None;
+    }
+    let Some(part) = case.parts.get(from) else {
+        return Some(extra == 0 && state.differs_by(case.difference));
+    };
+    if !part.must && search(state, case, from + 1, extra, taken, steps)? {
+        return Some(true);
+    }
+    if (!part.must && extra == 0) || taken.len() == case.most {
+        return Some(false);
+    }
+    let (mark, request) = (state.mark(), &case.asked[part.index].request);
+    let fits = R::apply(state, request).is_ok();
+    if fits && (part.must || !case.strict || state.only_within(mark, case.difference)) {
+        taken.push(part.index);
+        if search(state, case, from + 1, extra - usize::from(!part.must), taken, steps)? {
+            return Some(true);
+        }
+        taken.pop();
+    }
+    state.back_to(mark);
+    Some(false)
+}

@@ -1,0 +1,284 @@
+//! What happens when many threads of several processes send requests of every kind, through the code that users call, and
+//! was every answer right?
+//!
+//! Beside `run.rs`: there a writer commits by itself what it has seen; here it hands requests to a
+//! [`Committer`], which decides them on the newest version, alone or in a group of threads. Callers go away at any moment,
+//! tasks are not polled for a while. The judge knows the rules of requests by itself (`names.rs`, `tables.rs`).
+//!
+//! Start with [`run`], then `judge.rs`.
+
+mod asking;
+mod book;
+mod explain;
+mod judge;
+mod named;
+mod names;
+mod numbered;
+mod rules;
+mod state;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod vacuumed;
+mod whims;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
+use glidepath_model::{Instant, Span};
+use glidepath_protocols::Catalog;
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
+use glidepath_sim::{SimEnv, Simulation};
+
+use crate::run::{Checked, Ran, calm, cleaned, world};
+use crate::scenario::Scenario;
+use crate::subject::STORE;
+use asking::Asker;
+pub(crate) use asking::Asking;
+use book::{Asked, Book, Told};
+use rules::Rules;
+use whims::{Whims, endured};
+
+/// Threads of a process, where the scenario does not ask for more.
+const THREADS: u32 = 3;
+
+/// Requests that wait for a leader at most: few, so that some find the queue full.
+const MOST_WAITING: usize = 4;
+
+/// Leaders of a group that go away, one after another; the one after them stays as long as anybody asks.
+const TERMS: u32 = 6;
+
+/// A process that commits alone gives up after so many tries, by its number: some never, some at once.
+const TRIES: [u32; 3] = [60, 3, 12];
+
+type Shelf<S> = Rc<RefCell<Book<<S as Asking>::Rules>>>;
+type Life = Pin<Box<dyn Future<Output = ()>>>;
+type Start = Box<dyn FnOnce(SimEnv) -> Life>;
+
+/// What a catalog consists of with which a run begins.
+pub(crate) fn begun<S: Asking>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+    let mut simulation = calm([]);
+    let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
+    let told = Rc::clone(&result);
+    let creator = move |env: SimEnv| async move {
+        let begun = S::begin(&S::grouped(&env, S::place(0)), tables).await;
+        *told.borrow_mut() = begun;
+    };
+    simulation.run([(Instant::ZERO, creator)]);
+    let objects = simulation.objects(STORE).into_iter().collect();
+    result.replace(Ok(())).map(|()| objects)
+}
+
+/// Runs one seed.
+pub(crate) fn run<S: Asking>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Ran {
+    let mut simulation = world(scenario, objects, seed);
+    if keep_mishaps {
+        simulation.keep_mishaps();
+    }
+    let book = Shelf::<S>::default();
+    let groups = Rc::new(RefCell::new(BTreeMap::new()));
+    simulation.share_machines(machine(scenario));
+    let counts = simulation.run(processes::<S>(scenario, seed, &book, &groups));
+    let (book, groups) = (book.take(), groups.take());
+    let mut checked = Checked { faults: counts.faults, ..Checked::default() };
+    for asked in &book.asked {
+        checked.simulated = checked.simulated.max(asked.answered.unwrap_or_default().since(Instant::ZERO));
+        checked.attempts += 1;
+        checked.committed += u64::from(matches!(asked.told, Told::Done(_)));
+        checked.open += u64::from(matches!(asked.told, Told::Unknown | Told::Nothing));
+    }
+    checked.violation = judged::<S>(&simulation, &book, &groups, scenario).err();
+    let lines = if keep_mishaps { lines(&book) } else { Vec::new() };
+    Ran { checked, lines, mishaps: simulation.mishaps() }
+}
+
+fn judged<S: Asking>(
+    simulation: &Simulation,
+    book: &Book<S::Rules>,
+    groups: &BTreeMap<u32, u32>,
+    scenario: &Scenario,
+) -> Result<(), String> {
+    let versions = S::became(simulation)?;
+    let last = judge::judge(&versions, book, S::TERMS, |process| groups.get(&process).copied())?;
+    S::aftermath(simulation, &versions, &last, scenario.faults.clock_skew)?;
+    match scenario.writers.vacuum_every {
+        Some(_) => S::references(&cleaned::<S>(&simulation.objects(STORE)), true),
+        None => Ok(()),
+    }
+}
+
+fn lines<R: Rules>(book: &Book<R>) -> Vec<(Instant, String)> {
+    let mut lines = Vec::new();
+    for asked in &book.asked {
+        let (writer, mark) = (asked.writer, asked.mark);
+        lines.push((asked.called, format!("process {writer} asks for request {mark}: {}", R::words(&asked.request))));
+        let heard = |at: Instant| (at, format!("process {writer} hears of request {mark}: {}", asked.told.words()));
+        lines.extend(asked.answered.map(heard));
+        if asked.answered.is_none() {
+            lines.push((asked.called, format!("process {writer} never hears of request {mark}")));
+        }
+    }
+    for looked in &book.looked {
+        lines.push((looked.loaded, format!("process {} has loaded {}", looked.writer, looked.version)));
+    }
+    lines
+}
+
+/// The writers, the leaders of their groups, and who cleans up. `groups` is told whose requests each process of the simulation
+/// commits.
+fn processes<S: Asking>(
+    scenario: &Scenario,
+    seed: u64,
+    book: &Shelf<S>,
+    groups: &Rc<RefCell<BTreeMap<u32, u32>>>,
+) -> Vec<(Instant, Start)> {
+    let writers = scenario.writers;
+    let threads = writers.shared.max(THREADS);
+    let mut processes = Vec::<Start>::new();
+    let mut shared = (S::place(0), None);
+    for number in 0..writers.count {
+        let process = number / threads;
+        if number % threads == 0 {
+            // Half of the processes, and with the next seed the other half.
+            let grouped = (u64::from(process) + seed / 2).is_multiple_of(2);
+            shared = (S::place(process), grouped.then(|| Group::<S::Grouped>::new(MOST_WAITING)));
+            processes.push(leader::<S>(scenario, process, shared.clone(), groups));
+        }
+        let ((place, group), book, groups) = (shared.clone(), Rc::clone(book), Rc::clone(groups));
+        let scenario = scenario.clone();
+        processes.push(Box::new(move |env: SimEnv| {
+            Box::pin(async move {
+                let mine = if group.is_some() { process } else { writers.count + number };
+                groups.borrow_mut().insert(env.process(), mine);
+                let catalog = S::grouped(&env, place);
+                let committer = match group {
+                    Some(group) => Committer::grouped(env.clone(), catalog, group),
+                    None => Committer::alone(env.clone(), catalog, persistence(process)),
+                };
+                let number = env.process() - 1;
+                Writer::<S> { env, book, number, mine, scenario, committer }.write().await;
+            })
+        }));
+    }
+    // Whoever cleans up has a machine of its own.
+    while processes.len() as u32 % machine(scenario) != 0 {
+        processes.push(Box::new(|_| Box::pin(async {})));
+    }
+    if let Some(every) = writers.vacuum_every {
+        let place = S::place(writers.count);
+        processes.push(Box::new(move |env: SimEnv| {
+            Box::pin(async move {
+                let catalog = S::grouped(&env, place);
+                // As long as writers are at it.
+                for _ in 0..20 {
+                    env.sleep_until(env.now() + every).await;
+                    S::clean(&catalog).await;
+                }
+            })
+        }));
+    }
+    let at = |number: usize| Instant::ZERO + Span::from_millis(number as u64);
+    processes.into_iter().enumerate().map(|(number, start)| (at(number), start)).collect()
+}
+
+/// Processes of the simulation that share a machine: the threads of a process, and its leader.
+fn machine(scenario: &Scenario) -> u32 {
+    let processes = scenario.writers.machine.div_ceil(scenario.writers.shared.max(THREADS));
+    processes * (scenario.writers.shared.max(THREADS) + 1)
+}
+
+fn persistence(process: u32) -> Persistence {
+    Persistence { tries: TRIES[process as usize % TRIES.len()], ..Persistence::default() }
+}
+
+/// Who commits for a group. Now and then it is not polled for a while, or goes away and another takes its place. Where there is
+/// no group it has nothing to do.
+fn leader<S: Asking>(
+    scenario: &Scenario,
+    process: u32,
+    (place, group): (Arc<S::Shared>, Option<Group<S::Grouped>>),
+    groups: &Rc<RefCell<BTreeMap<u32, u32>>>,
+) -> Start {
+    let groups = Rc::clone(groups);
+    let term = Span::from_nanos(scenario.writers.pause.as_nanos() * u64::from(scenario.writers.commits) / 4);
+    let long = scenario.faults.timeout + scenario.faults.timeout;
+    Box::new(move |env: SimEnv| {
+        Box::pin(async move {
+            let Some(group) = group else { return };
+            groups.borrow_mut().insert(env.process(), process);
+            let next = || {
+                let catalog = S::grouped(&env, Arc::clone(&place));
+                Leader::new(env.clone(), catalog, &group, persistence(process)).ok()
+            };
+            for _ in 0..TERMS {
+                let Some(leader) = next() else { return };
+                endured(&env, leader.lead(), Whims::of_a_leader(&env, term, long)).await;
+            }
+            let Some(leader) = next() else { return };
+            drop(group);
+            leader.lead().await;
+        })
+    })
+}
+
+struct Writer<S: Asking> {
+    env: SimEnv,
+    book: Shelf<S>,
+    /// Counted from 0 in the order of beginning, leaders of groups too.
+    number: u32,
+    /// Its group.
+    mine: u32,
+    scenario: Scenario,
+    committer: Committer<SimEnv, S::Grouped>,
+}
+
+impl<S: Asking> Writer<S> {
+    async fn write(&self) {
+        let writers = self.scenario.writers;
+        for _ in 0..writers.commits {
+            // Half of the requests come at once, so that there are groups.
+            let longest = if self.env.draw(Purpose::Backoff) & 1 == 0 { writers.round_trip } else { writers.pause };
+            let pause = unit_interval(self.env.draw(Purpose::Backoff)) * longest.as_nanos() as f64;
+            self.env.sleep_until(self.env.now() + Span::from_nanos_f64(pause)).await;
+            let mark = self.book.borrow_mut().new_mark();
+            let asker = Asker::<S> {
+                env: &self.env,
+                catalog: self.committer.catalog(),
+                book: &self.book,
+                writer: self.number,
+                tables: writers.tables,
+            };
+            if let Some(request) = S::ask(&asker, mark).await {
+                self.send(mark, request).await;
+            }
+        }
+    }
+
+    async fn send(&self, mark: u64, request: <S::Rules as Rules>::Request) {
+        let committer = &self.committer;
+        let faults = self.scenario.faults;
+        let whims = Whims::draw(&self.env, self.scenario.writers.round_trip, faults.timeout + faults.timeout);
+        let index = {
+            let mut book = self.book.borrow_mut();
+            let (group, writer, called) = (self.mine, self.number, self.env.world_now());
+            let request = request.clone();
+            book.asked.push(Asked { group, writer, mark, request, called, answered: None, told: Told::Nothing });
+            book.asked.len() - 1
+        };
+        let Some(answer) = endured(&self.env, committer.commit(request), whims).await else { return };
+        let told = match answer {
+            Ok(now) => Told::Done(committer.catalog().version(&now)),
+            Err(CommitError::Refused(refusal)) => Told::Refused(refusal),
+            Err(CommitError::Unknown(_)) => Told::Unknown,
+            Err(CommitError::Failed(cause)) => Told::NotDone(cause.to_string()),
+            Err(CommitError::Contention { .. }) => Told::NotDone("contention".to_owned()),
+            Err(CommitError::Full { .. }) => Told::NotDone("too many at once".to_owned()),
+        };
+        let mut book = self.book.borrow_mut();
+        (book.asked[index].told, book.asked[index].answered) = (told, Some(self.env.world_now()));
+    }
+}

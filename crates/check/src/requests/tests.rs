@@ -1,0 +1,231 @@
+//! Do the judge's rules say what the rules of the model say, and does the judge see what is wrong?
+
+use std::collections::BTreeMap;
+
+use glidepath_model::{
+    Action, Advance, Changes, CommitId, Edit, Entry, Instant, Kind, MetadataId, Name, Need, NotApplicable, PartitionId,
+    Root, Span, TableId, TableState, Version, View,
+};
+use proptest::prelude::*;
+
+use super::book::{Asked, Book, Step, Told, Versions};
+use super::judge::{Terms, judge};
+use super::names::{MARK, Names};
+use super::rules::Rules;
+use super::state::State;
+use super::tables::Tables;
+
+const NAMES: [&str; 9] = ["a", "a/x", "a/x/t", "a/t", "a-b", "b", "b/t", "b/u", "c"];
+
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+fn actions() -> impl Strategy<Value = Action> {
+    let names = prop::sample::select(NAMES.to_vec()).prop_map(name);
+    let versions = prop::collection::btree_map(0_u32..3, 0_u64..3, 1..3);
+    (0_u32..9, names.clone(), names, versions, any::<bool>()).prop_map(|(which, name, other, versions, flag)| {
+        let kind = if flag { Kind::Table } else { Kind::Namespace };
+        match which {
+            0 | 1 => Action::Create { name, entry: Entry::table(None, TableState::new(versions.len())) },
+            2 | 3 => Action::Create { name, entry: Entry::namespace() },
+            4 => Action::Drop {
+                name,
+                kind,
+                expected: versions.first_key_value().map(|(_, at)| Version(*at)).filter(|_| flag),
+            },
+            5 => Action::DropAll { name },
+            6 => Action::Rename { from: name, to: other },
+            7 => {
+                let value = |(key, value): (&u32, &u64)| (format!("p{key}"), flag.then(|| value.to_string()));
+                Action::SetProperties { name, changes: versions.iter().map(value).collect() }
+            }
+            _ => {
+                let partitions =
+                    versions.iter().map(|(partition, at)| (PartitionId(*partition), Version(*at))).collect();
+                Action::Advance { name, advance: Advance { metadata: MetadataId(7), partitions } }
+            }
+        }
+    })
+}
+
+/// What the model makes of a catalog.
+fn by_view(entries: &mut BTreeMap<Name, Entry>, request: &[Action]) -> Result<(), glidepath_model::Refusal> {
+    let mut view = View::default();
+    for need in view.needs(request) {
+        match need {
+            Need::Entry(name) => {
+                let entry = entries.get(&name).cloned();
+                view.insert(name, entry);
+            }
+            Need::Children(namespace, most) => {
+                let inside = entries.keys().filter(|name| name.parent().as_ref() == Some(&namespace));
+                let some = inside.take(most).cloned().collect();
+                view.insert_children(namespace, some, most);
+            }
+        }
+    }
+    view.apply(request)?;
+    for gone in view.gone() {
+        entries.retain(|name, _| !name.is_within(gone));
+    }
+    let changes: Vec<(Name, Option<Entry>)> =
+        view.changes().map(|(name, _, now)| (name.clone(), now.cloned())).collect();
+    for (name, now) in changes {
+        match now {
+            Some(entry) => entries.insert(name, entry),
+            None => entries.remove(&name),
+        };
+    }
+    Ok(())
+}
+
+fn changes() -> impl Strategy<Value = Changes> {
+    let versions = prop::collection::btree_map(0_u32..4, 0_u64..3, 1..3);
+    prop::collection::vec((0_u32..4, 0_u32..5, versions), 1..4).prop_map(|edits| {
+        let mut changes = Changes::default();
+        for (table, which, versions) in edits {
+            let partitions = versions.iter().map(|(partition, at)| (PartitionId(*partition), Version(*at))).collect();
+            let edit = match which {
+                0 => Edit::Create(TableState::new(versions.len())),
+                1 => Edit::Drop(Version(versions.values().copied().next().unwrap_or(0))),
+                _ => Edit::Advance(Advance { metadata: MetadataId(7), partitions }),
+            };
+            changes.set(TableId(table), edit);
+        }
+        changes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_rules_of_actions_are_those_of_the_model(requests in prop::collection::vec(prop::collection::vec(actions(), 1..4), 1..30)) {
+        let (mut state, mut entries) = (State::new(BTreeMap::new()), BTreeMap::new());
+        for request in requests {
+            let mark = state.mark();
+            let told = Names::apply(&mut state, &request);
+            if told.is_err() {
+                state.back_to(mark);
+            }
+            prop_assert_eq!(told, by_view(&mut entries, &request), "{:?}", request);
+            prop_assert_eq!(state.now(), &entries, "{:?}", request);
+        }
+        state.back_to(0);
+        prop_assert!(state.now().is_empty());
+    }
+
+    #[test]
+    fn the_rules_of_changes_are_those_of_the_model(requests in prop::collection::vec(changes(), 1..40)) {
+        let (mut state, mut root) = (State::new(BTreeMap::new()), Root::empty());
+        for request in requests {
+            let mark = state.mark();
+            let told = Tables::<NotApplicable>::apply(&mut state, &request);
+            match (told, request.apply(&root, CommitId(1))) {
+                (Ok(()), Ok(next)) => root = next,
+                (Err(mine), Err(theirs)) => {
+                    prop_assert_eq!(mine, theirs);
+                    state.back_to(mark);
+                }
+                (mine, theirs) => prop_assert!(false, "{:?} {:?} {:?}", mine, theirs.map(|root| root.version), request),
+            }
+            let tables: BTreeMap<TableId, TableState> = root.tables().cloned().collect();
+            prop_assert_eq!(state.now(), &tables);
+        }
+    }
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(ms)
+}
+
+fn create(text: &str, mark: u64) -> Vec<Action> {
+    let properties = BTreeMap::from([(MARK.to_owned(), mark.to_string())]);
+    vec![Action::Create { name: name(text), entry: Entry { properties, ..Entry::namespace() } }]
+}
+
+fn asked(
+    mark: u64,
+    request: Vec<Action>,
+    (from, to): (u64, u64),
+    told: Told<glidepath_model::Refusal>,
+) -> Asked<Names> {
+    let (called, answered) = (at(from), (told != Told::Nothing).then(|| at(to)));
+    Asked { group: 0, writer: 0, mark, request, called, answered, told }
+}
+
+/// Judges these requests against versions that each have these names, from second to second, written by process 1.
+fn judged(asked: Vec<Asked<Names>>, versions: &[&[(&str, u64)]]) -> Result<(), String> {
+    let entry = |mark: u64| match create("x", mark).remove(0) {
+        Action::Create { entry, .. } => entry,
+        _ => Entry::namespace(),
+    };
+    let whole = |names: &[(&str, u64)]| -> BTreeMap<Name, Entry> {
+        names.iter().map(|(text, mark)| (name(text), entry(*mark))).collect()
+    };
+    let mut steps = Vec::new();
+    for (number, pair) in versions.windows(2).enumerate() {
+        let (before, now) = (whole(pair[0]), whole(pair[1]));
+        let gone = before.keys().filter(|name| !now.contains_key(*name)).map(|name| (name.clone(), None));
+        let new = now.iter().filter(|(name, entry)| before.get(*name) != Some(*entry));
+        let difference = gone.chain(new.map(|(name, entry)| (name.clone(), Some(entry.clone())))).collect();
+        let number = number as u64 + 1;
+        steps.push(Step { version: Version(number), at: at(number * 1000), by: 1, difference });
+    }
+    let versions = Versions { first: (Version(0), whole(versions[0])), steps };
+    let book = Book { asked, ..Book::default() };
+    judge(&versions, &book, Terms { exact: true, most: usize::MAX }, |process| (process == 1).then_some(0)).map(drop)
+}
+
+#[test]
+fn right_answers_are_right() {
+    let done = |version| Told::Done(Version(version));
+    let drop_a = vec![Action::Drop { name: name("a"), kind: Kind::Namespace, expected: None }];
+    let exists = || Told::Refused(glidepath_model::Refusal::Exists(name("a")));
+    let all = vec![
+        asked(1, create("a", 1), (500, 1500), done(1)),
+        // Refused by the request before it in the same version.
+        asked(2, create("a", 2), (600, 1500), exists()),
+        // Nobody heard of it, and it happened.
+        asked(3, create("b", 3), (700, 0), Told::Nothing),
+        asked(4, drop_a.clone(), (1600, 2500), Told::Unknown),
+        asked(5, drop_a, (1700, 2500), Told::Refused(glidepath_model::Refusal::NotFound(name("a")))),
+        asked(6, create("c", 6), (1700, 2500), Told::NotDone("contention".to_owned())),
+        // A group of two that come to nothing.
+        asked(7, create("d", 7), (2600, 2700), done(2)),
+        asked(8, vec![Action::DropAll { name: name("d") }], (2610, 2700), done(2)),
+    ];
+    assert_eq!(judged(all, &[&[], &[("a", 1), ("b", 3)], &[("b", 3)]]), Ok(()));
+}
+
+#[test]
+fn wrong_answers_are_wrong() {
+    let done = |version| Told::Done(Version(version));
+    let exists = || Told::Refused(glidepath_model::Refusal::Exists(name("a")));
+    let chain: &[&[(&str, u64)]] = &[&[], &[("a", 1)], &[("a", 1), ("b", 2)]];
+    let right =
+        || vec![asked(1, create("a", 1), (500, 1500), done(1)), asked(2, create("b", 2), (1600, 2500), done(2))];
+    assert_eq!(judged(right(), chain), Ok(()));
+    let wrong = |change: &dyn Fn(&mut Vec<Asked<Names>>), words: &str| {
+        let mut all = right();
+        change(&mut all);
+        let said = judged(all, chain).unwrap_err();
+        assert!(said.contains(words), "{said}");
+    };
+    wrong(&|all| all[0].told = done(2), "is not what was asked for");
+    wrong(&|all| all[0].told = Told::NotDone("failed".to_owned()), "has what it should not");
+    wrong(&|all| all[0].told = exists(), "has what it should not");
+    wrong(&|all| all[1].group = 3, "has what it should not");
+    wrong(&|all| all[1].called = at(2200), "has what it should not");
+    wrong(&|all| all[1].answered = Some(at(1900)), "before it was asked for, or after");
+    wrong(&|all| drop(all.remove(1)), "is not what was asked for");
+    wrong(&|all| all.push(asked(3, create("c", 3), (2600, 2700), done(2))), "is not there");
+    wrong(&|all| all.push(asked(3, create("c", 3), (2600, 2700), done(9))), "in no version");
+    // There is one by now, but there was none until the answer.
+    wrong(
+        &|all| all.push(asked(3, create("a", 3), (100, 400), exists())),
+        "no version between call and answer refuses so",
+    );
+    wrong(&|all| all.push(asked(3, create("z", 3), (2600, 2700), exists())), "no version between call and answer");
+}

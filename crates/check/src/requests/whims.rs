@@ -1,0 +1,71 @@
+//! A caller that goes away, and a task that is not polled for a while.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use glidepath_env::{Env, Purpose, unit_interval};
+use glidepath_model::Span;
+use glidepath_sim::SimEnv;
+
+/// What happens to one future besides being polled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whims {
+    /// It is dropped after so long.
+    patience: Option<Span>,
+    /// After so many polls it is not polled for so long.
+    pause: Option<(u32, Span)>,
+}
+
+impl Whims {
+    /// Of a caller: one of eight goes away, one of twelve is forgotten for a while. `round_trip` is that of a request, `long`
+    /// the longest that anything is forgotten.
+    pub(crate) fn draw(env: &SimEnv, round_trip: Span, long: Span) -> Self {
+        let draw = || env.draw(Purpose::Transaction);
+        let share = |of: Span| Span::from_nanos_f64(unit_interval(draw()) * of.as_nanos() as f64);
+        let patience = draw().is_multiple_of(8).then(|| share(round_trip + round_trip + round_trip));
+        let pause = draw().is_multiple_of(12).then(|| (1 + (draw() % 6) as u32, share(long)));
+        Self { patience, pause }
+    }
+
+    /// Of a leader: it goes away after a term of at most so long, and is forgotten once for at most so long.
+    pub(crate) fn of_a_leader(env: &SimEnv, term: Span, long: Span) -> Self {
+        let draw = || env.draw(Purpose::Transaction);
+        let share = |of: Span| Span::from_nanos_f64(unit_interval(draw()) * of.as_nanos() as f64);
+        Self { patience: Some(share(term)), pause: Some((1 + (draw() % 40) as u32, share(long))) }
+    }
+}
+
+/// Runs a future as these whims have it; `None` where it was dropped.
+pub(crate) async fn endured<T>(env: &SimEnv, future: impl Future<Output = T>, whims: Whims) -> Option<T> {
+    type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+    let mut future = pin!(future);
+    let mut bell: Option<Sleep<'_>> =
+        whims.patience.map(|patience| -> Sleep<'_> { Box::pin(env.sleep_until(env.now() + patience)) });
+    let (mut polls, mut asleep) = (0, None::<Sleep<'_>>);
+    poll_fn(|context| {
+        if let Some(sleep) = &mut asleep {
+            if sleep.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            asleep = None;
+        }
+        if let Poll::Ready(done) = future.as_mut().poll(context) {
+            return Poll::Ready(Some(done));
+        }
+        polls += 1;
+        if let Some((after, pause)) = whims.pause
+            && polls == after
+        {
+            let mut sleep: Sleep<'_> = Box::pin(env.sleep_until(env.now() + pause));
+            if sleep.as_mut().poll(context).is_pending() {
+                asleep = Some(sleep);
+            }
+        }
+        match bell.as_mut().map(|bell| bell.as_mut().poll(context)) {
+            Some(Poll::Ready(())) => Poll::Ready(None),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}
