@@ -117,8 +117,8 @@ impl View {
         let (mut undo, gone): (Vec<(Name, Option<Entry>)>, _) = (Vec::new(), self.gone.len());
         for action in actions {
             let decided = self.decide(action).and_then(|changes| {
-                let now = changes.iter().filter_map(|(name, now)| Some((name, now.as_ref()?)));
-                now.map(|(name, now)| allowed(name, now)).collect::<Result<(), _>>()?;
+                let mut now = changes.iter().filter_map(|(name, now)| Some((name, now.as_ref()?)));
+                now.try_for_each(|(name, now)| allowed(name, now))?;
                 Ok(changes)
             });
             match decided {
