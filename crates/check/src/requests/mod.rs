@@ -142,7 +142,7 @@ fn processes<S: Asking>(
     let mut shared = (S::place(0), None);
     for number in 0..writers.count {
         let process = number / threads;
-        if number % threads == 0 {
+        if number.is_multiple_of(threads) {
             // Half of the processes, and with the next seed the other half.
             let grouped = (u64::from(process) + seed / 2).is_multiple_of(2);
             shared = (S::place(process), grouped.then(|| Group::<S::Grouped>::new(MOST_WAITING)));
@@ -165,7 +165,7 @@ fn processes<S: Asking>(
         }));
     }
     // Whoever cleans up has a machine of its own.
-    while processes.len() as u32 % machine(scenario) != 0 {
+    while !(processes.len() as u32).is_multiple_of(machine(scenario)) {
         processes.push(Box::new(|_| Box::pin(async {})));
     }
     if let Some(every) = writers.vacuum_every {

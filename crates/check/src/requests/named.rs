@@ -260,7 +260,7 @@ impl<const WHOLE: bool> Asking for Manifests<WHOLE> {
         let broken = |error: LoadError| error.to_string();
         // Those that were there before the run are not judged.
         let before_the_run = |at: &&Snapshot| journal.get(&key_of(at)).is_some_and(|(_, by)| *by == 0);
-        let first = versions.iter().filter(before_the_run).next_back().ok_or("there is no first version")?;
+        let first = versions.iter().rfind(before_the_run).ok_or("there is no first version")?;
         let all = versions.iter().filter(|at| at.version() > first.version());
         let entries = at_once(catalog.all(first, None, usize::MAX)).map_err(broken)?.into_iter().collect();
         let (mut before, mut steps) = (first, Vec::new());

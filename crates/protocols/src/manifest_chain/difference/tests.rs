@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::manifest_chain::page::Home;
-use crate::manifest_chain::tree::{Edit, Missing, Packer, Pages, apply};
+use crate::manifest_chain::tree::{Edit, Missing, Packer, PageSize, Pages, apply};
 
 /// Pages in memory.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Shelf {
                 None => map.remove(key),
             };
         }
-        let child = apply(self, tree::PageSize::default(), root, &edits).unwrap();
+        let child = apply(self, PageSize::default(), root, &edits).unwrap();
         child.map(|child| child.write(self))
     }
 

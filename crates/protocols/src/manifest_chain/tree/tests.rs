@@ -173,17 +173,3 @@ fn a_change_writes_one_page_per_level_and_rising_keys_fill_their_pages() {
     assert_eq!(shelf.pages.len() - before, depth);
     assert_eq!(shelf.fetching(|shelf| get(shelf, root, &key(50_000))), Some(Bytes::from_static(b"new")));
 }
-
-/// Two keys of an index by base object may be longer than a page, and still have a root above them.
-#[test]
-fn the_longest_keys_have_a_tree() {
-    let (mut shelf, mut root, mut model) = (Shelf::default(), None, BTreeMap::new());
-    let long = |number: u32| Bytes::from([&vec![b'b'; 2040][..], &key(number)].concat());
-    for number in [5_u32, 3, 9, 1, 7, 2, 8, 4, 6] {
-        root = shelf.change(root, &[(long(number), Some(Bytes::new()))]);
-        model.insert(long(number), Bytes::new());
-        shelf.depth(root.unwrap());
-    }
-    let all = shelf.fetching(|shelf| range(shelf, root, (b"", b"\xff"), usize::MAX));
-    assert_eq!(all, model.into_iter().collect::<Vec<_>>());
-}
