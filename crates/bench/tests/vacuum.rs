@@ -24,8 +24,8 @@ use support::{Luck, Process, Said, say, task};
 
 const WRITERS: usize = 5;
 
-/// The clock moves on so often: three and a half grace periods, with [`support::chain::STEP`].
-const STEPS: usize = 35;
+/// The clock moves on so often: two and a half grace periods, with [`support::chain::STEP`].
+const STEPS: usize = 25;
 
 /// Versions that are kept whatever their age.
 const KEPT: u64 = 3;
