@@ -75,6 +75,7 @@ fn our(
         grouped: shared,
         processes: !shared,
         duration: Span::from_secs(30),
+        least: 0,
         added_latency: Span::ZERO,
     };
     // The published machine had 192 processors.
