@@ -44,7 +44,7 @@ fn process_beside_others() {
     let (env, store) = (Paced::new(clock.into()), open(url, &Options::default()).unwrap());
     let number: usize = number.parse().unwrap();
     if number > 0 {
-        write(&env, &store, tag, number % 2 == 0, PAUSE);
+        write(&env, &store, tag, number.is_multiple_of(2), PAUSE);
     }
     let catalog = chain(env.clone(), store, false);
     runtime().block_on(async {

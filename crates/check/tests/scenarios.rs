@@ -47,13 +47,16 @@ fn fresh_seeds_hold() {
     hold(since.as_nanos() as u64 | 1 << 40, 50);
 }
 
-/// Seeds that once failed: a repeated write, and a sleep until nothing told of it any more.
+/// Around seeds that once failed, when worlds were drawn otherwise: a repeated write, and a sleep until nothing told of it any
+/// more. (What they showed is drawn anew by `proxies` and `everything`.)
 #[test]
 fn seeds_that_failed_hold() {
     for (protocol, name, seed) in
         [(Protocol::AppendLog, "everything", 254), (Protocol::ManifestChain, "everything", 1432)]
     {
-        assert_eq!(trial(protocol, name).check(seed).violation, None, "{} {name} {seed}", protocol.name());
+        for seed in seed..seed + 4 {
+            assert_eq!(trial(protocol, name).check(seed).violation, None, "{} {name} {seed}", protocol.name());
+        }
     }
 }
 
