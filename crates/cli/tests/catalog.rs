@@ -317,7 +317,11 @@ fn spoilt_bytes_are_found_where_they_are() {
 /// An empty file, as a file system may leave it after a crash: of an old version, of which the newest needs nothing.
 #[test]
 fn an_empty_file_is_a_finding_about_that_object_and_disables_nothing() {
-    let place = grown();
+    let place = Place::new();
+    // All in one page, which each version writes anew: the newest needs no older object.
+    for number in 0..8 {
+        place.does(&format!("create-namespace STORE n{number}"));
+    }
     std::fs::write(place.version_file(5), "").unwrap();
     assert_eq!(place.lines("list STORE --json").len(), 8);
     place.does("create-namespace STORE more");
@@ -407,7 +411,7 @@ fn the_same_on_servers() {
         output(run("drop STORE sales"));
         assert_eq!(output(run("list STORE --recursive")).split_whitespace().last(), Some("orders"), "{variable}");
         assert_eq!(output(run("history STORE --json")).lines().count(), 5, "{variable}");
-        assert!(output(run("fsck STORE")).ends_with("the catalog is whole\n"), "{variable}");
+        assert!(output(run("fsck STORE")).contains("the catalog is whole up to version"), "{variable}");
         output(run("vacuum STORE"));
     }
 }
