@@ -328,7 +328,7 @@ fn an_empty_file_is_a_finding_about_that_object_and_disables_nothing() {
     let (code, json) = place.fsck("");
     assert_eq!((code, json["newest_whole_version"].as_u64()), (8, Some(9)));
     found(&json, "unread", &[&format!("versions/{:016x}", u64::MAX - 5), "damaged", "too short"]);
-    place.does("vacuum STORE --keep-versions 2 --keep-age 10m");
+    place.does("vacuum STORE --keep-versions 2 --keep-age 10min");
     assert_eq!(place.lines("list STORE --json").len(), 9);
 }
 
