@@ -11,21 +11,9 @@ fn trial(protocol: Protocol, name: &str) -> Trial {
     Trial::new(protocol, &scenario(name).unwrap().unwrap())
 }
 
-/// Whether fresh seeds of it are known to fail, rarely, and why is not found out yet: on a disk with failing calls and power cuts
-/// at once. append-log, seed 1795359227973596450: a segment comes back after it was emptied; manifest-chain-whole, seed 777237: a
-/// version is missing. Either the store in files is wrong or the judge. And append-log, `listings`, seed 1795361381916559030: a
-/// version that a request was told is missing from the chain as it is read afterwards.
-fn is_open(protocol: Protocol, name: &str) -> bool {
-    name == "everything-on-disk" || protocol == Protocol::AppendLog
-}
-
-fn hold(first: u64, count: u64, known: bool) {
+fn hold(first: u64, count: u64) {
     for protocol in Protocol::ALL {
         for (name, _) in LIBRARY {
-            if known && is_open(protocol, name) {
-                println!("{} {name}: left out, see `is_open`", protocol.name());
-                continue;
-            }
             let trial = trial(protocol, name);
             let explored = explore(&trial, (first, count), 2, &AtomicBool::new(false), |_| {});
             println!(
@@ -50,26 +38,38 @@ fn hold(first: u64, count: u64, known: bool) {
 
 #[test]
 fn fixed_seeds_hold() {
-    hold(1, 150, false);
+    hold(1, 150);
 }
 
 #[test]
 fn fresh_seeds_hold() {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    hold(since.as_nanos() as u64 | 1 << 40, 50, true);
+    hold(since.as_nanos() as u64 | 1 << 40, 50);
 }
 
-/// Around seeds that once failed, when worlds were drawn otherwise: a repeated write, and a sleep until nothing told of it any
-/// more. (What they showed is drawn anew by `proxies` and `everything`.)
+/// Seeds that once failed, with those around them, for some failed when worlds were drawn otherwise: a repeated write, and a
+/// sleep until nothing told of it any more (which `proxies` and `everything` draw anew); a folder that a power cut left under
+/// two names; an acknowledged request that an equal one was found in the place of.
 #[test]
 fn seeds_that_failed_hold() {
-    for (protocol, name, seed) in
-        [(Protocol::AppendLog, "everything", 254), (Protocol::ManifestChain, "everything", 1432)]
-    {
+    for (protocol, name, seed) in [
+        (Protocol::AppendLog, "everything", 254),
+        (Protocol::ManifestChain, "everything", 1432),
+        (Protocol::AppendLog, "everything-on-disk", 1_795_359_227_973_596_450),
+        (Protocol::AppendLog, "listings", 1_795_361_381_916_559_030),
+    ] {
         for seed in seed..seed + 4 {
             assert_eq!(trial(protocol, name).check(seed).violation, None, "{} {name} {seed}", protocol.name());
         }
     }
+}
+
+/// A mark that could not be cleared hid that of another key, and a power cut took an acknowledged version.
+#[test]
+fn a_small_run_that_failed_holds() {
+    let mut scenario = scenario("everything-on-disk").unwrap().unwrap();
+    (scenario.writers.count, scenario.writers.commits) = (4, 5);
+    assert_eq!(Trial::new(Protocol::ManifestChainWhole, &scenario).check(777_237).violation, None);
 }
 
 #[test]

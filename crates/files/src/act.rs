@@ -239,6 +239,7 @@ impl<F: Files> Folders<F> {
         let end = end.ok_or_else(|| refused(io::ErrorKind::FileTooLarge.into()))?;
         if let Err(error) = self.write_behind(&held, key, &file, &before, payload).await {
             file::cut_off(&self.files, &file, &before).await;
+            held.clear().await;
             return Err(refused(error));
         }
         let after = before.next(end, file::nonce(&self.files));

@@ -17,6 +17,7 @@ use glidepath_env::{Access, Files, Payload};
 use crate::file::{self, State};
 use crate::lock::{FOLDERS, Held, Mark};
 use crate::mutant::{self, Mutant};
+use crate::names;
 
 /// What others undo meanwhile is done again so often.
 pub(crate) const TRIES: u32 = 100;
@@ -199,7 +200,12 @@ impl<F: Files> Folders<F> {
 
     async fn move_away_and_back(&self, place: &Path) -> io::Result<()> {
         let above = self.files.open(folder_above(place), Access::Read).await?;
-        let away = self.fresh_path().await?;
+        // Beside its place: one sync then covers all four names. Anywhere else, a power cut could leave it under two names,
+        // and whoever tidies up there would empty what has become durable here.
+        let away = match mutant::is(Mutant::MovedAmongUnfinished) {
+            true => self.fresh_path().await?,
+            false => place.with_file_name(names::moved_away(self.files.draw())),
+        };
         self.files.rename(place, &away).await?;
         let mut back = self.files.rename(&away, place).await;
         for _ in 1..TRIES {

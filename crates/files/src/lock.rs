@@ -11,7 +11,7 @@
 //! for a key: to write a durable object once more does no harm. For a folder it must be: one in doubt is moved, with all that
 //! is in it, which must not befall what was acknowledged.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 
@@ -36,8 +36,8 @@ const LONGEST_PAUSE: Span = Span::from_millis(5);
 pub(crate) struct Held<'a, F: Files> {
     files: &'a F,
     file: F::File,
-    /// Whether the mark is set.
-    marked: Cell<bool>,
+    /// The mark, as it stands in the file.
+    mark: RefCell<Mark>,
     /// Whether marks mean anything: where nothing is synced, nothing is ever durable.
     durable: bool,
 }
@@ -80,37 +80,47 @@ pub(crate) fn name_of_lock(key: &str) -> String {
 impl<F: Files> Held<'_, F> {
     pub(crate) async fn read_mark(&self) -> io::Result<Mark> {
         let mark = read_mark(self.files, &self.file).await?;
-        self.marked.set(mark != Mark::Clear);
+        self.mark.replace(mark.clone());
         Ok(mark)
     }
 
-    /// Sets the mark where none is set. Should this fail, there is no mark, or one that names nothing.
+    /// Sets the mark, unless one that says as much is set. A mark of another key may be left, which is durable by now, where
+    /// it could not be cleared: this one is written over it, and where that was longer, says that any key may be in doubt.
+    /// Should this fail, there is no mark, or one that names nothing.
     pub(crate) async fn mark(&self, name: &str) -> io::Result<()> {
-        if !self.durable || self.marked.get() || mutant::is(Mutant::MarksNotSet) {
+        let enough = match &*self.mark.borrow() {
+            Mark::Clear => false,
+            Mark::Of(other) => other == name || mutant::is(Mutant::MarkOfAnother),
+            Mark::Unreadable => true,
+        };
+        if !self.durable || enough || mutant::is(Mutant::MarksNotSet) {
             return Ok(());
         }
-        self.marked.set(true);
-        let written = file::write_all(self.files, &self.file, Mark::encode(name).as_bytes(), 0).await;
-        if written.is_err() {
-            self.clear().await;
+        let left = self.mark.replace(Mark::Unreadable);
+        file::write_all(self.files, &self.file, Mark::encode(name).as_bytes(), 0).await?;
+        if left == Mark::Clear {
+            self.mark.replace(Mark::Of(name.to_owned()));
         }
-        written
+        Ok(())
     }
 
     /// Clears it. Where that fails, what is durable is made so once more by whoever comes next, which does no harm.
     pub(crate) async fn clear(&self) {
-        if self.marked.get() && self.files.set_len(&self.file, 0).await.is_ok() {
-            self.marked.set(false);
+        let is_set = *self.mark.borrow() != Mark::Clear;
+        if is_set && self.files.set_len(&self.file, 0).await.is_ok() {
+            self.mark.replace(Mark::Clear);
         }
     }
 
     /// Clears it so that no power cut brings it back, and is seen to be clear only then.
     pub(crate) async fn clear_for_good(&self) -> io::Result<()> {
-        if self.marked.get() {
+        let is_set = *self.mark.borrow() != Mark::Clear;
+        if is_set {
+            self.mark.replace(Mark::Unreadable);
             file::write_all(self.files, &self.file, b"--------", 0).await?;
             self.files.sync_file(&self.file).await?;
             self.files.set_len(&self.file, 0).await?;
-            self.marked.set(false);
+            self.mark.replace(Mark::Clear);
         }
         Ok(())
     }
@@ -159,7 +169,7 @@ impl<F: Files> Folders<F> {
             }
             // The same may have befallen the file; then others lock another one by now.
             if self.files.leads_to(&path, &file).await? {
-                return Ok(Held { files: &self.files, file, marked: Cell::new(false), durable: self.durable });
+                return Ok(Held { files: &self.files, file, mark: RefCell::new(Mark::Clear), durable: self.durable });
             }
         }
         Err(io::Error::other("the file of this lock was removed again and again"))

@@ -14,6 +14,10 @@ pub enum Mutant {
     MarksIgnored,
     /// A write does not say that it may not be durable yet.
     MarksNotSet,
+    /// A mark of another key, which could not be cleared, is taken for one's own.
+    MarkOfAnother,
+    /// A folder in doubt is moved away to where unfinished files are.
+    MovedAmongUnfinished,
     /// After a failed sync, the next one is taken for one that makes up for it.
     SyncedAgain,
     /// A folder that somebody else made is taken for durable.

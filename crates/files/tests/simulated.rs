@@ -108,6 +108,59 @@ fn what_is_read_back_after_a_failed_sync_is_durable() {
     assert!(ends.get().iter().all(|end| *end > 50), "{:?}", ends.get());
 }
 
+/// Keys that share a lock.
+fn neighbours(count: usize) -> Vec<Key> {
+    let all = (0..100_000).map(|number| format!("folder/{number}"));
+    all.filter(|key| crc32fast::hash(key.as_bytes()) & 0xff == 7).take(count).map(|key| Key::new(&key)).collect()
+}
+
+/// Writes to keys that share a lock while syncs and other calls fail; whether all that a second process could read at last
+/// outlives a power cut.
+fn what_was_read_outlives_a_power_cut(seed: u64) -> bool {
+    let (disk, seen) = (Disk::new(seed), Rc::new(Cell::new(Vec::new())));
+    let (other, told) = (disk.clone(), Rc::clone(&seen));
+    run(|env| async move {
+        let (writer, reader) = (store(&other, &env).await, store(&other, &env).await);
+        let keys = neighbours(3);
+        for round in 0..12_u64 {
+            other.suffer(DiskFaults { failed_sync: 0.3, io_error: 0.1, ..DiskFaults::default() });
+            let luck = seed.wrapping_mul(31) + round * round;
+            let _ = writer.put(&keys[(luck % 3) as usize], body(&format!("{round}")), Guard::None).await;
+        }
+        other.suffer(DiskFaults::default());
+        let mut found = Vec::new();
+        for key in &keys {
+            found.push(reader.get(key).await.ok());
+        }
+        told.set(found);
+    });
+    disk.restart();
+    let same = Rc::new(Cell::new(false));
+    let told = Rc::clone(&same);
+    run(|env| async move {
+        let store = store(&disk, &env).await;
+        let mut found = Vec::new();
+        for key in neighbours(3) {
+            found.push(store.get(&key).await.ok());
+        }
+        told.set(found == seen.take());
+    });
+    same.get()
+}
+
+#[test]
+fn keys_that_share_a_lock_are_in_doubt_each_for_itself() {
+    assert_eq!((0..4000).find(|seed| !what_was_read_outlives_a_power_cut(*seed)), None);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_mark_that_names_another_key_is_caught() {
+    use glidepath_files::mutant::{Mutant, with};
+    let caught = with(Mutant::MarkOfAnother, || (0..4000).find(|seed| !what_was_read_outlives_a_power_cut(*seed)));
+    println!("MarkOfAnother: caught by seed {}", caught.unwrap());
+}
+
 #[test]
 fn a_lock_that_is_held_too_long_is_named() {
     let disk = Disk::new(1);

@@ -116,6 +116,16 @@ impl<R: Rules> Asked<R> {
     }
 }
 
+impl<F> Told<F> {
+    /// The last version in which it may be.
+    pub(crate) fn deadline(&self) -> Version {
+        match self {
+            Self::Done(version) => *version,
+            _ => Version(u64::MAX),
+        }
+    }
+}
+
 impl<F: std::fmt::Display> Told<F> {
     pub(crate) fn words(&self) -> String {
         match self {

@@ -1,5 +1,9 @@
 //! Which requests, in their order, make this state of that one?
 
+use std::collections::BTreeSet;
+
+use glidepath_model::Version;
+
 use super::book::Asked;
 use super::rules::Rules;
 use super::state::{Difference, State};
@@ -14,6 +18,8 @@ pub(crate) struct Part {
     pub(crate) index: usize,
     /// Whether it must be part of it.
     pub(crate) must: bool,
+    /// The last version that it may be part of: what its caller was told.
+    pub(crate) by: Version,
 }
 
 /// What is to be explained, and by what.
@@ -39,18 +45,31 @@ pub(crate) enum Found {
     Undecided,
 }
 
-/// Looks for the explanation with the fewest requests that need not be part of it. The state is left as it was.
+/// Looks for the explanation with the fewest requests that need not be part of it; of several, for the one whose requests
+/// must be found soonest: equal requests without a mark can stand for each other, and one that was acknowledged must not be
+/// left without a version because another, of which nobody heard, was taken in its place. The state is left as it was.
 pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case<'_, R>) -> Found {
-    let may = case.parts.iter().filter(|part| !part.must).count();
+    let optional: Vec<Version> = case.parts.iter().filter(|part| !part.must).map(|part| part.by).collect();
+    let deadlines: BTreeSet<Version> = optional.iter().copied().collect();
     let (mut taken, mut steps) = (Vec::new(), 0);
     let mark = state.mark();
-    for extra in 0..=may {
-        let found = search(state, case, 0, extra, &mut taken, &mut steps);
-        state.back_to(mark);
-        match found {
-            Some(true) => return Found::Explained(taken),
-            Some(false) => taken.clear(),
-            None => return Found::Undecided,
+    for extra in 0..=optional.len() {
+        for by in deadlines.iter().copied().chain(deadlines.is_empty().then_some(Version(0))) {
+            let within = optional.iter().filter(|other| **other <= by).count();
+            if within < extra {
+                continue;
+            }
+            let parts: Vec<Part> = case.parts.iter().copied().filter(|part| part.must || part.by <= by).collect();
+            let found = search(state, &Case { parts: &parts, ..*case }, 0, extra, &mut taken, &mut steps);
+            state.back_to(mark);
+            match found {
+                Some(true) => return Found::Explained(taken),
+                Some(false) => taken.clear(),
+                None => return Found::Undecided,
+            }
+            if extra == 0 {
+                break;
+            }
         }
     }
     Found::Nothing

@@ -184,7 +184,7 @@ impl<R: Rules> Judge<'_, R> {
                 Told::Done(version) if self.terms.exact || version < step.version || !asked.spans(step.at) => continue,
                 _ => marked.contains(&index),
             };
-            parts.push(Part { index, must });
+            parts.push(Part { index, must, by: asked.told.deadline() });
         }
         parts
     }
@@ -278,7 +278,7 @@ impl<R: Rules> Judge<'_, R> {
             let part = |index: &usize| {
                 let asked = self.asked(*index);
                 let possible = told(index) || matches!(asked.told, Told::Unknown | Told::Nothing);
-                let part = Part { index: *index, must: told(index) };
+                let part = Part { index: *index, must: told(index), by: self.asked(*index).told.deadline() };
                 (possible && asked.meets(during)).then_some(part)
             };
             let parts: Vec<Part> = open.iter().filter_map(part).collect();

@@ -157,6 +157,10 @@ fn asked(
 
 /// Judges these requests against versions that each have these names, from second to second, written by process 1.
 fn judged(asked: Vec<Asked<Names>>, versions: &[&[(&str, u64)]]) -> Result<(), String> {
+    judged_by(Terms { exact: true, most: usize::MAX }, asked, versions)
+}
+
+fn judged_by(terms: Terms, asked: Vec<Asked<Names>>, versions: &[&[(&str, u64)]]) -> Result<(), String> {
     let entry = |mark: u64| match create("x", mark).remove(0) {
         Action::Create { entry, .. } => entry,
         _ => Entry::namespace(),
@@ -175,7 +179,36 @@ fn judged(asked: Vec<Asked<Names>>, versions: &[&[(&str, u64)]]) -> Result<(), S
     }
     let versions = Versions { first: (Version(0), whole(versions[0])), steps };
     let book = Book { asked, ..Book::default() };
-    judge(&versions, &book, Terms { exact: true, most: usize::MAX }, |process| (process == 1).then_some(0)).map(drop)
+    judge(&versions, &book, terms, |process| (process == 1).then_some(0)).map(drop)
+}
+
+/// Equal requests without a mark can stand for each other: the one whose caller was told of a version must get one, in
+/// whichever order they came. (Seed 1795361381916559030 of append-log under listings.)
+#[test]
+fn of_equal_requests_the_acknowledged_one_is_found() {
+    let drop_a = || vec![Action::Drop { name: name("a"), kind: Kind::Namespace, expected: None }];
+    let chain: &[&[(&str, u64)]] = &[&[("a", 1)], &[], &[("b", 9)]];
+    let unheard = |from| asked(2, drop_a(), (from, 0), Told::Nothing);
+    for most in [1, usize::MAX] {
+        let terms = Terms { exact: false, most };
+        for (first, second) in [(100, 200), (200, 100)] {
+            let told = |version| {
+                let mut all = vec![
+                    asked(1, drop_a(), (first, 2500), Told::Done(Version(version))),
+                    unheard(second),
+                    asked(9, create("b", 9), (300, 2500), Told::Done(Version(2))),
+                ];
+                all.sort_by_key(|asked| asked.called);
+                judged_by(terms, all, chain)
+            };
+            assert_eq!(told(1), Ok(()));
+            assert_eq!(told(2), Ok(()));
+        }
+    }
+    // Two were told so, and only one of them can be right.
+    let both = [1, 2].map(|mark| asked(mark, drop_a(), (100, 2500), Told::Done(Version(2))));
+    let both = both.into_iter().chain([asked(9, create("b", 9), (300, 2500), Told::Done(Version(2)))]).collect();
+    assert!(judged_by(Terms { exact: false, most: 1 }, both, chain).is_err());
 }
 
 #[test]
