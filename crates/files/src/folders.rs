@@ -8,6 +8,7 @@
 //! | `writers` | a folder per process that writes now, locked while it lives, with its unfinished files |
 
 use std::io;
+use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -59,8 +60,13 @@ impl<F: Files> Folders<F> {
         for folder in folders {
             make_with_those_above(files, folder, durable).await?;
         }
-        if durable {
-            sync_store(files, root).await?;
+        if durable && let Err(error) = sync_store(files, root).await {
+            // No later sync makes their names durable, so they are to be made anew. One that is not empty has been durable before:
+            // nobody puts anything into it until this has succeeded.
+            for folder in folders.into_iter().chain([root]) {
+                let _ = files.remove_folder(folder).await;
+            }
+            return Err(error);
         }
         let [_, _, writers] = folders;
         remove_the_dead(files, writers).await?;
@@ -250,7 +256,13 @@ pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, du
     for level in missing.into_iter().rev() {
         let above = files.open(folder_above(level), Access::Read).await?;
         match files.create_folder(level).await {
-            Ok(()) if durable => files.sync_folder(&above).await?,
+            Ok(()) if durable => {
+                if let Err(error) = files.sync_folder(&above).await {
+                    // No later sync makes its name durable, so it is to be made anew.
+                    let _ = files.remove_folder(level).await;
+                    return Err(error);
+                }
+            }
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
@@ -258,16 +270,24 @@ pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, du
     Ok(())
 }
 
-/// The folders of the store may have been made by a process that died before they were durable.
+/// The folders of the store, and those above it, may have been made by a process that died before they were durable.
 async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
     let opened = files.open(root, Access::Read).await?;
     files.sync_folder(&opened).await?;
-    match files.open(folder_above(root), Access::Read).await {
-        Ok(above) => files.sync_folder(&above).await,
-        // Who may not read the folder above has not made this one.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        Err(error) => Err(error),
+    for above in root.ancestors().skip(1) {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        let synced = match files.open(above, Access::Read).await {
+            Ok(opened) => files.sync_folder(&opened).await,
+            Err(error) => Err(error),
+        };
+        match synced {
+            // Who may not read a folder has made nothing in it; and some file systems above have nothing to sync.
+            Err(error)
+                if matches!(error.kind(), PermissionDenied | InvalidInput | Unsupported | ReadOnlyFilesystem) => {}
+            synced => synced?,
+        }
     }
+    Ok(())
 }
 
 fn vanished() -> io::Error {

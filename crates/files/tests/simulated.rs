@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::path::Path;
 use std::rc::Rc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use glidepath_env::conformance::run_all;
-use glidepath_env::{Access, Denial, Files, Guard, Key, ObjectStore, Payload, PutError, ReadError};
+use glidepath_env::{Access, Denial, Env, Files, Guard, Key, ObjectStore, Payload, PutError, ReadError};
 use glidepath_files::{Durability, FileStore};
 use glidepath_model::{Instant, Span};
 use glidepath_sim::{Disk, DiskFaults, Mode, Setup, SimEnv, SimFiles, Simulation};
@@ -17,8 +19,12 @@ const FOLDER: &str = "/store";
 
 type Store = FileStore<SimFiles>;
 
+async fn opened(disk: &Disk, env: &SimEnv, folder: &str) -> std::io::Result<Store> {
+    FileStore::open(disk.process(env.clone()), Path::new(folder), Durability::Fsync).await
+}
+
 async fn store(disk: &Disk, env: &SimEnv) -> Store {
-    FileStore::open(disk.process(env.clone()), Path::new(FOLDER), Durability::Fsync).await.unwrap()
+    opened(disk, env, FOLDER).await.unwrap()
 }
 
 /// Runs something in a process of its own.
@@ -159,6 +165,46 @@ fn a_mark_that_names_another_key_is_caught() {
     use glidepath_files::mutant::{Mutant, with};
     let caught = with(Mutant::MarkOfAnother, || (0..4000).find(|seed| !what_was_read_outlives_a_power_cut(*seed)));
     println!("MarkOfAnother: caught by seed {}", caught.unwrap());
+}
+
+/// The first processes to open a store die, or hear that a sync failed; what the next one acknowledges is durable all the same.
+#[test]
+fn a_store_whose_first_opening_failed_is_durable() {
+    for seed in 0..2000 {
+        // Folders above the store that a dead process made are made durable, too, but not where that fails.
+        let [first, second] = match seed % 2 {
+            0 => [DiskFaults { death: 0.05, ..DiskFaults::default() }; 2],
+            _ => [failing(0.4), failing(0.3)],
+        };
+        let folder = if seed % 2 == 0 { "/some/where/store" } else { "/store" };
+        let disk = Disk::new(seed);
+        let (other, after) = (disk.clone(), disk.clone());
+        run(|env| async move {
+            for faults in [first, second] {
+                other.suffer(faults);
+                drop(within(&env, opened(&other, &env, folder)).await);
+            }
+            other.suffer(DiskFaults::default());
+            let store = opened(&other, &env, folder).await.unwrap();
+            store.put(&Key::new("a/b"), body("kept"), Guard::Absent).await.unwrap();
+        });
+        disk.restart();
+        run(|env| async move {
+            let found = opened(&after, &env, folder).await.unwrap().get(&Key::new("a/b")).await;
+            assert_eq!(found.map(|object| object.payload).ok(), Some(body("kept")), "seed {seed}");
+        });
+    }
+}
+
+/// What comes of something within a minute: a process that died never answers.
+async fn within<T>(env: &SimEnv, act: impl Future<Output = T>) -> Option<T> {
+    let mut minute = std::pin::pin!(env.sleep_until(env.now() + Span::from_secs(60)));
+    let mut act = std::pin::pin!(act);
+    poll_fn(|context| match act.as_mut().poll(context) {
+        Poll::Ready(came) => Poll::Ready(Some(came)),
+        Poll::Pending => minute.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 #[test]
