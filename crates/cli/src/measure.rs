@@ -85,7 +85,7 @@ pub(crate) fn run_command(arguments: &Arguments) -> Result<(), Failure> {
 impl Measure {
     fn run(&self) -> Result<(), Failure> {
         let url = self.store.as_deref().unwrap_or_default();
-        let plan = self.plan(url)?;
+        let plan = self.plan()?;
         let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
         let result = self.measure_url(url, &plan);
         if result.is_err() {
@@ -162,14 +162,8 @@ impl Measure {
         print(&format!("\nIn {}: {files}", self.out.display()))
     }
 
-    fn plan(&self, url: &str) -> Result<Plan, Failure> {
+    fn plan(&self) -> Result<Plan, Failure> {
         let mut plan = if self.quick { Plan::quick() } else { Plan::full() };
-        if url.starts_with("sim:") {
-            // Simulated time costs little, and slow stores need much of it to show their tails.
-            plan.duration = if self.quick { Span::from_secs(60) } else { Span::from_secs(600) };
-            plan.warm_up = Span::from_secs(5);
-            plan.most_per_writer = usize::MAX;
-        }
         if let Some(writers) = &self.writers {
             plan.writers = counts(writers)?;
         }

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use glidepath_measure::{Operation, fit_holds};
+use glidepath_measure::{FailureRate, Operation, fit_holds};
 use glidepath_model::Span;
 use glidepath_sim::{ContendedProfile, Distribution, OperationProfile, Profile, RateCap};
 
@@ -90,7 +90,7 @@ fn tier_profile(tier: &str, flat: &Profile, lines: &[Line<'_>]) -> Result<Profil
 }
 
 /// An operation as measured, and its failure rate at each number of writers.
-type Measured = (OperationProfile, Vec<f64>);
+type Measured = (OperationProfile, Vec<FailureRate>);
 
 /// What the table says of one operation of a tier; none where it was not measured.
 fn operation(
@@ -119,7 +119,8 @@ fn operation(
             success: distribution(success)?,
             failure: counted,
         });
-        rates.push(success.number("failure_rate")?);
+        // What was published says nothing about how it varied.
+        rates.push(FailureRate { rate: success.number("failure_rate")?, error: 0.005 });
     }
     let (median, p95) = (first.number("p50_ms")?, first.number("p95_ms")?);
     let profile = OperationProfile {

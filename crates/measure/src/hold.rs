@@ -10,20 +10,41 @@ use crate::measurement::Measurement;
 use crate::plan::{Operation, Plan, Trial};
 use crate::site::{SimulatedSite, Site};
 
-/// Attempts that are simulated for one candidate: their failure rate is off by less than a point.
+/// Attempts that are simulated for one candidate: their failure rate is mostly off by less than a point.
 const ATTEMPTS: f64 = 6000.0;
 
-/// A simulated failure rate is off by about so much.
-const NOISE: f64 = 0.005;
+/// What is measured and what is simulated differ where they do so by so many standard errors of the difference.
+const DIFFERENT: f64 = 3.0;
+
+/// A failure rate, a share of the attempts, and one standard error of it.
+#[derive(Clone, Copy, Debug)]
+pub struct FailureRate {
+    /// The share.
+    pub rate: f64,
+    /// Its error.
+    pub error: f64,
+}
+
+impl FailureRate {
+    /// That of a measurement. Where its error cannot be told, it is taken to be a point.
+    #[must_use]
+    pub fn of(measurement: &Measurement) -> Self {
+        Self { rate: measurement.failure_rate(), error: measurement.failure_rate_error.unwrap_or(0.01) }
+    }
+
+    fn is_certainly_above(self, other: Self) -> bool {
+        self.rate - other.rate > DIFFERENT * self.error.hypot(other.error)
+    }
+}
 
 /// Halvings of the interval in which the hold is sought.
 const HALVINGS: u32 = 9;
 
-/// Fits the holds of a profile's operation to the failure rates measured (a share of the attempts, one for each of its
-/// `contended` entries, in their order).
+/// Fits the holds of a profile's operation to the failure rates measured (one for each of its `contended` entries, in
+/// their order).
 ///
-/// Where even without a hold more writes would fail than did, they take effect sooner than half-way: `effect_after`.
-pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[f64]) {
+/// Where even without a hold certainly more writes would fail than did, they take effect sooner than half-way: `effect_after`.
+pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate]) {
     fit_way(profile, operation, failure_rates);
     for (index, failure_rate) in failure_rates.iter().enumerate() {
         let Some(count) = contended(profile, operation).get(index).map(|knot| knot.writers) else { return };
@@ -36,23 +57,22 @@ pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[f
             let middle = (low + high) / 2.0;
             set_hold(profile, operation, index, middle);
             let found = simulated_failure_rate(profile, operation, count);
-            if found < *failure_rate { low = middle } else { high = middle }
+            if found.rate < failure_rate.rate { low = middle } else { high = middle }
         }
         set_hold(profile, operation, index, (low + high) / 2.0);
     }
 }
 
 /// Halves the way until no hold is needed to explain fewer failures than there were.
-fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[f64]) {
+fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate]) {
     let shortest = contended(profile, operation).iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);
     let shortest = shortest.flatten().map(|distribution| distribution.quantile_ns(0.0)).fold(f64::MAX, f64::min);
     let mut way = shortest / 2.0;
     for _ in 0..8 {
         let counts: Vec<u32> = contended(profile, operation).iter().map(|knot| knot.writers).collect();
-        let too_many = counts
-            .iter()
-            .zip(failure_rates)
-            .any(|(writers, rate)| *writers > 1 && simulated_failure_rate(profile, operation, *writers) > rate + NOISE);
+        let too_many = counts.iter().zip(failure_rates).any(|(writers, rate)| {
+            *writers > 1 && simulated_failure_rate(profile, operation, *writers).is_certainly_above(*rate)
+        });
         if !too_many {
             return;
         }
@@ -87,9 +107,10 @@ fn set_hold(profile: &mut Profile, operation: Operation, index: usize, nanos: f6
     }
 }
 
-fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32) -> f64 {
+fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32) -> FailureRate {
+    const NONE: FailureRate = FailureRate { rate: 0.0, error: 0.0 };
     let knot = contended(profile, operation).iter().find(|knot| knot.writers == writers);
-    let Some(knot) = knot else { return 0.0 };
+    let Some(knot) = knot else { return NONE };
     let mean = knot.failure.as_ref().unwrap_or(&knot.success).mean_ns().max(knot.success.mean_ns());
     let lasts = Span::from_nanos_f64(ATTEMPTS / f64::from(writers) * mean);
     let plan = Plan {
@@ -107,6 +128,6 @@ fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32)
     let mut site = SimulatedSite::new(profile.clone(), 1);
     // A simulated store cannot fail to be measured.
     let trial = Trial { operation, writers, number: 1 };
-    let Ok(samples) = site.measure(&plan, trial, &AtomicBool::new(false)) else { return 0.0 };
-    Measurement::of(&[samples]).first().map_or(0.0, Measurement::failure_rate)
+    let Ok(samples) = site.measure(&plan, trial, &AtomicBool::new(false)) else { return NONE };
+    Measurement::of(&[samples]).first().map_or(NONE, FailureRate::of)
 }

@@ -8,6 +8,7 @@
 mod fit;
 mod hold;
 mod measurement;
+mod pace;
 mod plan;
 mod profile;
 mod raw;
@@ -18,7 +19,7 @@ mod site;
 mod writer;
 
 pub use fit::{Fit, Fits, GOOD_KS};
-pub use hold::fit_holds;
+pub use hold::{FailureRate, fit_holds};
 pub use measurement::{Measurement, Numbers, Spread};
 pub use plan::{Estimate, Operation, Plan, PlanError};
 pub use profile::{Provenance, profile};

@@ -26,7 +26,15 @@ pub struct Measurement {
     pub unknown: u64,
     /// Successes per second of the window: mean and standard deviation over trials.
     pub throughput_per_s: Spread,
+    /// One standard error of the failure rate, a share. Failures come in runs (whoever lost has just looked, and so have the
+    /// others), so it is not that of independent attempts but of a ratio between *clusters* of them: whole trials, or where
+    /// there are few, tenths of each (Cochran, "Sampling Techniques", 1977, 6.3 and 9A). Absent for a single one.
+    pub failure_rate_error: Option<f64>,
 }
+
+/// With fewer trials than these, each is cut into [`PARTS`].
+const ENOUGH_TRIALS: usize = 4;
+const PARTS: u64 = 10;
 
 /// Mean and standard deviation (of a sample).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +72,45 @@ impl Numbers {
             max,
         })
     }
+}
+
+/// Where a percentile of so many samples may lie, with 95 % confidence: between two of the sorted samples, by the binomial
+/// distribution of how many lie below it (David and Nagaraja, "Order Statistics", 2003, 7.1; with the normal approximation).
+/// `None` where fewer than three samples can be expected above it: then it is an extreme of the sample, not a percentile.
+#[must_use]
+pub(crate) fn percentile_interval(sorted: &[f64], share: f64) -> Option<(f64, f64)> {
+    let count = sorted.len() as f64;
+    if count * (1.0 - share) < 3.0 - 1e-9 {
+        return None;
+    }
+    let reach = 1.96 * (count * share * (1.0 - share)).sqrt();
+    let rank = |rank: f64| sorted[(rank.max(1.0) as usize).min(sorted.len()) - 1];
+    Some((rank((count * share - reach).floor()), rank((count * share + reach).ceil() + 1.0)))
+}
+
+/// One standard error of the ratio of the sums of these pairs (a part, and the whole that it is part of).
+fn ratio_error(clusters: &[(f64, f64)]) -> Option<f64> {
+    let whole: f64 = clusters.iter().map(|(_, whole)| whole).sum();
+    let ratio = clusters.iter().map(|(part, _)| part).sum::<f64>() / whole;
+    let squares: f64 = clusters.iter().map(|(part, of)| (part - ratio * of).powi(2)).sum();
+    let count = clusters.len() as f64;
+    (clusters.len() > 1 && whole > 0.0).then(|| (count / (count - 1.0) * squares).sqrt() / whole)
+}
+
+/// Failures and attempts of each cluster.
+fn clusters(trials: &[&TrialSamples]) -> Vec<(f64, f64)> {
+    let parts = if trials.len() < ENOUGH_TRIALS { PARTS } else { 1 };
+    let mut found = BTreeMap::<(usize, u64), (f64, f64)>::new();
+    for (number, trial) in trials.iter().enumerate() {
+        let first = trial.samples.iter().map(|sample| sample.began).min().unwrap_or_default();
+        for sample in trial.samples.iter().filter(|sample| sample.end != End::Unknown) {
+            let part = sample.began.since(first).as_nanos() * parts / trial.window.as_nanos().max(1);
+            let (failed, all) = found.entry((number, part.min(parts - 1))).or_default();
+            *failed += f64::from(u8::from(sample.end != End::Done));
+            *all += 1.0;
+        }
+    }
+    found.into_values().collect()
 }
 
 /// Linear between the two nearest ranks. There must be at least one value.
@@ -105,6 +152,7 @@ impl Measurement {
             refused: count(End::Refused),
             unknown: count(End::Unknown),
             throughput_per_s: Spread::of(&rates),
+            failure_rate_error: ratio_error(&clusters(trials)),
         }
     }
 
@@ -161,8 +209,37 @@ mod tests {
         assert!((found.failure_rate() - 0.4).abs() < 1e-12);
         assert!((found.throughput_per_s.mean - 15.0).abs() < 1e-9);
         assert!((found.throughput_per_s.deviation - 50.0_f64.sqrt()).abs() < 1e-9);
+        // Of tenths, which hold an attempt each, but one that holds two.
+        assert!(found.failure_rate_error.is_some_and(|error| (0.15..0.35).contains(&error)), "{found:?}");
         let numbers = Numbers::of(&found.success_ms).unwrap();
         assert!((numbers.median - 20.0).abs() < 1e-12 && (numbers.p95 - 29.0).abs() < 1e-12);
         assert_eq!(Numbers::of(&[]), None);
+    }
+
+    /// Failures that come in runs of twenty: independent attempts would have an error of 0.016.
+    #[test]
+    fn the_error_of_a_failure_rate_is_that_between_clusters() {
+        let attempt = |number: u64| Sample {
+            writer: 0,
+            began: Instant::ZERO + Span::from_millis(number),
+            ended: Instant::ZERO + Span::from_millis(number + 1),
+            end: if (number / 20).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1 { End::Lost } else { End::Done },
+        };
+        let trial = TrialSamples {
+            trial: Trial { operation: Operation::Cas, writers: 1, number: 1 },
+            samples: (0..1000).map(attempt).collect(),
+            window: Span::from_millis(1000),
+        };
+        let error = Measurement::of(&[trial])[0].failure_rate_error.unwrap();
+        assert!((0.04..0.12).contains(&error), "{error}");
+    }
+
+    #[test]
+    fn a_percentile_of_too_few_is_none() {
+        let some: Vec<f64> = (1..=1000).map(f64::from).collect();
+        assert_eq!(percentile_interval(&some, 0.999), None);
+        assert_eq!(percentile_interval(&some, 0.5), Some((469.0, 532.0)));
+        let (low, high) = percentile_interval(&some, 0.99).unwrap();
+        assert!(low < 990.0 && high > 990.0 && low >= 980.0, "{low} {high}");
     }
 }

@@ -4,7 +4,7 @@ use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, OperationProfile, Profile};
 
 use crate::fit::{Fit, Fits, own_quantiles};
-use crate::hold::fit_holds;
+use crate::hold::{FailureRate, fit_holds};
 use crate::measurement::{Measurement, Numbers};
 use crate::plan::Operation;
 
@@ -62,7 +62,7 @@ pub fn profile(measurements: &[Measurement], provenance: &Provenance) -> Option<
         latency_includes_read: false,
         rate_cap: None,
     };
-    let rates = |found: &[&Measurement]| found.iter().map(|found| found.failure_rate()).collect::<Vec<_>>();
+    let rates = |found: &[&Measurement]| found.iter().map(|found| FailureRate::of(found)).collect::<Vec<_>>();
     fit_holds(&mut profile, if cas.is_empty() { Operation::Create } else { Operation::Cas }, &rates(guarded));
     fit_holds(&mut profile, Operation::Append, &rates(&append));
     Some(profile)

@@ -3,7 +3,7 @@
 use glidepath_page::{Page, Section, Table};
 
 use crate::fit::{Fits, GOOD_KS};
-use crate::measurement::{Measurement, Numbers};
+use crate::measurement::{Measurement, Numbers, percentile_interval};
 use crate::plan::{Operation, Plan};
 use crate::profile::Provenance;
 
@@ -132,7 +132,8 @@ impl Report<'_> {
         format!(
             "{store}, measured {date} from {machine} by {program}. {trials} of {duration} each after {warm_up} of \
              warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer goes on as soon as it is \
-             answered. Only the time in which all writers ran counts."
+             answered. What began while all writers were at work counts, however long it took; a trial goes on until the longest operation fits \
+             into it ten times, at most ten times as long as planned."
         )
     }
 }
@@ -148,6 +149,10 @@ fn rates(measurements: &[Measurement]) -> Table {
             found.refused.to_string(),
             found.unknown.to_string(),
             if guarded { format!("{:.1}", 100.0 * found.failure_rate()) } else { "-".to_owned() },
+            match found.failure_rate_error {
+                Some(error) if guarded => format!("{:.1}", 100.0 * error),
+                _ => "-".to_owned(),
+            },
             if guarded { format!("{:.1}", 100.0 * turns(found.writers)) } else { "-".to_owned() },
             digits(found.throughput_per_s.mean),
             // One trial has none.
@@ -157,7 +162,8 @@ fn rates(measurements: &[Measurement]) -> Table {
     Table {
         title: "Operations",
         note: "Failures include the refused (turned away: throttled, or another conditional write in flight). Throughput is of \
-               successes, with the standard deviation over trials.",
+               successes that began in the window, with the standard deviation over trials. The error of a failure rate is one standard error, \
+               from the spread between trials (or tenths of them, where there are fewer than four).",
         head: vec![
             "operation",
             "writers",
@@ -166,6 +172,7 @@ fn rates(measurements: &[Measurement]) -> Table {
             "refused",
             "unknown",
             "failure rate (%)",
+            "± (%)",
             "1 - 1/N (%)",
             "throughput (1/s)",
             "± (1/s)",
@@ -183,14 +190,25 @@ fn latencies(outcomes: &[Outcome<'_>]) -> Table {
             outcome.name.to_owned(),
             count.to_string(),
         ];
-        row.extend([mean, median, p95, p99, p999, max].map(digits));
+        row.extend([mean, median].map(digits));
+        row.extend([(0.95, p95), (0.99, p99), (0.999, p999)].map(|percentile| with_interval(outcome.sorted, percentile)));
+        row.push(digits(max));
         row
     };
     Table {
         title: "Latency (ms)",
-        note: "From request to answer, of successes and failures apart.",
+        note: "From request to answer, of successes and failures apart. Beside each percentile the interval that holds it with 95 % \
+               confidence if samples are independent; none where fewer than three samples lie above it (of 3,000 for p99.9).",
         head: vec!["operation", "writers", "outcome", "count", "mean", "median", "p95", "p99", "p99.9", "max"],
         rows: outcomes.iter().map(row).collect(),
+    }
+}
+
+/// A percentile and its interval.
+fn with_interval(sorted: &[f64], (share, found): (f64, f64)) -> String {
+    match percentile_interval(sorted, share) {
+        Some((low, high)) => format!("{} ({} to {})", digits(found), digits(low), digits(high)),
+        None => "-".to_owned(),
     }
 }
 
@@ -204,14 +222,18 @@ fn growth(measurements: &[Measurement]) -> Table {
         else {
             continue;
         };
+        let tail = |share, percentile: f64| match percentile_interval(&found.success_ms, share) {
+            Some(_) => format!("{:.2}", percentile / numbers.median),
+            None => "-".to_owned(),
+        };
         rows.push(vec![
             found.operation.name(),
             found.writers.to_string(),
             format!("{:.2}", numbers.median / alone.median),
             format!("{:.2}", numbers.mean / alone.mean),
-            format!("{:.2}", numbers.p95 / numbers.median),
-            format!("{:.2}", numbers.p99 / numbers.median),
-            format!("{:.2}", numbers.p999 / numbers.median),
+            tail(0.95, numbers.p95),
+            tail(0.99, numbers.p99),
+            tail(0.999, numbers.p999),
         ]);
     }
     Table {

@@ -45,25 +45,25 @@ impl Sample {
 pub struct TrialSamples {
     /// Which trial.
     pub trial: Trial,
-    /// Those that began and ended while all writers were at work.
+    /// Those that began while all writers were at work, however long they took.
     pub samples: Vec<Sample>,
-    /// How long that was.
+    /// How long all were at work.
     pub window: Span,
 }
 
 impl TrialSamples {
-    /// Cuts to the time in which all writers were at work: from the latest first operation to the earliest last answer.
-    /// Before and after it some writers ran with less company than the trial says.
+    /// Of these samples, those that count: from the latest first operation of a writer, before which some ran with less
+    /// company than the trial says, to the instant at which counting was closed.
     #[must_use]
-    pub fn trimmed(trial: Trial, samples: Vec<Sample>) -> Self {
-        let of = |writer: u32| samples.iter().filter(move |sample| sample.writer == writer);
-        let first = (0..trial.writers).filter_map(|writer| of(writer).map(|sample| sample.began).min()).max();
-        let last = (0..trial.writers).filter_map(|writer| of(writer).map(|sample| sample.ended).max()).min();
-        let (Some(first), Some(last)) = (first, last) else {
+    pub fn counted(trial: Trial, samples: Vec<Sample>, closed: Instant) -> Self {
+        let first = |writer: u32| samples.iter().filter(|sample| sample.writer == writer).map(|sample| sample.began).min();
+        let firsts: Option<Vec<Instant>> = (0..trial.writers).map(first).collect();
+        let Some(first) = firsts.and_then(|firsts| firsts.into_iter().max()) else {
             return Self { trial, samples: Vec::new(), window: Span::ZERO };
         };
-        let counts = |sample: &Sample| sample.began >= first && sample.ended <= last;
-        let samples = samples.into_iter().filter(counts).collect();
+        // A writer that stopped with all others has no end of its own.
+        let last = samples.iter().map(|sample| sample.ended).max().map_or(closed, |last| closed.min(last));
+        let samples = samples.into_iter().filter(|sample| sample.began >= first && sample.began < closed).collect();
         let window = if last > first { last.since(first) } else { Span::ZERO };
         Self { trial, samples, window }
     }
@@ -75,15 +75,15 @@ mod tests {
     use crate::plan::Operation;
 
     #[test]
-    fn only_the_time_in_which_all_writers_ran_counts() {
+    fn what_begins_while_all_are_at_work_counts_however_long_it_takes() {
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
         let sample = |writer, began, ended| Sample { writer, began: at(began), ended: at(ended), end: End::Done };
-        let samples = vec![sample(0, 0, 5), sample(0, 5, 10), sample(0, 12, 40), sample(1, 4, 11), sample(1, 11, 20)];
+        let samples = vec![sample(0, 0, 5), sample(0, 5, 10), sample(0, 12, 400), sample(1, 4, 11), sample(1, 21, 30)];
         let trial = Trial { operation: Operation::Cas, writers: 2, number: 1 };
-        let trimmed = TrialSamples::trimmed(trial, samples.clone());
-        assert_eq!(trimmed.window, Span::from_millis(16));
-        assert_eq!(trimmed.samples, vec![sample(0, 5, 10), sample(1, 4, 11), sample(1, 11, 20)]);
+        let counted = TrialSamples::counted(trial, samples.clone(), at(20));
+        assert_eq!(counted.window, Span::from_millis(16));
+        assert_eq!(counted.samples, vec![sample(0, 5, 10), sample(0, 12, 400), sample(1, 4, 11)]);
         let one_never_ran = Trial { writers: 3, ..trial };
-        assert_eq!(TrialSamples::trimmed(one_never_ran, samples).samples.len(), 3);
+        assert_eq!(TrialSamples::counted(one_never_ran, samples, at(20)).samples, Vec::new());
     }
 }

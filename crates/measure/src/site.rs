@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::AtomicBool;
 
 use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, Tag};
 use glidepath_model::{ByteSize, Instant, Span};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use glidepath_stores::{LiveEnv, Store};
 
+use crate::pace::{MOST_DURATIONS, Pace};
 use crate::plan::{Operation, Plan, Trial};
 use crate::sample::{Sample, TrialSamples};
 use crate::writer::{Ask, Learn, Task, fresh, write};
@@ -129,19 +129,9 @@ impl Site for LiveSite {
         self.runtime.block_on(furnish(&LiveEnv::new(), &self.store, &key, plan, trial)).map_err(failed)?;
         // One clock for all, so that their windows can be compared.
         let env = LiveEnv::new();
-        let warm = env.now() + plan.warm_up;
-        let awaited = Arc::new(AtomicU32::new(trial.writers));
-        let task = |writer| Task {
-            operation: trial.operation,
-            key: key.clone(),
-            body: plan.body,
-            writer,
-            until: warm + plan.duration,
-            from: warm,
-            most: plan.most_per_writer,
-            awaited: Arc::clone(&awaited),
-            stop,
-        };
+        let pace = Pace::new(plan, trial.writers, env.now() + plan.warm_up, stop);
+        let task =
+            |writer| Task { operation: trial.operation, key: key.clone(), body: plan.body, writer, pace: &pace };
         let samples = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..trial.writers)
                 .map(|writer| {
@@ -156,7 +146,7 @@ impl Site for LiveSite {
                 .collect::<Vec<Sample>>()
         });
         self.runtime.block_on(remove(&self.store, &key)).map_err(|cause| self.left_behind(&cause))?;
-        Ok(TrialSamples::trimmed(trial, samples))
+        Ok(TrialSamples::counted(trial, samples, pace.closed()))
     }
 
     fn clean(&mut self) -> Result<(), MeasureError> {
@@ -244,11 +234,11 @@ impl Site for SimulatedSite {
     fn measure(&mut self, plan: &Plan, trial: Trial, _stop: &AtomicBool) -> Result<TrialSamples, MeasureError> {
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let warm = Instant::ZERO + plan.warm_up;
-        let until = warm + plan.duration;
+        let longest = Span::from_nanos(plan.duration.as_nanos().saturating_mul(MOST_DURATIONS));
         let setup = Setup {
             seed: self.seed,
-            // What began in time is waited for, as live.
-            horizon: until + Span::from_secs(3600),
+            // What counts is waited for, as live.
+            horizon: warm + longest + Span::from_secs(3600),
             // An answer is an event here: a writer that peeks at its answer must see the world of that moment.
             mode: Mode::EveryOperation,
             stores: vec![StoreModel::of(self.profile.clone())],
@@ -264,23 +254,14 @@ impl Site for SimulatedSite {
         }
         let told = self.profile.latency_includes_read;
         let samples = Rc::new(RefCell::new(Vec::new()));
-        let awaited = Arc::new(AtomicU32::new(trial.writers));
+        let pace = Rc::new(Pace::new(plan, trial.writers, warm, &NEVER));
         let writers: Vec<_> = (0..trial.writers)
             .map(|writer| {
-                let task = Task {
-                    operation: trial.operation,
-                    key: key.clone(),
-                    body: plan.body,
-                    writer,
-                    until,
-                    from: warm,
-                    most: plan.most_per_writer,
-                    awaited: Arc::clone(&awaited),
-                    stop: &NEVER,
-                };
-                let samples = Rc::clone(&samples);
+                let (operation, key, body) = (trial.operation, key.clone(), plan.body);
+                let (samples, pace) = (Rc::clone(&samples), Rc::clone(&pace));
                 let begin = move |env: SimEnv| async move {
                     let store = env.store(STORE);
+                    let task = Task { operation, key, body, writer, pace: &pace };
                     let seen = match told {
                         true => write(&env, &store, &task, &Peek(&env)).await,
                         false => write(&env, &store, &task, &Ask(&store)).await,
@@ -292,7 +273,7 @@ impl Site for SimulatedSite {
             .collect();
         simulation.run(writers);
         drop(simulation);
-        Ok(TrialSamples::trimmed(trial, samples.take()))
+        Ok(TrialSamples::counted(trial, samples.take(), pace.closed()))
     }
 
     fn clean(&mut self) -> Result<(), MeasureError> {

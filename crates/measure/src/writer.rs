@@ -1,13 +1,11 @@
-//! One writer, on whichever store: it does the same again as soon as it is answered, until time is up, and until all writers of
-//! the trial have been at work at once: on a busy machine one may begin when the time is over.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+//! One writer, on whichever store: it does the same again as soon as it is answered, until nobody's operation counts any
+//! more.
 
 use bytes::Bytes;
 use glidepath_env::{Env, Guard, Key, Object, ObjectStore, Payload, Purpose, PutError, ReadError, Tag};
-use glidepath_model::{ByteSize, Instant};
+use glidepath_model::{ByteSize, Span};
 
+use crate::pace::Pace;
 use crate::plan::Operation;
 use crate::sample::{End, Sample};
 
@@ -19,16 +17,8 @@ pub(crate) struct Task<'a> {
     pub(crate) key: Key,
     pub(crate) body: ByteSize,
     pub(crate) writer: u32,
-    /// Operations that begin sooner are not kept: the warm-up.
-    pub(crate) from: Instant,
-    /// No operation begins later than necessary.
-    pub(crate) until: Instant,
-    /// So many operations are enough: on a store that answers in microseconds more would say nothing new.
-    pub(crate) most: usize,
-    /// Writers of the trial of which no operation has been kept yet.
-    pub(crate) awaited: Arc<AtomicU32>,
-    /// Once it is set, no operation begins.
-    pub(crate) stop: &'a AtomicBool,
+    /// Which of its operations count.
+    pub(crate) pace: &'a Pace<'a>,
 }
 
 /// How a writer learns where the object stands now. This is not part of its latency.
@@ -51,28 +41,29 @@ impl<S: ObjectStore> Learn for Ask<'_, S> {
     }
 }
 
-/// Runs until time is up, and one operation longer than any writer takes to do its first. Dropping the future leaves its last request wherever it is.
+/// Runs until no writer's operation counts any more; those of this one that do. Dropping the future leaves its last request
+/// wherever it is.
 pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &Task<'_>, learn: &L) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut at = Place { chain: 0, seen: None };
     if task.operation.is_guarded() && task.operation != Operation::Create {
         at.seen = learn.learn(&task.key).await;
     }
-    // Whether the last operation began when all writers had done one: then what all did at once is not nothing.
-    let mut with_all = false;
+    let mut has_left = false;
     loop {
         let began = env.now();
-        let enough = began >= task.until || samples.len() >= task.most;
-        if enough && with_all || task.stop.load(Ordering::Relaxed) {
+        let counts = task.pace.counts(began, samples.len());
+        if !has_left && began >= task.pace.closed() {
+            has_left = true;
+            task.pace.leave();
+        }
+        if task.pace.is_over() {
             return samples;
         }
-        with_all = task.awaited.load(Ordering::Relaxed) == 0;
         let end = once(env, store, task, &mut at).await;
         let ended = env.now();
-        if began >= task.from {
-            if samples.is_empty() {
-                task.awaited.fetch_sub(1, Ordering::Relaxed);
-            }
+        if counts {
+            task.pace.ended(ended.since(began), samples.is_empty());
             samples.push(Sample { writer: task.writer, began, ended, end });
         }
         if (end != End::Done || L::ALWAYS) && matches!(task.operation, Operation::Cas | Operation::Append) {
@@ -80,7 +71,7 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
         }
         // A store that answers in no time must not stop the clock of a simulated world.
         if env.now() == began {
-            env.sleep_until(began + glidepath_model::Span::from_nanos(1)).await;
+            env.sleep_until(began + Span::from_nanos(1)).await;
         }
     }
 }
