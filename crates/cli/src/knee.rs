@@ -11,6 +11,7 @@ use glidepath_lab::Point;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
 use glidepath_lab::knee::{self, Answer, KneeError, KneeOptions, Progress, Provider};
 use glidepath_lab::library::{Shelf, profile};
+use glidepath_model::Span;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -30,6 +31,9 @@ pub(crate) struct Arguments {
     /// The share that must succeed
     #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
     threshold: f64,
+    /// Judge by the worst stretch of this length between two bursts, such as 1min
+    #[arg(long, value_name = "TIME")]
+    worst: Option<Span>,
     /// How near the load is found, as a share of it
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     tolerance: f64,
@@ -78,7 +82,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = KneeOptions {
         threshold: arguments.threshold,
         tolerance: arguments.tolerance,
+        worst: arguments.worst,
         seeds: overrides.seeds.map(|count| (1..=count).collect()),
+        first_seed: 1,
         threads,
         events: (arguments.budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
     };
@@ -123,8 +129,7 @@ fn no_inter_arrival(_: &str) -> Result<String, String> {
 }
 
 fn budget(text: &str) -> Result<Duration, String> {
-    let span: glidepath_model::Span =
-        text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
+    let span: Span = text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
     let budget = Duration::from_nanos(span.as_nanos());
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
     if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}, allowed is 1s to 24h")) }

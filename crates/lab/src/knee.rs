@@ -10,13 +10,13 @@
 //! the machine, its load or the number of threads.
 //!
 //! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `hunt` (one search) and `queue`
-//! (many at once); `found` is what a knee consists of, `bottleneck` and `change` are what is varied.
+//! (many at once); `crossing` says where the knee lies between two loads and how sure that is, `found` is what a knee consists of, `bottleneck` and `change` are what is varied.
 
 mod bottleneck;
 mod change;
+mod crossing;
 mod found;
 mod hunt;
-mod noise;
 mod plan;
 mod queue;
 mod search;
@@ -33,7 +33,7 @@ use serde::Serialize;
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
 pub use found::{Bound, KindAtKnee, Knee};
 
-use crate::config::Point;
+use crate::config::{Point, burst_misfit};
 use hunt::{Found, Hunt, Round, Task};
 
 /// How to look for a knee.
@@ -43,9 +43,14 @@ pub struct KneeOptions {
     pub threshold: f64,
     /// How far the lowest load that fails may lie above the highest that holds, as a share of it: 0.001 to 1.
     pub tolerance: f64,
+    /// If given, the success that decides is that of the worst stretch of this length in the cycle from burst to burst,
+    /// over all bursts; else that of all who arrived in the window.
+    pub worst: Option<Span>,
     /// If given, loads are judged by one run of the configured length for each. If not, by as many as it takes, with the
-    /// seeds 1, 2, 3 ...
+    /// seeds from `first_seed` on.
     pub seeds: Option<Vec<u64>>,
+    /// The first of the seeds that are used where none are given.
+    pub first_seed: u64,
     /// Runs made at the same time. The answer does not depend on it.
     pub threads: NonZeroUsize,
     /// The work allowed, in simulated events; a processor does one or two million a second. With less, fewer transactions
@@ -55,7 +60,15 @@ pub struct KneeOptions {
 
 impl Default for KneeOptions {
     fn default() -> Self {
-        Self { threshold: 0.95, tolerance: 0.02, seeds: None, threads: NonZeroUsize::MIN, events: 20_000_000 }
+        Self {
+            threshold: 0.95,
+            tolerance: 0.02,
+            worst: None,
+            seeds: None,
+            first_seed: 1,
+            threads: NonZeroUsize::MIN,
+            events: 20_000_000,
+        }
     }
 }
 
@@ -125,6 +138,9 @@ pub struct WhatIf {
     pub knee_commits_per_s: f64,
     /// As often as without it.
     pub factor: f64,
+    /// Holds that factor with 95 % confidence: from the errors of both knees, taken as independent, which is too wide where
+    /// the same luck moves both. Absent where that cannot be told.
+    pub factor_interval: Option<[f64; 2]>,
     /// One standard error of the knee with it, as a share of it; absent where that cannot be told.
     pub knee_relative_error: Option<f64>,
     /// Whether the knee may be higher still: no load that was tried failed.
@@ -150,6 +166,7 @@ const VARIANT_TOLERANCE: f64 = 0.05;
 /// # Errors
 /// An option out of its range; a point in which nothing ends.
 pub fn find(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sync)) -> Result<Knee, KneeError> {
+    check(point, options)?;
     let found = hunt_knee(point, options, watch)?;
     Ok(Knee::of(&found, options))
 }
@@ -165,6 +182,7 @@ pub fn answer(
     providers: Option<&[Provider]>,
     watch: &(dyn Fn(Progress) + Sync),
 ) -> Result<Answer, KneeError> {
+    check(point, options)?;
     let found = hunt_knee(point, options, watch)?;
     let knee = Knee::of(&found, options);
     if knee.bound == Bound::NothingHolds {
@@ -192,7 +210,8 @@ pub fn answer(
             settings: change.settings,
             knee_commits_per_s: with.commits_per_s,
             factor: with.commits_per_s / knee.knee_commits_per_s,
-            knee_relative_error: with.relative_error,
+            factor_interval: factor_interval(&found, &with),
+            knee_relative_error: with.crossing.and_then(|crossing| crossing.relative_error),
             at_least: with.bound.is_lower(),
             resolution: with.resolution,
             deciding_transactions: with.deciding,
@@ -203,10 +222,20 @@ pub fn answer(
     Ok(Answer { knee, bottleneck, what_ifs })
 }
 
+/// Holds the ratio of two knees with 95 % confidence: by their relative errors, and the larger of their reaches.
+fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
+    let [a, b] = [without, with].map(|found| found.crossing.filter(|_| found.bound == Bound::Found));
+    let (a, b) = (a?, b?);
+    let reach = a.reach.max(b.reach) * a.relative_error?.hypot(b.relative_error?);
+    let factor = with.commits_per_s / without.commits_per_s;
+    // Of a ratio the logarithm is nearer to normal.
+    Some([factor * (-reach).exp(), factor * reach.exp()])
+}
+
 fn hunt_knee(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sync)) -> Result<Found, KneeError> {
-    check(options)?;
     let task = Task {
         threshold: options.threshold,
+        worst: options.worst,
         start: plan::first_load(point),
         highest: f64::INFINITY,
         rounds: [
@@ -219,6 +248,7 @@ fn hunt_knee(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + S
             },
         ],
         seeds: options.seeds.clone(),
+        first_seed: options.first_seed,
         keep: true,
         events: (options.events as f64 * KNEE_SHARE) as u64,
         most_events: (options.events as f64 * KNEE_MOST) as u64,
@@ -237,6 +267,7 @@ fn variant_task(options: &KneeOptions, start: f64, highest: f64, events: u64) ->
     let tolerance = VARIANT_TOLERANCE.max(options.tolerance);
     Task {
         threshold: options.threshold,
+        worst: options.worst,
         start,
         highest,
         rounds: [
@@ -244,13 +275,14 @@ fn variant_task(options: &KneeOptions, start: f64, highest: f64, events: u64) ->
             Round { deciding: 5_000.0, fewest_runs: 1, step: last_step(tolerance), tolerance },
         ],
         seeds: None,
+        first_seed: options.first_seed,
         keep: false,
         events,
         most_events: events.saturating_mul(2),
     }
 }
 
-fn check(options: &KneeOptions) -> Result<(), KneeError> {
+fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeError> {
     let check = |field, found: f64, good: bool, allowed: &str| {
         if good { Ok(()) } else { Err(SpecError { field, found: found.to_string(), allowed: allowed.to_owned() }) }
     };
@@ -259,5 +291,19 @@ fn check(options: &KneeOptions) -> Result<(), KneeError> {
     check("tolerance", tolerance, (0.001..=1.0).contains(&tolerance), "0.001 to 1")?;
     let seeds = options.seeds.as_ref().map_or(1, Vec::len);
     check("seeds", seeds as f64, seeds > 0, "one seed or more")?;
-    Ok(())
+    Ok(check_bursts(point, options)?)
+}
+
+fn check_bursts(point: &Point, options: &KneeOptions) -> Result<(), SpecError> {
+    if let Some(worst) = options.worst {
+        let every = point.config.arrivals.burst.map(|burst| burst.every);
+        if !every.is_some_and(|every| worst.as_nanos() > 0 && worst <= every) {
+            let allowed = "a time up to arrivals.burst.every, where arrivals come in bursts".to_owned();
+            return Err(SpecError { field: "worst", found: worst.to_string(), allowed });
+        }
+    }
+    match burst_misfit(point).filter(|_| options.seeds.is_some()) {
+        Some(allowed) => Err(SpecError { field: "duration", found: point.config.duration.to_string(), allowed }),
+        None => Ok(()),
+    }
 }

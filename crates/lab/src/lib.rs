@@ -14,7 +14,7 @@ pub mod schema;
 mod simulate;
 pub mod summary;
 
-pub use config::{CatalogConfig, Config, MODEL_VERSION, Point, Protocol};
+pub use config::{CatalogConfig, Config, MODEL_VERSION, Point, Protocol, burst_misfit};
 pub use experiment::{Axis, Experiment, PlannedPoint};
 pub use metrics::{Group, Latency, Metrics, RANKS, Rank, STRETCHES, SpentMeans};
 pub use simulate::{Outcome, simulate};

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use glidepath_model::{Instant, Span};
-use glidepath_workload::{End, Kind, Record, Spent};
+use glidepath_workload::{Burst, End, Kind, Record, Spent};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Point;
@@ -50,6 +50,12 @@ pub struct Group {
     pub window_ended: u64,
     /// Of these, those that committed.
     pub window_committed: u64,
+    /// Of those that arrived in a burst in the window, those that ended within the run.
+    #[serde(default)]
+    pub burst_ended: u64,
+    /// Of these, those that committed.
+    #[serde(default)]
+    pub burst_committed: u64,
     /// Committed, per second of the window.
     pub throughput_per_s: f64,
     /// Commit latency of those that committed in the window; absent where none did.
@@ -127,6 +133,12 @@ impl Group {
         ratio(self.window_committed, self.window_ended)
     }
 
+    /// The same of those that arrived in bursts; absent where none ended.
+    #[must_use]
+    pub fn burst_success(&self) -> Option<f64> {
+        ratio(self.burst_committed, self.burst_ended)
+    }
+
     /// The same of those that arrived after the first quarter.
     #[must_use]
     pub fn warm_success(&self) -> Option<f64> {
@@ -156,7 +168,8 @@ impl Metrics {
     pub fn of(point: &Point, outcome: &Outcome) -> Self {
         let duration = point.config.duration;
         let fast_append = point.config.transaction.fast_append;
-        let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(duration));
+        let burst = point.config.arrivals.burst;
+        let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(duration, burst));
         for (at, kind) in &outcome.arrivals {
             all.arrive(*at);
             of_kind(*kind, &mut fast_appends, &mut overwrites).arrive(*at);
@@ -196,6 +209,16 @@ impl Metrics {
     }
 }
 
+/// The window of a run of this length.
+pub(crate) fn window(duration: Span) -> Range<Instant> {
+    part(duration, 0.25..0.75)
+}
+
+fn part(duration: Span, shares: Range<f64>) -> Range<Instant> {
+    let at = |share: f64| Instant::ZERO + Span::from_secs_f64(duration.as_secs_f64() * share);
+    at(shares.start)..at(shares.end)
+}
+
 fn of_kind<'a>(kind: Kind, fast_appends: &'a mut Tally, overwrites: &'a mut Tally) -> &'a mut Tally {
     match kind {
         Kind::FastAppend => fast_appends,
@@ -206,6 +229,7 @@ fn of_kind<'a>(kind: Kind, fast_appends: &'a mut Tally, overwrites: &'a mut Tall
 /// A group as it is counted: in one pass, because the records of a busy hour are more than the caches hold.
 struct Tally {
     duration: Span,
+    burst: Option<Burst>,
     in_window: Range<Instant>,
     in_middle: Range<Instant>,
     /// All that is a count is counted in place.
@@ -218,12 +242,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(duration: Span) -> Self {
-        let share = |part: f64| Instant::ZERO + Span::from_secs_f64(duration.as_secs_f64() * part);
+    fn new(duration: Span, burst: Option<Burst>) -> Self {
         Self {
             duration,
-            in_window: share(0.25)..share(0.75),
-            in_middle: share(0.1)..share(0.9),
+            burst,
+            in_window: window(duration),
+            in_middle: part(duration, 0.1..0.9),
             group: Group::default(),
             window: Vec::new(),
             retries: Average::default(),
@@ -250,6 +274,10 @@ impl Tally {
         group.run_committed += u64::from(committed);
         group.window_committed += u64::from(committed && in_window);
         group.warm_committed += u64::from(committed && is_warm);
+        if in_window && self.burst.is_some_and(|burst| burst.is_on(record.arrived)) {
+            group.burst_ended += 1;
+            group.burst_committed += u64::from(committed);
+        }
         group.run_validation_failed += u64::from(record.end == End::ValidationFailed);
         group.catalog_conflicts += u64::from(record.catalog_conflicts);
         group.table_conflicts += u64::from(record.table_conflicts);

@@ -191,7 +191,9 @@ fn latencies(outcomes: &[Outcome<'_>]) -> Table {
             count.to_string(),
         ];
         row.extend([mean, median].map(digits));
-        row.extend([(0.95, p95), (0.99, p99), (0.999, p999)].map(|percentile| with_interval(outcome.sorted, percentile)));
+        row.extend(
+            [(0.95, p95), (0.99, p99), (0.999, p999)].map(|percentile| with_interval(outcome.sorted, percentile)),
+        );
         row.push(digits(max));
         row
     };

@@ -56,7 +56,8 @@ impl TrialSamples {
     /// company than the trial says, to the instant at which counting was closed.
     #[must_use]
     pub fn counted(trial: Trial, samples: Vec<Sample>, closed: Instant) -> Self {
-        let first = |writer: u32| samples.iter().filter(|sample| sample.writer == writer).map(|sample| sample.began).min();
+        let first =
+            |writer: u32| samples.iter().filter(|sample| sample.writer == writer).map(|sample| sample.began).min();
         let firsts: Option<Vec<Instant>> = (0..trial.writers).map(first).collect();
         let Some(first) = firsts.and_then(|firsts| firsts.into_iter().max()) else {
             return Self { trial, samples: Vec::new(), window: Span::ZERO };

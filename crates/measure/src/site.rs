@@ -130,8 +130,7 @@ impl Site for LiveSite {
         // One clock for all, so that their windows can be compared.
         let env = LiveEnv::new();
         let pace = Pace::new(plan, trial.writers, env.now() + plan.warm_up, stop);
-        let task =
-            |writer| Task { operation: trial.operation, key: key.clone(), body: plan.body, writer, pace: &pace };
+        let task = |writer| Task { operation: trial.operation, key: key.clone(), body: plan.body, writer, pace: &pace };
         let samples = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..trial.writers)
                 .map(|writer| {

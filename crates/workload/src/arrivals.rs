@@ -49,6 +49,24 @@ impl<F: FnMut() -> u64> Iterator for ArrivalTimes<F> {
 }
 
 impl Burst {
+    /// How long ago a burst began, or would have begun before the first one.
+    #[must_use]
+    pub fn phase(&self, at: Instant) -> Span {
+        Span::from_nanos(at.as_nanos() % self.every.as_nanos().max(1))
+    }
+
+    /// Whether there is one at this time.
+    #[must_use]
+    pub fn is_on(&self, at: Instant) -> bool {
+        at.as_nanos() >= self.every.as_nanos() && self.phase(at) < self.lasts
+    }
+
+    /// How many of them a stretch of time holds, on average.
+    #[must_use]
+    pub fn count_in(&self, time: Span) -> f64 {
+        time.as_secs_f64() / self.every.as_secs_f64().max(1e-9)
+    }
+
     /// How many times as frequent arrivals are at this time, and when that ends.
     fn rate(&self, at: Instant) -> (f64, Instant) {
         let (every, lasts) = (self.every.as_nanos(), self.lasts.as_nanos());

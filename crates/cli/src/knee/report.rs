@@ -38,15 +38,20 @@ fn verdict(knee: &Knee) -> String {
     let rate = rate(*knee_commits_per_s);
     match knee.bound {
         Bound::Found => {
-            let error = knee
-                .knee_relative_error
-                .map_or_else(String::new, |error| format!(" ± {:.0} %", (100.0 * error).ceil()));
+            let interval = knee.knee_interval_commits_per_s.map_or_else(String::new, |[low, high]| {
+                format!(" ({} to {} with 95 % confidence)", self::rate(low), self::rate(high))
+            });
             format!(
-                "Knee: {rate} commits/s{error} of {} offered, where {:.1} % of {deciding} succeed (at least {threshold} % \
-                 wanted).\n      {judged}, found to {:.1} %.",
+                "Knee: {rate} commits/s{interval}. Just below it, of {} offered per second, {:.1} % of {deciding} succeed \
+                 (at least {threshold} % wanted{}).\n      {judged}{}.",
                 self::rate(*offered_per_s),
                 100.0 * success,
-                100.0 * knee.resolution.unwrap_or(0.0)
+                knee.worst_success.map_or_else(String::new, |worst| {
+                    format!(" in the worst stretch between two bursts: {:.1} % there", 100.0 * worst)
+                }),
+                knee.burst_success.map_or_else(String::new, |share| {
+                    format!("; of those that arrive in bursts, {:.1} % succeed", 100.0 * share)
+                }),
             )
         }
         Bound::AllHold => format!(
@@ -149,11 +154,16 @@ fn without(resource: Resource) -> &'static str {
 fn what_ifs(what_ifs: &[WhatIf]) -> String {
     let row = |what_if: &WhatIf| {
         let bound = if what_if.at_least { "> " } else { "" };
-        let error = number(what_if.knee_relative_error, |error| format!("± {:.0} %", (100.0 * error).ceil()));
         let factor = format!("{bound}x{:.2}", what_if.factor);
-        vec![what_if.change.clone(), factor, rate(what_if.knee_commits_per_s), error]
+        let interval = match what_if.factor_interval {
+            Some([low, high]) if low <= 1.0 && high >= 1.0 => format!("{low:.2} to {high:.2}: no difference seen"),
+            Some([low, high]) => format!("{low:.2} to {high:.2}"),
+            None => NONE.to_owned(),
+        };
+        vec![what_if.change.clone(), factor, rate(what_if.knee_commits_per_s), interval]
     };
-    let header = ["what one change would make of it", "factor", "commits/s", "luck"].map(str::to_owned);
+    let header =
+        ["what one change would make of it", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
     table(&header, 1, what_ifs.iter().map(row).collect())
 }
 

@@ -8,9 +8,9 @@ use glidepath_model::Span;
 use glidepath_workload::{End, Kind, Record};
 use serde::Serialize;
 
-use super::KneeError;
 use super::found::{Bound, Knee};
 use super::hunt::{Found, deciding};
+use super::{KneeError, factor_interval};
 use crate::config::Point;
 use crate::metrics::Metrics;
 
@@ -52,6 +52,8 @@ pub struct Relief {
     pub knee_commits_per_s: f64,
     /// As often as the knee.
     pub factor: f64,
+    /// Holds that factor with 95 % confidence; absent where that cannot be told.
+    pub factor_interval: Option<[f64; 2]>,
     /// Whether it may be higher still.
     pub at_least: bool,
 }
@@ -134,7 +136,9 @@ impl Bottleneck {
         let relief = |(resource, result): (Resource, Result<Found, KneeError>)| {
             let with = result.ok()?;
             let factor = with.commits_per_s / knee.knee_commits_per_s;
-            Some(Relief { resource, knee_commits_per_s: with.commits_per_s, factor, at_least: with.bound.is_lower() })
+            let factor_interval = factor_interval(found, &with);
+            let at_least = with.bound.is_lower();
+            Some(Relief { resource, knee_commits_per_s: with.commits_per_s, factor, factor_interval, at_least })
         };
         let mut reliefs: Vec<Relief> = reliefs.into_iter().filter_map(relief).collect();
         reliefs.sort_by(|a, b| b.factor.total_cmp(&a.factor));

@@ -9,8 +9,12 @@ use crate::metrics::{Group, Metrics};
 /// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Knee {
-    /// Transactions that arrived in the window and committed: the throughput at the knee; 0 if nothing holds.
+    /// Transactions that arrived in the window and committed: the throughput where success crosses the threshold, between the
+    /// highest load that held and the lowest that failed; 0 if nothing holds. All other figures are those of the former.
     pub knee_commits_per_s: f64,
+    /// Holds the knee with 95 % confidence, lower end and upper end: `knee_relative_error` times Student's t to either side;
+    /// absent where that cannot be told.
+    pub knee_interval_commits_per_s: Option<[f64; 2]>,
     /// Whether this is a knee, or a limit of what was tried.
     pub bound: Bound,
     /// Transactions that arrived.
@@ -21,10 +25,14 @@ pub struct Knee {
     pub threshold: f64,
     /// The success there of those that decide: validated overwrites where there are any, else all.
     pub success: f64,
-    /// The standard error of that success, from its spread over the runs; absent for a single run.
+    /// The same of those that arrived in bursts; absent where there are none.
+    pub burst_success: Option<f64>,
+    /// The success in the worst stretch of the cycle from burst to burst, where that decides.
+    pub worst_success: Option<f64>,
+    /// The standard error of `success`, from its spread over the runs; absent for a single run.
     pub success_standard_error: Option<f64>,
-    /// One standard error of the knee, as a share of it, that comes from judging loads by so many transactions and no
-    /// more; absent where that cannot be told.
+    /// One standard error of the knee, as a share of it, from the spread between parts of the runs and the distance between
+    /// the loads that held and failed (`knee/crossing.rs`); absent where that cannot be told.
     pub knee_relative_error: Option<f64>,
     /// How far the lowest load that failed lies above the highest that held, as a share of it; absent if there are not
     /// both.
@@ -76,6 +84,15 @@ pub struct KindAtKnee {
     pub retries_mean: Option<f64>,
 }
 
+impl Found {
+    /// What holds the commits per second at the knee with 95 % confidence.
+    pub(super) fn interval(&self) -> Option<[f64; 2]> {
+        let crossing = self.crossing.filter(|_| self.bound == Bound::Found)?;
+        let reach = crossing.reach * crossing.relative_error?;
+        Some([1.0 - reach, 1.0 + reach].map(|share| (self.commits_per_s * share).max(0.0)))
+    }
+}
+
 impl Bound {
     /// Whether the knee may lie higher than the load that was found.
     pub(super) fn is_lower(self) -> bool {
@@ -94,13 +111,16 @@ impl Knee {
         let window = config.duration.as_secs_f64() / 2.0 * runs;
         Self {
             knee_commits_per_s: found.commits_per_s,
+            knee_interval_commits_per_s: found.interval(),
             bound: found.bound,
             offered_per_s: metrics.all.window_arrived as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,
             success: deciding(metrics).success().unwrap_or(0.0),
+            burst_success: deciding(metrics).burst_success(),
+            worst_success: found.worst_success,
             success_standard_error: standard_error(&found.success_by_run),
-            knee_relative_error: found.relative_error,
+            knee_relative_error: found.crossing.and_then(|crossing| crossing.relative_error),
             resolution: found.resolution,
             deciding_transactions: found.deciding,
             runs: found.seeds.len() as u64,

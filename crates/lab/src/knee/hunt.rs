@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use glidepath_model::Span;
 use glidepath_sim::Counts;
-use glidepath_workload::SpecError;
+use glidepath_workload::{End, Kind, SpecError};
 
 use super::KneeError;
+use super::crossing::{Cluster, Crossing, Decided, Judged, crossing as crossing_of, worst};
 use super::found::Bound;
-use super::noise::{Tried, relative_error};
 use super::plan::{Plan, deciding_share, limits};
 use super::search::{Range, Search};
 use crate::config::Point;
-use crate::metrics::{Group, Metrics};
+use crate::metrics::{Group, Metrics, window};
 use crate::simulate::Outcome;
 
 /// What a hunt is after, and how hard it tries.
@@ -33,8 +33,12 @@ pub(super) struct Task {
     pub(super) highest: f64,
     /// The rounds.
     pub(super) rounds: [Round; 2],
+    /// If given, stretches of this length in the cycle from burst to burst are judged one by one, and the worst decides.
+    pub(super) worst: Option<Span>,
     /// If given, the last round uses these seeds and runs of the configured length.
     pub(super) seeds: Option<Vec<u64>>,
+    /// The first of the seeds where none are given.
+    pub(super) first_seed: u64,
     /// Whether the transactions of the load that is found are wanted, or its rates only.
     pub(super) keep: bool,
     /// The work it should do, in events: it decides how many transactions judge a load.
@@ -59,6 +63,9 @@ pub(super) struct Round {
 /// Even with no work left, a load is judged by so many deciding transactions.
 const FEWEST_DECIDING: f64 = 300.0;
 
+/// A load is judged by so many clusters at least: from fewer, how far they differ is hardly known.
+const CLUSTERS: usize = 16;
+
 /// How many loads a round after the first may try: the work left is divided by it.
 const LOADS: f64 = 5.0;
 
@@ -73,7 +80,8 @@ pub(super) struct Hunt {
     /// The highest load of this round that held; as long as there is none, the lowest that failed.
     best: Option<Trial>,
     held: bool,
-    tried: Vec<Tried>,
+    /// The loads of this round.
+    judged: Vec<Judged>,
     work: Work,
 }
 
@@ -101,8 +109,7 @@ pub(super) struct RunResult {
     outcome: Option<Outcome>,
     events: u64,
     commits_per_s: f64,
-    ended: u64,
-    committed: u64,
+    clusters: Vec<Cluster>,
 }
 
 /// One run to be made.
@@ -115,6 +122,10 @@ pub(super) struct Job {
     pub(super) run: usize,
     /// Whether its transactions are wanted.
     pub(super) keep: bool,
+    /// Clusters that its window is cut into.
+    pub(super) clusters: usize,
+    /// The length of the stretches of which the worst decides.
+    pub(super) worst: Option<Span>,
 }
 
 /// What a hunt found.
@@ -125,12 +136,15 @@ pub(super) struct Found {
     pub(super) bound: Bound,
     /// How far the lowest load that failed lies above it, as a share of it.
     pub(super) resolution: Option<f64>,
-    /// Commits per second of the window at this load, on average over its runs; 0 if it did not hold.
+    /// Commits per second of the window where success crosses the threshold; where that is not known, at this load, on
+    /// average over its runs; 0 if it did not hold.
     pub(super) commits_per_s: f64,
+    /// Where success crosses the threshold, if there is a load that held and one that failed.
+    pub(super) crossing: Option<Crossing>,
+    /// The success that was judged by, where the worst stretch of a burst's cycle decides.
+    pub(super) worst_success: Option<f64>,
     /// Transactions that decide and ended there.
     pub(super) deciding: u64,
-    /// One standard error of the load, as a share of it; absent where the loads tried show no slope.
-    pub(super) relative_error: Option<f64>,
     /// The deciding success of each run in which anything that decides ended.
     pub(super) success_by_run: Vec<f64>,
     /// The point at that load.
@@ -151,16 +165,37 @@ pub(super) fn deciding(metrics: &Metrics) -> &Group {
 impl RunResult {
     /// What came of a job.
     pub(super) fn new(job: &Job, outcome: Outcome) -> Self {
-        let metrics = Metrics::of(&job.point, &outcome);
-        let group = deciding(&metrics);
+        let commits_per_s = Metrics::of(&job.point, &outcome).all.throughput_per_s;
         Self {
             events: outcome.counts.events,
-            commits_per_s: metrics.all.throughput_per_s,
-            ended: group.window_ended,
-            committed: group.window_committed,
+            commits_per_s,
+            clusters: clusters(job, &outcome),
             outcome: job.keep.then_some(outcome),
         }
     }
+}
+
+/// What became of those that arrived in each part of the window.
+fn clusters(job: &Job, outcome: &Outcome) -> Vec<Cluster> {
+    let all_decide = job.point.config.transaction.fast_append >= 1.0;
+    let window = window(job.point.config.duration);
+    let length = window.end.since(window.start).as_nanos().max(1) as f64;
+    let stretch = job.point.config.arrivals.burst.zip(job.worst);
+    let parts = stretch.map_or(1, |(burst, worst)| burst.every.as_nanos().div_ceil(worst.as_nanos().max(1)) as usize);
+    let one = Cluster { parts: vec![Decided::default(); parts], commits: 0 };
+    let mut clusters = vec![one; job.clusters];
+    for record in outcome.records.iter().filter(|record| window.contains(&record.arrived)) {
+        let share = record.arrived.since(window.start).as_nanos() as f64 / length;
+        let cluster = &mut clusters[((share * job.clusters as f64) as usize).min(job.clusters - 1)];
+        let part = stretch.map_or(0, |(burst, worst)| burst.phase(record.arrived).as_nanos() / worst.as_nanos().max(1));
+        let (decides, committed) =
+            (all_decide || record.kind == Kind::ValidatedOverwrite, record.end == End::Committed);
+        let part = &mut cluster.parts[part as usize];
+        part.ended += u64::from(decides);
+        part.committed += u64::from(decides && committed);
+        cluster.commits += u64::from(committed);
+    }
+    clusters
 }
 
 impl Trial {
@@ -172,9 +207,20 @@ impl Trial {
         self.results.iter().flatten()
     }
 
-    /// Deciding transactions that ended, and of these those that committed.
-    fn decided(&self) -> (u64, u64) {
-        self.results().fold((0, 0), |(ended, committed), run| (ended + run.ended, committed + run.committed))
+    fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        self.results().flat_map(|run| &run.clusters)
+    }
+
+    /// Deciding transactions that ended.
+    fn ended(&self) -> u64 {
+        self.clusters().flat_map(|cluster| &cluster.parts).map(|part| part.ended).sum()
+    }
+
+    fn judged(&self) -> Judged {
+        let clusters: Vec<Cluster> = self.clusters().cloned().collect();
+        let window = window(self.point.config.duration);
+        let windows_s = window.end.since(window.start).as_secs_f64() * self.seeds.len() as f64;
+        Judged { load: self.load, cluster_s: windows_s / clusters.len().max(1) as f64, clusters }
     }
 
     fn events(&self) -> u64 {
@@ -187,7 +233,7 @@ impl Hunt {
         let plan = Plan::new(point, task.start, task.rounds[0].deciding, task.rounds[0].fewest_runs);
         let search = Search::new(range(point, &task, 0, task.start));
         let (point, work) = (point.clone(), Work::default());
-        Self { point, task, round: 0, search, plan, trial: None, best: None, held: false, tried: Vec::new(), work }
+        Self { point, task, round: 0, search, plan, trial: None, best: None, held: false, judged: Vec::new(), work }
     }
 
     /// The runs that the next load needs; `None` at the end. Ask again once all of them have been [taken](Self::take).
@@ -211,8 +257,15 @@ impl Hunt {
         config.duration = self.plan.duration;
         let point = Arc::new(Point::new(config, self.point.profile.clone())?);
         let given = self.task.seeds.as_ref().filter(|_| self.round > 0);
-        let seeds: Vec<u64> = given.cloned().unwrap_or_else(|| (1..=self.plan.runs).collect());
-        let job = |(run, &seed)| Job { point: Arc::clone(&point), seed, run, keep: self.task.keep };
+        let seeds: Vec<u64> = given.cloned().unwrap_or_else(|| {
+            let first = self.task.first_seed;
+            (first..first.saturating_add(self.plan.runs)).collect()
+        });
+        // Bursts make clusters alike only if each holds as much of them.
+        let bursts = point.config.arrivals.burst.map(|burst| burst.count_in(point.config.duration.half()).round());
+        let clusters = bursts.map_or_else(|| CLUSTERS.div_ceil(seeds.len().max(1)), |count| count.max(1.0) as usize);
+        let (keep, worst) = (self.task.keep, self.task.worst);
+        let job = |(run, &seed)| Job { point: Arc::clone(&point), seed, run, keep, clusters, worst };
         let jobs = seeds.iter().enumerate().map(job).collect();
         let results = seeds.iter().map(|_| None).collect();
         self.trial = Some(Trial { load, point, seeds, results });
@@ -221,7 +274,7 @@ impl Hunt {
 
     /// Begins the next round where the last one ended.
     fn next_round(&mut self) {
-        let per_deciding = self.best.as_ref().map(|trial| trial.events() as f64 / trial.decided().0.max(1) as f64);
+        let per_deciding = self.best.as_ref().map(|trial| trial.events() as f64 / trial.ended().max(1) as f64);
         let start = match (self.search.holds(), self.search.fails()) {
             (Some(holds), Some(fails)) => (holds * fails).sqrt(),
             (holds, fails) => holds.or(fails).unwrap_or(self.task.start),
@@ -236,6 +289,7 @@ impl Hunt {
             self.plan.duration = self.point.config.duration;
         }
         (self.best, self.held) = (None, false);
+        self.judged.clear();
     }
 
     /// Takes a run's result; true when it was the last of its load.
@@ -252,13 +306,13 @@ impl Hunt {
             return Ok(false);
         }
         let Some(trial) = self.trial.take() else { return Ok(false) };
-        let (ended, committed) = trial.decided();
-        if ended == 0 {
+        if trial.ended() == 0 {
             let kind = if deciding_share(&self.point) < 1.0 { "validated overwrite" } else { "transaction" };
             return Err(KneeError::NothingEnds { kind, duration: trial.point.config.duration });
         }
-        self.tried.push(Tried { load: trial.load, ended, committed });
-        let held = committed as f64 >= self.task.threshold * ended as f64;
+        self.judged.push(trial.judged());
+        let decided = worst(trial.clusters());
+        let held = decided.committed as f64 >= self.task.threshold * decided.ended as f64;
         self.search.tell(trial.load, held);
         if held || !self.held {
             self.best = Some(trial);
@@ -275,24 +329,31 @@ impl Hunt {
     pub(super) fn found(self) -> Option<Found> {
         let (fails, exhausted) = (self.search.fails(), self.search.next().is_some());
         let trial = self.best?;
-        let (ended, committed) = trial.decided();
+        let (ended, worst) = (trial.ended(), worst(trial.clusters()));
         let bound = match (self.held, fails) {
             (true, Some(_)) => Bound::Found,
             (true, None) if exhausted => Bound::Unfinished,
             (true, None) => Bound::AllHold,
             (false, _) => Bound::NothingHolds,
         };
-        let of_run = |run: &RunResult| (run.ended > 0).then(|| run.committed as f64 / run.ended as f64);
+        let of_run = |run: &RunResult| {
+            let parts = run.clusters.iter().flat_map(|cluster| &cluster.parts);
+            let sum = parts.fold((0, 0), |sum, one| (sum.0 + one.ended, sum.1 + one.committed));
+            (sum.0 > 0).then(|| sum.1 as f64 / sum.0 as f64)
+        };
         let success_by_run = trial.results().filter_map(of_run).collect();
-        let commits_per_s = trial.results().map(|run| run.commits_per_s).sum::<f64>() / trial.seeds.len() as f64;
-        let relative_error = relative_error(&self.tried, Tried { load: trial.load, ended, committed });
+        let mean = trial.results().map(|run| run.commits_per_s).sum::<f64>() / trial.seeds.len() as f64;
+        let crossing = fails.filter(|_| self.held);
+        let crossing = crossing.and_then(|fails| crossing_of(&self.judged, (trial.load, fails), self.task.threshold));
+        let commits_per_s = crossing.map_or(mean, |crossing| crossing.commits_per_s);
         Some(Found {
             load: trial.load,
             bound,
             resolution: fails.filter(|_| self.held).map(|fails| fails / trial.load - 1.0),
             commits_per_s: if self.held { commits_per_s } else { 0.0 },
+            crossing,
+            worst_success: (worst.ended > 0 && self.task.worst.is_some()).then(|| worst.success()),
             deciding: ended,
-            relative_error: relative_error.filter(|_| bound == Bound::Found),
             success_by_run,
             outcome: as_one(trial.results.into_iter().flatten().filter_map(|run| run.outcome)),
             point: trial.point,

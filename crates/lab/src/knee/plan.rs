@@ -44,7 +44,8 @@ const NINTH_DECILE_Z: f64 = 1.281_551_565_5;
 
 impl Plan {
     /// Runs of at most the configured length with at least so many deciding transactions at this load, if
-    /// [`MOST_RUNS`] allow it.
+    /// [`MOST_RUNS`] allow it. Where arrivals come in bursts, the window of each holds a whole number of them, and several, however
+    /// long that takes.
     pub(super) fn new(point: &Point, load: f64, deciding: f64, fewest_runs: u64) -> Self {
         let (configured, fair) = (point.config.duration, fair(point));
         let arrivals_per_second = load * offered_per_load(point);
@@ -59,22 +60,34 @@ impl Plan {
         let seconds = deciding / (arrivals_per_second * deciding_share(point) / 2.0);
         let runs = (seconds / configured.as_secs_f64()).ceil().clamp(fewest_runs as f64, MOST_RUNS as f64);
         let needed = Span::from_secs((seconds / runs).ceil() as u64);
-        Self { duration: needed.max(fair).min(configured), runs: runs as u64 }
+        Self { duration: whole(point, needed.max(fair).min(configured)), runs: runs as u64 }
     }
+}
+
+/// The windows of runs with bursts hold so many of them at least. (The first burst comes after as long as lies between two,
+/// which is before the window begins.)
+const FEWEST_BURSTS: u64 = 3;
+
+/// The shortest run that is no shorter than this, and whose window, half of it, holds a whole number of bursts.
+fn whole(point: &Point, duration: Span) -> Span {
+    let Some(burst) = point.config.arrivals.burst else { return duration };
+    let two = 2 * burst.every.as_nanos().max(1);
+    let count = duration.as_nanos().div_ceil(two).max(FEWEST_BURSTS);
+    Span::from_nanos(count.saturating_mul(two))
 }
 
 /// The lowest and the highest load worth trying: transactions per `arrivals.scale`.
 pub(super) fn limits(point: &Point) -> (f64, f64) {
-    let seconds = point.config.duration.as_secs_f64();
+    let seconds = whole(point, point.config.duration).as_secs_f64();
     let lowest = FEWEST_ARRIVALS / seconds;
-    let most = MOST_ARRIVALS / fair(point).half().as_secs_f64() / offered_per_load(point);
+    let most = MOST_ARRIVALS / whole(point, fair(point).half()).as_secs_f64() / offered_per_load(point);
     let floor = point.config.arrivals.floor.as_secs_f64();
     (lowest, if floor > 0.0 { most.min(1.0 / floor) } else { most })
 }
 
 /// The load to begin with, where nothing else is known.
 pub(super) fn first_load(point: &Point) -> f64 {
-    let most = ARRIVALS_AT_FIRST / fair(point).as_secs_f64() / offered_per_load(point);
+    let most = ARRIVALS_AT_FIRST / whole(point, fair(point)).as_secs_f64() / offered_per_load(point);
     first_guess(point).min(most)
 }
 
