@@ -40,7 +40,10 @@ pub(crate) fn table(header: &[String], texts: usize, rows: Vec<Vec<String>>) -> 
 
 /// A share as a percentage, with its spread if there is one.
 pub(crate) fn percent(share: Option<Spread>) -> String {
-    share.map_or_else(|| NONE.to_owned(), |Spread { mean, deviation }| with_spread(100.0 * mean, 100.0 * deviation, 1))
+    share.map_or_else(
+        || NONE.to_owned(),
+        |Spread { mean, deviation }| with_spread(100.0 * mean, deviation.map(|deviation| 100.0 * deviation), 1),
+    )
 }
 
 /// A rate per second, with its spread if there is one.
@@ -48,8 +51,9 @@ pub(crate) fn rate(rate: Spread) -> String {
     with_spread(rate.mean, rate.deviation, 2)
 }
 
-fn with_spread(mean: f64, deviation: f64, places: usize) -> String {
-    format!("{mean:.places$} ±{deviation:.places$}")
+fn with_spread(mean: f64, deviation: Option<f64>, places: usize) -> String {
+    let deviation = deviation.map_or_else(String::new, |deviation| format!(" ±{deviation:.places$}"));
+    format!("{mean:.places$}{deviation}")
 }
 
 /// Seconds, to three digits.

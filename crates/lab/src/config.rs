@@ -156,9 +156,9 @@ impl Point {
 /// Which lengths of a run would do, where the window of this one (its middle half) does not hold a whole number of bursts, or
 /// fewer than two: then it is chance how much of a burst is counted. `None` where it is right.
 #[must_use]
-pub fn burst_misfit(point: &Point) -> Option<String> {
-    let burst = point.config.arrivals.burst?;
-    let count = burst.count_in(point.config.duration.half());
+pub fn burst_misfit(config: &Config) -> Option<String> {
+    let burst = config.arrivals.burst?;
+    let count = burst.count_in(config.duration.half());
     let whole = (count - count.round()).abs() < 1e-6 && count.round() >= 2.0;
     let twice = Span::from_nanos(burst.every.as_nanos().saturating_mul(2));
     let least = Span::from_nanos(burst.every.as_nanos().saturating_mul(4));

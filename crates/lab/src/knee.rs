@@ -302,7 +302,7 @@ fn check_bursts(point: &Point, options: &KneeOptions) -> Result<(), SpecError> {
             return Err(SpecError { field: "worst", found: worst.to_string(), allowed });
         }
     }
-    match burst_misfit(point).filter(|_| options.seeds.is_some()) {
+    match burst_misfit(&point.config).filter(|_| options.seeds.is_some()) {
         Some(allowed) => Err(SpecError { field: "duration", found: point.config.duration.to_string(), allowed }),
         None => Ok(()),
     }

@@ -56,6 +56,9 @@ pub struct Group {
     /// Of these, those that committed.
     #[serde(default)]
     pub burst_committed: u64,
+    /// The length of the window, in seconds.
+    #[serde(default)]
+    pub window_s: f64,
     /// Committed, per second of the window.
     pub throughput_per_s: f64,
     /// Commit latency of those that committed in the window; absent where none did.
@@ -80,10 +83,19 @@ pub struct Group {
     pub run_validation_failed: u64,
     /// Mean commit latency of the commits in the middle 80 % of the run.
     pub middle_latency_mean_s: Option<f64>,
+    /// Over all transactions that ended: attempts to change the catalog.
+    #[serde(default)]
+    pub attempts: u64,
+    /// Over all transactions that ended: attempts that the store turned away.
+    #[serde(default)]
+    pub refused: u64,
     /// Over all transactions that ended: attempts that failed though nothing they wrote had changed.
     pub catalog_conflicts: u64,
     /// Over all transactions that ended: attempts that failed because something they wrote had changed.
     pub table_conflicts: u64,
+    /// Over all transactions that ended: last attempts that failed before transactions gave up, with nobody looking why.
+    #[serde(default)]
+    pub unseen_conflicts: u64,
     /// Over all transactions that ended: appends to manifest lists that met another's.
     pub append_conflicts: u64,
     /// Over all transactions that ended: manifest lists read to see what was missed.
@@ -124,6 +136,8 @@ pub struct Rank {
     pub committed: u64,
     pub catalog_conflicts: u64,
     pub table_conflicts: u64,
+    #[serde(default)]
+    pub unseen_conflicts: u64,
 }
 
 impl Group {
@@ -131,6 +145,12 @@ impl Group {
     #[must_use]
     pub fn success(&self) -> Option<f64> {
         ratio(self.window_committed, self.window_ended)
+    }
+
+    /// Transactions that arrived, per second of the window.
+    #[must_use]
+    pub fn arrived_per_s(&self) -> f64 {
+        self.window_arrived as f64 / self.window_s.max(f64::MIN_POSITIVE)
     }
 
     /// The same of those that arrived in bursts; absent where none ended.
@@ -188,6 +208,7 @@ impl Metrics {
                 rank.committed += u64::from(record.end == End::Committed);
                 rank.catalog_conflicts += u64::from(record.catalog_conflicts);
                 rank.table_conflicts += u64::from(record.table_conflicts);
+                rank.unseen_conflicts += u64::from(record.unseen_conflicts);
             }
         }
         Self {
@@ -279,8 +300,11 @@ impl Tally {
             group.burst_committed += u64::from(committed);
         }
         group.run_validation_failed += u64::from(record.end == End::ValidationFailed);
+        group.attempts += u64::from(record.attempts);
+        group.refused += u64::from(record.refused);
         group.catalog_conflicts += u64::from(record.catalog_conflicts);
         group.table_conflicts += u64::from(record.table_conflicts);
+        group.unseen_conflicts += u64::from(record.unseen_conflicts);
         group.append_conflicts += u64::from(record.append_conflicts);
         group.history_reads += record.history_reads;
         let Spent { catalog_reads, prepare, conflict_reads, install, backoff } = record.spent;
@@ -308,6 +332,7 @@ impl Tally {
         let mean = |sum: f64| sum / group.run_ended.max(1) as f64;
         let [catalog_reads_s, prepare_s, conflict_reads_s, install_s, backoff_s] = spent.map(mean);
         Group {
+            window_s: duration.as_secs_f64() / 2.0,
             throughput_per_s: group.window_committed as f64 / (duration.as_secs_f64() / 2.0),
             latency: latency(window),
             retries_mean: retries.mean(),

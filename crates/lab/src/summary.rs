@@ -47,6 +47,10 @@ pub struct GroupSummary {
     pub run_success: Option<Spread>,
     /// Of those that arrived in the window, what had not ended when the run did.
     pub not_ended: Option<Spread>,
+    /// Committed, of those that arrived in bursts in the window and ended.
+    pub burst_success: Option<Spread>,
+    /// Arrivals per second of the window.
+    pub arrived_per_s: Spread,
     /// Commits per second of the window.
     pub throughput_per_s: Spread,
     /// Commit latency in the window.
@@ -65,6 +69,8 @@ pub struct GroupSummary {
     pub catalog_conflicts_per_transaction: Option<Spread>,
     /// Per transaction that ended.
     pub table_conflicts_per_transaction: Option<Spread>,
+    /// Last attempts that failed with nobody looking why, per transaction that ended.
+    pub unseen_conflicts_per_transaction: Option<Spread>,
     /// Per transaction that ended.
     pub append_conflicts_per_transaction: Option<Spread>,
     /// Manifest lists read to see what was missed, per transaction that ended.
@@ -73,12 +79,12 @@ pub struct GroupSummary {
     pub spent: SpentMeans,
 }
 
-/// Mean and standard deviation (of a sample: n - 1) over seeds; deviation 0 for a single seed.
+/// Mean and standard deviation (of a sample: n - 1) over seeds; no deviation for a single seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub struct Spread {
     pub mean: f64,
-    pub deviation: f64,
+    pub deviation: Option<f64>,
 }
 
 /// One table: mean counts over seeds.
@@ -89,6 +95,7 @@ pub struct RankSummary {
     pub committed: f64,
     pub catalog_conflicts: f64,
     pub table_conflicts: f64,
+    pub unseen_conflicts: f64,
 }
 
 impl Spread {
@@ -99,7 +106,8 @@ impl Spread {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-        (!values.is_empty()).then(|| Self { mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt() })
+        let deviation = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
+        (!values.is_empty()).then_some(Self { mean, deviation })
     }
 }
 
@@ -131,6 +139,7 @@ impl PointSummary {
                 committed: count(|rank| rank.committed),
                 catalog_conflicts: count(|rank| rank.catalog_conflicts),
                 table_conflicts: count(|rank| rank.table_conflicts),
+                unseen_conflicts: count(|rank| rank.unseen_conflicts),
             }
         };
         let stretches = seeds.iter().map(|metrics| metrics.commits_over_time.len()).min().unwrap_or(0);
@@ -169,6 +178,8 @@ impl GroupSummary {
             warm_latency_mean_s: spread(&|group| group.warm_latency_mean_s),
             run_success: spread(&Group::run_success),
             not_ended: spread(&Group::not_ended),
+            burst_success: spread(&Group::burst_success),
+            arrived_per_s: spread(&|group| Some(group.arrived_per_s())).unwrap_or_default(),
             throughput_per_s: spread(&|group| Some(group.throughput_per_s)).unwrap_or_default(),
             latency_mean_s: latency(|latency| latency.mean_s),
             latency_p50_s: latency(|latency| latency.p50_s),
@@ -178,6 +189,7 @@ impl GroupSummary {
             middle_latency_mean_s: spread(&|group| group.middle_latency_mean_s),
             catalog_conflicts_per_transaction: per_transaction(|group| group.catalog_conflicts),
             table_conflicts_per_transaction: per_transaction(|group| group.table_conflicts),
+            unseen_conflicts_per_transaction: per_transaction(|group| group.unseen_conflicts),
             append_conflicts_per_transaction: per_transaction(|group| group.append_conflicts),
             history_reads_per_transaction: per_transaction(|group| group.history_reads),
             spent: SpentMeans {
@@ -216,7 +228,7 @@ mod tests {
     #[test]
     fn a_spread_is_mean_and_sample_deviation() {
         assert_eq!(Spread::of([]), None);
-        assert_eq!(Spread::of([3.0]), Some(Spread { mean: 3.0, deviation: 0.0 }));
-        assert_eq!(Spread::of([1.0, 3.0]), Some(Spread { mean: 2.0, deviation: 2.0_f64.sqrt() }));
+        assert_eq!(Spread::of([3.0]), Some(Spread { mean: 3.0, deviation: None }));
+        assert_eq!(Spread::of([1.0, 3.0]), Some(Spread { mean: 2.0, deviation: Some(2.0_f64.sqrt()) }));
     }
 }

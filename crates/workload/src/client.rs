@@ -59,6 +59,8 @@ struct InFlight<'a, E: Env, C: Catalog> {
     changes: Changes,
     /// In append mode, whether the entries are in the manifest lists already.
     appended: bool,
+    /// When it gave up.
+    gave_up: Option<Instant>,
 }
 
 /// What a transaction is going to do.
@@ -100,7 +102,8 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
             self.env.sleep_until(self.env.now() + intent.runtime).await;
             let (record, targets) = (intent.record(arrived), intent.targets);
             // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
-            Box::pin(InFlight { client: self, record, targets, base, changes, appended: false }.end()).await
+            Box::pin(InFlight { client: self, record, targets, base, changes, appended: false, gave_up: None }.end())
+                .await
         }
     }
 
@@ -153,7 +156,8 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         async move {
             self.record.work_done = self.now();
             self.record.end = self.commit().await.err().unwrap_or(End::Committed);
-            self.record.ended = self.now();
+            // Who gives up has ended before it is counted why.
+            self.record.ended = self.gave_up.unwrap_or_else(|| self.now());
             self.record
         }
     }
@@ -182,15 +186,20 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
             let began = self.now();
             let outcome = self.client.catalog.commit(&self.base, &self.changes).await;
             self.record.spent.install += self.since(began);
+            self.record.attempts += 1;
             match outcome {
                 Outcome::Committed(_) => return Ok(()),
                 Outcome::Unknown(_) => return Err(End::Unknown),
                 Outcome::Refused(_) => {
+                    self.record.refused += 1;
                     self.retry_or_give_up()?;
                     self.wait(&self.client.workload.retry.catalog, self.record.retries - 1).await;
                 }
                 Outcome::Conflict(newer) => {
-                    self.retry_or_give_up()?;
+                    if let Err(end) = self.retry_or_give_up() {
+                        self.last_conflict(newer).await;
+                        return Err(end);
+                    }
                     prepared = self.after_conflict(newer).await?;
                 }
             }
@@ -202,10 +211,30 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
         let retry = &self.client.workload.retry;
         let late = retry.time_limit.is_some_and(|limit| self.since(self.record.work_done) > limit);
         if self.record.retries == retry.retries || late {
+            self.gave_up = Some(self.now());
             return Err(End::OutOfRetries);
         }
         self.record.retries += 1;
         Ok(())
+    }
+
+    /// Counts the conflict after which it gave up, where the protocol says what it met.
+    async fn last_conflict(&mut self, newer: Option<C::Snapshot>) {
+        if let Some(newer) = newer
+            && let Ok(Look { overlap, .. }) = self.look(&newer).await
+        {
+            self.count_conflict(overlap);
+        } else {
+            self.record.unseen_conflicts += 1;
+        }
+    }
+
+    /// Whether nothing that it writes had changed.
+    fn count_conflict(&mut self, overlap: Overlap) -> bool {
+        let harmless = overlap == Overlap::None;
+        self.record.catalog_conflicts += u32::from(harmless);
+        self.record.table_conflicts += u32::from(!harmless);
+        harmless
     }
 
     /// Step 5. Returns whether the preparation still holds.
@@ -234,9 +263,7 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
                 look = self.look(&newer).await?;
             }
         }
-        let harmless = look.overlap == Overlap::None;
-        self.record.catalog_conflicts += u32::from(harmless);
-        self.record.table_conflicts += u32::from(!harmless);
+        let harmless = self.count_conflict(look.overlap);
         self.repair(&newer, &look).await?;
         drop(look);
         self.base = newer;
@@ -245,7 +272,15 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
 
     /// Looks at what has changed, and makes the changes fit the newer snapshot.
     async fn repair(&mut self, newer: &C::Snapshot, look: &Look<'_>) -> Result<(), End> {
-        let (began, overlap) = (self.now(), look.overlap);
+        let began = self.now();
+        let repaired = self.read_and_renew(newer, look).await;
+        // Also of those that give up meanwhile.
+        self.record.spent.conflict_reads += self.since(began);
+        repaired
+    }
+
+    async fn read_and_renew(&mut self, newer: &C::Snapshot, look: &Look<'_>) -> Result<(), End> {
+        let overlap = look.overlap;
         let (commit, transaction) = (&self.client.workload.commit, &self.client.workload.transaction);
         if overlap != Overlap::None || commit.refresh_after == Refresh::EveryConflict {
             self.make(&self.client.requests.refresh).await?;
@@ -266,7 +301,6 @@ impl<E: Env, C: Catalog> InFlight<'_, E, C> {
                 self.changes.renew(state, || MetadataId(env.draw(Purpose::Names))).ok_or(End::Failed)?;
             }
         }
-        self.record.spent.conflict_reads += self.since(began);
         Ok(())
     }
 

@@ -58,10 +58,17 @@ pub struct Record {
     pub table: TableId,
     /// Attempts after the first.
     pub retries: u32,
+    /// Attempts to change the catalog: each won, or met one of the following four, or nobody knows.
+    pub attempts: u32,
+    /// Attempts that the store turned away.
+    pub refused: u32,
     /// Attempts that failed though nothing it writes had changed.
     pub catalog_conflicts: u32,
     /// Attempts that failed because something it writes had changed.
     pub table_conflicts: u32,
+    /// Attempts that failed, to whomever: the last one of a transaction that gave up and did not look, where the protocol does
+    /// not tell unasked.
+    pub unseen_conflicts: u32,
     /// Appends to a manifest list that met another's.
     pub append_conflicts: u32,
     /// Manifest lists read to see what was missed.
@@ -81,8 +88,11 @@ impl Record {
             end: End::Failed,
             table,
             retries: 0,
+            attempts: 0,
+            refused: 0,
             catalog_conflicts: 0,
             table_conflicts: 0,
+            unseen_conflicts: 0,
             append_conflicts: 0,
             history_reads: 0,
             spent: Spent::default(),

@@ -8,7 +8,7 @@ use crate::output::{NONE, table};
 /// The whole answer.
 pub(super) fn text(preset: &str, point: &Point, answer: &Answer) -> String {
     let mut parts = vec![setting(preset, point), verdict(&answer.knee), kinds(&answer.knee)];
-    parts.extend(answer.bottleneck.as_ref().map(binds));
+    parts.extend(answer.bottleneck.as_ref().map(|bottleneck| binds(point, bottleneck)));
     if !answer.what_ifs.is_empty() {
         parts.push(what_ifs(&answer.what_ifs));
     }
@@ -96,32 +96,42 @@ fn kinds(knee: &Knee) -> String {
     table(&header.map(str::to_owned), 1, rows)
 }
 
-fn binds(bottleneck: &Bottleneck) -> String {
+fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
     let measured = &bottleneck.measured;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let relief = |relief: &Relief| {
         let bound = if relief.at_least { "at least " } else { "" };
-        format!("{} {bound}x{:.1}", without(relief.resource), relief.factor)
+        let same = relief.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0);
+        let seen = if same { " (no difference seen)" } else { "" };
+        format!("{} {bound}x{:.1}{seen}", without(relief.resource, point), relief.factor)
     };
     let reliefs = bottleneck.reliefs.iter().map(relief).collect::<Vec<_>>().join(", ");
     let gave_up = match (measured.gave_up_table_conflicts_mean, measured.gave_up_catalog_conflicts_mean) {
-        (Some(tables), Some(catalog)) => {
-            format!("; who gives up has met {tables:.1} commits to its table and {catalog:.1} elsewhere")
-        }
+        (Some(tables), Some(catalog)) => format!(
+            "; transactions that ran out of retries met {tables:.1} commits to their tables and {catalog:.1} elsewhere"
+        ),
+        _ => String::new(),
+    };
+    let unseen = match measured.unseen_conflict_share {
+        share if share > 0.0 => format!(", {} lose and are given up unseen", percent(share)),
+        _ => String::new(),
+    };
+    let refused = match measured.refused_share {
+        share if share > 0.0 => format!(", the store turns {} away", percent(share)),
         _ => String::new(),
     };
     format!(
         "What binds: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their table, {} \
-         one elsewhere in the catalog{gave_up}.\n  The busiest table is taken {} of the time ({} for a pass), the catalog {} \
-         ({} for an install).\n  Time to commit goes {} to preparing, {} to reading after conflicts, {} to installing, {} to \
-         reading the catalog, {} to waiting.",
+         one elsewhere in the catalog{unseen}{refused}{gave_up}.\n  Under way on average: {:.2} winning passes over the busiest table \
+         ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit goes {} to preparing, {} to reading after \
+         conflicts, {} to installing, {} to reading the catalog, {} to waiting.",
         bottleneck.binds.map_or("nothing alone", name),
         measured.attempts_mean,
         percent(measured.table_conflict_share),
         percent(measured.catalog_conflict_share),
-        percent(measured.busiest_table_utilisation),
+        measured.winning_passes_in_flight,
         time(measured.pass_mean_s),
-        percent(measured.catalog_utilisation),
+        measured.winning_installs_in_flight,
         time(measured.install_mean_s),
         percent(measured.prepare_time_share),
         percent(measured.conflict_read_time_share),
@@ -141,12 +151,13 @@ fn name(resource: Resource) -> &'static str {
     }
 }
 
-fn without(resource: Resource) -> &'static str {
+fn without(resource: Resource, point: &Point) -> &'static str {
     match resource {
         Resource::TableMetadata => "no table metadata I/O",
         Resource::Catalog => "a catalog that takes no time",
         Resource::History => "all history read at once",
         Resource::RealConflicts => "no conflict a real one",
+        Resource::Retries if point.config.retry.retries == 0 => "one retry instead of none",
         Resource::Retries => "twice the retries",
     }
 }

@@ -60,6 +60,9 @@ struct Group {
     run_success_ratio: Option<f64>,
     catalog_conflicts_per_transaction: Option<f64>,
     table_conflicts_per_transaction: Option<f64>,
+    unseen_conflicts_per_transaction: Option<f64>,
+    arrived_per_s: f64,
+    burst_success_ratio: Option<f64>,
 }
 
 impl From<&GroupSummary> for Group {
@@ -77,6 +80,9 @@ impl From<&GroupSummary> for Group {
             run_success_ratio: mean(group.run_success),
             catalog_conflicts_per_transaction: mean(group.catalog_conflicts_per_transaction),
             table_conflicts_per_transaction: mean(group.table_conflicts_per_transaction),
+            unseen_conflicts_per_transaction: mean(group.unseen_conflicts_per_transaction),
+            arrived_per_s: group.arrived_per_s.mean,
+            burst_success_ratio: mean(group.burst_success),
         }
     }
 }

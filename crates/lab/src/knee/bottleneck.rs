@@ -78,15 +78,19 @@ pub struct Measured {
     pub catalog_conflict_share: f64,
     /// The share of attempts that met a commit to something they write.
     pub table_conflict_share: f64,
+    /// The share of attempts that lost, and were the last before their transactions gave up: nobody looked to whom.
+    pub unseen_conflict_share: f64,
+    /// The share of attempts that the store turned away.
+    pub refused_share: f64,
     /// Mean time of one attempt to install: the catalog's guarded write, and a read of it where that follows.
     pub install_mean_s: f64,
-    /// Commits per second times that time. At 1 one winning install would follow another without a gap.
-    pub catalog_utilisation: f64,
+    /// Commits per second times that time: the winning installs under way, on average (Little, "A Proof for the Queuing Formula
+    /// L = λW", 1961). It can be more than one, for an install takes effect on its way, and its answer takes time.
+    pub winning_installs_in_flight: f64,
     /// Mean time of one pass over a table: a preparation, and the install that follows.
     pub pass_mean_s: f64,
-    /// Commits per second to the table with the most, times that time. At 1 one winning pass would follow another
-    /// without a gap.
-    pub busiest_table_utilisation: f64,
+    /// Commits per second to the table with the most, times that time: the winning passes over it under way, on average.
+    pub winning_passes_in_flight: f64,
     /// The share of the deciding transactions that ran out of retries or of time.
     pub gave_up_share: f64,
     /// How many of their attempts met a commit to something else, on average; absent where none gave up.
@@ -160,12 +164,11 @@ impl Measured {
             (gave_up_count > 0).then(|| sum / gave_up_count as f64)
         };
         let commits_per_s = all.throughput_per_s / found.seeds.len() as f64;
-        // Each attempt but the last of a transaction is counted as a conflict, and so is the last if it was a real one.
-        let conflicts = all.catalog_conflicts + all.table_conflicts;
-        let attempts = (conflicts + all.run_ended - all.run_validation_failed).max(1) as f64;
+        let attempts = all.attempts.max(1) as f64;
         let ended = all.run_ended.max(1) as f64;
         let install_mean_s = all.spent.install_s * ended / attempts;
-        let passes = ended + all.table_conflicts as f64;
+        // An attempt that met a commit elsewhere, or was turned away, keeps its preparation for the next.
+        let passes = (attempts - (all.catalog_conflicts + all.refused) as f64).max(ended);
         let pass_mean_s = install_mean_s + all.spent.prepare_s * ended / passes;
         let committed: u64 = metrics.ranks.iter().map(|rank| rank.committed).sum();
         let busiest = metrics.ranks.iter().map(|rank| rank.committed).max().unwrap_or(0);
@@ -178,10 +181,12 @@ impl Measured {
             attempts_mean: attempts / ended,
             catalog_conflict_share: all.catalog_conflicts as f64 / attempts,
             table_conflict_share: all.table_conflicts as f64 / attempts,
+            unseen_conflict_share: all.unseen_conflicts as f64 / attempts,
+            refused_share: all.refused as f64 / attempts,
             install_mean_s,
-            catalog_utilisation: commits_per_s * install_mean_s,
+            winning_installs_in_flight: commits_per_s * install_mean_s,
             pass_mean_s,
-            busiest_table_utilisation: busiest_per_s * pass_mean_s,
+            winning_passes_in_flight: busiest_per_s * pass_mean_s,
             gave_up_share: gave_up_count as f64 / decided,
             gave_up_catalog_conflicts_mean: gave_up_mean(|record| record.catalog_conflicts),
             gave_up_table_conflicts_mean: gave_up_mean(|record| record.table_conflicts),

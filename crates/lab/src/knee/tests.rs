@@ -92,7 +92,7 @@ fn an_answer_explains_itself_with_units_in_its_names() {
         "/inter_arrival_scale_s",
         "/all/latency_p99_s",
         "/fast_append/retries_mean",
-        "/bottleneck/measured/catalog_utilisation",
+        "/bottleneck/measured/winning_installs_in_flight",
         "/bottleneck/reliefs/0/knee_commits_per_s",
         "/what_ifs/0/knee_commits_per_s",
         "/what_ifs/0/factor",

@@ -36,7 +36,8 @@ pub(super) fn by_rank(view: &View<'_>) -> Vec<Picture> {
             group: slice.group(view),
             caption: "Each bar is a table. A catalog conflict: another transaction has committed to another table \
                       (or partition) meanwhile, and only the install is tried again. A table conflict: what this \
-                      transaction writes has changed, and it must be prepared again. Attempts of all transactions that \
+                      transaction writes has changed, and it must be prepared again. Who gives up does not look what the last \
+                      attempt met. Attempts of all transactions that \
                       ended in the run, divided by these."
                 .to_owned(),
             chart: Chart::StackedBars(bars(cell, note([words, seeds_words(view.seeds)]))),
@@ -64,6 +65,7 @@ fn bars(cell: &Cell<'_>, subtitle: Option<String>) -> StackedBars {
         parts: vec![
             ("catalog conflicts".to_owned(), per_transaction(|rank| rank.catalog_conflicts)),
             ("table conflicts".to_owned(), per_transaction(|rank| rank.table_conflicts)),
+            ("last conflicts, not looked at".to_owned(), per_transaction(|rank| rank.unseen_conflicts)),
         ],
     }
 }

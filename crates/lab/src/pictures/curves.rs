@@ -145,7 +145,7 @@ fn point(cell: &Cell<'_>, who: Who, of: fn(&GroupSummary) -> Option<Spread>, not
     Some(Point {
         x: cell.throughput_per_s(),
         y: mean,
-        spread: (deviation > 0.0).then_some((mean - deviation, mean + deviation)),
+        spread: deviation.map(|deviation| (mean - deviation, mean + deviation)),
         note: low.map(|success| format!("{} %", percent(success))),
     })
 }

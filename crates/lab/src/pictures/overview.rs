@@ -144,9 +144,8 @@ impl Drawing<'_> {
             let x = if is_load { cell.offered_per_s() } else { axis.number(cell.place[self.x])? };
             let Spread { mean, deviation } = (panel.of)(cell.of(panel.who)?)?;
             let factor = if panel.unit == Unit::PerCent { 100.0 } else { 1.0 };
-            let (mean, deviation) = (mean * factor, deviation * factor);
-            let spread = (deviation > 0.0).then_some((mean - deviation, mean + deviation));
-            Some(Point { x, y: mean, spread, note: None })
+            let spread = deviation.map(|deviation| ((mean - deviation) * factor, (mean + deviation) * factor));
+            Some(Point { x, y: mean * factor, spread, note: None })
         };
         let series = cells.iter().enumerate().map(|(index, cells)| Series {
             name: self.lines.map(|axis| self.view.axes[axis].phrase(index)).unwrap_or_default(),

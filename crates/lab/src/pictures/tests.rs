@@ -17,16 +17,18 @@ pub(crate) fn experiment(text: &str) -> Experiment {
 
 /// Numbers of a kind that is worse off the higher the load: none of the window's transactions commits at a load of 0.
 fn group(health: f64) -> GroupSummary {
-    let spread = |mean: f64| Some(Spread { mean, deviation: mean / 50.0 });
+    let spread = |mean: f64| Some(Spread { mean, deviation: Some(mean / 50.0) });
     let latency = |factor: f64| spread(factor / health).filter(|_| health > 0.0);
     GroupSummary {
         success: spread(health),
         warm_success: spread(health),
-        warm_throughput_per_s: Spread { mean: 10.0 * health, deviation: 0.1 },
+        warm_throughput_per_s: Spread { mean: 10.0 * health, deviation: Some(0.1) },
         warm_latency_mean_s: latency(1.0),
         run_success: spread(health),
         not_ended: spread(0.1),
-        throughput_per_s: Spread { mean: 10.0 * health, deviation: 0.1 },
+        burst_success: None,
+        arrived_per_s: Spread { mean: 2.0 * health, deviation: None },
+        throughput_per_s: Spread { mean: 10.0 * health, deviation: Some(0.1) },
         latency_mean_s: latency(1.0),
         latency_p50_s: latency(0.8),
         latency_p95_s: latency(2.0),
@@ -35,6 +37,7 @@ fn group(health: f64) -> GroupSummary {
         middle_latency_mean_s: latency(1.1),
         catalog_conflicts_per_transaction: spread(0.5),
         table_conflicts_per_transaction: spread(0.25),
+        unseen_conflicts_per_transaction: spread(0.01),
         append_conflicts_per_transaction: None,
         history_reads_per_transaction: None,
         spent: SpentMeans { prepare_s: 0.5, install_s: 0.1, ..SpentMeans::default() },
@@ -48,14 +51,19 @@ pub(crate) fn results(experiment: &Experiment, health: impl Fn(usize, usize) -> 
         let health = health(index, count);
         let share = planned.point.config.transaction.fast_append;
         let tables = planned.point.config.tables.count as usize;
-        let conflicts =
-            RankSummary { ended: 10.0, committed: 9.0 * health, catalog_conflicts: 3.0, table_conflicts: 1.0 };
+        let conflicts = RankSummary {
+            ended: 10.0,
+            committed: 9.0 * health,
+            catalog_conflicts: 3.0,
+            table_conflicts: 1.0,
+            unseen_conflicts: 0.1,
+        };
         PointSummary {
             coordinates: planned.coordinates.clone(),
             all: group(health),
             fast_append: (share > 0.0).then(|| group(health)),
             validated_overwrite: (share < 1.0).then(|| group(health * 0.9)),
-            deciding_success: Some(Spread { mean: health, deviation: 0.0 }),
+            deciding_success: Some(Spread { mean: health, deviation: None }),
             ranks: vec![conflicts; tables.min(50)],
             commits_over_time: vec![60.0 * health; 60],
         }

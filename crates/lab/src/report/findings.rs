@@ -20,7 +20,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
         section #findings {
             h2 { "Findings" }
             ul.findings {
-                @for sentence in sentences.into_iter().chain(not_ended(view)) { li { (sentence) } }
+                @for sentence in sentences.into_iter().chain(not_ended(view)).chain(bursts(view)) { li { (sentence) } }
             }
             @if view.load().is_some() { (knee_table(view)) }
         }
@@ -86,13 +86,13 @@ fn of_points(view: &View<'_>) -> Vec<String> {
             if low == high { low } else { format!("{low} to {high}") }
         })
     };
-    let offered = range(&|cell| Some(cell.offered_per_s()), &significant);
+    let offered = range(&|cell| Some(cell.summary.all.arrived_per_s.mean), &significant);
     let throughput = range(&|cell| Some(cell.throughput_per_s()), &significant);
     let success = range(&|cell| Some(cell.summary.deciding_success?.mean), &percent);
     let latency = range(&|cell| Some(cell.summary.all.latency_mean_s?.mean), &seconds);
     let mut sentences = Vec::new();
     if let (Some(offered), Some(throughput)) = (offered, throughput) {
-        sentences.push(format!("Of {offered} transactions that arrive per second, {throughput} commit."));
+        sentences.push(format!("Of {offered} transactions that arrive per second in the window, {throughput} commit."));
     }
     sentences.push(match success {
         Some(success) => format!("Of those that decide (validated overwrites, if there are any), {success} % succeed."),
@@ -102,6 +102,26 @@ fn of_points(view: &View<'_>) -> Vec<String> {
         Some(latency) => format!("The mean commit latency is {latency}."),
         None => "Nothing was committed in the window.".to_owned(),
     });
+    sentences
+}
+
+/// Where the window holds a part of a burst, and how those fare that arrive in one.
+fn bursts(view: &View<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(allowed) = view.cells().find_map(|cell| crate::config::burst_misfit(cell.config)) {
+        sentences.push(format!(
+            "The window, the middle half of the run, does not hold a whole number of bursts: all figures depend on where it lies. A \
+             duration that does: {allowed}."
+        ));
+    }
+    let shares = || view.cells().filter_map(|cell| Some(cell.summary.all.burst_success?.mean));
+    let (low, high) =
+        shares().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), share| (low.min(share), high.max(share)));
+    if low <= high {
+        let range =
+            if percent(low) == percent(high) { percent(low) } else { format!("{} to {}", percent(low), percent(high)) };
+        sentences.push(format!("Of those that arrive in bursts, {range} % succeed."));
+    }
     sentences
 }
 

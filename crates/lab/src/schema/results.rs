@@ -168,8 +168,11 @@ fn group(columns: &mut Columns, kind: &str, rows: &[Row<'_>], of: fn(&Metrics) -
     count("run_ended", |group| group.run_ended);
     count("run_committed", |group| group.run_committed);
     count("run_validation_failed", |group| group.run_validation_failed);
+    count("attempts", |group| group.attempts);
+    count("refused", |group| group.refused);
     count("catalog_conflicts", |group| group.catalog_conflicts);
     count("table_conflicts", |group| group.table_conflicts);
+    count("unseen_conflicts", |group| group.unseen_conflicts);
     count("append_conflicts", |group| group.append_conflicts);
     count("history_reads", |group| group.history_reads);
     let mut number = |name: &str, value: fn(&Group) -> Option<f64>| {
@@ -210,4 +213,5 @@ fn whole_run(columns: &mut Columns, rows: &[Row<'_>]) {
     rank("table_committed", |rank| rank.committed);
     rank("table_catalog_conflicts", |rank| rank.catalog_conflicts);
     rank("table_table_conflicts", |rank| rank.table_conflicts);
+    rank("table_unseen_conflicts", |rank| rank.unseen_conflicts);
 }

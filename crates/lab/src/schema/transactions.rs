@@ -75,8 +75,11 @@ fn columns(records: &[Record]) -> Columns {
     columns.number("ended_s", records.iter().map(|record| record.ended.as_secs_f64()));
     columns.text("end", records.iter().map(|record| end_name(record.end).to_owned()));
     columns.count("retries", records.iter().map(|record| record.retries.into()));
+    columns.count("attempts", records.iter().map(|record| record.attempts.into()));
+    columns.count("refused", records.iter().map(|record| record.refused.into()));
     columns.count("catalog_conflicts", records.iter().map(|record| record.catalog_conflicts.into()));
     columns.count("table_conflicts", records.iter().map(|record| record.table_conflicts.into()));
+    columns.count("unseen_conflicts", records.iter().map(|record| record.unseen_conflicts.into()));
     columns.count("append_conflicts", records.iter().map(|record| record.append_conflicts.into()));
     columns.count("history_reads", records.iter().map(|record| record.history_reads));
     let mut spent = |name: &str, part: fn(&Record) -> Span| {
