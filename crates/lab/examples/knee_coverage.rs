@@ -1,0 +1,62 @@
+//! How often does the interval of a knee hold the true one? Searches each knee over disjoint sets of seeds, and once with as much
+//! work as makes its own error small. Prints a table for `docs/model.md`.
+//!
+//!     cargo run --release -p glidepath-lab --example knee_coverage [SETS]
+
+use std::error::Error;
+use std::num::NonZeroUsize;
+
+use glidepath_lab::experiment::{Experiment, Overrides, Setting};
+use glidepath_lab::knee::{Knee, KneeOptions, find};
+
+const CASES: [(&str, &str); 6] = [
+    ("s3-standard", "1.0"),
+    ("s3-standard", "0.9"),
+    ("azure-standard-2025-06", "1.0"),
+    ("azure-standard-2025-06", "0.9"),
+    ("gcs-2025-06", "1.0"),
+    ("gcs-2025-06", "0.9"),
+];
+
+/// What a search does in ten seconds on two processors, and what the true knee takes.
+const EVENTS: [u64; 2] = [20_000_000, 400_000_000];
+
+/// More than any search uses.
+const SEEDS_OF_A_SET: u64 = 100_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let sets: u64 = std::env::args().nth(1).map_or(Ok(40), |sets| sets.parse())?;
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    println!(
+        "| store, 10 tables | fast appends | true knee | held by | mean of the knees | deviation | mean standard error |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|");
+    for (provider, share) in CASES {
+        let settings =
+            [format!("provider={provider}"), format!("transaction.fast_append={share}"), "tables.count=10".to_owned()];
+        let settings = settings.iter().map(|setting| Setting::parse(setting)).collect::<Result<_, _>>()?;
+        let experiment = Experiment::of_preset("iceberg", &Overrides { settings, ..Overrides::default() })?;
+        let point = &experiment.points.first().ok_or("a preset without a point")?.point;
+        let by = |first_seed: u64, events: u64, tolerance: f64| {
+            let options = KneeOptions { first_seed, events, tolerance, threads, ..KneeOptions::default() };
+            find(point, &options, &|_| ())
+        };
+        let truth = by(1 << 40, EVENTS[1], 0.005)?.knee_commits_per_s;
+        let knees =
+            (1..=sets).map(|set| by(set * SEEDS_OF_A_SET, EVENTS[0], 0.02)).collect::<Result<Vec<Knee>, _>>()?;
+        let holds =
+            |knee: &&Knee| knee.knee_interval_commits_per_s.is_some_and(|[low, high]| (low..=high).contains(&truth));
+        let held = knees.iter().filter(holds).count();
+        let mean = |of: &dyn Fn(&Knee) -> f64| knees.iter().map(of).sum::<f64>() / knees.len() as f64;
+        let average = mean(&|knee| knee.knee_commits_per_s);
+        let deviation = mean(&|knee| (knee.knee_commits_per_s - average).powi(2)).sqrt();
+        let error = mean(&|knee| knee.knee_relative_error.unwrap_or(f64::NAN));
+        println!(
+            "| {provider} | {share} | {truth:.3} | {held} of {sets} | {:+.1} % | {:.1} % | {:.1} % |",
+            100.0 * (average / truth - 1.0),
+            100.0 * deviation / average,
+            100.0 * error
+        );
+    }
+    Ok(())
+}
