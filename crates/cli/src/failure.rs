@@ -8,6 +8,8 @@ use glidepath_lab::library::LibraryError;
 use glidepath_lab::runner::RunError;
 use glidepath_lab::schema::SchemaError;
 
+use crate::output::complain;
+
 /// Why a command did not do what was asked, in words for people.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -28,19 +30,19 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Mistake(message) => {
-                eprintln!("error: {message}");
+                complain(&format!("error: {message}"));
                 ExitCode::from(2)
             }
             Self::Failed(message) => {
-                eprintln!("error: {message}");
+                complain(&format!("error: {message}"));
                 ExitCode::FAILURE
             }
             Self::Interrupted(message) => {
-                eprintln!("{message}");
+                complain(message);
                 ExitCode::from(130)
             }
             Self::Coded(code, message) => {
-                eprintln!("error: {message}");
+                complain(&format!("error: {message}"));
                 ExitCode::from(*code)
             }
             Self::NobodyReads => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! What does Ctrl-C do? The first time, what is under way comes to an end and is kept; the second time, all ends at once.
 
+use crate::output::complain;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
@@ -12,7 +13,7 @@ pub(crate) fn on_interrupt() -> Result<&'static AtomicBool, Failure> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nStopping when what is under way is done; press Ctrl-C again to stop at once.");
+        complain("\nStopping when what is under way is done; press Ctrl-C again to stop at once.");
     })
     .map_err(|error| Failure::Failed(format!("cannot watch for Ctrl-C: {error}")))?;
     Ok(&STOP)

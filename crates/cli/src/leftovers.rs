@@ -1,5 +1,6 @@
 //! What does a command leave in a store in which it worked only for a while?
 
+use crate::output::complain;
 use glidepath_stores::local::Footprint;
 
 use crate::failure::Failure;
@@ -20,10 +21,10 @@ impl Leftovers {
             None => {}
             Some(Ok(stays)) => {
                 for path in stays {
-                    eprintln!("left behind: {}; it is in use, or something is in it", path.display());
+                    complain(&format!("left behind: {}; it is in use, or something is in it", path.display()));
                 }
             }
-            Some(Err(error)) => eprintln!("folders of the store were left behind: {error}"),
+            Some(Err(error)) => complain(&format!("folders of the store were left behind: {error}")),
         }
     }
 }

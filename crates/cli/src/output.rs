@@ -21,6 +21,11 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     output.flush().map_err(Failure::from)
 }
 
+/// Writes to the standard error output. Where that cannot be written there is nobody to tell; the exit code still counts.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// Writes JSON to the standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string_pretty(value)?)

@@ -1,5 +1,6 @@
 //! How far has it come? A bar on a terminal, a line now and then elsewhere; on the standard error output.
 
+use crate::output::complain;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,7 @@ impl Display {
             }
             None if self.last_line.elapsed() >= BETWEEN_LINES => {
                 self.last_line = Instant::now();
-                eprintln!("{}/{} runs, {message}", progress.done, progress.total);
+                complain(&format!("{}/{} runs, {message}", progress.done, progress.total));
             }
             None => {}
         }

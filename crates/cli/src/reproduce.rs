@@ -18,7 +18,7 @@ use glidepath_lab::summary::RunSummary;
 
 use crate::failure::Failure;
 use crate::interrupt::on_interrupt;
-use crate::output::print;
+use crate::output::{complain, print};
 use crate::progress::Display;
 
 /// Run all published experiments, and write every published figure beside ours
@@ -160,7 +160,7 @@ fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, u
         } else {
             arguments.results.join(name)
         };
-        eprintln!("Experiment {name}: {} runs", experiment.runs());
+        complain(&format!("Experiment {name}: {} runs", experiment.runs()));
         let keeping = Keeping { journal: Journal::open(&folder)?, transactions: None, provenance: &provenance };
         let mut display = Display::new();
         let mut before = 0;

@@ -1,5 +1,6 @@
 //! How many of so many steps are done? A bar on a terminal, a line now and then elsewhere; on the standard error output.
 
+use crate::output::complain;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,7 @@ impl Steps {
             None if self.last_line.elapsed() >= BETWEEN_LINES => {
                 self.last_line = Instant::now();
                 let now = if now.is_empty() { String::new() } else { format!(": {now}") };
-                eprintln!("{done}/{all} {}{now}", self.what);
+                complain(&format!("{done}/{all} {}{now}", self.what));
             }
             None => {}
         }

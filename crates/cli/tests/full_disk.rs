@@ -44,3 +44,31 @@ fn a_catalog_on_a_full_disk_of_ext4() {
         fills_up(&disk, layout);
     }
 }
+
+/// The output, too, may go where there is no room: what was done is not called not done.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_done_is_done_though_nobody_can_be_told() {
+    use std::fs::File;
+    use std::process::Command;
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", folder.path().join("store").display());
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_glidepath"));
+        command.arg("catalog").args([arguments[0], &url]).args(&arguments[1..]);
+        command
+    };
+    let told = run(&["create"]).stdout(full()).output().unwrap();
+    assert_eq!(told.status.code(), Some(10));
+    let words = String::from_utf8(told.stderr).unwrap();
+    assert!(words.contains("it was done, but the answer was not told"), "{words}");
+    for json in [&[][..], &["--json"]] {
+        let name = format!("n{}", json.len());
+        let told = run(&[&["create-namespace", &name], json].concat()).stdout(full()).output().unwrap();
+        assert_eq!(told.status.code(), Some(10));
+        // It is there; and where the complaint cannot be written either, the code still tells.
+        let again = run(&["create-namespace", &name]).stderr(full()).status().unwrap();
+        assert_eq!(again.code(), Some(4));
+    }
+}

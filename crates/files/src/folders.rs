@@ -164,9 +164,10 @@ impl<F: Files> Folders<F> {
         }
         let synced = self.sync_names(&above).await;
         if synced.is_ok() {
-            // Where this fails, whoever looks at the mark next does it.
-            let _ = held.clear_for_good().await;
-        } else if self.files.remove_folder(level).await.is_ok() {
+            // Where this fails, no other folder is made under a mark that says nothing: whoever comes next clears it first.
+            return held.clear_for_good().await;
+        }
+        if self.files.remove_folder(level).await.is_ok() {
             held.clear().await;
         }
         // Otherwise it may not be durable, and somebody has put an object into it already: the mark stays.

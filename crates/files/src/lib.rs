@@ -134,10 +134,10 @@ fn unknown(error: io::Error) -> PutError {
     PutError::Unknown(Cause::from_error(error))
 }
 
-/// Nothing that counts was touched. Some errors pass by themselves.
+/// Nothing that counts was touched. Some errors pass by themselves. A lock that somebody has held for so long does not: whoever tried again
+/// at once would wait as long again, many times over.
 fn denial(error: io::Error) -> Denial {
-    let passing =
-        matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut | io::ErrorKind::ResourceBusy);
+    let passing = matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ResourceBusy);
     let many_files = matches!(error.raw_os_error(), Some(ENFILE | EMFILE));
     Denial { cause: Cause::from_error(error), certain: true, passing: passing || many_files }
 }

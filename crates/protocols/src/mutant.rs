@@ -47,6 +47,8 @@ pub enum Mutant {
     OldVersionTold,
     /// Manifest chain: who put a version on an old base does not look whether it is still kept.
     NotRechecked,
+    /// Manifest chain: where the versions that a listing named are gone, there is taken to be no catalog.
+    VanishedIsNone,
     /// All protocols: of the partitions of an advance all but the last are written.
     PartitionForgotten,
     /// Append log: vacuum empties one segment more than it may.

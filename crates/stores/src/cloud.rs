@@ -133,11 +133,10 @@ impl CloudStore {
         Cause::words(format!("{}: {ending}", self.0.address.shown))
     }
 
-    /// Once a request has left, something on the way may have delivered it before it was turned away. `repeated` is how often
-    /// it was sent before.
-    fn denial(&self, ending: &Ending, repeated: u32) -> Denial {
-        let certain = repeated == 0 && !ending.was_sent();
-        Denial { cause: self.cause(ending), certain, passing: ending.passes() }
+    /// Once a request has left, something on the way may have delivered it before it was turned away: `sent` says whether any of
+    /// its bytes can have left, in this exchange or in one before.
+    fn denial(&self, ending: &Ending, sent: bool) -> Denial {
+        Denial { cause: self.cause(ending), certain: !sent, passing: ending.passes() }
     }
 
     /// Reads an object, or its outside only. `Ok(None)`: the range begins at or beyond the end.
@@ -280,7 +279,10 @@ impl ObjectStore for CloudStore {
                 }
                 (WriteMeaning::Lost, _) => return Err(PutError::Lost),
                 (WriteMeaning::Refused { later: true }, _) if self.may_repeat(Operation::Put, &mut repeated).await => {}
-                (WriteMeaning::Refused { .. }, _) => return Err(PutError::Refused(self.denial(&ending, repeated))),
+                (WriteMeaning::Refused { .. }, _) => {
+                    let sent = repeated > 0 || trace.was_sent();
+                    return Err(PutError::Refused(self.denial(&ending, sent)));
+                }
                 (WriteMeaning::Unknown | WriteMeaning::Done, _) => return Err(PutError::Unknown(self.cause(&ending))),
             }
         }

@@ -1,5 +1,6 @@
 //! In which order are cells run? Fill a catalog, copy it, let clients work on the copy; at the end, remove all of them.
 
+use crate::output::complain;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_bench::{Cell, Design, FillError, Line, LiveError, Machine, Outcome, Scratch, fill, predict, work};
@@ -48,7 +49,7 @@ pub(super) fn sweep(
         // Said beside whatever else went wrong: nobody else will remove them.
         match ended {
             Ok(()) => ended = Err(failed(error)),
-            Err(_) => eprintln!("{error}"),
+            Err(_) => complain(&format!("{error}")),
         }
     }
     (lines, ended)

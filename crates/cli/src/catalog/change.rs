@@ -8,7 +8,7 @@ use glidepath_protocols::manifest_chain::{Layout, Snapshot};
 use glidepath_protocols::{Catalog as _, Outcome};
 use serde_json::json;
 
-use super::place::{Site, code, not_found, settled};
+use super::place::{Site, code, done as was_done, not_found, settled};
 use super::{Common, name, show};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -256,7 +256,7 @@ fn commit(common: &Common, patience: &Patience, action: Action, done: &str, what
 fn tell(common: &Common, done: &str, what: &str, at: &Snapshot) -> Result<(), Failure> {
     let (version, commit) = (at.version().0, at.commit().0);
     if common.json {
-        return print_json(&json!({ "version": version, "commit": format!("{commit:016x}") }));
+        return was_done(print_json(&json!({ "version": version, "commit": format!("{commit:016x}") })));
     }
-    print(&format!("{done} {what} (version {version})"))
+    was_done(print(&format!("{done} {what} (version {version})")))
 }

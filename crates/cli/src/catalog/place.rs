@@ -27,6 +27,7 @@ pub(super) mod code {
     pub(in crate::catalog) const UNKNOWN: u8 = 7;
     pub(in crate::catalog) const DAMAGE: u8 = 8;
     pub(in crate::catalog) const OTHERWISE: u8 = 9;
+    pub(in crate::catalog) const DONE_UNSAID: u8 = 10;
 }
 
 /// Where a catalog is, opened.
@@ -40,10 +41,12 @@ impl Site {
     /// Opens the store of an existing catalog, of which nothing is read yet.
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
         // A store on disk is made where there is none; who mistypes a path should find out instead.
-        if let Some(folder) = folder(url)
-            && !Path::new(&folder).exists()
-        {
-            return Err(told(&LoadError::NotFound));
+        if let Some(folder) = folder(url) {
+            match Path::new(&folder).try_exists() {
+                Ok(true) => {}
+                Ok(false) => return Err(told(&LoadError::NotFound)),
+                Err(error) => return Err(Failure::Failed(format!("{url}: {error}"))),
+            }
         }
         Self::of_new(url)
     }
@@ -152,6 +155,16 @@ pub(super) fn settled(answer: Answer<Chain>) -> Result<Snapshot, Failure> {
         };
         Failure::Coded(code, format!("{error}{advice}"))
     })
+}
+
+/// What comes of telling that something was done: it was, whether the output can be written or not.
+pub(super) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
+    match told {
+        Err(Failure::Failed(cause)) => {
+            Err(Failure::Coded(code::DONE_UNSAID, format!("it was done, but the answer was not told: {cause}")))
+        }
+        told => told,
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use glidepath_protocols::manifest_chain::{Grace, VacuumError};
 use serde_json::json;
 
 use super::Common;
-use super::place::{Site, told};
+use super::place::{Site, done, told};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
@@ -33,16 +33,16 @@ impl Arguments {
         let swept = site.wait(site.chain.vacuum(grace)).map_err(|error| failed(&error))?;
         let head = site.at(None)?;
         if self.common.json {
-            return print_json(&json!({
+            return done(print_json(&json!({
                 "deleted_versions": swept.versions,
                 "deleted_packs": swept.packs,
                 "kept_old_objects": swept.kept,
                 "oldest_kept_version": swept.oldest.0,
                 "oldest_kept_version_before": before.0,
                 "newest_version": head.version().0,
-            }));
+            })));
         }
-        print(&format!(
+        done(print(&format!(
             "deleted {} objects of old versions and {} packs\nkept    versions {} to {}, and {} older objects and packs that they need \
              or that may still be needed",
             swept.versions,
@@ -50,7 +50,7 @@ impl Arguments {
             swept.oldest.0,
             head.version().0,
             swept.kept
-        ))
+        )))
     }
 }
 

@@ -13,7 +13,7 @@ use glidepath_sim::Profile;
 
 use super::{Arguments, Part, unwritable};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{complain, print};
 
 /// The store of the published sweep.
 const PROFILE: &str = "s3-standard";
@@ -29,14 +29,14 @@ pub(super) fn run(arguments: &Arguments, stop: &'static AtomicBool) -> Result<()
     let profile = Profile::parse(&text.text).map_err(|error| Failure::Failed(format!("{}: {error}", text.origin)))?;
     let extent = if arguments.quick { Extent::quick() } else { Extent::full() };
     let cells = published.continuous(&extent).count() + published.concurrent(&extent).count();
-    eprintln!("Versioned manifest: {cells} cells, from first principles and fitted");
+    complain(&format!("Versioned manifest: {cells} cells, from first principles and fitted"));
     let stopped = || Failure::Interrupted("Stopped; of this part nothing is kept.".to_owned());
     let sweep = simulate(published, &profile, extent, arguments.threads(), stop).ok_or_else(stopped)?;
     let mut ours = Vec::new();
     // Filling the largest catalogs takes longer than all that a coarse look is for.
     let most = if arguments.quick { 100_000 } else { u64::MAX };
     for published in sweep.published.continuous(&sweep.extent).filter(|cell| cell.indexed && cell.rows <= most) {
-        eprintln!("Manifest chain: {} entries", published.rows);
+        complain(&format!("Manifest chain: {} entries", published.rows));
         for (writers, shared) in OURS {
             let ours_here = our(&profile, published.rows, (writers, shared), stop);
             if stop.load(Ordering::Relaxed) {

@@ -187,7 +187,7 @@ mod tests {
     /// the slope makes 0.0158 of the load.
     #[test]
     fn the_error_is_that_of_the_clusters_over_the_slope() {
-        let luck = |place: usize| if place % 2 == 0 { 0.0095 } else { -0.0095 };
+        let luck = |place: usize| if place.is_multiple_of(2) { 0.0095 } else { -0.0095 };
         let all: Vec<Judged> = [0.99, 1.01].map(|load| judged(load, luck)).into();
         let found = crossing(&all, (0.99, 1.01), 0.95).unwrap();
         let error = found.relative_error.unwrap();

@@ -27,7 +27,7 @@ impl<E: Env> ManifestChain<E> {
             };
             for object in &page.objects {
                 if let Some(version) = self.place.keys.version_in(&object.key)
-                    && let Some(found) = self.read_version(version, self.env.now()).await?
+                    && let Some(found) = self.read_version(version, None).await?
                 {
                     versions.push(found);
                 }

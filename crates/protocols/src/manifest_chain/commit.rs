@@ -12,7 +12,7 @@ use super::manifest::{Layout, Manifest};
 use super::page::{Home, Page, PageRef};
 use super::tree::{self, Child, Edit, Packer};
 use super::whole::{Rewrite, Stopped};
-use super::{ManifestChain, RECHECK, Snapshot, rows};
+use super::{ManifestChain, RECHECK, Snapshot, is_recent, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
@@ -179,7 +179,7 @@ impl<E: Env> ManifestChain<E> {
     }
 
     /// Steps 2 to 7.
-    async fn install(&self, draft: Draft, since: Instant) -> Outcome<Snapshot> {
+    async fn install(&self, draft: Draft, since: Option<Instant>) -> Outcome<Snapshot> {
         let homes: Vec<Home> = draft.packs.iter().map(|(home, _)| *home).collect();
         for (home, bytes) in &draft.packs {
             let put = self.store.put(&self.place.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
@@ -219,7 +219,12 @@ impl<E: Env> ManifestChain<E> {
     }
 
     /// Steps 3 to 8. `since` is the base's `seen`.
-    pub(super) async fn put_version(&self, manifest: Manifest, object: Bytes, since: Instant) -> Outcome<Snapshot> {
+    pub(super) async fn put_version(
+        &self,
+        manifest: Manifest,
+        object: Bytes,
+        since: Option<Instant>,
+    ) -> Outcome<Snapshot> {
         let snapshot = Snapshot { manifest: Arc::new(manifest), seen: since };
         let version = snapshot.version();
         let key = self.place.keys.version(version);
@@ -228,7 +233,7 @@ impl<E: Env> ManifestChain<E> {
         for round in 0..settling::ROUNDS {
             let sent = self.env.now();
             match self.store.put(&key, Payload::from(object.clone()), Guard::Absent).await {
-                Ok(_) => return self.landed(snapshot, sent).await,
+                Ok(_) => return self.landed(snapshot, Some(sent)).await,
                 Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
                 Err(PutError::Lost) if mutant::is(Mutant::LostIsProof) => return Outcome::Conflict(None),
                 Err(error) => {
@@ -251,7 +256,7 @@ impl<E: Env> ManifestChain<E> {
                     return Outcome::Conflict(Some(found));
                 }
                 // Lost, and yet gone: no store does that; nothing was written.
-                Ok(None) if doubt.none() && self.env.now().since(since) < RECHECK => {
+                Ok(None) if doubt.none() && is_recent(since, self.env.now()) => {
                     return Outcome::Conflict(None);
                 }
                 Ok(None) if doubt.hopeless() => break,
@@ -267,9 +272,9 @@ impl<E: Env> ManifestChain<E> {
     }
 
     /// Steps 8 and 9. `newest` is a time at which the version was the newest or not yet written, if it is in the chain.
-    async fn landed(&self, mut snapshot: Snapshot, newest: Instant) -> Outcome<Snapshot> {
+    async fn landed(&self, mut snapshot: Snapshot, newest: Option<Instant>) -> Outcome<Snapshot> {
         let version = snapshot.version();
-        if self.env.now().since(snapshot.seen) >= RECHECK && !mutant::is(Mutant::NotRechecked) {
+        if !snapshot.is_recent(self.env.now()) && !mutant::is(Mutant::NotRechecked) {
             *self.known() = None;
             match self.load().await {
                 Ok(head) if head.oldest_kept() <= version && head.version() >= version => {}

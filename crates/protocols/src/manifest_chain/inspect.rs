@@ -36,7 +36,7 @@ impl<E: Env> ManifestChain<E> {
     /// # Errors
     /// Where it cannot be read.
     pub async fn version_at(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
-        self.read_version(version, self.env.now()).await
+        self.read_version(version, None).await
     }
 
     /// Up to `limit` names that two versions (`None`: nothing at all) differ in, in the order of their namespaces. Reads only

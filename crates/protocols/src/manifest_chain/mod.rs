@@ -62,6 +62,14 @@ pub use whole::Sizes;
 /// twice as long.
 const RECHECK: Span = Span::from_secs(300);
 
+/// Times that a reader looks anew because what it had been told of was gone when it came.
+const OPENINGS: u32 = 8;
+
+/// Whether that time, if there is one, was so short a while ago that nothing can have been cleaned away since.
+fn is_recent(seen: Option<Instant>, now: Instant) -> bool {
+    seen.is_some_and(|seen| now.since(seen) < RECHECK)
+}
+
 /// Every so many versions a hint says where the chain ends.
 const HINT_EVERY: u64 = 16;
 
@@ -128,11 +136,16 @@ impl Place {
 pub struct Snapshot {
     manifest: Arc<Manifest>,
     /// A time, by the process's clock, at which it was the newest version or not yet written. What follows it cannot have
-    /// been cleaned away before a grace period from then.
-    seen: Instant,
+    /// been cleaned away before a grace period from then. `None` where it was asked for by its number, and may be long past.
+    seen: Option<Instant>,
 }
 
 impl Snapshot {
+    /// Whether what follows it can be relied on to be there, or not yet written, at this time.
+    fn is_recent(&self, now: Instant) -> bool {
+        is_recent(self.seen, now)
+    }
+
     /// Its place in the chain.
     #[must_use]
     pub fn version(&self) -> Version {
@@ -197,20 +210,20 @@ impl<E: Env> ManifestChain<E> {
             root: None,
             unknown: Vec::new(),
         };
-        // A catalog whose first versions have been cleaned away is one, too.
+        // A catalog whose first versions have been cleaned away is one, too. That there is none was so at some time from now on.
+        let since = self.env.now();
         match self.load().await {
             Err(LoadError::NotFound) => {}
             Ok(head) => return Outcome::Conflict(Some(head)),
             Err(error) => return Outcome::not_read(error),
         }
         let object = Bytes::from(manifest.encode());
-        let now = self.env.now();
-        self.put_version(manifest, object, now).await
+        self.put_version(manifest, object, Some(since)).await
     }
 
     /// The newest version at some moment during the call, looked for from the newest known on.
     async fn find_newest(&self) -> Result<Snapshot, LoadError> {
-        let known = self.known().as_ref().filter(|head| self.env.now().since(head.seen) < RECHECK).cloned();
+        let known = self.known().as_ref().filter(|head| head.is_recent(self.env.now())).cloned();
         let mut head = match known {
             Some(known) => known,
             None => self.open().await?,
@@ -225,12 +238,12 @@ impl<E: Env> ManifestChain<E> {
                     step *= 2;
                 }
                 // Asked so late that the next version may have come and gone: look where the chain is now.
-                None if self.env.now().since(head.seen) >= RECHECK => {
+                None if !head.is_recent(self.env.now()) => {
                     head = self.open().await?;
                     step = 1;
                 }
                 None if step == 1 => {
-                    head.seen = began;
+                    head.seen = Some(began);
                     self.know(&head);
                     return Ok(head);
                 }
@@ -239,9 +252,30 @@ impl<E: Env> ManifestChain<E> {
         }
     }
 
-    /// The newest version by what may lag: the hint, and a listing.
+    /// The newest version by what may lag: the hint, and a listing. Where they name versions and none of these is there, they
+    /// were cleaned away since, which says that there is a catalog; so it looks again.
     async fn open(&self) -> Result<Snapshot, LoadError> {
-        let began = self.env.now();
+        for _ in 0..OPENINGS {
+            let began = self.env.now();
+            let named = self.named().await?;
+            if named.is_empty() {
+                return Err(LoadError::NotFound);
+            }
+            for version in &named {
+                if let Some(found) = self.read_version(*version, Some(began)).await? {
+                    return Ok(found);
+                }
+            }
+            if mutant::is(Mutant::VanishedIsNone) {
+                return Err(LoadError::NotFound);
+            }
+        }
+        let words = "the versions that the hint and the listing name are not there: they are vacuumed faster than they are read, or lost";
+        Err(LoadError::Failed(Cause::words(words)))
+    }
+
+    /// The versions that the hint and a listing name, the newest first.
+    async fn named(&self) -> Result<Vec<Version>, LoadError> {
         let hinted = match self.store.get(&self.place.keys.hint()).await {
             Ok(object) => object.payload.bytes.first_chunk::<8>().map(|bytes| Version(u64::from_le_bytes(*bytes))),
             Err(_) => None,
@@ -252,17 +286,11 @@ impl<E: Env> ManifestChain<E> {
             // The hint alone will not do: it may be old, and the version it names still there for its pages' sake.
             Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
         };
-        let (first, second) = (hinted.max(listed), hinted.min(listed));
-        for version in [first, second].into_iter().flatten() {
-            if let Some(found) = self.read_version(version, began).await? {
-                return Ok(found);
-            }
-        }
-        Err(LoadError::NotFound)
+        Ok([hinted.max(listed), hinted.min(listed)].into_iter().flatten().collect())
     }
 
     /// What is in the chain at a version; `None` where nothing is. `seen` is as in [`Snapshot`].
-    async fn read_version(&self, version: Version, seen: Instant) -> Result<Option<Snapshot>, LoadError> {
+    async fn read_version(&self, version: Version, seen: Option<Instant>) -> Result<Option<Snapshot>, LoadError> {
         match self.store.get(&self.place.keys.version(version)).await {
             Ok(object) => {
                 let manifest = Manifest::decode(&object.payload.bytes);
@@ -305,7 +333,7 @@ impl<E: Env> Grouped for ManifestChain<E> {
     type Refusal = Refusal;
 
     fn newest_known(&self) -> Option<Snapshot> {
-        self.known().as_ref().filter(|head| self.env.now().since(head.seen) < RECHECK).cloned()
+        self.known().as_ref().filter(|head| head.is_recent(self.env.now())).cloned()
     }
 
     async fn attempt_group(&self, base: &Snapshot, requests: &[&Vec<Action>]) -> GroupAttempt<Snapshot, Refusal> {

@@ -186,7 +186,7 @@ impl<E: Env> ManifestChain<E> {
 
     /// Step 3.
     async fn needed_by(&self, oldest: Version) -> Result<BTreeSet<Home>, VacuumError> {
-        let found = self.read_version(oldest, self.env.now()).await?;
+        let found = self.read_version(oldest, None).await?;
         let kept = found.ok_or_else(|| {
             LoadError::Undecodable(Cause::words(format!("{oldest} should be kept, and is not there: damage")))
         })?;

@@ -34,6 +34,7 @@ pub(crate) struct Counts {
 
 /// What becomes of a put.
 type Fate = Box<dyn FnMut(&Key) -> Option<PutError>>;
+type Once = Box<dyn FnOnce()>;
 
 #[derive(Clone, Default)]
 pub(crate) struct World {
@@ -45,6 +46,8 @@ pub(crate) struct World {
     /// Puts by key, whatever became of them.
     puts: Rc<RefCell<BTreeMap<Key, u64>>>,
     unread: Rc<RefCell<Option<Key>>>,
+    /// What happens between the next listing and its answer.
+    listed: Rc<RefCell<Option<Once>>>,
     /// Bytes of packs that were read and are still held.
     held: Arc<AtomicU64>,
     now: Rc<Cell<Instant>>,
@@ -90,6 +93,10 @@ impl World {
 
     pub(crate) fn when_put_lands(&self, heard: impl FnMut(&Key) -> Option<PutError> + 'static) {
         *self.heard.borrow_mut() = Some(Box::new(heard));
+    }
+
+    pub(crate) fn when_listed(&self, happens: impl FnOnce() + 'static) {
+        *self.listed.borrow_mut() = Some(Box::new(happens));
     }
 
     pub(crate) fn puts_of(&self, key: &str) -> u64 {
@@ -278,8 +285,13 @@ impl ObjectStore for World {
             .take(limit + 1)
             .map(|(key, (bytes, _))| Listed { key: key.clone(), size: ByteSize::from_bytes(bytes.len() as u64) })
             .collect();
+        drop(objects);
         let more = found.len() > limit;
         found.truncate(limit);
+        let happens = self.listed.borrow_mut().take();
+        if let Some(happens) = happens {
+            happens();
+        }
         Ok(Page { objects: found, more })
     }
 

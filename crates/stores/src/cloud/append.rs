@@ -32,8 +32,8 @@ const MOST_BEGINNINGS: usize = 8;
 struct Failure {
     meaning: WriteMeaning,
     ending: Ending,
-    /// How often it was sent before.
-    repeated: u32,
+    /// Whether any of its bytes can have left.
+    sent: bool,
 }
 
 impl CloudStore {
@@ -83,19 +83,23 @@ impl CloudStore {
             headers: headers.clone(),
             body: body.clone(),
         };
+        let mut appended_before = false;
         for _ in 0..MOST_BEGINNINGS {
-            let created = if offset == 0 { self.create_append_blob(path).await? } else { None };
+            let created = match offset {
+                0 => self.create_append_blob(path).await.map_err(|error| uncertain(error, appended_before))?,
+                _ => None,
+            };
             match self.write_by_hand(Operation::Append, Condition::Offset, request).await {
                 Ok(headers) if number(&headers, "x-ms-blob-append-offset").is_some_and(|found| found != offset) => {
                     return Err(PutError::Unknown(Cause::words("the store appended elsewhere than it was told to")));
                 }
                 Ok(headers) => return appended(&headers, end),
-                Err(failure) if offset == 0 && outcome::names_missing(&failure.ending) => {}
+                Err(failure) if offset == 0 && outcome::names_missing(&failure.ending) => appended_before = true,
                 Err(failure) => {
                     if let (WriteMeaning::Refused { .. }, Some(etag)) = (failure.meaning, created) {
                         self.delete_if_unchanged(path, etag).await;
                     }
-                    return Err(self.not_appended(&failure));
+                    return Err(uncertain(self.not_appended(&failure), appended_before));
                 }
             }
         }
@@ -140,7 +144,10 @@ impl CloudStore {
             match outcome::of_write(self.provider(), condition, &ending) {
                 WriteMeaning::Done => return Ok(headers),
                 WriteMeaning::Refused { later: true } if self.may_repeat(operation, &mut repeated).await => {}
-                meaning => return Err(Failure { meaning, ending, repeated }),
+                meaning => {
+                    let sent = repeated > 0 || trace.was_sent();
+                    return Err(Failure { meaning, ending, sent });
+                }
             }
         }
     }
@@ -148,9 +155,17 @@ impl CloudStore {
     fn not_appended(&self, failure: &Failure) -> PutError {
         match failure.meaning {
             WriteMeaning::Lost => PutError::Lost,
-            WriteMeaning::Refused { .. } => PutError::Refused(self.denial(&failure.ending, failure.repeated)),
+            WriteMeaning::Refused { .. } => PutError::Refused(self.denial(&failure.ending, failure.sent)),
             WriteMeaning::Unknown | WriteMeaning::Done => PutError::Unknown(self.cause(&failure.ending)),
         }
+    }
+}
+
+/// What was sent before may have been delivered, whatever is refused now.
+fn uncertain(error: PutError, sent_before: bool) -> PutError {
+    match error {
+        PutError::Refused(denial) if sent_before => PutError::Refused(Denial { certain: false, ..denial }),
+        error => error,
     }
 }
 

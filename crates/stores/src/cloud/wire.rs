@@ -3,6 +3,7 @@
 //! 409 "already exists", and most broken connections alike).
 
 use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,11 +36,12 @@ const WORDS_LIMIT: usize = 200;
 pub(crate) struct Trace {
     operation: Operation,
     ending: Mutex<Option<Ending>>,
+    sent: AtomicBool,
 }
 
 impl Trace {
     pub(crate) fn new(operation: Operation) -> Arc<Self> {
-        Arc::new(Self { operation, ending: Mutex::new(None) })
+        Arc::new(Self { operation, ending: Mutex::new(None), sent: AtomicBool::new(false) })
     }
 
     /// The extensions by which a request carries it.
@@ -74,8 +76,14 @@ impl Trace {
         self.operation
     }
 
-    /// Says how the exchange ended; only the last word counts.
+    /// Whether bytes of the request can have left this process, in any of the times that it was sent.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Says how the exchange ended; only the last word counts, but what was sent once has been sent.
     pub(crate) fn note(&self, ending: Ending) {
+        self.sent.fetch_or(ending.was_sent(), Ordering::Relaxed);
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
     }
 }
@@ -277,5 +285,11 @@ mod tests {
         let error = std::io::Error::other("no ETag");
         assert_eq!(trace.ending(Some(&error)), Ending::Broken { why: "no ETag".to_owned() });
         assert!(matches!(Trace::new(Operation::Put).ending(Some(&error)), Ending::NotTried { .. }));
+        // A request that was turned away, and then could not be sent again for want of a session, has been sent.
+        let trace = Trace::new(Operation::Put);
+        assert!(!trace.was_sent());
+        trace.note(Ending::Answered(Answer { status: 403, ..Answer::default() }));
+        trace.note(Ending::NotTried { why: "no session was to be had".to_owned() });
+        assert!(trace.was_sent() && matches!(trace.ending(None), Ending::NotTried { .. }));
     }
 }

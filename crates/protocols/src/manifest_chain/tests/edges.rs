@@ -4,8 +4,9 @@ use glidepath_env::{Cause, Denial, PutError};
 use glidepath_model::{Action, Entry, Kind, Name, Span, TableState, Version};
 
 use super::layouts::commit;
-use crate::catalog::{Catalog, Outcome};
+use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, Place, Sizes, Snapshot, Trouble};
+use crate::mutant::{self, Mutant};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
@@ -128,4 +129,78 @@ fn a_pack_of_a_version_that_could_not_follow_is_damage() {
     let checked = at_once(world.chain(Place::new("", 0)).fsck()).unwrap();
     let ahead = checked.findings.iter().filter(|finding| matches!(finding.trouble, Trouble::PackAhead)).count();
     assert!(checked.is_damaged() && ahead == 2, "{:?}", words(&checked));
+}
+
+fn place() -> Place {
+    Place::new("", 1 << 20)
+}
+
+/// Commits, hours apart, and cleans up all but the newest version.
+fn go_on_for_hours(world: &World, chain: &Chain) {
+    for _ in 0..3 {
+        world.pass(Span::from_secs(3600));
+        let name = format!("later-{}", at_once(chain.load()).unwrap().version().0);
+        commit(chain, &[vec![create(&name)]]);
+    }
+    world.pass(Span::from_secs(3600));
+    at_once(chain.vacuum(Grace { versions: 1, age: Grace::SHORTEST })).unwrap();
+}
+
+/// A process finds no catalog, and sleeps. Others create one, commit, and clean its first versions away. What it puts then where
+/// the first version was is in no chain.
+#[test]
+fn a_creation_that_slept_is_not_acknowledged() {
+    let create_late = || {
+        let world = World::default();
+        let (mine, other) = (world.chain(place()), world.chain(place()));
+        let inner = world.clone();
+        world.when_listed(move || {
+            assert!(matches!(at_once(other.create(Layout::Paged, true)), Outcome::Committed(_)));
+            go_on_for_hours(&inner, &other);
+        });
+        let created = at_once(mine.create(Layout::Paged, true));
+        // Nor does it build on what it put.
+        let head = at_once(mine.load()).unwrap();
+        (matches!(created, Outcome::Unknown(_) | Outcome::Conflict(_)), head.version())
+    };
+    assert_eq!(create_late(), (true, Version(4)), "the vacuum commits, too");
+    assert!(!mutant::with(Mutant::NotRechecked, create_late).0);
+}
+
+/// The versions that a listing named are cleaned away before they are read: there is a catalog all the same.
+#[test]
+fn what_was_named_and_is_gone_is_no_proof_that_there_is_nothing() {
+    let load_late = || {
+        let (world, chain, _) = created(Layout::Paged);
+        let (mine, inner) = (world.chain(place()), world.clone());
+        world.when_listed(move || go_on_for_hours(&inner, &chain));
+        at_once(mine.load()).map(|head| head.version()).ok()
+    };
+    assert_eq!(load_late(), Some(Version(5)));
+    assert_eq!(mutant::with(Mutant::VanishedIsNone, load_late), None);
+    // Where nothing that is named is ever there, that is told, and no catalog is created over it.
+    let (world, chain, head) = created(Layout::Paged);
+    for number in 0..40 {
+        commit(&chain, &[vec![create(&format!("n{number}"))]]);
+    }
+    for key in world.keys("versions/") {
+        world.remove(&key);
+    }
+    assert!(head.version() < Version(32), "there is a hint by now");
+    let fresh = world.chain(place());
+    assert!(matches!(at_once(fresh.load()), Err(LoadError::Failed(_))));
+    assert!(matches!(at_once(fresh.create(Layout::Paged, true)), Outcome::Refused(_)));
+    assert!(world.keys("versions/").is_empty());
+}
+
+/// A version that is asked for by its number may be long past: what is put behind it proves nothing.
+#[test]
+fn a_commit_on_an_old_version_is_not_acknowledged() {
+    let (world, chain, _) = created(Layout::Paged);
+    let old = at_once(chain.version_at(Version(1))).unwrap().unwrap();
+    go_on_for_hours(&world, &chain);
+    for old in [old, at_once(chain.every_version()).unwrap().remove(0)] {
+        let ended = attempt(&world.chain(place()), &old, create("mine"));
+        assert!(!matches!(&ended, Attempt::Ended(Outcome::Committed(_))), "{}: {ended:?}", old.version());
+    }
 }
