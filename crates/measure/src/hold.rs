@@ -63,7 +63,8 @@ pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[F
     }
 }
 
-/// Halves the way until no hold is needed to explain fewer failures than there were.
+/// Shortens the way until no hold is needed to explain fewer failures than there were. Where that does not help, the way is not
+/// why, and stays what it was.
 fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate]) {
     let shortest = contended(profile, operation).iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);
     let shortest = shortest.flatten().map(|distribution| distribution.quantile_ns(0.0)).fold(f64::MAX, f64::min);
@@ -77,13 +78,18 @@ fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[Failure
             return;
         }
         way *= 0.7;
-        let of = match operation {
-            Operation::Append => profile.append.as_mut(),
-            _ => Some(&mut profile.conditional_put),
-        };
-        if let Some(of) = of {
-            of.effect_after = Some(Span::from_nanos_f64((way / 1e3).round() * 1e3));
-        }
+        set_way(profile, operation, Some(Span::from_nanos_f64((way / 1e3).round() * 1e3)));
+    }
+    set_way(profile, operation, None);
+}
+
+fn set_way(profile: &mut Profile, operation: Operation, way: Option<Span>) {
+    let of = match operation {
+        Operation::Append => profile.append.as_mut(),
+        _ => Some(&mut profile.conditional_put),
+    };
+    if let Some(of) = of {
+        of.effect_after = way;
     }
 }
 
@@ -112,7 +118,11 @@ fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32)
     let knot = contended(profile, operation).iter().find(|knot| knot.writers == writers);
     let Some(knot) = knot else { return NONE };
     let mean = knot.failure.as_ref().unwrap_or(&knot.success).mean_ns().max(knot.success.mean_ns());
-    let lasts = Span::from_nanos_f64(ATTEMPTS / f64::from(writers) * mean);
+    simulated(profile, operation, writers, mean).as_ref().map_or(NONE, FailureRate::of)
+}
+
+/// What so many writers do to each other in a closed loop on this store; `mean_ns` is about how long an attempt takes.
+pub(crate) fn simulated(profile: &Profile, operation: Operation, writers: u32, mean_ns: f64) -> Option<Measurement> {
     let plan = Plan {
         operations: vec![operation],
         writers: vec![writers],
@@ -120,14 +130,13 @@ fn simulated_failure_rate(profile: &Profile, operation: Operation, writers: u32)
         get: false,
         put: false,
         trials: 1,
-        duration: lasts,
-        warm_up: Span::from_nanos_f64(4.0 * mean),
+        duration: Span::from_nanos_f64(ATTEMPTS / f64::from(writers) * mean_ns),
+        warm_up: Span::from_nanos_f64(4.0 * mean_ns),
         most_per_writer: usize::MAX,
         body: ByteSize::from_bytes(100),
     };
     let mut site = SimulatedSite::new(profile.clone(), 1);
     // A simulated store cannot fail to be measured.
-    let trial = Trial { operation, writers, number: 1 };
-    let Ok(samples) = site.measure(&plan, trial, &AtomicBool::new(false)) else { return NONE };
-    Measurement::of(&[samples]).first().map_or(NONE, FailureRate::of)
+    let samples = site.measure(&plan, Trial { operation, writers, number: 1 }, &AtomicBool::new(false)).ok()?;
+    Measurement::of(&[samples]).pop()
 }

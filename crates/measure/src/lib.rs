@@ -6,6 +6,7 @@
 //! report (`report.rs`). This crate refuses to know commit protocols.
 
 mod fit;
+mod flat;
 mod hold;
 mod measurement;
 mod pace;

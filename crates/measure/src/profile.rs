@@ -4,6 +4,7 @@ use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, OperationProfile, Profile};
 
 use crate::fit::{Fit, Fits, own_quantiles};
+use crate::flat::explained;
 use crate::hold::{FailureRate, fit_holds};
 use crate::measurement::{Measurement, Numbers};
 use crate::plan::Operation;
@@ -63,8 +64,15 @@ pub fn profile(measurements: &[Measurement], provenance: &Provenance) -> Option<
         rate_cap: None,
     };
     let rates = |found: &[&Measurement]| found.iter().map(|found| FailureRate::of(found)).collect::<Vec<_>>();
-    fit_holds(&mut profile, if cas.is_empty() { Operation::Create } else { Operation::Cas }, &rates(guarded));
-    fit_holds(&mut profile, Operation::Append, &rates(&append));
+    let kind = if cas.is_empty() { Operation::Create } else { Operation::Cas };
+    match explained(&profile, kind, guarded, &profile.conditional_put) {
+        Some(flat) => profile.conditional_put = flat,
+        None => fit_holds(&mut profile, kind, &rates(guarded)),
+    }
+    match profile.append.as_ref().and_then(|of| explained(&profile, Operation::Append, &append, of)) {
+        Some(flat) => profile.append = Some(flat),
+        None => fit_holds(&mut profile, Operation::Append, &rates(&append)),
+    }
     Some(profile)
 }
 
@@ -105,7 +113,7 @@ fn distribution(sorted: &[f64]) -> Option<glidepath_sim::Distribution> {
 }
 
 /// Median, sigma of the logarithm and least.
-fn flat(sorted: &[f64]) -> Option<(Span, f64, Span)> {
+pub(crate) fn flat(sorted: &[f64]) -> Option<(Span, f64, Span)> {
     let numbers = Numbers::of(sorted)?;
     let Fit::Lognormal { sigma, .. } =
         Fits::of(sorted).map_or(Fit::Lognormal { mu: 0.0, sigma: 0.0 }, |fits| fits.lognormal.0)
