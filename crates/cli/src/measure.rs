@@ -151,7 +151,7 @@ impl Measure {
         write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
         write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
         print(&markdown)?;
-        let files = match profile(&measurements, provenance) {
+        let files = match profile(&measurements, provenance, stopped.latency_includes_read) {
             Some(profile) => {
                 let text = toml::to_string(&profile).map_err(|error| Failure::Failed(error.to_string()))?;
                 write(&path("profile.toml"), &text)?;

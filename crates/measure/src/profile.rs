@@ -30,9 +30,9 @@ impl Provenance {
 }
 
 /// The profile of a store as measured. Needs put-if-match or put-if-absent with one writer; what else was not measured is
-/// taken from it, and says so. `None` where neither was.
+/// taken from it, and says so. `None` where neither was. `latency_includes_read` is what the site says of itself.
 #[must_use]
-pub fn profile(measurements: &[Measurement], provenance: &Provenance) -> Option<Profile> {
+pub fn profile(measurements: &[Measurement], provenance: &Provenance, latency_includes_read: bool) -> Option<Profile> {
     let of = |operation: Operation| {
         let with_successes = |found: &&Measurement| found.operation == operation && !found.success_ms.is_empty();
         measurements.iter().filter(with_successes).collect::<Vec<_>>()
@@ -60,7 +60,7 @@ pub fn profile(measurements: &[Measurement], provenance: &Provenance) -> Option<
         put: sized(Operation::Put).unwrap_or_else(|| stand_in("put")),
         append: guarded_operation(&append, provenance),
         conditional_put,
-        latency_includes_read: false,
+        latency_includes_read,
         rate_cap: None,
     };
     let rates = |found: &[&Measurement]| found.iter().map(|found| FailureRate::of(found)).collect::<Vec<_>>();

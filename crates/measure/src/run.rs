@@ -13,6 +13,8 @@ pub struct Stopped {
     pub trials: Vec<TrialSamples>,
     /// Whether that is all of them.
     pub complete: bool,
+    /// Whether latencies include learning where an object stands.
+    pub latency_includes_read: bool,
     /// Why an operation was left out: the store cannot do it.
     pub left_out: Vec<String>,
 }
@@ -47,5 +49,5 @@ pub fn run(
     outcome?;
     cleaned?;
     let complete = done.len() == trials.len() && !stop.load(Ordering::Relaxed);
-    Ok(Stopped { trials: done, complete, left_out })
+    Ok(Stopped { trials: done, complete, latency_includes_read: site.latency_includes_read(), left_out })
 }

@@ -50,6 +50,11 @@ pub trait Site {
     /// Something could not be removed.
     fn clean(&mut self) -> Result<(), MeasureError>;
 
+    /// Whether its latencies include learning where an object stands, so that nobody asks: as in [`Profile`].
+    fn latency_includes_read(&self) -> bool {
+        false
+    }
+
     /// What of a plan it cannot do, in words.
     fn left_out(&self, plan: &Plan) -> Vec<String> {
         let cannot = plan.operations.iter().filter(|operation| !self.can(**operation));
@@ -228,6 +233,10 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 impl Site for SimulatedSite {
     fn can(&self, operation: Operation) -> bool {
         operation != Operation::Append || self.profile.append.is_some()
+    }
+
+    fn latency_includes_read(&self) -> bool {
+        self.profile.latency_includes_read
     }
 
     fn measure(&mut self, plan: &Plan, trial: Trial, _stop: &AtomicBool) -> Result<TrialSamples, MeasureError> {
