@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_measure::{Measurement, Numbers, Operation, Plan, SimulatedSite, run};
+use glidepath_measure::{Measurement, Numbers, Operation, Plan, Provenance, SimulatedSite, profile, run};
 use glidepath_model::Span;
 use glidepath_sim::Profile;
 
@@ -186,5 +186,30 @@ fn short_trials_do_not_lose_what_is_slow() {
             println!("{tier}, {} writers: mean {:.1} ms, {:.1} in long trials", short.writers, mean(short), mean(long));
             assert!(off.abs() < 0.1, "{tier}, {} writers: {:+.1} %", short.writers, 100.0 * off);
         }
+    }
+}
+
+/// A store whose attempts are all alike is measured as one, with the live defaults; one of which winners and losers differ is not.
+#[test]
+fn a_flat_store_is_measured_as_flat() {
+    let measured = |name: &str| {
+        let store = Profile::parse(&repository(&format!("profiles/{name}.toml"))).expect("a library profile parses");
+        let plan = Plan { operations: vec![Operation::Cas], ..Plan::full() };
+        let mut site = SimulatedSite::new(store.clone(), 5);
+        let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).expect("a simulated store does not fail");
+        let [store_name, machine, date, program] = ["sim", "a test", "today", "glidepath"].map(str::to_owned);
+        let provenance = Provenance { store: store_name, machine, date, program };
+        let found = profile(&Measurement::of(&done.trials), &provenance, done.latency_includes_read);
+        (store.conditional_put, found.expect("cas was measured").conditional_put)
+    };
+    for name in ["s3-standard", "s3-express", "azure-standard", "azure-premium", "gcs"] {
+        let (store, found) = measured(name);
+        assert!(found.contended.is_empty(), "{name}: {}", found.source);
+        let ratio = found.median.as_secs_f64() / store.median.as_secs_f64();
+        println!("{name}: median {} for {}, sigma {} for {}", found.median, store.median, found.sigma, store.sigma);
+        assert!((0.95..1.05).contains(&ratio) && (found.sigma - store.sigma).abs() < 0.05, "{name}: {found:?}");
+    }
+    for name in ["azure-standard-2025-06", "gcs-2025-06", "s3-standard-2025-06"] {
+        assert_eq!(measured(name).1.contended.len(), 5, "{name}");
     }
 }
