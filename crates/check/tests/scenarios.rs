@@ -49,7 +49,8 @@ fn fresh_seeds_hold() {
 
 /// Seeds that once failed, with those around them, for some failed when worlds were drawn otherwise: a repeated write, and a
 /// sleep until nothing told of it any more (which `proxies` and `everything` draw anew); a folder that a power cut left under
-/// two names; an acknowledged request that an equal one was found in the place of.
+/// two names; an acknowledged request that an equal one was found in the place of; and
+/// requests that others in the same version undid, which the judge missed.
 #[test]
 fn seeds_that_failed_hold() {
     for (protocol, name, seed) in [
@@ -57,6 +58,11 @@ fn seeds_that_failed_hold() {
         (Protocol::ManifestChain, "everything", 1432),
         (Protocol::AppendLog, "everything-on-disk", 1_795_359_227_973_596_450),
         (Protocol::AppendLog, "listings", 1_795_361_381_916_559_030),
+        (Protocol::ManifestChain, "denied", 3584),
+        (Protocol::ManifestChain, "listings", 20790),
+        (Protocol::ManifestChain, "crowd", 16864),
+        (Protocol::ManifestChainWhole, "crowd", 5044),
+        (Protocol::ManifestChainWhole, "suspends", 8130),
     ] {
         for seed in seed..seed + 4 {
             assert_eq!(trial(protocol, name).check(seed).violation, None, "{} {name} {seed}", protocol.name());

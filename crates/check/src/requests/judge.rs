@@ -111,6 +111,7 @@ impl<R: Rules> Judge<'_, R> {
         }
         if let Some(group) = group {
             self.between(&taken, group, (step.at, step.at));
+            self.between_with_one_more(&taken, group, step);
             if let Some(open) = self.open.get_mut(&group) {
                 open.retain(|index| self.found_in[*index].is_none());
             }
@@ -128,6 +129,11 @@ impl<R: Rules> Judge<'_, R> {
         if let Some(taken) = self.explain(&strict, &step.difference, true)? {
             return Ok(taken);
         }
+        // Some may have changed what others in the same version changed again. Where that takes too long to tell, what follows may
+        // still tell.
+        if let Found::Explained(taken) = self.search(&parts, &step.difference, false) {
+            return Ok(taken);
+        }
         // Some of those that were told this version may have changed nothing after it.
         let told = |part: &Part| matches!(self.asked(part.index).told, Told::Done(_)) && self.terms.exact;
         let loose: Vec<Part> = strict
@@ -137,10 +143,6 @@ impl<R: Rules> Judge<'_, R> {
         if loose != strict
             && let Some(taken) = self.explain(&loose, &step.difference, true)?
         {
-            return Ok(taken);
-        }
-        // Some may have changed what others in the same version changed again.
-        if let Some(taken) = self.explain(&parts, &step.difference, false)? {
             return Ok(taken);
         }
         let parts: Vec<Part> = parts.iter().map(|part| Part { must: marked.contains(&part.index), ..*part }).collect();
@@ -189,14 +191,18 @@ impl<R: Rules> Judge<'_, R> {
         parts
     }
 
+    fn search(&mut self, parts: &[Part], difference: &Difference<R::Key, R::Value>, strict: bool) -> Found {
+        let case = Case { asked: &self.book.asked, parts, difference, strict, most: self.terms.most };
+        explain(&mut self.state, &case)
+    }
+
     fn explain(
         &mut self,
         parts: &[Part],
         difference: &Difference<R::Key, R::Value>,
         strict: bool,
     ) -> Result<Option<Vec<usize>>, String> {
-        let case = Case { asked: &self.book.asked, parts, difference, strict, most: self.terms.most };
-        match explain(&mut self.state, &case) {
+        match self.search(parts, difference, strict) {
             Found::Explained(taken) => Ok(Some(taken)),
             Found::Nothing => Ok(None),
             Found::Undecided => Err("undecided: too many requests of unknown outcome may explain a version".to_owned()),
@@ -226,6 +232,30 @@ impl<R: Rules> Judge<'_, R> {
             self.look_at_refused(during, Some(group));
         }
         self.state.back_to(0);
+    }
+
+    /// The same, where a request that nobody heard of may have been among these, and was undone in the same version: what it made
+    /// was there for those behind it to be refused by.
+    fn between_with_one_more(&mut self, taken: &[usize], group: u32, step: &Step<R>) {
+        let during = (step.at, step.at);
+        let waits = |index: &usize| self.asked(*index).group == group && self.asked(*index).meets(during);
+        if !self.refused.iter().any(waits) {
+            return;
+        }
+        let open = self.open.get(&group).map(Vec::as_slice).unwrap_or_default();
+        let unheard = |index: &&usize| {
+            let asked = self.asked(**index);
+            matches!(asked.told, Told::Unknown | Told::Nothing) && asked.called <= step.at && !taken.contains(*index)
+        };
+        for more in open.iter().filter(unheard).copied().collect::<Vec<_>>() {
+            let mut all = [taken, &[more]].concat();
+            all.sort_unstable();
+            let part = |index: &usize| Part { index: *index, must: true, by: step.version };
+            let parts: Vec<Part> = all.iter().map(part).collect();
+            if let Found::Explained(_) = self.search(&parts, &step.difference, false) {
+                self.between(&all, group, during);
+            }
+        }
     }
 
     /// Step 3: which of the refused are right by the state as it is.
