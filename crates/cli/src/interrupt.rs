@@ -1,9 +1,9 @@
 //! What does Ctrl-C do? The first time, what is under way comes to an end and is kept; the second time, all ends at once.
 
-use crate::output::complain;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
+use crate::output::complain;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 

@@ -1,9 +1,9 @@
 //! What does a command leave in a store in which it worked only for a while?
 
-use crate::output::complain;
 use glidepath_stores::local::Footprint;
 
 use crate::failure::Failure;
+use crate::output::complain;
 
 /// What was there before; nothing where the store is not on local disk.
 pub(crate) struct Leftovers(Option<Footprint>);

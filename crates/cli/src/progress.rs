@@ -1,11 +1,12 @@
 //! How far has it come? A bar on a terminal, a line now and then elsewhere; on the standard error output.
 
-use crate::output::complain;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use glidepath_lab::runner::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::complain;
 
 /// Elsewhere than on a terminal: the time between lines.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);

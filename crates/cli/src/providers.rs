@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use glidepath_lab::library::{Shelf, profile};
+use glidepath_model::Span;
 use glidepath_sim::{OperationProfile, Profile};
 use serde::Serialize;
 
@@ -52,16 +53,61 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         return print_json(&profiles.into_iter().map(store).collect::<Vec<_>>());
     }
-    let header = ["provider", "operation", "median", "per MiB", "sigma", "floor", "source"].map(str::to_owned);
-    let row = |name: &str, (operation, costs): (&str, &OperationProfile)| {
-        let OperationProfile { median, per_mib, sigma, floor, source, .. } = costs;
-        let texts = [name, operation].map(str::to_owned).into_iter();
-        let numbers = [median.to_string(), per_mib.to_string(), sigma.to_string(), floor.to_string()];
-        texts.chain(numbers).chain([source.clone()]).collect::<Vec<_>>()
-    };
-    let rows = profiles.iter().flat_map(|(profile, name)| profile.operations().map(move |pair| row(name, pair)));
-    print(&table(&header, header.len(), rows.collect()))?;
-    print("A request takes max(floor, (median + per MiB x size) x exp(sigma x Z)) with Z standard normal.")
+    let mut sources = Vec::new();
+    let mut rows = Vec::new();
+    for (profile, name) in &profiles {
+        for (operation, costs) in profile.operations() {
+            rows.push(row(name, operation, costs, &mut sources));
+        }
+    }
+    let header = ["provider", "operation", "source", "median ms", "per MiB ms", "sigma", "floor ms"].map(str::to_owned);
+    print(&table(&header, 3, rows))?;
+    print(
+        "\nA request takes max(floor, (median + per MiB x size) x exp(sigma x Z)) with Z standard normal.\n\nSources:",
+    )?;
+    for (index, source) in sources.iter().enumerate() {
+        print(&wrapped(&format!("[{}] {source}", index + 1), WIDTH))?;
+    }
+    Ok(())
+}
+
+/// Texts are broken into lines no longer than this.
+const WIDTH: usize = 100;
+
+/// A line of the table. Sources are named by their number, from 1.
+fn row(name: &str, operation: &str, costs: &OperationProfile, sources: &mut Vec<String>) -> Vec<String> {
+    let OperationProfile { median, per_mib, sigma, floor, source, .. } = costs;
+    let known = sources.iter().position(|known| known == source);
+    let number = known.unwrap_or_else(|| {
+        sources.push(source.clone());
+        sources.len() - 1
+    });
+    let millis = |span: &Span| format!("{:.1}", span.as_millis_f64());
+    let source = format!("[{}]", number + 1);
+    vec![
+        name.to_owned(),
+        operation.to_owned(),
+        source,
+        millis(median),
+        millis(per_mib),
+        sigma.to_string(),
+        millis(floor),
+    ]
+}
+
+/// Broken between words; lines after the first are indented.
+fn wrapped(text: &str, width: usize) -> String {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(std::mem::replace(&mut line, format!("   {word}")));
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.push(line);
+    lines.join("\n")
 }
 
 impl From<&OperationProfile> for Operation {

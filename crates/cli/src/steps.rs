@@ -1,10 +1,11 @@
 //! How many of so many steps are done? A bar on a terminal, a line now and then elsewhere; on the standard error output.
 
-use crate::output::complain;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::complain;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 

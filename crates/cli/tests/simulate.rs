@@ -150,7 +150,7 @@ fn a_folder_that_cannot_be_written_to_is_named() {
     write(folder.path(), SMALL);
     fs::write(folder.path().join("results"), "a file, and no folder").unwrap();
     let error = refused(glidepath(folder.path(), "simulate mine.toml"), 1);
-    assert!(error.contains("results/mine/points.jsonl: cannot create this folder"), "{error}");
+    assert!(error.contains("results/mine: cannot create this folder"), "{error}");
 }
 
 #[test]

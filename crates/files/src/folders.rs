@@ -39,16 +39,23 @@ pub(crate) struct Folders<F: Files> {
 impl<F: Files> Folders<F> {
     pub(crate) async fn open(files: F, root: &Path, durable: bool) -> io::Result<Self> {
         let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
+        let mut vanished = None;
         for _ in 0..TRIES {
             let made = Self::make_and_enter(&files, root, [&objects, &locks, &writers], durable).await;
             let own = match made {
                 // Whoever had made them was the last to leave, and removed them.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    vanished = Some(error);
+                    continue;
+                }
                 made => Mutex::new(made?),
             };
             return Ok(Self { files, objects, locks, writers, own, next_name: AtomicU64::new(0), durable });
         }
-        Err(vanished())
+        let cause = vanished.map(|error| error.to_string()).unwrap_or_default();
+        Err(io::Error::other(format!(
+            "its folders cannot be made, or somebody removes them: after {TRIES} tries, {cause}"
+        )))
     }
 
     async fn make_and_enter(
@@ -289,10 +296,6 @@ async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn vanished() -> io::Error {
-    io::Error::other("the folders of the store vanished again and again")
 }
 
 /// A folder of this process's own, and its lock.

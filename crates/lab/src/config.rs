@@ -97,12 +97,9 @@ impl Point {
             return Err(SpecError { field: "duration", found, allowed });
         }
         if config.catalog.protocol != Protocol::CatalogFile && config.tables.metadata == TableMetadata::Inlined {
-            let allowed = "catalog-file: the others keep no table metadata in the catalog".to_owned();
-            return Err(SpecError {
-                field: "catalog.protocol",
-                found: "not catalog-file, with tables.metadata inlined".to_owned(),
-                allowed,
-            });
+            let found = "\"inlined\" with a catalog.protocol that keeps no table metadata in the catalog".to_owned();
+            let allowed = "\"separate\", or catalog.protocol = \"catalog-file\"".to_owned();
+            return Err(SpecError { field: "tables.metadata", found, allowed });
         }
         if config.catalog.protocol == Protocol::AppendLog
             && config.catalog.latency.is_none()

@@ -83,7 +83,8 @@ impl Journal {
             let path = path.clone();
             move |cause| JournalError::Io { path, what, cause }
         };
-        std::fs::create_dir_all(folder).map_err(io("create this folder"))?;
+        let unmade = |cause| JournalError::Io { path: folder.to_owned(), what: "create this folder", cause };
+        std::fs::create_dir_all(folder).map_err(unmade)?;
         let mut options = OpenOptions::new();
         let mut file = options.create(true).read(true).append(true).open(&path).map_err(io("open this file"))?;
         match file.try_lock() {

@@ -96,7 +96,7 @@ impl Shelf {
     }
 
     /// The names of all that ship with the program.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
+    pub fn names(self) -> impl Iterator<Item = &'static str> + Clone {
         self.files().iter().map(|(name, _)| *name)
     }
 
@@ -127,7 +127,7 @@ impl Shelf {
     }
 
     fn unknown(self, name: &str) -> LibraryError {
-        let hint = nearest(name, self.names()).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
+        let hint = did_you_mean(name, self.names());
         let known = self.names().collect::<Vec<_>>().join(", ");
         LibraryError::Unknown { what: self, name: name.to_owned(), hint, known }
     }
@@ -142,12 +142,23 @@ pub fn profile(name: &str) -> Result<Profile, LibraryError> {
     Profile::parse(&found.text).map_err(|cause| LibraryError::Profile { origin: found.origin, cause })
 }
 
-/// The candidate most like a word that was probably misspelt; none if they are all quite different.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// Asks whether one of the candidates was meant, in brackets: those that begin with the word, else the one most like it. Empty if
+/// all are quite different.
+pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str> + Clone) -> String {
     let word = word.to_lowercase();
     let likeness = |candidate: &str| strsim::jaro_winkler(&word, &candidate.to_lowercase());
-    let best = candidates.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) > 0.75).then_some(best)
+    let mut meant: Vec<&str> = candidates
+        .clone()
+        .filter(|candidate| !word.is_empty() && candidate.to_lowercase().starts_with(&word))
+        .collect();
+    if meant.is_empty() {
+        let best = candidates.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        meant.extend(best.filter(|best| likeness(best) > 0.75));
+    }
+    match meant.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(" or ") {
+        none if none.is_empty() => none,
+        names => format!(" (did you mean {names}?)"),
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +178,8 @@ mod tests {
         let error = profile("s3-standart").unwrap_err().to_string();
         assert!(error.contains("did you mean \"s3-standard\"?"), "{error}");
         assert!(error.contains("known are s3-express, s3-standard, azure-premium"), "{error}");
+        let error = profile("s3").unwrap_err().to_string();
+        assert!(error.contains("did you mean \"s3-express\" or \"s3-standard\""), "{error}");
         let error = Shelf::Experiments.find("nonsense").unwrap_err().to_string();
         assert!(!error.contains("did you mean"), "{error}");
     }

@@ -171,12 +171,15 @@ impl Add for ByteSize {
 
 /// Why a text is not a quantity: what was found and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{found}\" is not a {what}: write a number and a unit, one of {units}, such as \"{example}\"")]
-pub struct ParseQuantityError {
-    found: String,
-    what: &'static str,
-    units: &'static str,
-    example: &'static str,
+pub enum ParseQuantityError {
+    /// It is not written as one.
+    #[error("\"{found}\" is not a {what}: write a number and a unit, one of {units}, such as \"{example}\"")]
+    #[expect(missing_docs, reason = "the message says it all")]
+    Form { found: String, what: &'static str, units: &'static str, example: &'static str },
+    /// More than 64 bits hold.
+    #[error("\"{found}\" is too large for a {what}: at most {most} are allowed")]
+    #[expect(missing_docs, reason = "the message says it all")]
+    TooLarge { found: String, what: &'static str, most: String },
 }
 
 /// The units of one kind of quantity, largest first, each with its worth in the smallest.
@@ -210,19 +213,24 @@ const SIZE: Units = Units {
 
 impl Units {
     fn parse(&self, text: &str) -> Result<u64, ParseQuantityError> {
+        let found = || text.to_owned();
         let error =
-            || ParseQuantityError { found: text.to_owned(), what: self.what, units: self.names, example: self.example };
+            || ParseQuantityError::Form { found: found(), what: self.what, units: self.names, example: self.example };
         let trimmed = text.trim();
         let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or_else(error)?;
         let (number, unit) = trimmed.split_at(split);
         let unit = unit.trim_start();
         let worth = self.worth.iter().find(|(name, _)| *name == unit).ok_or_else(error)?.1;
+        let too_large = || {
+            let most = format!("{}{unit}", u64::MAX / worth);
+            ParseQuantityError::TooLarge { found: found(), what: self.what, most }
+        };
         if let Ok(whole) = number.parse::<u64>() {
-            return whole.checked_mul(worth).ok_or_else(error);
+            return whole.checked_mul(worth).ok_or_else(too_large);
         }
         let value = number.parse::<f64>().map_err(|_| error())? * worth as f64;
         // Beyond 2^63 a float can no longer tell whether the product fits.
-        if value.is_finite() && value < 9.2e18 { Ok((value + 0.5) as u64) } else { Err(error()) }
+        if value.is_finite() && value < 9.2e18 { Ok((value + 0.5) as u64) } else { Err(too_large()) }
     }
 
     /// The largest unit that divides the value, so that parsing gives the same value back.
@@ -285,10 +293,19 @@ mod tests {
 
     #[test]
     fn a_number_without_a_unit_is_refused_with_the_units_allowed() {
-        for wrong in ["35", "", "ms", "35 m", "-1s", "1.2.3s", "99999999999999999999h", "99999999h", "1e3s", "nan s"] {
+        for wrong in ["35", "", "ms", "35 m", "-1s", "1.2.3s", "1e3s", "nan s"] {
             let error = wrong.parse::<Span>().unwrap_err().to_string();
             assert!(error.contains("h, min, s, ms, us, ns"), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_refused_with_the_largest() {
+        for wrong in ["99999999999999999999h", "99999999h", "5124096h", "9999999999.5h"] {
+            let error = wrong.parse::<Span>().unwrap_err().to_string();
+            assert!(error.ends_with("is too large for a span of time: at most 5124095h are allowed"), "{error}");
+        }
+        assert!("5124095h".parse::<Span>().is_ok());
     }
 
     #[test]

@@ -63,11 +63,26 @@ const ALLOWED: &str = "memory:, file:///directory, s3://bucket/prefix, az://cont
 /// [`OpenError`] says what is wrong with the URL, or with the directory, the credentials or the parameters it names.
 pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
     let wrong = |why: String| OpenError::Url { url: url.to_owned(), why };
-    let parsed = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
+    let parsed = Url::parse(url).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => wrong(no_scheme(url)),
+        error => wrong(error.to_string()),
+    })?;
     match parsed.scheme() {
         "memory" => Ok(Store::Memory(MemoryStore::new())),
         "file" => LocalStore::open(&parsed).map(Store::Local),
         "s3" | "az" | "gs" => CloudStore::open(&parsed, options).map(Store::Cloud),
-        other => Err(wrong(format!("it begins with {other:?}"))),
+        other => Err(wrong(format!("there is no kind of store {other:?}"))),
+    }
+}
+
+/// What to say of a text without a scheme: most likely it is a folder.
+fn no_scheme(text: &str) -> String {
+    let folder = std::path::absolute(text).ok().and_then(|folder| Url::from_directory_path(folder).ok());
+    match folder {
+        Some(folder) => format!(
+            "it does not say what kind of store; if it is a folder, write {}",
+            folder.as_str().trim_end_matches('/')
+        ),
+        None => "it does not say what kind of store".to_owned(),
     }
 }

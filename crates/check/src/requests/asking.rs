@@ -32,6 +32,9 @@ pub(crate) trait Asking: Subject + Sized + 'static {
     /// Creates the catalog that a run begins with.
     async fn begin(catalog: &Self::Grouped, tables: u32) -> Result<(), String>;
 
+    /// Creates a catalog where there is one already; true if it was told that it is done.
+    async fn creates_again(catalog: &Self::Grouped, tables: u32) -> bool;
+
     /// Makes up a request, and looks at the catalog for that where it must; `None` where that was not possible.
     async fn ask(asker: &Asker<'_, Self>, mark: u64) -> Option<<Self::Rules as Rules>::Request>;
 

@@ -51,12 +51,14 @@ pub(crate) struct Looked<R: Rules> {
 pub(crate) struct Book<R: Rules> {
     pub(crate) asked: Vec<Asked<R>>,
     pub(crate) looked: Vec<Looked<R>>,
+    /// When somebody who came new was told that there is no catalog or that it was created, though there was one.
+    pub(crate) misled: Vec<(Instant, &'static str)>,
     pub(crate) marks: u64,
 }
 
 impl<R: Rules> Default for Book<R> {
     fn default() -> Self {
-        Self { asked: Vec::new(), looked: Vec::new(), marks: 0 }
+        Self { asked: Vec::new(), looked: Vec::new(), misled: Vec::new(), marks: 0 }
     }
 }
 

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
-use glidepath_protocols::Catalog;
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
+use glidepath_protocols::{Catalog, LoadError};
 use glidepath_sim::{SimEnv, Simulation};
 
 use crate::run::{Checked, Ran, calm, cleaned, world};
@@ -54,6 +54,9 @@ const TERMS: u32 = 6;
 
 /// A process that commits alone gives up after so many tries, by its number: some never, some at once.
 const TRIES: [u32; 3] = [60, 3, 12];
+
+/// Times that somebody comes new to a catalog in a run.
+const VISITS: u32 = 40;
 
 type Shelf<S> = Rc<RefCell<Book<<S as Asking>::Rules>>>;
 type Life = Pin<Box<dyn Future<Output = ()>>>;
@@ -102,6 +105,9 @@ fn judged<S: Asking>(
     groups: &BTreeMap<u32, u32>,
     scenario: &Scenario,
 ) -> Result<(), String> {
+    if let Some((at, wrong)) = book.misled.first() {
+        return Err(format!("at {:.6} s {wrong}, though there was one", at.since(Instant::ZERO).as_secs_f64()));
+    }
     let versions = S::became(simulation)?;
     let last = judge::judge(&versions, book, S::TERMS, |process| groups.get(&process).copied())?;
     S::aftermath(simulation, &versions, &last, scenario.faults.clock_skew)?;
@@ -180,9 +186,31 @@ fn processes<S: Asking>(
                 }
             })
         }));
+        processes.push(newcomer::<S>(scenario, book));
     }
     let at = |number: usize| Instant::ZERO + Span::from_millis(number as u64);
     processes.into_iter().enumerate().map(|(number, start)| (at(number), start)).collect()
+}
+
+/// Who comes new, looks whether there is a catalog and wants to create one, again and again: versions may be removed while it looks.
+fn newcomer<S: Asking>(scenario: &Scenario, book: &Shelf<S>) -> Start {
+    let (writers, book) = (scenario.writers, Rc::clone(book));
+    let longest = writers.pause.as_nanos() as f64;
+    Box::new(move |env: SimEnv| {
+        Box::pin(async move {
+            for _ in 0..VISITS {
+                let pause = unit_interval(env.draw(Purpose::Backoff)) * longest;
+                env.sleep_until(env.now() + Span::from_nanos_f64(pause)).await;
+                let catalog = S::grouped(&env, S::place(writers.count + 1));
+                let wrong = match catalog.load().await {
+                    Err(LoadError::NotFound) => "a newcomer was told that there is no catalog",
+                    _ if S::creates_again(&catalog, writers.tables).await => "a second catalog was acknowledged",
+                    _ => continue,
+                };
+                book.borrow_mut().misled.push((env.world_now(), wrong));
+            }
+        })
+    })
 }
 
 /// Processes of the simulation that share a machine: the threads of a process, and its leader.

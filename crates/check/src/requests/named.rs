@@ -238,6 +238,11 @@ impl<const WHOLE: bool> Asking for Manifests<WHOLE> {
         }
     }
 
+    async fn creates_again(catalog: &ManifestChain<SimEnv>, _: u32) -> bool {
+        let layout = if WHOLE { Layout::Whole } else { Layout::Paged };
+        matches!(catalog.create(layout, true).await, Outcome::Committed(_))
+    }
+
     async fn ask(asker: &Asker<'_, Self>, mark: u64) -> Option<Vec<Action>> {
         if asker.pick(4) == 0 {
             asker.look_around().await?;

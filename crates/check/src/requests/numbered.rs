@@ -140,6 +140,10 @@ impl Asking for OneFile {
         }
     }
 
+    async fn creates_again(catalog: &CatalogFile<SimEnv>, tables: u32) -> bool {
+        matches!(catalog.create(first_tables(tables)).await, Outcome::Committed(_))
+    }
+
     async fn ask(asker: &Asker<'_, Self>, mark: u64) -> Option<Changes> {
         ask(asker, mark).await
     }
@@ -190,6 +194,10 @@ impl Asking for Log {
             Outcome::Committed(_) => Ok(()),
             other => Err(format!("{other:?}")),
         }
+    }
+
+    async fn creates_again(catalog: &AppendLog<SimEnv>, tables: u32) -> bool {
+        matches!(catalog.create(first_tables(tables)).await, Outcome::Committed(_))
     }
 
     async fn ask(asker: &Asker<'_, Self>, mark: u64) -> Option<Changes> {

@@ -1,6 +1,5 @@
 //! In which order are cells run? Fill a catalog, copy it, let clients work on the copy; at the end, remove all of them.
 
-use crate::output::complain;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_bench::{Cell, Design, FillError, Line, LiveError, Machine, Outcome, Scratch, fill, predict, work};
@@ -10,6 +9,7 @@ use glidepath_stores::Store;
 
 use super::worker::in_processes;
 use crate::failure::Failure;
+use crate::output::complain;
 use crate::steps::Steps;
 
 /// Runs cells, once the first one has been run for as long as a warm-up, until all are done, one cannot be run, or somebody says

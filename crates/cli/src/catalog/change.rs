@@ -176,7 +176,7 @@ impl Create {
 
 impl CreateNamespace {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let entry = Entry { properties: self.properties.iter().cloned().collect(), ..Entry::namespace() };
+        let entry = Entry { properties: once_each(&self.properties, &[])?, ..Entry::namespace() };
         let action = Action::Create { name: self.name.clone(), entry };
         commit(&self.common, &self.patience, action, "created", &format!("namespace {}", self.name))
     }
@@ -186,7 +186,7 @@ impl CreateTable {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let state = TableState { metadata: self.metadata, ..TableState::new(usize::from(self.partitions)) };
         let entry = Entry {
-            properties: self.properties.iter().cloned().collect(),
+            properties: once_each(&self.properties, &[])?,
             base_objects: self.bases.clone(),
             ..Entry::table(self.location.clone(), state)
         };
@@ -197,13 +197,18 @@ impl CreateTable {
 
 impl Set {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let set = self.properties.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
-        let changes: BTreeMap<_, _> = set.chain(self.unset.iter().map(|key| (key.clone(), None))).collect();
-        if changes.len() < self.properties.len() + self.unset.len() {
-            return Err(Failure::Mistake("a property is given twice".to_owned()));
-        }
+        let set = once_each(&self.properties, &self.unset)?.into_iter().map(|(key, value)| (key, Some(value)));
+        let changes = set.chain(self.unset.iter().map(|key| (key.clone(), None))).collect();
+        let site = Site::of(&self.common.store)?;
+        // What was there before the commit is told, not judged: the commit removes what is there when it takes effect.
+        let before = site.read(site.chain.entry(&site.at(None)?, &self.name))?.ok_or_else(|| not_found(&self.name))?;
+        let missing: Vec<&str> =
+            self.unset.iter().filter(|key| !before.properties.contains_key(*key)).map(String::as_str).collect();
         let action = Action::SetProperties { name: self.name.clone(), changes };
-        commit(&self.common, &self.patience, action, "set properties of", self.name.as_str())
+        let at = settled(site.wait(site.committer(self.patience.tries).commit(vec![action])))?;
+        let had_none = missing.iter().map(|key| format!("; it had no property {key:?}")).collect::<String>();
+        let words = format!("set properties of {}{had_none}", self.name);
+        tell_with(&self.common, &at, json!({ "missing_properties": missing }), &words)
     }
 }
 
@@ -254,9 +259,29 @@ fn commit(common: &Common, patience: &Patience, action: Action, done: &str, what
 }
 
 fn tell(common: &Common, done: &str, what: &str, at: &Snapshot) -> Result<(), Failure> {
+    tell_with(common, at, json!({}), &format!("{done} {what}"))
+}
+
+/// Tells of a commit, in words or as JSON with more fields.
+fn tell_with(common: &Common, at: &Snapshot, mut fields: serde_json::Value, words: &str) -> Result<(), Failure> {
     let (version, commit) = (at.version().0, at.commit().0);
     if common.json {
-        return was_done(print_json(&json!({ "version": version, "commit": format!("{commit:016x}") })));
+        fields["version"] = version.into();
+        fields["commit"] = format!("{commit:016x}").into();
+        return was_done(print_json(&fields));
     }
-    was_done(print(&format!("{done} {what} (version {version})")))
+    was_done(print(&format!("{words} (version {version})")))
+}
+
+/// The properties by key.
+///
+/// # Errors
+/// A key is there twice, among them or among those to be removed.
+fn once_each(set: &[(String, String)], unset: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut keys: Vec<&String> = set.iter().map(|(key, _)| key).chain(unset).collect();
+    keys.sort_unstable();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Failure::Mistake(format!("the property {:?} is given twice: once is allowed", pair[0]))),
+        None => Ok(set.iter().cloned().collect()),
+    }
 }

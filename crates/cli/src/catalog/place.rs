@@ -151,6 +151,7 @@ pub(super) fn settled(answer: Answer<Chain>) -> Result<Snapshot, Failure> {
             CommitError::Contention { .. } => "; nothing was done: try again, or with more --tries",
             CommitError::Full { .. } => "; nothing was done: try again later",
             CommitError::Unknown(_) => "; it may have been done: look before trying again",
+            CommitError::Refused(Refusal::NotEmpty(_)) => ", or drop it with all that is in it by --cascade",
             _ => "",
         };
         Failure::Coded(code, format!("{error}{advice}"))

@@ -31,7 +31,6 @@ impl Arguments {
         let before = site.at(None)?.oldest_kept();
         let grace = Grace { versions: self.keep_versions, age: self.keep_age };
         let swept = site.wait(site.chain.vacuum(grace)).map_err(|error| failed(&error))?;
-        let head = site.at(None)?;
         if self.common.json {
             return done(print_json(&json!({
                 "deleted_versions": swept.versions,
@@ -39,17 +38,13 @@ impl Arguments {
                 "kept_old_objects": swept.kept,
                 "oldest_kept_version": swept.oldest.0,
                 "oldest_kept_version_before": before.0,
-                "newest_version": head.version().0,
+                "newest_version": swept.newest.0,
             })));
         }
         done(print(&format!(
             "deleted {} objects of old versions and {} packs\nkept    versions {} to {}, and {} older objects and packs that they need \
              or that may still be needed",
-            swept.versions,
-            swept.packs,
-            swept.oldest.0,
-            head.version().0,
-            swept.kept
+            swept.versions, swept.packs, swept.oldest.0, swept.newest.0, swept.kept
         )))
     }
 }

@@ -1,6 +1,6 @@
 //! How is a mistake put to the person who made it? What was found, what is allowed, and what was probably meant.
 
-use crate::library::nearest;
+use crate::library::did_you_mean;
 
 /// Rewrites what the deserializer says.
 pub(crate) fn complaint(message: &str) -> String {
@@ -20,17 +20,24 @@ pub(crate) fn complaint(message: &str) -> String {
         Some((*what, found, allowed))
     });
     let Some((what, found, allowed)) = split else { return message.to_owned() };
+    if let ("unit variant", "newtype variant" | "struct variant") = (found, allowed) {
+        return "found the name alone, allowed is the name with its fields: { name = { field = value } }".to_owned();
+    }
+    let digits = found.strip_prefix("string \"").and_then(|rest| rest.strip_suffix('"'));
+    let digits = digits.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    let found = digits.unwrap_or(found);
     let allowed = plain(allowed.strip_prefix("one of ").unwrap_or(allowed)).replace('`', "\"");
     let candidates = allowed.split('"').skip(1).step_by(2);
-    let near = nearest(unquoted(found), candidates).map(|near| format!(" (did you mean \"{near}\"?)"));
-    format!("found {what}{}{}, allowed is {allowed}", found.replace('`', "\""), near.unwrap_or_default())
+    let hint = did_you_mean(unquoted(found), candidates);
+    format!("found {what}{}{hint}, allowed is {allowed}", found.replace('`', "\""))
 }
 
 /// The deserializer speaks of types; people do not.
 fn plain(allowed: &str) -> &str {
     match allowed {
         "f64" => "a number",
-        "u32" | "u64" => "a whole number, not negative",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" => "a whole number from 0 to 9223372036854775807",
         "a boolean" => "true or false",
         "a map" => "a table, such as { name = value }",
         "a sequence" => "a list, such as [\"one\", \"two\"]",
@@ -60,6 +67,14 @@ mod tests {
                 "found unknown field \"scal\" (did you mean \"scale\"?), allowed is \"kind\", \"scale\"",
             ),
             ("missing field `kind`", "kind is missing: add it, or take a preset that has it"),
+            (
+                "invalid type: string \"99999999999999999999\", expected u32",
+                "found 99999999999999999999, allowed is a whole number from 0 to 4294967295",
+            ),
+            (
+                "invalid type: unit variant, expected newtype variant",
+                "found the name alone, allowed is the name with its fields: { name = { field = value } }",
+            ),
             ("something else", "something else"),
         ];
         for (message, expected) in cases {

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use crate::experiment::complaint::complaint;
 use crate::experiment::layers::Entry;
 use crate::experiment::{ALTERNATIVE, Axis, ExperimentError};
-use crate::library::nearest;
+use crate::library::did_you_mean;
 
 /// More points than this are a slip of the pen.
 const MOST_POINTS: usize = 100_000;
@@ -77,7 +77,7 @@ impl File {
         let (header, sections): (Table, Table) = table.into_iter().partition(|(key, _)| HEADER.contains(&key.as_str()));
         if let Some(unknown) = sections.keys().find(|key| !SECTIONS.contains(&key.as_str())) {
             let known = || HEADER.into_iter().chain(SECTIONS);
-            let hint = nearest(unknown, known()).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
+            let hint = did_you_mean(unknown, known());
             let allowed = known().collect::<Vec<_>>().join(", ");
             return Err(field(origin, unknown, format!("found this unknown field{hint}, allowed are {allowed}")));
         }

@@ -116,7 +116,7 @@ fn words(tolerance: Tolerance) -> (&'static str, &'static str) {
 }
 
 fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
-    page.push_str("## Figures that ours are not within the tolerance of\n\n");
+    page.push_str("## Figures outside their tolerance\n\n");
     let missed: Vec<_> = judged.iter().filter(|(_, judgement)| judgement.verdict != Verdict::Within).collect();
     if missed.is_empty() {
         page.push_str("None.\n\n");

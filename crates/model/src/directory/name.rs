@@ -6,8 +6,15 @@ use std::sync::Arc;
 /// The most bytes a name may have, escaped: it must fit into a page beside others.
 const LONGEST: usize = 1024;
 
-/// The path of a namespace or table: one part or more, written with `/` between them. Within a part, `/`, `%` and control
-/// characters are written as `%` and two hexadecimal digits. The root of a catalog has no name.
+/// The path of a namespace or table: one part or more, written with `/` between them. The root of a catalog has no name.
+///
+/// A part may be any text, as Iceberg's and Lance's clients allow. What would be taken for something else, or not be seen, is
+/// escaped: each byte of its UTF-8 is written as `%` and two hexadecimal digits. That is
+///
+/// * `/` and `%`, control characters, and all white space but the space;
+/// * spaces at either end of a part;
+/// * characters that change the direction of text, and those without width that join nothing (U+200B, U+2060, U+FEFF);
+/// * the dots of the parts `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -23,9 +30,14 @@ pub enum InvalidName {
         /// Its length, escaped.
         found: usize,
     },
-    /// A `%` that escapes nothing.
-    #[error("{0:?} has a % without two hexadecimal digits of a character that needs it; write % itself as %25")]
-    Escape(String),
+    /// Written otherwise than its parts are.
+    #[error("{found:?} is not how a name is written; if that is its text, write {allowed}")]
+    Unescaped {
+        /// As given.
+        found: String,
+        /// The name with this text.
+        allowed: String,
+    },
 }
 
 impl Name {
@@ -50,9 +62,13 @@ impl Name {
     /// Where it is not written as [`Display`](fmt::Display) would write it.
     pub fn parse(text: &str) -> Result<Self, InvalidName> {
         let name = Self::checked(text.to_owned())?;
-        let parts = name.parts();
+        let parts = text.split('/').map(|part| unescape(part).unwrap_or_else(|| part.to_owned()));
+        let parts: Vec<String> = parts.collect();
         let again = Self::of_parts(parts.iter().map(String::as_str))?;
-        if again == name { Ok(name) } else { Err(InvalidName::Escape(text.to_owned())) }
+        if again == name {
+            return Ok(name);
+        }
+        Err(InvalidName::Unescaped { found: text.to_owned(), allowed: again.0.as_ref().to_owned() })
     }
 
     fn checked(escaped: String) -> Result<Self, InvalidName> {
@@ -74,7 +90,7 @@ impl Name {
     /// The parts, as they were before escaping.
     #[must_use]
     pub fn parts(&self) -> Vec<String> {
-        self.0.split('/').map(unescape).collect()
+        self.0.split('/').map(|part| unescape(part).unwrap_or_default()).collect()
     }
 
     /// The namespace it is in; `None` if that is the root.
@@ -114,34 +130,41 @@ impl fmt::Display for Name {
 }
 
 fn needs_escape(character: char) -> bool {
-    matches!(character, '/' | '%') || character.is_ascii_control()
+    match character {
+        '/' | '%' | '\u{200B}' | '\u{2060}' | '\u{FEFF}' => true,
+        // Those with the property Bidi_Control: Unicode Standard Annex 9, "Unicode Bidirectional Algorithm", table 1.
+        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => true,
+        ' ' => false,
+        other => other.is_control() || other.is_whitespace(),
+    }
 }
 
 fn escape(part: &str, to: &mut String) {
-    for character in part.chars() {
-        if needs_escape(character) {
-            to.push_str(&format!("%{:02X}", character as u32));
+    let dots = matches!(part, "." | "..");
+    let (inner, last) = (part.trim_start_matches(' '), part.trim_end_matches(' ').len());
+    let first = part.len() - inner.len();
+    for (at, character) in part.char_indices() {
+        if needs_escape(character) || dots || at < first || at >= last {
+            let mut bytes = [0; 4];
+            for byte in character.encode_utf8(&mut bytes).bytes() {
+                to.push_str(&format!("%{byte:02X}"));
+            }
         } else {
             to.push(character);
         }
     }
 }
 
-fn unescape(part: &str) -> String {
-    let mut plain = String::new();
+/// `None` where an escape is not whole, or what is escaped is not UTF-8.
+fn unescape(part: &str) -> Option<String> {
+    let mut plain = Vec::with_capacity(part.len());
     let mut rest = part;
     while let Some((before, after)) = rest.split_once('%') {
-        plain.push_str(before);
-        match after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                plain.push(char::from(byte));
-                rest = &after[2..];
-            }
-            None => {
-                plain.push('%');
-                rest = after;
-            }
-        }
+        plain.extend_from_slice(before.as_bytes());
+        let digits = after.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        plain.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = &after[2..];
     }
-    plain + rest
+    plain.extend_from_slice(rest.as_bytes());
+    String::from_utf8(plain).ok()
 }

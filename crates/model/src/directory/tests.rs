@@ -13,14 +13,15 @@ fn name(text: &str) -> Name {
 proptest! {
     #[test]
     fn names_of_different_paths_differ_and_say_their_parts(
-        one in prop::collection::vec("[a-c/%$\\n]{1,4}", 1..4),
-        other in prop::collection::vec("[a-c/%$\\n]{1,4}", 1..4),
+        one in prop::collection::vec("[a-c/%$\\n. é\u{200B}\u{202E}]{1,4}", 1..4),
+        other in prop::collection::vec("[a-c/%$\\n. é\u{200B}\u{202E}]{1,4}", 1..4),
     ) {
         let of = |parts: &[String]| Name::of_parts(parts.iter().map(String::as_str)).unwrap();
         let first = of(&one);
         prop_assert_eq!(&first.parts(), &one);
         prop_assert_eq!(Name::parse(first.as_str()), Ok(first.clone()));
         prop_assert_eq!(first == of(&other), one == other);
+        prop_assert!(!first.as_str().contains(['\n', '\u{200B}', '\u{202E}']) && first.as_str().trim() == first.as_str());
         prop_assert_eq!(first.parent().map(|parent| parent.parts()), (one.len() > 1).then(|| one[..one.len() - 1].to_vec()));
     }
 
@@ -37,8 +38,30 @@ fn what_is_not_a_name_is_refused() {
     for text in ["", "a//b", "/a", "a/"] {
         assert!(matches!(Name::parse(text), Err(InvalidName::EmptyPart(_))), "{text:?}");
     }
-    for text in ["a%", "a%2", "a%41", "a%2f", "a\n"] {
-        assert!(matches!(Name::parse(text), Err(InvalidName::Escape(_))), "{text:?}");
+    let written = [
+        ("a%", "a%25"),
+        ("a%2", "a%252"),
+        ("a%+1", "a%25+1"),
+        ("a%41", "aA"),
+        ("a%2f", "a%2F"),
+        ("a%C3", "a%25C3"),
+        ("a%C3%A9", "aé"),
+        ("a\tb", "a%09b"),
+        (" ", "%20"),
+        ("a /b", "a%20/b"),
+        ("..", "%2E%2E"),
+        ("a/.", "a/%2E"),
+        ("a\u{a0}b", "a%C2%A0b"),
+        ("a\u{202e}b", "a%E2%80%AEb"),
+        ("a\u{85}b", "a%C2%85b"),
+    ];
+    for (text, allowed) in written {
+        let told = InvalidName::Unescaped { found: text.to_owned(), allowed: allowed.to_owned() };
+        assert_eq!(Name::parse(text), Err(told));
+        assert_eq!(Name::parse(allowed).unwrap().as_str(), allowed);
+    }
+    for text in ["a b", "a.b", "...", "ü", "\u{645}\u{6cc}\u{200c}\u{62e}"] {
+        assert_eq!(Name::of_parts([text]).unwrap().as_str(), text);
     }
     assert!(matches!(Name::of_parts([&*"a".repeat(2000)]), Err(InvalidName::TooLong { found: 2000 })));
     assert_ne!(Name::of_parts(["a/b"]).unwrap(), Name::of_parts(["a", "b"]).unwrap());

@@ -53,6 +53,8 @@ impl Grace {
 pub struct Swept {
     /// The oldest version that is kept now.
     pub oldest: Version,
+    /// The newest version as the vacuum began to delete.
+    pub newest: Version,
     /// Objects of older versions that were deleted.
     pub versions: u64,
     /// Packs that were deleted.
@@ -98,13 +100,15 @@ impl<E: Env> ManifestChain<E> {
         if oldest > head.oldest_kept() {
             self.commit_oldest(head, oldest).await?;
         }
-        if self.load().await?.oldest_kept() > oldest {
+        let head = self.load().await?;
+        let swept = Swept { oldest: head.oldest_kept(), newest: head.version(), ..Swept::default() };
+        if head.oldest_kept() > oldest {
             // Another vacuum is further on, and sees to the rest.
-            return Ok(Swept { oldest, ..Swept::default() });
+            return Ok(swept);
         }
         // Also where nothing is newly old: an earlier vacuum may have stopped, or a sleeper have written.
         let needed = self.needed_by(oldest).await?;
-        let mut swept = Swept { oldest, ..Swept::default() };
+        let mut swept = Swept { oldest, ..swept };
         let behind = self.place.keys.version(oldest);
         swept.versions = self
             .sweep("list versions", &self.place.keys.versions(), Some(behind), &mut |key| {
