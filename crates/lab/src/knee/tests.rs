@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::simulate::simulate;
 
 /// A point of the preset for users, but with transactions of five seconds, so that ten minutes are a long run.
-fn point(changes: &[&str]) -> Point {
+pub(super) fn point(changes: &[&str]) -> Point {
     let settings = changes.iter().map(|change| Setting::parse(change).unwrap()).collect();
     let overrides = Overrides { settings, ..Overrides::default() };
     let mut point = Experiment::of_preset("iceberg", &overrides).unwrap().points.remove(0).point;
