@@ -1,9 +1,11 @@
 //! `glidepath knee`: which commit rate is sustained, what binds there, and what would raise it?
 
+mod page;
 mod progress;
 mod report;
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -52,6 +54,9 @@ pub(crate) struct Arguments {
     /// The knee and what binds it, but no other changes
     #[arg(long)]
     no_what_if: bool,
+    /// Where the report and its pictures go [with --sensitivity: results/knee; else none are written]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,6 +74,9 @@ struct Report<'a> {
 /// A second of the budget stands for so many events: what two processors of 2024 simulate in it, with some to spare. It is
 /// a constant, and no measurement, so that the same budget gives the same answer everywhere.
 const EVENTS_PER_SECOND: f64 = 2_000_000.0;
+
+/// Where results go if not told otherwise.
+const RESULTS: &str = "results/knee";
 
 /// The budget in seconds, and with assumptions to vary.
 const BUDGET: [u64; 2] = [10, 30];
@@ -98,11 +106,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         events: (budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
     };
     let answer = search(&planned.point, &options, arguments.no_what_if)?;
+    let out = arguments.out.clone().or_else(|| arguments.sensitivity.then(|| PathBuf::from(RESULTS)));
+    if let Some(out) = &out {
+        page::write_all(out, &preset, &planned.point, &answer)?;
+    }
     if arguments.json {
         let provider = &planned.point.config.provider;
         return print_json(&Report { preset: &preset, provider, answer: &answer });
     }
-    print(&report::text(&preset, &planned.point, &answer))
+    print(&report::text(&preset, &planned.point, &answer))?;
+    match out {
+        Some(out) => print(&format!("\nReport: {}", out.join("report.html").display())),
+        None => Ok(()),
+    }
 }
 
 fn search(point: &Point, options: &KneeOptions, no_what_if: bool) -> Result<Answer, Failure> {

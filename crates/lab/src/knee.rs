@@ -14,6 +14,8 @@
 //! is sure enough, `found` is what a knee consists of, `bottleneck`, `change` and `sensitivity` are what is varied.
 
 mod bottleneck;
+#[cfg(test)]
+mod budget_tests;
 mod change;
 mod crossing;
 mod found;
@@ -36,8 +38,8 @@ use glidepath_workload::SpecError;
 use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
-pub use sensitivity::{Assumption, Varied};
 pub use found::{Bound, KindAtKnee, Knee, Reason, Stopped};
+pub use sensitivity::{Assumption, Varied};
 
 use crate::config::{Point, burst_misfit};
 use hunt::{Hunt, Round, Task};
@@ -237,7 +239,8 @@ pub fn answer(
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
     let bottleneck = Some(Bottleneck::of(&found, &knee, reliefs.collect()));
     let what_ifs = changes.into_iter().zip(what_ifs);
-    let mut what_ifs: Vec<WhatIf> = what_ifs.filter_map(|(change, with)| what_if(change, &found, &with.ok()?)).collect();
+    let mut what_ifs: Vec<WhatIf> =
+        what_ifs.filter_map(|(change, with)| what_if(change, &found, &with.ok()?)).collect();
     what_ifs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
     let sensitivity = sensitivity::ranked(assumptions, &found, varied);
     Ok(Answer { knee, bottleneck, what_ifs, sensitivity })

@@ -74,14 +74,9 @@ pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
     simulate_while(point, seed, mode, &mut |_| true)
 }
 
-/// The same, but asks after every thousand events or so whether to go on; where not, the run ends there, and its outcome is
+/// The same, but asks now and then whether to go on; where not, the run ends there, and its outcome is
 /// of that part only.
-pub(crate) fn simulate_while(
-    point: &Point,
-    seed: u64,
-    mode: Mode,
-    go_on: &mut dyn FnMut(Underway) -> bool,
-) -> Outcome {
+pub(crate) fn simulate_while(point: &Point, seed: u64, mode: Mode, go_on: &mut dyn FnMut(Underway) -> bool) -> Outcome {
     let filler = point.filler_per_table();
     match point.config.catalog.protocol {
         Protocol::CatalogFile => {

@@ -53,7 +53,7 @@ pub struct Counts {
 }
 
 /// Scheduled events between two questions whether to go on.
-const BETWEEN_QUESTIONS: u64 = 1024;
+const BETWEEN_QUESTIONS: u64 = 64;
 
 /// One run.
 pub struct Simulation {
@@ -214,7 +214,7 @@ impl Simulation {
         self.run_while(arrivals, |_| true)
     }
 
-    /// The same, but asks after every thousand events or so whether to go on, with the number of events so far. Where it
+    /// The same, but asks now and then (after every 64 scheduled events) whether to go on, with the number of events so far. Where it
     /// is told not to, the run ends there, as if the horizon were reached.
     pub fn run_while<P, F>(
         &mut self,

@@ -83,6 +83,9 @@ const EXPLOSION: f64 = 6.0;
 /// This is little of what is left.
 const LITTLE: f64 = 0.15;
 
+/// With less work left than this no load is begun.
+const FEWEST_EVENTS: f64 = 1000.0;
+
 /// A search under way.
 pub(super) struct Hunt {
     pub(super) point: Point,
@@ -161,7 +164,7 @@ impl Hunt {
             match self.to_extend.pop().or_else(|| self.search.next()) {
                 Some(load) => {
                     let (left, cost) = (self.left(), self.cost(load));
-                    if cost.map_or(left > 0.0, |cost| left >= SPARE * cost) {
+                    if left >= cost.map_or(FEWEST_EVENTS, |cost| SPARE * cost) {
                         self.begin(load)?;
                         let share = if self.stage == Stage::Rough { ROUGH_SHARE } else { 1.0 };
                         let explodes = cost.map_or(f64::INFINITY, |cost| (EXPLOSION * cost).max(LITTLE * left));

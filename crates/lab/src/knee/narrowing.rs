@@ -68,13 +68,8 @@ mod tests {
 
     #[test]
     fn few_clusters_are_not_believed() {
-        let crossing = |clusters| Crossing {
-            load: 1.0,
-            commits_per_s: 1.0,
-            relative_error: Some(0.01),
-            reach: 2.0,
-            clusters,
-        };
+        let crossing =
+            |clusters| Crossing { load: 1.0, commits_per_s: 1.0, relative_error: Some(0.01), reach: 2.0, clusters };
         assert!(crossing(16).is_within(0.02) && !crossing(16).is_within(0.0199) && !crossing(15).is_within(0.02));
     }
 }

@@ -119,12 +119,15 @@ impl List<'_> {
         let transaction = self.point.config.transaction;
         let runtime = transaction.runtime;
         let statistic = if runtime.kind == Shape::Lognormal { "median" } else { "mean" };
-        let name = if statistic == "median" { "median runtime of a transaction" } else { "mean runtime of a transaction" };
+        let name =
+            if statistic == "median" { "median runtime of a transaction" } else { "mean runtime of a transaction" };
         let of = |factor: f64| Span::from_secs_f64(runtime.scale.as_secs_f64() * factor);
         self.scaled(name, [0.5, 1.0, 2.0].map(of), |config, _, span| config.transaction.runtime.scale = span);
         if matches!(runtime.kind, Shape::Lognormal | Shape::LognormalMean) {
             let sigmas = [-0.5, 0.0, 0.5].map(|more| (runtime.sigma + more).max(0.0));
-            self.scaled("tail of runtimes (sigma)", sigmas, |config, _, sigma| config.transaction.runtime.sigma = sigma);
+            self.scaled("tail of runtimes (sigma)", sigmas, |config, _, sigma| {
+                config.transaction.runtime.sigma = sigma
+            });
         }
         let shares = [-0.1, 0.0, 0.1].map(|more| round(transaction.fast_append + more).clamp(0.0, 1.0));
         self.scaled("share of fast appends", shares, |config, _, share| config.transaction.fast_append = share);
@@ -143,7 +146,8 @@ impl List<'_> {
             self.scaled("size of bursts (factor)", factors, |config, _, factor| {
                 config.arrivals.burst = Some(glidepath_workload::Burst { factor, ..burst });
             });
-            let lasts = [burst.lasts.half(), burst.lasts, Span::from_nanos(burst.lasts.as_nanos() * 2).min(burst.every)];
+            let lasts =
+                [burst.lasts.half(), burst.lasts, Span::from_nanos(burst.lasts.as_nanos() * 2).min(burst.every)];
             self.scaled("length of bursts", lasts, |config, _, lasts| {
                 config.arrivals.burst = Some(glidepath_workload::Burst { lasts, ..burst });
             });
@@ -154,7 +158,8 @@ impl List<'_> {
             let uneven: Vary<'_> = &|config, _| {
                 (config.arrivals.kind, config.arrivals.sigma) = (Shape::LognormalMean, 1.269);
             };
-            let varied = [Some(("at even times".to_owned(), even)), Some(("lognormal, varying by 2".to_owned(), uneven))];
+            let varied =
+                [Some(("at even times".to_owned(), even)), Some(("lognormal, varying by 2".to_owned(), uneven))];
             self.add("irregularity of arrivals", "exponential, varying by 1".to_owned(), varied);
         }
     }
@@ -210,10 +215,10 @@ impl List<'_> {
 
     /// When, within its round trip, a write takes effect.
     fn effect(&mut self) {
-        let (half, end): (Vary<'_>, Vary<'_>) = (
-            &|config, _| config.catalog.effect = EffectPoint::Half,
-            &|config, _| config.catalog.effect = EffectPoint::End,
-        );
+        let (half, end): (Vary<'_>, Vary<'_>) =
+            (&|config, _| config.catalog.effect = EffectPoint::Half, &|config, _| {
+                config.catalog.effect = EffectPoint::End
+            });
         let early: Vary<'_> = &|_, profile| {
             each_operation(profile, &|operation| {
                 operation.effect_after = operation.effect_after.map(Span::half).or(Some(Span::ZERO));

@@ -22,11 +22,11 @@ pub(super) fn point(changes: &[&str]) -> Point {
     point
 }
 
-fn options() -> KneeOptions {
+pub(super) fn options() -> KneeOptions {
     KneeOptions { events: 400_000, tolerance: 0.05, ..KneeOptions::default() }
 }
 
-fn providers() -> Vec<Provider> {
+pub(super) fn providers() -> Vec<Provider> {
     let names = ["s3-express", "s3-standard"];
     names.map(|name| Provider { name: name.to_owned(), profile: profile(name).unwrap() }).into()
 }
@@ -87,6 +87,8 @@ fn an_answer_explains_itself_with_units_in_its_names() {
     assert!(answer.what_ifs.is_sorted_by(|a, b| a.factor >= b.factor));
     let json = serde_json::to_value(&answer).unwrap();
     for pointer in [
+        "/stopped/within",
+        "/stopped/half_width",
         "/knee_commits_per_s",
         "/offered_per_s",
         "/inter_arrival_scale_s",
@@ -114,8 +116,15 @@ fn where_nobody_ever_gives_up_everything_holds() {
     assert_eq!(knee.bound, Bound::AllHold);
     assert!((3.0..5.1).contains(&knee.knee_commits_per_s) && knee.resolution.is_none(), "{knee:?}");
     // Without a floor there is always a higher load, but not always the work for it.
-    let knee = find(&point(&changes[..3]), &KneeOptions { events: 1000, ..options() }, &|_| ()).unwrap();
+    let knee = find(&point(&changes[..3]), &KneeOptions { events: 100_000, ..options() }, &|_| ()).unwrap();
     assert_eq!(knee.bound, Bound::Unfinished);
+    assert_eq!(knee.stopped.unwrap().reason, Reason::BudgetSpent);
+}
+
+#[test]
+fn too_little_work_for_any_load_is_said() {
+    let error = find(&point(&[]), &KneeOptions { events: 2000, ..options() }, &|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("the budget was spent before any load was found that is sustained"), "{error}");
 }
 
 #[test]
@@ -144,6 +153,7 @@ fn given_seeds_are_those_that_are_used() {
     let options = KneeOptions { seeds: Some(vec![7, 9, 11]), ..options() };
     let knee = find(&point(&[]), &options, &|_| ()).unwrap();
     assert_eq!((knee.runs, knee.run_duration_s), (3, 600.0));
+    assert!(matches!(knee.stopped.unwrap().reason, Reason::SeedsGiven | Reason::NarrowEnough));
 }
 
 #[test]
@@ -151,9 +161,10 @@ fn options_out_of_range_are_refused_by_name() {
     let wrong = [
         KneeOptions { threshold: 0.0, ..options() },
         KneeOptions { tolerance: f64::NAN, ..options() },
+        KneeOptions { within: 0.0, ..options() },
         KneeOptions { seeds: Some(Vec::new()), ..options() },
     ];
-    for (options, field) in wrong.iter().zip(["threshold", "tolerance", "seeds"]) {
+    for (options, field) in wrong.iter().zip(["threshold", "tolerance", "within", "seeds"]) {
         let error = find(&point(&[]), options, &|_| ()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{field}: found ")), "{error}");
     }

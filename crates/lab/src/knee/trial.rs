@@ -24,6 +24,10 @@ use glidepath_model::Span;
 /// 86.4 % can succeed. Loads that fail by less are finished, for the line through successes needs them.
 const FAR: f64 = 3.0;
 
+/// A load is hopeless, too, if more of those that arrived in the windows than this share had not ended when their runs did:
+/// then a backlog grows, whatever became of the others.
+const BACKLOG: f64 = 0.5;
+
 /// Runs of the first batch; each later one has as many as all before it.
 const FIRST_BATCH: usize = 4;
 
@@ -68,7 +72,7 @@ pub(super) enum Verdict {
     Held,
     /// Not enough did.
     Failed,
-    /// Not enough could have; not all its runs were made, or not to their ends.
+    /// Not enough could have; not all its runs were made, or not to their ends. Or hardly anything ended.
     Hopeless,
     /// The work allowed did not suffice.
     TooDear,
@@ -97,6 +101,8 @@ pub(super) struct RunResult {
     pub(super) events: u64,
     clusters: Vec<Cluster>,
     failed: u64,
+    /// Of those that decide and arrived in the window.
+    arrived: u64,
     ended: Ended,
 }
 
@@ -129,7 +135,14 @@ impl Job {
             let parts = clusters.iter().flat_map(|cluster| &cluster.parts);
             failed = parts.map(|part| part.ended - part.committed).sum();
         }
-        RunResult { events, clusters, failed, ended, outcome: self.keep.then_some(outcome) }
+        let arrived = self.arrived(&outcome);
+        RunResult { events, clusters, failed, arrived, ended, outcome: self.keep.then_some(outcome) }
+    }
+
+    fn arrived(&self, outcome: &Outcome) -> u64 {
+        let (window, all) = (window(self.point.config.duration), !self.point.overwrites_decide());
+        let decides = |(at, kind): &&(_, Kind)| window.contains(at) && (all || *kind == Kind::ValidatedOverwrite);
+        outcome.arrivals.iter().filter(decides).count() as u64
     }
 
     /// What became of those that arrived in each part of the window.
@@ -181,8 +194,7 @@ impl Trial {
         let count = made.max(FIRST_BATCH).min(self.seeds.len() - made);
         self.batch = (0..count).map(|_| None).collect();
         let kept: usize = self.results.iter().filter_map(|run| Some(run.outcome.as_ref()?.records.len())).sum();
-        let most_failed =
-            if self.rule.gives_up { self.most_failed().saturating_sub(self.failed()) } else { u64::MAX };
+        let most_failed = if self.rule.gives_up { self.most_failed().saturating_sub(self.failed()) } else { u64::MAX };
         let job = |(place, &seed)| Job {
             point: Arc::clone(&self.point),
             seed,
@@ -225,6 +237,10 @@ impl Trial {
             return Some(Verdict::TooDear);
         }
         self.is_complete().then(|| {
+            let arrived: u64 = self.results.iter().map(|run| run.arrived).sum();
+            if self.rule.gives_up && (self.decided().ended as f64) < (1.0 - BACKLOG) * arrived as f64 {
+                return Verdict::Hopeless;
+            }
             let decided = worst(self.clusters());
             let held = decided.committed as f64 >= self.rule.threshold * decided.ended as f64;
             if held { Verdict::Held } else { Verdict::Failed }
@@ -363,6 +379,6 @@ mod tests {
     fn what_is_too_dear_says_nothing() {
         let (trial, verdict) = trial(2.0, true, 20_000);
         assert_eq!(verdict, Verdict::TooDear);
-        assert!(trial.events() < 20_000 + 4 * 2048, "{}", trial.events());
+        assert!(trial.events() < 20_000 + 8 * 512, "{}", trial.events());
     }
 }
