@@ -1,23 +1,25 @@
 //! `glidepath knee`: which commit rate is sustained, what binds there, and what would raise it?
 
+mod page;
+mod progress;
 mod report;
 
-use std::io::IsTerminal;
 use std::num::NonZeroUsize;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use glidepath_lab::Point;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
-use glidepath_lab::knee::{self, Answer, KneeError, KneeOptions, Progress, Provider};
+use glidepath_lab::knee::{self, Answer, KneeError, KneeOptions, Provider};
 use glidepath_lab::library::{Shelf, profile};
 use glidepath_model::Span;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::load_options::LoadOptions;
 use crate::output::{print, print_json};
+use progress::Display;
 
 /// Find the highest commit rate that is sustained, what binds there, and what would raise it
 ///
@@ -34,18 +36,27 @@ pub(crate) struct Arguments {
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
     worst: Option<Span>,
-    /// How near the load is found, as a share of it
+    /// Go on until the 95 % interval of the knee reaches no further to either side, such as 3% or 0.03
+    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = share)]
+    within: f64,
+    /// How near the load is bracketed, as a share of it; never more than --within
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     tolerance: f64,
-    /// About how long two processors may take: it decides how many transactions judge a load
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = budget)]
-    budget: Duration,
+    /// About how long two processors may take for all of it [default: 10s; 30s with --sensitivity]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    budget: Option<Duration>,
+    /// Also vary each assumption (runtimes, bursts, sizes, latencies), and rank them by how much they move the knee
+    #[arg(long)]
+    sensitivity: bool,
     /// Runs at a time [default: one for each processor]
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZeroUsize>,
     /// The knee and what binds it, but no other changes
     #[arg(long)]
     no_what_if: bool,
+    /// Where the report and its pictures go [with --sensitivity: results/knee; else none are written]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -64,8 +75,11 @@ struct Report<'a> {
 /// a constant, and no measurement, so that the same budget gives the same answer everywhere.
 const EVENTS_PER_SECOND: f64 = 2_000_000.0;
 
-/// A wait shorter than this needs no bar.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Where results go if not told otherwise.
+const RESULTS: &str = "results/knee";
+
+/// The budget in seconds, and with assumptions to vary.
+const BUDGET: [u64; 2] = [10, 30];
 
 /// Finds and explains it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -79,49 +93,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Mistake(message));
     };
     let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let budget = arguments.budget.unwrap_or(Duration::from_secs(BUDGET[usize::from(arguments.sensitivity)]));
     let options = KneeOptions {
         threshold: arguments.threshold,
         tolerance: arguments.tolerance,
+        within: arguments.within,
         worst: arguments.worst,
+        sensitivity: arguments.sensitivity,
         seeds: overrides.seeds.map(|count| (1..=count).collect()),
         first_seed: 1,
         threads,
-        events: (arguments.budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
+        events: (budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
     };
     let answer = search(&planned.point, &options, arguments.no_what_if)?;
+    let out = arguments.out.clone().or_else(|| arguments.sensitivity.then(|| PathBuf::from(RESULTS)));
+    if let Some(out) = &out {
+        page::write_all(out, &preset, &planned.point, &answer)?;
+    }
     if arguments.json {
         let provider = &planned.point.config.provider;
         return print_json(&Report { preset: &preset, provider, answer: &answer });
     }
-    print(&report::text(&preset, &planned.point, &answer))
+    print(&report::text(&preset, &planned.point, &answer))?;
+    match out {
+        Some(out) => print(&format!("\nReport: {}", out.join("report.html").display())),
+        None => Ok(()),
+    }
 }
 
 fn search(point: &Point, options: &KneeOptions, no_what_if: bool) -> Result<Answer, Failure> {
     let provider = |name: &str| Ok(Provider { name: name.to_owned(), profile: profile(name)? });
     let providers = Shelf::Providers.names().map(provider).collect::<Result<Vec<_>, Failure>>()?;
     let providers = (!no_what_if).then_some(&providers[..]);
-    let bar = std::io::stderr().is_terminal().then(bar);
-    let began = Instant::now();
-    let watch = |progress: Progress| {
-        if let Some(bar) = bar.as_ref().filter(|_| began.elapsed() > PATIENCE) {
-            bar.set_length(progress.searches as u64);
-            bar.set_position(progress.searches_done as u64);
-            bar.set_message(format!("{:.0} hours simulated", progress.simulated_s / 3600.0));
-        }
-    };
-    let answer = knee::answer(point, options, providers, &watch);
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
+    let display = Display::new();
+    let answer = knee::answer(point, options, providers, &|progress| display.show(progress));
+    drop(display);
     answer.map_err(|error| match error {
         KneeError::Spec(_) | KneeError::NothingEnds { .. } => Failure::Mistake(error.to_string()),
-        KneeError::NothingTried => Failure::Failed(error.to_string()),
+        KneeError::BudgetSpent { .. } => Failure::Failed(error.to_string()),
     })
-}
-
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} searches, {msg}");
-    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn no_inter_arrival(_: &str) -> Result<String, String> {
@@ -133,4 +143,13 @@ fn budget(text: &str) -> Result<Duration, String> {
     let budget = Duration::from_nanos(span.as_nanos());
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
     if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}, allowed is 1s to 24h")) }
+}
+
+/// A share, also as a percentage.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    let share = number.trim().parse::<f64>().map(|number| number * unit);
+    let allowed = 0.001..=1.0;
+    let share = share.ok().filter(|share| allowed.contains(share));
+    share.ok_or_else(|| format!("found {text}, allowed is 0.1% to 100% (or 0.001 to 1)"))
 }

@@ -128,6 +128,11 @@ impl Point {
         self.config.catalog.latency.is_none()
     }
 
+    /// Whether only validated overwrites decide on success. Where there are none, all transactions do.
+    pub(crate) fn overwrites_decide(&self) -> bool {
+        self.config.transaction.fast_append < 1.0
+    }
+
     /// What each table adds to the catalog's object beyond its entry.
     pub(crate) fn filler_per_table(&self) -> glidepath_model::ByteSize {
         match self.config.tables.metadata {

@@ -9,19 +9,26 @@
 //! An answer depends on the question and on the work allowed for it, counted in simulated events. It does not depend on
 //! the machine, its load or the number of threads.
 //!
-//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `hunt` (one search) and `queue`
-//! (many at once); `crossing` says where the knee lies between two loads and how sure that is, `found` is what a knee consists of, `bottleneck` and `change` are what is varied.
+//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `hunt` (one search)
+//! and `queue` (many at once); `crossing` says where the knee lies between two loads and how sure that is, `narrowing` when that
+//! is sure enough, `found` is what a knee consists of, `bottleneck`, `change` and `sensitivity` are what is varied.
 
 mod bottleneck;
+#[cfg(test)]
+mod budget_tests;
 mod change;
 mod crossing;
 mod found;
 mod hunt;
+mod narrowing;
+mod outcome;
 mod plan;
 mod queue;
 mod search;
+mod sensitivity;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::num::NonZeroUsize;
 
@@ -31,10 +38,13 @@ use glidepath_workload::SpecError;
 use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
-pub use found::{Bound, KindAtKnee, Knee};
+pub use found::{Bound, KindAtKnee, Knee, Reason, Stopped};
+pub use sensitivity::{Assumption, Varied};
 
 use crate::config::{Point, burst_misfit};
-use hunt::{Found, Hunt, Round, Task};
+use hunt::{Hunt, Round, Task};
+use outcome::Found;
+use queue::Meter;
 
 /// How to look for a knee.
 #[derive(Clone, Debug)]
@@ -43,18 +53,23 @@ pub struct KneeOptions {
     pub threshold: f64,
     /// How far the lowest load that fails may lie above the highest that holds, as a share of it: 0.001 to 1.
     pub tolerance: f64,
+    /// The search ends when half of the knee's 95 % interval is at most this share of the knee: 0.001 to 1.
+    pub within: f64,
     /// If given, the success that decides is that of the worst stretch of this length in the cycle from burst to burst,
     /// over all bursts; else that of all who arrived in the window.
     pub worst: Option<Span>,
     /// If given, loads are judged by one run of the configured length for each. If not, by as many as it takes, with the
     /// seeds from `first_seed` on.
     pub seeds: Option<Vec<u64>>,
+    /// Whether to find out how much each assumption matters, too.
+    pub sensitivity: bool,
     /// The first of the seeds that are used where none are given.
     pub first_seed: u64,
     /// Runs made at the same time. The answer does not depend on it.
     pub threads: NonZeroUsize,
-    /// The work allowed, in simulated events; a processor does one or two million a second. With less, fewer transactions
-    /// judge each load. (What the first search needs to find any load that holds is not limited by it.)
+    /// The work allowed, in simulated events, for all searches of an answer; a processor does one or two million a second. It
+    /// is not exceeded by more than what runs do until they are next asked to stop: a few thousand events each, which of a
+    /// million is nothing.
     pub events: u64,
 }
 
@@ -63,8 +78,10 @@ impl Default for KneeOptions {
         Self {
             threshold: 0.95,
             tolerance: 0.02,
+            within: 0.03,
             worst: None,
             seeds: None,
+            sensitivity: false,
             first_seed: 1,
             threads: NonZeroUsize::MIN,
             events: 20_000_000,
@@ -88,22 +105,28 @@ pub enum KneeError {
         /// How long the runs were.
         duration: Span,
     },
-    /// No load was tried.
-    #[error("no load could be tried")]
-    NothingTried,
+    /// The work allowed was done before any load held.
+    #[error(
+        "the budget was spent before any load was found that is sustained ({load_per_s:.3} per second is too much, or takes \
+         too much work to tell): more of it, or a lower threshold, would do"
+    )]
+    BudgetSpent {
+        /// The lowest load that was tried, as transactions per `arrivals.scale`.
+        load_per_s: f64,
+    },
 }
 
 /// How far the work is, for those who wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
+    /// Events simulated so far.
+    pub events: u64,
+    /// Events allowed. An answer may need fewer.
+    pub budget: u64,
     /// Searches that have ended.
     pub searches_done: usize,
-    /// Searches of this stage.
+    /// Searches that have begun.
     pub searches: usize,
-    /// Virtual time simulated in this stage.
-    pub simulated_s: f64,
-    /// Events simulated in this stage.
-    pub events: u64,
 }
 
 /// A store that the tables could be kept in.
@@ -125,6 +148,8 @@ pub struct Answer {
     pub bottleneck: Option<Bottleneck>,
     /// Changes, those that help most first. Empty if none was asked for.
     pub what_ifs: Vec<WhatIf>,
+    /// Assumptions, those that matter most first. Empty if they were not asked for.
+    pub sensitivity: Vec<Assumption>,
 }
 
 /// What one change would make of the knee.
@@ -152,30 +177,34 @@ pub struct WhatIf {
     pub deciding_transactions: u64,
 }
 
-/// The share of the work that should go into the knee itself; what is left is divided evenly among the variants.
-const KNEE_SHARE: f64 = 0.35;
+/// The share of the work allowed that may go into the knee itself where changes or assumptions are searched too; what is left
+/// is divided evenly among them and the reliefs.
+const KNEE_SHARE: f64 = 0.5;
 
-/// The share that it may take where even the shortest runs are long.
-const KNEE_MOST: f64 = 0.7;
+/// The same where only the reliefs are searched.
+const KNEE_SHARE_ALONE: f64 = 0.75;
 
 /// How near variants are searched.
-const VARIANT_TOLERANCE: f64 = 0.05;
+const VARIANT_TOLERANCE: f64 = 0.04;
+
+/// The intervals of variants may be so many times as wide as that of the knee.
+const VARIANT_WITHIN: f64 = 1.5;
 
 /// The knee of a point. Its `arrivals.scale` is ignored.
 ///
 /// # Errors
-/// An option out of its range; a point in which nothing ends.
+/// An option out of its range; a point in which nothing ends; too little work allowed for any load.
 pub fn find(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sync)) -> Result<Knee, KneeError> {
     check(point, options)?;
-    let found = hunt_knee(point, options, watch)?;
+    let found = hunt_knee(point, options, options.events, &Meter::new(options.events, watch))?;
     Ok(Knee::of(&found, options))
 }
 
 /// The knee of a point, and what binds it; if there are `providers`, also what each change would buy, one of these
-/// among them.
+/// among them; and if asked, how much each assumption matters.
 ///
 /// # Errors
-/// As [`find`]. A variant that cannot be, or in which nothing ends, is left out.
+/// As [`find`]. A variant that cannot be, or in which nothing ends or holds, is left out.
 pub fn answer(
     point: &Point,
     options: &KneeOptions,
@@ -183,43 +212,57 @@ pub fn answer(
     watch: &(dyn Fn(Progress) + Sync),
 ) -> Result<Answer, KneeError> {
     check(point, options)?;
-    let found = hunt_knee(point, options, watch)?;
+    let meter = &Meter::new(options.events, watch);
+    let alone = providers.is_none() && !options.sensitivity;
+    let share = if alone { KNEE_SHARE_ALONE } else { KNEE_SHARE };
+    let found = hunt_knee(point, options, (options.events as f64 * share) as u64, meter)?;
     let knee = Knee::of(&found, options);
     if knee.bound == Bound::NothingHolds {
-        return Ok(Answer { knee, bottleneck: None, what_ifs: Vec::new() });
+        return Ok(Answer { knee, bottleneck: None, what_ifs: Vec::new(), sensitivity: Vec::new() });
     }
     let reliefs = bottleneck::reliefs(point);
     let changes = providers.map_or_else(Vec::new, |providers| change::changes(point, providers));
+    let assumptions = if options.sensitivity { sensitivity::assumptions(point) } else { Vec::new() };
     let points = reliefs.iter().map(|(_, point)| point).chain(changes.iter().map(|change| &change.point));
-    let count = reliefs.len() + changes.len();
-    let events = options.events.saturating_sub(found.work.events) / count.max(1) as u64;
+    let points: Vec<&Point> = points.chain(assumptions.iter().flat_map(sensitivity::Variants::points)).collect();
+    let events = options.events.saturating_sub(found.work.events) / points.len().max(1) as u64;
     let guess = plan::first_guess(&found.point);
-    let hunts = points.enumerate().map(|(n, point)| {
+    let hunt = |(n, point): (usize, &&Point)| {
         let highest = if n < reliefs.len() { bottleneck::MOST * found.load } else { f64::INFINITY };
         let start = found.load * plan::first_guess(point) / guess;
         Hunt::new(point, variant_task(options, start, highest, events))
-    });
-    let mut results = queue::run_all(hunts.collect(), options.threads, watch);
-    let what_ifs = results.split_off(reliefs.len());
+    };
+    let hunts = points.iter().enumerate().map(hunt).collect();
+    let mut results = queue::run_all(hunts, options.threads, meter);
+    let mut what_ifs = results.split_off(reliefs.len());
+    let varied = what_ifs.split_off(changes.len());
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
     let bottleneck = Some(Bottleneck::of(&found, &knee, reliefs.collect()));
-    let what_if = |(change, result): (change::Change, Result<Found, KneeError>)| {
-        let with = result.ok()?;
-        Some(WhatIf {
-            change: change.words,
-            settings: change.settings,
-            knee_commits_per_s: with.commits_per_s,
-            factor: with.commits_per_s / knee.knee_commits_per_s,
-            factor_interval: factor_interval(&found, &with),
-            knee_relative_error: with.crossing.and_then(|crossing| crossing.relative_error),
-            at_least: with.bound.is_lower(),
-            resolution: with.resolution,
-            deciding_transactions: with.deciding,
-        })
-    };
-    let mut what_ifs: Vec<WhatIf> = changes.into_iter().zip(what_ifs).filter_map(what_if).collect();
+    let what_ifs = changes.into_iter().zip(what_ifs);
+    let mut what_ifs: Vec<WhatIf> =
+        what_ifs.filter_map(|(change, with)| what_if(change, &found, &with.ok()?)).collect();
     what_ifs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
-    Ok(Answer { knee, bottleneck, what_ifs })
+    let sensitivity = sensitivity::ranked(assumptions, &found, varied);
+    Ok(Answer { knee, bottleneck, what_ifs, sensitivity })
+}
+
+fn what_if(change: change::Change, without: &Found, with: &Found) -> Option<WhatIf> {
+    Some(WhatIf {
+        change: change.words,
+        settings: change.settings,
+        knee_commits_per_s: with.commits_per_s,
+        factor: factor(without, with)?,
+        factor_interval: factor_interval(without, with),
+        knee_relative_error: with.crossing.and_then(|crossing| crossing.relative_error),
+        at_least: with.bound.is_lower(),
+        resolution: with.resolution,
+        deciding_transactions: with.deciding,
+    })
+}
+
+/// The ratio of two knees; `None` where the second is none.
+fn factor(without: &Found, with: &Found) -> Option<f64> {
+    (with.commits_per_s > 0.0).then(|| with.commits_per_s / without.commits_per_s)
 }
 
 /// Holds the ratio of two knees with 95 % confidence: by their relative errors, and the larger of their reaches.
@@ -232,29 +275,26 @@ fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
     Some([factor * (-reach).exp(), factor * reach.exp()])
 }
 
-fn hunt_knee(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sync)) -> Result<Found, KneeError> {
+fn hunt_knee(point: &Point, options: &KneeOptions, events: u64, meter: &Meter<'_>) -> Result<Found, KneeError> {
+    let start = plan::first_load(point);
+    let tolerance = options.tolerance.min(options.within);
     let task = Task {
         threshold: options.threshold,
         worst: options.worst,
-        start: plan::first_load(point),
+        start,
         highest: f64::INFINITY,
         rounds: [
-            Round { deciding: 400.0, fewest_runs: 2, step: 2.0, tolerance: 0.15_f64.max(options.tolerance) },
-            Round {
-                deciding: 30_000.0,
-                fewest_runs: 2,
-                step: last_step(options.tolerance),
-                tolerance: options.tolerance,
-            },
+            Round { deciding: 400.0, fewest_runs: 2, step: 2.0, tolerance: 0.15_f64.max(tolerance) },
+            Round { deciding: 30_000.0, fewest_runs: 2, step: last_step(tolerance), tolerance },
         ],
+        within: options.within,
         seeds: options.seeds.clone(),
         first_seed: options.first_seed,
         keep: true,
-        events: (options.events as f64 * KNEE_SHARE) as u64,
-        most_events: (options.events as f64 * KNEE_MOST) as u64,
+        events,
     };
-    let found = queue::run_all(vec![Hunt::new(point, task)], options.threads, watch).pop();
-    found.unwrap_or(Err(KneeError::NothingTried))
+    let found = queue::run_all(vec![Hunt::new(point, task)], options.threads, meter).pop();
+    found.unwrap_or(Err(KneeError::BudgetSpent { load_per_s: start }))
 }
 
 /// A step that, once halved, is as fine as the tolerance asks.
@@ -264,6 +304,7 @@ fn last_step(tolerance: f64) -> f64 {
 
 /// Variants are searched more coarsely, from where the knee that is known suggests.
 fn variant_task(options: &KneeOptions, start: f64, highest: f64, events: u64) -> Task {
+    let within = (VARIANT_WITHIN * options.within).max(VARIANT_TOLERANCE);
     let tolerance = VARIANT_TOLERANCE.max(options.tolerance);
     Task {
         threshold: options.threshold,
@@ -274,11 +315,11 @@ fn variant_task(options: &KneeOptions, start: f64, highest: f64, events: u64) ->
             Round { deciding: 200.0, fewest_runs: 1, step: 1.5, tolerance: 0.25_f64.max(tolerance) },
             Round { deciding: 5_000.0, fewest_runs: 1, step: last_step(tolerance), tolerance },
         ],
+        within,
         seeds: None,
         first_seed: options.first_seed,
         keep: false,
         events,
-        most_events: events.saturating_mul(2),
     }
 }
 
@@ -286,9 +327,10 @@ fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeError> {
     let check = |field, found: f64, good: bool, allowed: &str| {
         if good { Ok(()) } else { Err(SpecError { field, found: found.to_string(), allowed: allowed.to_owned() }) }
     };
-    let KneeOptions { threshold, tolerance, .. } = *options;
+    let KneeOptions { threshold, tolerance, within, .. } = *options;
     check("threshold", threshold, threshold > 0.0 && threshold <= 1.0, "more than 0, at most 1")?;
     check("tolerance", tolerance, (0.001..=1.0).contains(&tolerance), "0.001 to 1")?;
+    check("within", within, (0.001..=1.0).contains(&within), "0.001 to 1")?;
     let seeds = options.seeds.as_ref().map_or(1, Vec::len);
     check("seeds", seeds as f64, seeds > 0, "one seed or more")?;
     Ok(check_bursts(point, options)?)

@@ -1,7 +1,8 @@
 //! Runs one point with one seed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
@@ -14,10 +15,11 @@ use glidepath_protocols::catalog_file::{self, CatalogFile};
 use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
 use glidepath_sim::{Counts, Mode, Profile, Setup, SimEnv, SimStore, Simulation, StoreId, StoreModel, Stream};
 use glidepath_workload::{
-    Arrival, ArrivalTimes, Client, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
+    Arrival, ArrivalTimes, Client, End, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
 };
 
 use crate::config::{Point, Protocol};
+use crate::metrics::window;
 
 /// Pages of a manifest chain that clients keep at hand.
 const CACHE_BYTES: usize = 64 << 20;
@@ -36,6 +38,15 @@ pub struct Outcome {
     pub counts: Counts,
 }
 
+/// How far a run is, for those who may end it early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Underway {
+    /// Events so far.
+    pub(crate) events: u64,
+    /// Of the transactions that [decide](Point::overwrites_decide) and arrived in the window: those that ended without a commit.
+    pub(crate) failed: u64,
+}
+
 /// What all processes of a run share.
 struct Scene {
     workload: Workload,
@@ -45,6 +56,10 @@ struct Scene {
     /// In the order of arrival; `None` for one that has not ended.
     records: RefCell<Vec<Option<Record>>>,
     arrivals: RefCell<Vec<(Instant, Kind)>>,
+    window: Range<Instant>,
+    overwrites_decide: bool,
+    /// As [`Underway::failed`].
+    failed: Cell<u64>,
 }
 
 /// The process number that stands for the source of arrivals.
@@ -56,21 +71,27 @@ const SOURCE: u64 = 0;
 /// operation is an event, whatever the mode: what one has learnt must not be seen by others before it happened.
 #[must_use]
 pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
+    simulate_while(point, seed, mode, &mut |_| true)
+}
+
+/// The same, but asks now and then whether to go on; where not, the run ends there, and its outcome is
+/// of that part only.
+pub(crate) fn simulate_while(point: &Point, seed: u64, mode: Mode, go_on: &mut dyn FnMut(Underway) -> bool) -> Outcome {
     let filler = point.filler_per_table();
     match point.config.catalog.protocol {
         Protocol::CatalogFile => {
             let place = Arc::new(catalog_file::Place::new(CATALOG.clone(), filler));
-            run(point, seed, mode, move |env, store| CatalogFile::new(env, store, Arc::clone(&place)))
+            run(point, seed, mode, go_on, move |env, store| CatalogFile::new(env, store, Arc::clone(&place)))
         }
         Protocol::ManifestChain => {
             let place = Arc::new(manifest_chain::Place::new("catalog/", CACHE_BYTES));
             let open = move |env, store| ManifestChain::new(env, store, Arc::clone(&place));
-            run(point, seed, Mode::EveryOperation, open)
+            run(point, seed, Mode::EveryOperation, go_on, open)
         }
         Protocol::AppendLog => {
             let place = Arc::new(append_log::Place::new("catalog/", append_log::Limits::default()));
             let open = move |env, store| AppendLog::new(env, store, Arc::clone(&place));
-            run(point, seed, Mode::EveryOperation, open)
+            run(point, seed, Mode::EveryOperation, go_on, open)
         }
     }
 }
@@ -79,6 +100,7 @@ fn run<C: Catalog + 'static>(
     point: &Point,
     seed: u64,
     mode: Mode,
+    go_on: &mut dyn FnMut(Underway) -> bool,
     open: impl Fn(SimEnv, SimStore) -> C + 'static,
 ) -> Outcome {
     let horizon = Instant::ZERO + point.config.duration;
@@ -94,6 +116,9 @@ fn run<C: Catalog + 'static>(
         horizon,
         records: RefCell::new(Vec::with_capacity(expected)),
         arrivals: RefCell::new(Vec::with_capacity(expected)),
+        window: window(point.config.duration),
+        overwrites_decide: point.overwrites_decide(),
+        failed: Cell::new(0),
     });
     furnish(&simulation, point, catalog_store, table_store);
     let (mut luck, open) = (Stream::keyed(seed, SOURCE, 0), Rc::new(open));
@@ -106,10 +131,18 @@ fn run<C: Catalog + 'static>(
             transact(env, scene, catalog, tables, table)
         })
     });
-    let counts = simulation.run(starts);
+    let counts = simulation.run_while(starts, |events| go_on(Underway { events, failed: scene.failed.get() }));
     drop(simulation);
     let records = scene.records.take().into_iter().flatten().collect();
     Outcome { records, arrivals: scene.arrivals.take(), counts }
+}
+
+/// How many transactions arrive in the window of a run: as many as if it were simulated.
+pub(crate) fn arrivals_in_window(point: &Point, seed: u64) -> u64 {
+    let (mut luck, window) = (Stream::keyed(seed, SOURCE, 0), window(point.config.duration));
+    let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
+    let before_its_end = arrivals.take_while(|arrival| arrival.at < window.end);
+    before_its_end.filter(|arrival| arrival.at >= window.start).count() as u64
 }
 
 /// How many transactions a run is likely to have. Its work grows with them.
@@ -142,6 +175,9 @@ fn transact<C: Catalog>(
         let record = client.run(intent).await;
         // What ends after the run has not ended.
         if record.ended <= scene.horizon {
+            let decides = !scene.overwrites_decide || record.kind == Kind::ValidatedOverwrite;
+            let failed = decides && record.end != End::Committed && scene.window.contains(&record.arrived);
+            scene.failed.set(scene.failed.get() + u64::from(failed));
             scene.records.borrow_mut()[place] = Some(record);
         }
     }

@@ -7,6 +7,7 @@ use crate::heat::HeatMap;
 use crate::line::LineChart;
 use crate::panels::Panels;
 use crate::sheet::{Drawn, Sheet, compose};
+use crate::tornado::Tornado;
 
 /// White margin in pixels around every picture.
 const MARGIN: f64 = 20.0;
@@ -23,6 +24,8 @@ pub enum Chart {
     LineChart(LineChart),
     /// Bars made of parts.
     StackedBars(StackedBars),
+    /// Bars to either side of one value.
+    Tornado(Tornado),
     /// Several charts in one picture.
     Panels(Panels),
 }
@@ -68,6 +71,7 @@ impl Chart {
             Self::HeatMap(chart) => chart,
             Self::LineChart(chart) => chart,
             Self::StackedBars(chart) => chart,
+            Self::Tornado(chart) => chart,
             Self::Panels(chart) => chart,
         }
     }

@@ -1,6 +1,6 @@
 //! How is a chart drawn?
 //!
-//! A [`Chart`] is plain data: [`HeatMap`], [`LineChart`], [`StackedBars`], or several of them as
+//! A [`Chart`] is plain data: [`HeatMap`], [`LineChart`], [`StackedBars`], [`Tornado`], or several of them as
 //! [`Panels`]. [`Chart::svg`] draws it as a self-contained SVG document, and [`png`] renders that
 //! document with a bundled font, so that no font needs to be installed.
 //!
@@ -54,6 +54,7 @@ mod raster;
 mod ruler;
 mod sheet;
 mod text;
+mod tornado;
 
 pub use bars::StackedBars;
 pub use chart::Chart;
@@ -62,3 +63,4 @@ pub use heat::{Cell, Hatch, HatchLegend, HeatMap, Scale};
 pub use line::{Axis, LineChart, LineStyle, Point, Rule, RuleAxis, Series};
 pub use panels::Panels;
 pub use raster::png;
+pub use tornado::{Swing, SwingEnd, Tornado};

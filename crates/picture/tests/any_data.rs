@@ -2,7 +2,7 @@
 
 use glidepath_picture::{
     Axis, Cell, Chart, Hatch, HatchLegend, HeatMap, LineChart, LineStyle, Panels, PictureError, Point, Rule, RuleAxis,
-    Scale, Series, StackedBars, png,
+    Scale, Series, StackedBars, Swing, SwingEnd, Tornado, png,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -100,8 +100,22 @@ fn stacked_bars() -> impl Strategy<Value = Chart> {
     )
 }
 
+fn tornado() -> impl Strategy<Value = Chart> {
+    let end = (number(), option::of([number(), number()])).prop_map(|(value, interval)| SwingEnd { value, interval });
+    let swing = (words(), words(), [option::of(end.clone()), option::of(end)]).prop_map(|(name, note, ends)| Swing {
+        name,
+        note,
+        ends,
+    });
+    (words(), option::of(words()), words(), number(), [words(), words()], vec(swing, 0..9)).prop_map(
+        |(title, subtitle, x_label, start, sides, swings)| {
+            Chart::Tornado(Tornado { title, subtitle, x_label, start, sides, swings })
+        },
+    )
+}
+
 fn one_chart() -> impl Strategy<Value = Chart> {
-    prop_oneof![line_chart(), heat_map(), stacked_bars()]
+    prop_oneof![line_chart(), heat_map(), stacked_bars(), tornado()]
 }
 
 fn chart() -> impl Strategy<Value = Chart> {

@@ -52,6 +52,9 @@ pub struct Counts {
     pub faults: u64,
 }
 
+/// Scheduled events between two questions whether to go on.
+const BETWEEN_QUESTIONS: u64 = 64;
+
 /// One run.
 pub struct Simulation {
     world: Rc<World>,
@@ -208,6 +211,20 @@ impl Simulation {
         P: FnOnce(SimEnv) -> F,
         F: Future<Output = ()> + 'static,
     {
+        self.run_while(arrivals, |_| true)
+    }
+
+    /// The same, but asks now and then (after every 64 scheduled events) whether to go on, with the number of events so far. Where it
+    /// is told not to, the run ends there, as if the horizon were reached.
+    pub fn run_while<P, F>(
+        &mut self,
+        arrivals: impl IntoIterator<Item = (Instant, P)>,
+        mut go_on: impl FnMut(u64) -> bool,
+    ) -> Counts
+    where
+        P: FnOnce(SimEnv) -> F,
+        F: Future<Output = ()> + 'static,
+    {
         let mut arrivals = arrivals.into_iter();
         let mut next_arrival = arrivals.next();
         let mut tasks = Tasks { world: Rc::clone(&self.world), slots: Vec::new(), free: Vec::new() };
@@ -227,6 +244,11 @@ impl Simulation {
                 break;
             }
             self.counts.events += 1;
+            if self.counts.events.is_multiple_of(BETWEEN_QUESTIONS)
+                && !go_on(self.counts.events + self.world.unscheduled.get())
+            {
+                break;
+            }
         }
         self.counts.faults = self.world.faults.get();
         self.counts.events += self.world.unscheduled.take();

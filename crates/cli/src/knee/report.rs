@@ -1,7 +1,9 @@
 //! How does a person read a knee? A few lines, then two tables.
 
 use glidepath_lab::Point;
-use glidepath_lab::knee::{Answer, Bottleneck, Bound, KindAtKnee, Knee, Relief, Resource, WhatIf};
+use glidepath_lab::knee::{
+    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, Reason, Relief, Resource, Stopped, Varied, WhatIf,
+};
 
 use crate::output::{NONE, table};
 
@@ -12,10 +14,14 @@ pub(super) fn text(preset: &str, point: &Point, answer: &Answer) -> String {
     if !answer.what_ifs.is_empty() {
         parts.push(what_ifs(&answer.what_ifs));
     }
+    if !answer.sensitivity.is_empty() {
+        parts.push(sensitivity(&answer.sensitivity));
+    }
     parts.join("\n\n")
 }
 
-fn setting(preset: &str, point: &Point) -> String {
+/// What the question is about.
+pub(super) fn setting(preset: &str, point: &Point) -> String {
     let config = &point.config;
     let tables = match config.tables.count {
         1 => "one table".to_owned(),
@@ -29,18 +35,19 @@ fn setting(preset: &str, point: &Point) -> String {
     format!("{tables} on {}, {catalog}, {fast:.0} % fast appends (preset {preset})", config.provider)
 }
 
-fn verdict(knee: &Knee) -> String {
-    let Knee { knee_commits_per_s, offered_per_s, threshold, success, runs, deciding_transactions, .. } = knee;
+/// What was found, and how sure it is.
+pub(super) fn verdict(knee: &Knee) -> String {
+    let Knee { knee_commits_per_s, offered_per_s, threshold, success, deciding_transactions, .. } = knee;
     let deciding = if knee.validated_overwrite.is_some() { "validated overwrites" } else { "transactions" };
     let threshold = 100.0 * threshold;
-    let judged =
-        format!("judged by {deciding_transactions} {deciding} in {runs} runs of {:.0} min", knee.run_duration_s / 60.0);
+    let judged = format!("judged by {deciding_transactions} {deciding} in {}", runs(knee));
     let rate = rate(*knee_commits_per_s);
-    match knee.bound {
+    let first = match knee.bound {
         Bound::Found => {
-            let interval = knee.knee_interval_commits_per_s.map_or_else(String::new, |[low, high]| {
-                format!(" ({} to {} with 95 % confidence)", self::rate(low), self::rate(high))
-            });
+            let interval = knee.knee_interval_commits_per_s.map_or_else(
+                || " (how sure that is cannot be told from so few runs)".to_owned(),
+                |[low, high]| format!(" ({} to {} with 95 % confidence)", self::rate(low), self::rate(high)),
+            );
             format!(
                 "Knee: {rate} commits/s{interval}. Just below it, of {} offered per second, {:.1} % of {deciding} succeed \
                  (at least {threshold} % wanted{}).\n      {judged}{}.",
@@ -70,7 +77,41 @@ fn verdict(knee: &Knee) -> String {
             self::rate(*offered_per_s),
             100.0 * success
         ),
+    };
+    let stopped = knee.stopped.as_ref().map(|stopped| format!("\n      {}.", stopped_words(stopped)));
+    first + &stopped.unwrap_or_default()
+}
+
+fn runs(knee: &Knee) -> String {
+    let minutes = knee.run_duration_s / 60.0;
+    match knee.runs {
+        1 => format!("one run of {minutes:.0} min"),
+        runs => format!("{runs} runs of {minutes:.0} min each"),
     }
+}
+
+/// Which of the reasons ended the search, and what that means for the interval.
+fn stopped_words(stopped: &Stopped) -> String {
+    let percent = |share: f64| format!("±{:.1} %", 100.0 * share);
+    let asked = percent(stopped.within);
+    let interval = stopped.half_width.map(|half| format!("the interval is {}, {asked} was asked for", percent(half)));
+    let reason = match stopped.reason {
+        Reason::NarrowEnough => "narrow enough",
+        Reason::BudgetSpent => "budget spent",
+        Reason::SeedsGiven => "all given seeds used",
+        Reason::MostRuns => "as many runs as a load may have",
+    };
+    let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {
+        format!(
+            "; about {} times the budget would do",
+            if factor < 10.0 { format!("{factor:.1}") } else { rate(factor) }
+        )
+    });
+    format!(
+        "stopped: {reason}{}{}",
+        interval.map_or_else(String::new, |text| format!("; {text}")),
+        more.unwrap_or_default()
+    )
 }
 
 fn kinds(knee: &Knee) -> String {
@@ -141,7 +182,8 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
     )
 }
 
-fn name(resource: Resource) -> &'static str {
+/// What binds, in words.
+pub(super) fn name(resource: Resource) -> &'static str {
     match resource {
         Resource::TableMetadata => "reading and writing table metadata with each attempt",
         Resource::Catalog => "reading and replacing the catalog",
@@ -178,12 +220,35 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
     table(&header, 1, what_ifs.iter().map(row).collect())
 }
 
+/// The assumptions, those that matter most first.
+fn sensitivity(assumptions: &[Assumption]) -> String {
+    let header = ["which assumption moves it most", "assumed", "less", "makes of it", "more", "makes of it"];
+    let rows = assumptions.iter().map(|assumption| {
+        let side = |varied: Option<&Varied>| {
+            let of = |varied: &Varied| [varied.assumed.clone(), effect(varied)];
+            varied.map_or_else(|| [NONE, NONE].map(str::to_owned), of)
+        };
+        let [less, its_effect] = side(assumption.less.as_ref());
+        let [more, effect_of_more] = side(assumption.more.as_ref());
+        vec![assumption.name.clone(), assumption.assumed.clone(), less, its_effect, more, effect_of_more]
+    });
+    table(&header.map(str::to_owned), 1, rows.collect())
+}
+
+/// A factor with its interval.
+pub(super) fn effect(varied: &Varied) -> String {
+    let bound = if varied.at_least { "> " } else { "" };
+    let interval = varied.factor_interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})")).unwrap_or_default();
+    let seen = if varied.no_difference_seen() { ", no difference seen" } else { "" };
+    format!("{bound}x{:.2}{interval}{seen}", varied.factor)
+}
+
 fn number(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), format)
 }
 
 /// A rate, to three digits or so.
-fn rate(per_second: f64) -> String {
+pub(super) fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate >= 100.0 => format!("{rate:.0}"),
         rate if rate >= 10.0 => format!("{rate:.1}"),

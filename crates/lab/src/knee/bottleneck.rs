@@ -8,8 +8,8 @@ use glidepath_model::Span;
 use glidepath_workload::{End, Kind, Record};
 use serde::Serialize;
 
-use super::found::{Bound, Knee};
-use super::hunt::{Found, deciding};
+use super::found::{Bound, Knee, deciding};
+use super::outcome::Found;
 use super::{KneeError, factor_interval};
 use crate::config::Point;
 use crate::metrics::Metrics;
@@ -153,17 +153,18 @@ impl Bottleneck {
 
 impl Measured {
     fn of(found: &Found) -> Self {
-        let metrics = &Metrics::of(&found.point, &found.outcome);
+        let (outcome, runs) = &found.outcome;
+        let metrics = &Metrics::of(&found.point, outcome);
         let (all, group) = (&metrics.all, deciding(metrics));
         let decides =
             |record: &&Record| metrics.validated_overwrite.is_none() || record.kind == Kind::ValidatedOverwrite;
-        let gave_up = || found.outcome.records.iter().filter(decides).filter(|record| record.end == End::OutOfRetries);
+        let gave_up = || outcome.records.iter().filter(decides).filter(|record| record.end == End::OutOfRetries);
         let gave_up_count = gave_up().count();
         let gave_up_mean = |what: fn(&Record) -> u32| {
             let sum: f64 = gave_up().map(|record| f64::from(what(record))).sum();
             (gave_up_count > 0).then(|| sum / gave_up_count as f64)
         };
-        let commits_per_s = all.throughput_per_s / found.seeds.len() as f64;
+        let commits_per_s = all.throughput_per_s / *runs as f64;
         let attempts = all.attempts.max(1) as f64;
         let ended = all.run_ended.max(1) as f64;
         let install_mean_s = all.spent.install_s * ended / attempts;

@@ -77,6 +77,8 @@ pub(super) struct Crossing {
     pub(super) relative_error: Option<f64>,
     /// How many standard errors lie to either side of a 95 % interval: Student's t for the clusters there are.
     pub(super) reach: f64,
+    /// Clusters that this is known from.
+    pub(super) clusters: usize,
 }
 
 /// Loads further outside the bracket than this share do not bear on the line: success is no line over more.
@@ -95,21 +97,39 @@ impl Judged {
         (decided.ended > 0).then(|| (decided.success(), decided.ended as f64))
     }
 
-    fn commits_per_s(&self, without: Option<usize>) -> f64 {
+    /// Commits per second, without one of the clusters if asked.
+    pub(super) fn commits_per_s(&self, without: Option<usize>) -> f64 {
         let count = self.clusters.len() - usize::from(without.is_some());
         self.kept(without).map(|cluster| cluster.commits).sum::<u64>() as f64 / (count as f64 * self.cluster_s)
     }
+
+    /// The first so many clusters; `None` where there are fewer.
+    fn first(&self, count: usize) -> Option<Self> {
+        Some(Self { clusters: self.clusters.get(..count)?.to_vec(), ..*self })
+    }
+
+    /// The standard error of the commits per second, as a share of them.
+    fn relative_error(&self) -> Option<f64> {
+        let count = self.clusters.len();
+        let left_out: Vec<f64> = (0..count).map(|place| self.commits_per_s(Some(place))).collect();
+        let error = jackknife(&left_out) / self.commits_per_s(None);
+        (count > 2 && error.is_finite()).then_some(error)
+    }
 }
 
-/// The crossing between a load that held and a higher one that failed, both among those judged; `None` where they are not,
-/// or were judged by different clusters.
+/// The error of what may lie anywhere in a bracket: the standard deviation of a uniform distribution, as a share.
+fn error_of_bracket(holds: f64, fails: f64) -> f64 {
+    (fails / holds - 1.0) / 12.0_f64.sqrt()
+}
+
+/// The crossing between a load that held and a higher one that failed, both among those judged; `None` where they are not.
+/// Where loads were judged by runs of different numbers, the first of them count, as many as both have.
 pub(super) fn crossing(judged: &[Judged], (holds, fails): (f64, f64), threshold: f64) -> Option<Crossing> {
     let at = |load: f64| judged.iter().find(|judged| judged.load == load);
-    let (low, high) = (at(holds)?, at(fails)?);
-    let count = low.clusters.len();
-    let near =
-        |judged: &&Judged| judged.clusters.len() == count && (holds / NEAR..=fails * NEAR).contains(&judged.load);
-    let near: Vec<&Judged> = judged.iter().filter(near).collect();
+    let count = at(holds)?.clusters.len().min(at(fails)?.clusters.len());
+    let (low, high) = (at(holds)?.first(count)?, at(fails)?.first(count)?);
+    let near = judged.iter().filter(|judged| (holds / NEAR..=fails * NEAR).contains(&judged.load));
+    let near: Vec<Judged> = near.filter_map(|judged| judged.first(count)).collect();
     let of = |without: Option<usize>| -> Option<(f64, f64)> {
         let (from, to) = (holds.ln(), fails.ln());
         let room = OUTSIDE * (to - from);
@@ -122,13 +142,21 @@ pub(super) fn crossing(judged: &[Judged], (holds, fails): (f64, f64), threshold:
     let left_out: Option<Vec<f64>> = (0..count).map(|place| Some(of(Some(place))?.1)).collect();
     let error = left_out.filter(|_| count > 2).map(|left_out| jackknife(&left_out) / commits_per_s);
     // What lies within the bracket is taken for a line. Were it anything else, the crossing would be anywhere in it.
-    let bracket = (fails / holds - 1.0) / 12.0_f64.sqrt();
-    let error = error.filter(|error| error.is_finite()).map(|error| error.hypot(bracket));
-    Some(Crossing { load, commits_per_s, relative_error: error, reach: reach(count) })
+    let error = error.filter(|error| error.is_finite()).map(|error| error.hypot(error_of_bracket(holds, fails)));
+    Some(Crossing { load, commits_per_s, relative_error: error, reach: reach(count), clusters: count })
+}
+
+/// The crossing between a load that held and a higher one that failed by so much that nobody counted by how much: anywhere
+/// between the two, in the middle for choice. Commits are taken to grow with the load.
+pub(super) fn in_bracket(low: &Judged, fails: f64) -> Crossing {
+    let (count, up) = (low.clusters.len(), (fails / low.load).sqrt());
+    let error = low.relative_error().map(|error| error.hypot(error_of_bracket(low.load, fails)));
+    let commits_per_s = low.commits_per_s(None) * up;
+    Crossing { load: low.load * up, commits_per_s, relative_error: error, reach: reach(count), clusters: count }
 }
 
 /// Where the line through these successes crosses the threshold, as a logarithm; `None` where it does not fall.
-fn root(near: &[&Judged], threshold: f64, without: Option<usize>) -> Option<f64> {
+fn root(near: &[Judged], threshold: f64, without: Option<usize>) -> Option<f64> {
     let points: Vec<(f64, f64, f64)> = near
         .iter()
         .filter_map(|judged| judged.success(without).map(|(success, weight)| (judged.load.ln(), success, weight)))
@@ -204,6 +232,22 @@ mod tests {
         assert_eq!(worst(clusters.iter()), Decided { ended: 40, committed: 34 });
         assert_eq!(worst([cluster(&[(3, 0), (5, 5)])].iter()), Decided { ended: 5, committed: 5 });
         assert_eq!(worst([].iter()), Decided::default());
+    }
+
+    /// What is uniform between 1 and 1.04 has a standard deviation of 0.0115; clusters that are all alike add nothing.
+    #[test]
+    fn what_lies_anywhere_in_a_bracket_has_its_error() {
+        let found = in_bracket(&judged(1.0, |_| 0.0), 1.04);
+        assert!((found.load / 1.04_f64.sqrt() - 1.0).abs() < 1e-9 && (found.commits_per_s - found.load).abs() < 1e-9);
+        assert!((found.relative_error.unwrap() / 0.0115 - 1.0).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn of_more_clusters_at_one_load_the_first_count() {
+        let (low, mut high) = (judged(0.99, |_| 0.0), judged(1.01, |_| 0.0));
+        let same = crossing(&[low.clone(), high.clone()], (0.99, 1.01), 0.95).unwrap();
+        high.clusters.push(Cluster { parts: vec![Decided { ended: 1000, committed: 0 }], commits: 0 });
+        assert_eq!(crossing(&[low, high], (0.99, 1.01), 0.95), Some(same));
     }
 
     #[test]

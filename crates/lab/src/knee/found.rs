@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::KneeOptions;
-use super::hunt::{Found, deciding};
+use super::narrowing::times_the_work;
+use super::outcome::Found;
 use crate::metrics::{Group, Metrics};
 
 /// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
@@ -17,6 +18,8 @@ pub struct Knee {
     pub knee_interval_commits_per_s: Option<[f64; 2]>,
     /// Whether this is a knee, or a limit of what was tried.
     pub bound: Bound,
+    /// What ended the search; absent where no load failed or none held, however low.
+    pub stopped: Option<Stopped>,
     /// Transactions that arrived.
     pub offered_per_s: f64,
     /// What `arrivals.scale` is there: the mean or median time between arrivals, as the family has it.
@@ -43,10 +46,13 @@ pub struct Knee {
     pub runs: u64,
     /// The length of each.
     pub run_duration_s: f64,
-    /// All virtual time simulated for this answer.
+    /// All virtual time simulated for the knee.
     pub simulated_s: f64,
-    /// All events simulated for this answer.
+    /// All events simulated for the knee.
     pub events: u64,
+    /// Of the runs, those whose transactions the following figures are of: the first, as many as are kept in memory (400,000
+    /// transactions or so).
+    pub kept_runs: u64,
     /// All transactions at this load.
     pub all: KindAtKnee,
     /// The fast appends; absent where there are none.
@@ -63,10 +69,38 @@ pub enum Bound {
     Found,
     /// Every load held, up to the highest that is worth a simulation: the knee lies higher.
     AllHold,
-    /// The work allowed was done before any load failed: the knee lies higher.
+    /// The work allowed was done before any load was known to fail: the knee lies higher.
     Unfinished,
     /// Every load failed, down to the lowest. The numbers are those of the lowest.
     NothingHolds,
+}
+
+/// What ended the search for a knee.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Stopped {
+    /// Which of the reasons to stop came first.
+    pub reason: Reason,
+    /// The half of the 95 % interval that was asked for, as a share of the knee.
+    pub within: f64,
+    /// The half of the interval there is, as a share of the knee; absent where it cannot be told.
+    pub half_width: Option<f64>,
+    /// Of a spent budget: about so many times as much would make the interval as narrow as asked. (Half the interval for four
+    /// times the work.) Absent where that cannot be told.
+    pub budget_factor: Option<f64>,
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The interval is as narrow as asked.
+    NarrowEnough,
+    /// What is left of the work allowed would not make the interval noticeably narrower, or decide on one more load.
+    BudgetSpent,
+    /// The seeds were given, and all of them were used.
+    SeedsGiven,
+    /// No load is judged by more runs than it was.
+    MostRuns,
 }
 
 /// The transactions of one kind at the knee. Latencies are of those that committed.
@@ -93,6 +127,20 @@ impl Found {
     }
 }
 
+impl Stopped {
+    fn of(reason: Reason, found: &Found, within: f64) -> Self {
+        let half_width = found.crossing.and_then(|crossing| crossing.half_width());
+        let budget_factor =
+            half_width.filter(|_| reason == Reason::BudgetSpent).map(|half| times_the_work(half, within).max(1.0));
+        Self { reason, within, half_width, budget_factor }
+    }
+}
+
+/// The transactions that decide: validated overwrites where there are any, else all.
+pub(super) fn deciding(metrics: &Metrics) -> &Group {
+    metrics.validated_overwrite.as_ref().unwrap_or(&metrics.all)
+}
+
 impl Bound {
     /// Whether the knee may lie higher than the load that was found.
     pub(super) fn is_lower(self) -> bool {
@@ -102,10 +150,11 @@ impl Bound {
 
 impl Knee {
     pub(super) fn of(found: &Found, options: &KneeOptions) -> Self {
-        let runs = found.seeds.len() as f64;
+        let (outcome, kept) = &found.outcome;
+        let runs = *kept as f64;
         let config = &found.point.config;
         // All runs as one: counts and percentiles are of all of them, rates are to be divided by their number.
-        let metrics = &Metrics::of(&found.point, &found.outcome);
+        let metrics = &Metrics::of(&found.point, outcome);
         let of_kind = |group: &Group| KindAtKnee::of(group, runs);
         let all = of_kind(&metrics.all);
         let window = config.duration.as_secs_f64() / 2.0 * runs;
@@ -113,20 +162,22 @@ impl Knee {
             knee_commits_per_s: found.commits_per_s,
             knee_interval_commits_per_s: found.interval(),
             bound: found.bound,
+            stopped: found.reason.map(|reason| Stopped::of(reason, found, options.within)),
             offered_per_s: metrics.all.window_arrived as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,
-            success: deciding(metrics).success().unwrap_or(0.0),
+            success: found.success,
             burst_success: deciding(metrics).burst_success(),
             worst_success: found.worst_success,
             success_standard_error: standard_error(&found.success_by_run),
             knee_relative_error: found.crossing.and_then(|crossing| crossing.relative_error),
             resolution: found.resolution,
             deciding_transactions: found.deciding,
-            runs: found.seeds.len() as u64,
+            runs: found.runs as u64,
             run_duration_s: config.duration.as_secs_f64(),
             simulated_s: found.work.seconds,
             events: found.work.events,
+            kept_runs: *kept as u64,
             all,
             fast_append: metrics.fast_append.as_ref().map(of_kind),
             validated_overwrite: metrics.validated_overwrite.as_ref().map(of_kind),

@@ -4,39 +4,62 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use glidepath_sim::Mode;
-
-use super::hunt::{Found, Hunt, Job, RunResult};
+use super::hunt::Hunt;
+use super::outcome::Found;
+use super::trial::{Job, RunResult};
 use super::{KneeError, Progress};
-use crate::simulate::simulate;
 
-struct Queue<'a> {
-    state: Mutex<State>,
-    changed: Condvar,
+/// What was spent of the work allowed, for those who wait. It decides nothing.
+pub(super) struct Meter<'a> {
     watch: &'a (dyn Fn(Progress) + Sync),
+    budget: u64,
+    events: AtomicU64,
+    searches: AtomicUsize,
+    done: AtomicUsize,
 }
 
-struct State {
+/// So many events between two calls for one run.
+const EVENTS_BETWEEN_CALLS: u64 = 100_000;
+
+struct Queue<'a> {
+    state: Mutex<State<'a>>,
+    changed: Condvar,
+    meter: &'a Meter<'a>,
+}
+
+struct State<'a> {
     hunts: Vec<Result<Hunt, KneeError>>,
     waiting: VecDeque<(usize, Job)>,
     running: usize,
-    progress: Progress,
+    meter: &'a Meter<'a>,
 }
 
-/// Runs hunts to their ends; what each found, in the order given. `watch` is called after each run.
-pub(super) fn run_all(
-    hunts: Vec<Hunt>,
-    threads: NonZeroUsize,
-    watch: &(dyn Fn(Progress) + Sync),
-) -> Vec<Result<Found, KneeError>> {
+impl<'a> Meter<'a> {
+    /// A meter of so much work allowed. `watch` is called again and again, by all threads.
+    pub(super) fn new(budget: u64, watch: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        let (searches, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { watch, budget, events: AtomicU64::new(0), searches, done }
+    }
+
+    fn add(&self, events: u64) {
+        let events = self.events.fetch_add(events, Ordering::Relaxed) + events;
+        let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        let (searches, searches_done) = (of(&self.searches), of(&self.done));
+        (self.watch)(Progress { events, budget: self.budget, searches, searches_done });
+    }
+}
+
+/// Runs hunts to their ends; what each found, in the order given.
+pub(super) fn run_all(hunts: Vec<Hunt>, threads: NonZeroUsize, meter: &Meter<'_>) -> Vec<Result<Found, KneeError>> {
     let count = hunts.len();
-    let progress = Progress { searches: count, ..Progress::default() };
+    meter.searches.fetch_add(count, Ordering::Relaxed);
     let hunts = hunts.into_iter().map(Ok).collect();
-    let mut state = State { hunts, waiting: VecDeque::new(), running: 0, progress };
+    let mut state = State { hunts, waiting: VecDeque::new(), running: 0, meter };
     (0..count).for_each(|hunt| state.advance(hunt));
-    let queue = Queue { state: Mutex::new(state), changed: Condvar::new(), watch };
+    let queue = Queue { state: Mutex::new(state), changed: Condvar::new(), meter };
     std::thread::scope(|scope| {
         for _ in 1..threads.get() {
             scope.spawn(|| queue.work());
@@ -44,34 +67,33 @@ pub(super) fn run_all(
         queue.work();
     });
     let state = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    state.hunts.into_iter().map(|hunt| hunt?.found().ok_or(KneeError::NothingTried)).collect()
+    state.hunts.into_iter().map(|hunt| hunt?.found()).collect()
 }
 
-impl State {
+impl State<'_> {
     /// Puts the next runs of a hunt into the queue.
     fn advance(&mut self, index: usize) {
         let Ok(hunt) = &mut self.hunts[index] else { return };
         match hunt.next() {
             Ok(Some(jobs)) => self.waiting.extend(jobs.into_iter().map(|job| (index, job))),
-            Ok(None) => self.progress.searches_done += 1,
+            Ok(None) => self.done(),
             Err(error) => self.fail(index, error.into()),
         }
     }
 
     fn fail(&mut self, index: usize, error: KneeError) {
         self.hunts[index] = Err(error);
-        self.progress.searches_done += 1;
+        self.done();
         self.waiting.retain(|(hunt, _)| *hunt != index);
     }
 
-    fn take(&mut self, index: usize, run: usize, result: RunResult) {
+    fn done(&self) {
+        self.meter.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn take(&mut self, index: usize, place: usize, result: RunResult) {
         let Ok(hunt) = &mut self.hunts[index] else { return };
-        let before = hunt.work();
-        let taken = hunt.take(run, result);
-        let after = hunt.work();
-        self.progress.events += after.events - before.events;
-        self.progress.simulated_s += after.seconds - before.seconds;
-        match taken {
+        match hunt.take(place, result) {
             Ok(true) => self.advance(index),
             Ok(false) => {}
             Err(error) => self.fail(index, error),
@@ -79,8 +101,8 @@ impl State {
     }
 }
 
-impl Queue<'_> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl<'a> Queue<'a> {
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,13 +111,16 @@ impl Queue<'_> {
         while let Some((hunt, job)) = self.next_job() {
             // Should the run panic, the others must not wait for it.
             let running = Running(self);
-            let result = RunResult::new(&job, simulate(&job.point, job.seed, Mode::LocalClocks));
-            let mut state = self.lock();
-            state.take(hunt, job.run, result);
-            let progress = state.progress;
-            drop(state);
+            let mut untold = 0;
+            let result = job.run(&mut |events| {
+                untold += events;
+                if untold >= EVENTS_BETWEEN_CALLS {
+                    self.meter.add(std::mem::take(&mut untold));
+                }
+            });
+            self.lock().take(hunt, job.place, result);
             drop(running);
-            (self.watch)(progress);
+            self.meter.add(untold);
         }
     }
 

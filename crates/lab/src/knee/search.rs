@@ -58,6 +58,11 @@ impl Search {
         *(if held { &mut self.holds } else { &mut self.fails }) = Some(load);
     }
 
+    /// Goes on from these ends, which may be others than it found.
+    pub(super) fn resume(&mut self, holds: Option<f64>, fails: Option<f64>) {
+        (self.holds, self.fails, self.step) = (holds, fails, self.range.step);
+    }
+
     /// The highest load that held. `None`: none did.
     pub(super) fn holds(&self) -> Option<f64> {
         self.holds

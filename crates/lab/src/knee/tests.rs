@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::simulate::simulate;
 
 /// A point of the preset for users, but with transactions of five seconds, so that ten minutes are a long run.
-fn point(changes: &[&str]) -> Point {
+pub(super) fn point(changes: &[&str]) -> Point {
     let settings = changes.iter().map(|change| Setting::parse(change).unwrap()).collect();
     let overrides = Overrides { settings, ..Overrides::default() };
     let mut point = Experiment::of_preset("iceberg", &overrides).unwrap().points.remove(0).point;
@@ -22,11 +22,11 @@ fn point(changes: &[&str]) -> Point {
     point
 }
 
-fn options() -> KneeOptions {
+pub(super) fn options() -> KneeOptions {
     KneeOptions { events: 400_000, tolerance: 0.05, ..KneeOptions::default() }
 }
 
-fn providers() -> Vec<Provider> {
+pub(super) fn providers() -> Vec<Provider> {
     let names = ["s3-express", "s3-standard"];
     names.map(|name| Provider { name: name.to_owned(), profile: profile(name).unwrap() }).into()
 }
@@ -83,10 +83,13 @@ fn an_answer_depends_on_neither_threads_nor_time() {
 #[test]
 fn an_answer_explains_itself_with_units_in_its_names() {
     let point = point(&[]);
-    let answer = answer(&point, &options(), Some(&providers()), &|_| ()).unwrap();
+    let options = KneeOptions { events: 3_000_000, ..options() };
+    let answer = answer(&point, &options, Some(&providers()), &|_| ()).unwrap();
     assert!(answer.what_ifs.is_sorted_by(|a, b| a.factor >= b.factor));
     let json = serde_json::to_value(&answer).unwrap();
     for pointer in [
+        "/stopped/within",
+        "/stopped/half_width",
         "/knee_commits_per_s",
         "/offered_per_s",
         "/inter_arrival_scale_s",
@@ -114,8 +117,15 @@ fn where_nobody_ever_gives_up_everything_holds() {
     assert_eq!(knee.bound, Bound::AllHold);
     assert!((3.0..5.1).contains(&knee.knee_commits_per_s) && knee.resolution.is_none(), "{knee:?}");
     // Without a floor there is always a higher load, but not always the work for it.
-    let knee = find(&point(&changes[..3]), &KneeOptions { events: 1000, ..options() }, &|_| ()).unwrap();
+    let knee = find(&point(&changes[..3]), &KneeOptions { events: 100_000, ..options() }, &|_| ()).unwrap();
     assert_eq!(knee.bound, Bound::Unfinished);
+    assert_eq!(knee.stopped.unwrap().reason, Reason::BudgetSpent);
+}
+
+#[test]
+fn too_little_work_for_any_load_is_said() {
+    let error = find(&point(&[]), &KneeOptions { events: 2000, ..options() }, &|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("the budget was spent before any load was found that is sustained"), "{error}");
 }
 
 #[test]
@@ -144,6 +154,7 @@ fn given_seeds_are_those_that_are_used() {
     let options = KneeOptions { seeds: Some(vec![7, 9, 11]), ..options() };
     let knee = find(&point(&[]), &options, &|_| ()).unwrap();
     assert_eq!((knee.runs, knee.run_duration_s), (3, 600.0));
+    assert!(matches!(knee.stopped.unwrap().reason, Reason::SeedsGiven | Reason::NarrowEnough));
 }
 
 #[test]
@@ -151,9 +162,10 @@ fn options_out_of_range_are_refused_by_name() {
     let wrong = [
         KneeOptions { threshold: 0.0, ..options() },
         KneeOptions { tolerance: f64::NAN, ..options() },
+        KneeOptions { within: 0.0, ..options() },
         KneeOptions { seeds: Some(Vec::new()), ..options() },
     ];
-    for (options, field) in wrong.iter().zip(["threshold", "tolerance", "seeds"]) {
+    for (options, field) in wrong.iter().zip(["threshold", "tolerance", "within", "seeds"]) {
         let error = find(&point(&[]), options, &|_| ()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{field}: found ")), "{error}");
     }
@@ -187,6 +199,8 @@ fn every_change_is_a_change_and_its_settings_say_which() {
 #[test]
 fn a_knee_with_bursts_is_judged_by_whole_bursts() {
     let burst = "arrivals.burst={every=\"30min\",lasts=\"60s\",factor=20.0}";
+    // Runs of hours take more work.
+    let options = || KneeOptions { events: 4_000_000, ..options() };
     let steady = find(&point(&[]), &options(), &|_| ()).unwrap();
     let bursty = find(&point(&[burst]), &options(), &|_| ()).unwrap();
     assert_eq!(bursty.run_duration_s % 3600.0, 0.0, "half of it is a multiple of half an hour");
@@ -215,7 +229,7 @@ fn what_bursts_make_impossible_is_refused() {
 fn intervals_hold_the_true_knee() {
     let point = point(&[]);
     let options = || KneeOptions { events: 1_000_000, ..options() };
-    let truth = KneeOptions { events: 50_000_000, tolerance: 0.01, first_seed: 1 << 32, ..options() };
+    let truth = KneeOptions { events: 50_000_000, tolerance: 0.01, within: 0.004, first_seed: 1 << 32, ..options() };
     let truth = find(&point, &truth, &|_| ()).unwrap().knee_commits_per_s;
     let find_by = |set: u64| find(&point, &KneeOptions { first_seed: 1000 * set, ..options() }, &|_| ()).unwrap();
     let knees: Vec<Knee> = (1..=20).map(find_by).collect();

@@ -1,0 +1,155 @@
+//! A knee as a page with its pictures, in a folder.
+
+use std::path::Path;
+
+use glidepath_lab::Point;
+use glidepath_lab::knee::{Answer, Assumption, Varied, WhatIf};
+use glidepath_page::{Page, Picture, Section, Table, digits};
+use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
+
+use super::report::{effect, name, rate, setting, verdict};
+use crate::failure::Failure;
+use crate::folder::{self, unwritable, write};
+
+/// How many pixels of a PNG stand for one of the SVG.
+const SCALE: f32 = 2.0;
+
+/// What the picture of the assumptions is called, without its ending.
+const PICTURE: &str = "sensitivity";
+
+/// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied.
+pub(super) fn write_all(folder: &Path, preset: &str, point: &Point, answer: &Answer) -> Result<(), Failure> {
+    let drawing = |error: glidepath_picture::PictureError| Failure::Failed(error.to_string());
+    let page = page(preset, point, answer);
+    let html = page.html().map_err(drawing)?;
+    let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
+    folder::create(folder).map_err(|error| unwritable(folder, &error))?;
+    if let Some(chart) = chart {
+        let svg = chart.svg().map_err(drawing)?;
+        let (path, pixels) = (folder.join(PICTURE).with_extension("png"), png(&svg, SCALE).map_err(drawing)?);
+        std::fs::write(&path, pixels).map_err(|error| unwritable(&path, &error))?;
+        write(&folder.join(PICTURE).with_extension("svg"), &svg)?;
+    }
+    write(&folder.join("report.md"), &page.markdown())?;
+    write(&folder.join("report.html"), &html)
+}
+
+fn page(preset: &str, point: &Point, answer: &Answer) -> Page {
+    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut findings = vec![one_line(verdict(&answer.knee))];
+    if let Some(binds) = answer.bottleneck.as_ref().map(|bottleneck| bottleneck.binds) {
+        findings.push(format!("What binds: {}.", binds.map_or("nothing alone", name)));
+    }
+    let first = answer.what_ifs.first().filter(|first| first.factor_interval.is_some_and(|[low, _]| low > 1.0));
+    findings.extend(
+        first.map(|first| format!("The change that raises it most: {} (x{}).", first.change, digits(first.factor))),
+    );
+    findings.extend(answer.sensitivity.first().map(|most| {
+        let sides = [&most.less, &most.more].into_iter().flatten();
+        let sides: Vec<String> =
+            sides.map(|varied| format!("{} makes it {}", varied.assumed, effect(varied))).collect();
+        format!("The assumption that moves it most: {} ({} assumed; {}).", most.name, most.assumed, sides.join("; "))
+    }));
+    let mut sections = Vec::new();
+    if !answer.sensitivity.is_empty() {
+        let caption = "Each assumption was varied by itself, by the amounts beside it, and the knee searched again. Thin lines \
+                       are 95 % intervals of the factor: where one crosses the line at the knee, no difference was seen.";
+        sections.push(Section::Pictures(vec![Picture { caption: caption.to_owned(), chart: tornado(answer) }]));
+    }
+    sections.push(Section::Table(what_ifs(&answer.what_ifs)));
+    sections.push(Section::Table(assumptions(&answer.sensitivity)));
+    Page {
+        title: format!("The knee of {}", point.config.provider),
+        facts: format!("{}.", setting(preset, point)),
+        findings,
+        sections,
+    }
+}
+
+fn what_ifs(what_ifs: &[WhatIf]) -> Table {
+    let row = |what_if: &WhatIf| {
+        let bound = if what_if.at_least { "> " } else { "" };
+        let interval =
+            what_if.factor_interval.map_or_else(|| "-".to_owned(), |[low, high]| format!("{low:.2} to {high:.2}"));
+        let factor = format!("{bound}x{:.2}", what_if.factor);
+        vec![what_if.change.clone(), factor, interval, rate(what_if.knee_commits_per_s), what_if.settings.join("; ")]
+    };
+    Table {
+        title: "What one change would make of it",
+        note: "Each change by itself; the knee searched again with it. Where the interval of the factor holds 1, no difference \
+               was seen.",
+        head: vec!["change", "factor", "95 % interval", "commits/s", "settings"],
+        rows: what_ifs.iter().map(row).collect(),
+    }
+}
+
+fn assumptions(assumptions: &[Assumption]) -> Table {
+    let row = |assumption: &Assumption| {
+        let side = |varied: Option<&Varied>| {
+            varied.map_or_else(|| "-".to_owned(), |varied| format!("{}: {}", varied.assumed, effect(varied)))
+        };
+        let (less, more) = (side(assumption.less.as_ref()), side(assumption.more.as_ref()));
+        vec![assumption.name.clone(), assumption.assumed.clone(), less, more]
+    };
+    Table {
+        title: "Which assumption moves it most",
+        note: "Factors of the knee, with 95 % intervals, those that move it most first. The amounts are judgements of how wrong \
+               a guess may be, not measurements.",
+        head: vec!["assumption", "assumed", "less", "more"],
+        rows: assumptions.iter().map(row).collect(),
+    }
+}
+
+fn tornado(answer: &Answer) -> Chart {
+    let end = |varied: &Option<Varied>| {
+        varied.as_ref().map(|varied| SwingEnd { value: varied.factor, interval: varied.factor_interval })
+    };
+    let swing = |assumption: &Assumption| {
+        let words = |varied: &Option<Varied>| varied.as_ref().map(|varied| varied.assumed.clone());
+        let values = [words(&assumption.less), Some(format!("[{}]", assumption.assumed)), words(&assumption.more)];
+        Swing {
+            name: assumption.name.clone(),
+            note: values.into_iter().flatten().collect::<Vec<_>>().join(" … "),
+            ends: [end(&assumption.less), end(&assumption.more)],
+        }
+    };
+    Chart::Tornado(Tornado {
+        title: "Which assumption moves the knee most?".to_owned(),
+        subtitle: Some(format!(
+            "The knee is {} commits/s as assumed [in brackets]",
+            rate(answer.knee.knee_commits_per_s)
+        )),
+        x_label: "The knee with another assumption, as a factor".to_owned(),
+        start: 1.0,
+        sides: [
+            "with less, or the value before the brackets".to_owned(),
+            "with more, or the value behind them".to_owned(),
+        ],
+        swings: answer.sensitivity.iter().map(swing).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_that_cannot_be_varied_has_no_bar() {
+        let varied = Varied {
+            assumed: "0.9".to_owned(),
+            knee_commits_per_s: 2.0,
+            factor: 0.5,
+            factor_interval: Some([0.4, 0.6]),
+            at_least: false,
+        };
+        let assumption = Assumption {
+            name: "share of fast appends".to_owned(),
+            assumed: "1".to_owned(),
+            less: Some(varied),
+            more: None,
+            largest_factor: 2.0,
+        };
+        let table = assumptions(&[assumption]);
+        assert_eq!(table.rows, [["share of fast appends", "1", "0.9: x0.50 (0.40 to 0.60)", "-"]]);
+    }
+}

@@ -1,0 +1,61 @@
+//! `glidepath knee`: what it says of itself, what it writes, and what it refuses.
+
+mod common;
+
+use common::{glidepath, output, refused};
+
+const QUICK: &str = "--tables 2 --duration 10min --set transaction.runtime={kind=\"exponential\",scale=\"5s\"}";
+
+#[test]
+fn an_answer_says_what_ended_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let easy = output(glidepath(folder.path(), &format!("knee {QUICK} --no-what-if --budget 3s --within 20%")));
+    assert!(easy.contains("stopped: narrow enough; the interval is ±"), "{easy}");
+    assert!(!easy.contains(" 1 runs "), "{easy}");
+    let hard = format!("knee {QUICK} --fast-append 0.9 --no-what-if --budget 1s --within 0.2% --json");
+    let json: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), &hard))).unwrap();
+    assert_eq!(json["stopped"]["reason"], "budget-spent", "{json}");
+    assert!(json["stopped"]["budget_factor"].as_f64().unwrap() > 1.0, "{json}");
+    assert!(json["stopped"]["half_width"].as_f64().unwrap() > 0.002, "{json}");
+    assert!(folder.path().read_dir().unwrap().next().is_none(), "nothing was asked to be written");
+}
+
+#[test]
+fn assumptions_are_a_table_a_picture_and_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        output(glidepath(folder.path(), &format!("knee {QUICK} --no-what-if --budget 2s --sensitivity --out k")));
+    assert!(text.contains("which assumption moves it most") && text.contains("latency of the store"), "{text}");
+    assert!(text.contains("Report: k/report.html"), "{text}");
+    let read = |name: &str| std::fs::read(folder.path().join("k").join(name)).unwrap();
+    assert!(read("sensitivity.png").starts_with(b"\x89PNG"));
+    let (svg, page) = (read("sensitivity.svg"), String::from_utf8(read("report.html")).unwrap());
+    assert!(String::from_utf8(svg).unwrap().contains("latency of the store"));
+    assert!(page.contains("Which assumption moves it most") && page.contains("<svg"), "{page}");
+    assert!(String::from_utf8(read("report.md")).unwrap().contains("| latency of the store |"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, what) in [
+        ("--within 0", "--within"),
+        ("--within 101%", "--within"),
+        ("--within narrow", "0.1% to 100%"),
+        ("--budget 10ms", "1s to 24h"),
+        ("--tolerance 2", "tolerance: found 2, allowed is 0.001 to 1"),
+        ("--sensitivity maybe", "maybe"),
+    ] {
+        let error = refused(glidepath(folder.path(), &format!("knee {arguments}")), 2);
+        assert!(error.contains(what), "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let arguments = format!("knee {QUICK} --no-what-if --budget 1s --out file/k");
+    let error = refused(glidepath(folder.path(), &arguments), 1);
+    assert!(error.contains("file/k") && error.contains("cannot write"), "{error}");
+}

@@ -1,0 +1,75 @@
+//! How many runs more does it take until the interval of a knee is as narrow as asked?
+//!
+//! This is sequential estimation with a relative precision (Law, "Simulation Modeling and Analysis", 2015, 9.4.1; Chow and
+//! Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", 1965). Who looks often
+//! enough will one day find an interval narrow by luck, and its centre is then no better than before. So it looks seldom: each
+//! look has 1.3 to 3 times the runs of the one before, a handful in all; and not before there are [`FEWEST_CLUSTERS`].
+
+use super::crossing::Crossing;
+
+/// No load is judged by more runs.
+pub(super) const MOST_RUNS: u64 = 4096;
+
+/// Loads further outside the bracket than this get no more runs.
+pub(super) const NEXT_TO: f64 = 1.06;
+
+/// An interval is not taken for narrow with fewer clusters.
+const FEWEST_CLUSTERS: usize = 16;
+
+/// The work for a look, as a multiple of that for the one before: from the least that is worth it, to the most that the
+/// interval so far is trusted with.
+const GROWTH: (f64, f64) = (1.3, 3.0);
+
+/// With less growth than this a look is not worth it even as the last one.
+const LAST_GROWTH: f64 = 1.15;
+
+impl Crossing {
+    /// Half of the 95 % interval, as a share of the knee; `None` where it cannot be told.
+    pub(super) fn half_width(&self) -> Option<f64> {
+        Some(self.reach * self.relative_error?)
+    }
+
+    /// Whether the interval is as narrow as that, and known well enough to be believed.
+    pub(super) fn is_within(&self, within: f64) -> bool {
+        self.clusters >= FEWEST_CLUSTERS && self.half_width().is_some_and(|half| half <= within)
+    }
+}
+
+/// The runs of each load for the next look, where `runs` led to an interval with this half width, and the work left allows so
+/// many more; `None` where it is not worth it.
+pub(super) fn next_runs(runs: u64, half_width: Option<f64>, within: f64, affordable: f64) -> Option<u64> {
+    // Widths shrink with the square root of the runs.
+    let growth = half_width.map_or(GROWTH.0, |half| (half / within).powi(2)).clamp(GROWTH.0, GROWTH.1);
+    let wanted = (runs as f64 * growth).ceil().min(MOST_RUNS as f64);
+    let next = wanted.min((runs as f64 + affordable).floor());
+    (next > runs as f64 && next >= runs as f64 * LAST_GROWTH).then_some(next as u64)
+}
+
+/// About how many times the runs so far would make an interval with this half width as narrow as that.
+pub(super) fn times_the_work(half_width: f64, within: f64) -> f64 {
+    (half_width / within).powi(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_look_is_worth_it_and_affordable() {
+        assert_eq!(next_runs(10, Some(0.04), 0.03, 1e9), Some(18));
+        assert_eq!(next_runs(10, Some(0.0301), 0.03, 1e9), Some(13), "the least");
+        assert_eq!(next_runs(10, Some(1.0), 0.03, 1e9), Some(30), "the most");
+        assert_eq!(next_runs(10, None, 0.03, 1e9), Some(13), "few clusters");
+        assert_eq!(next_runs(10, Some(1.0), 0.03, 5.7), Some(15));
+        assert_eq!(next_runs(10, Some(1.0), 0.03, 1.9), None, "one run more is not worth it");
+        assert_eq!(next_runs(1, Some(1.0), 0.03, 0.9), None);
+        assert_eq!(next_runs(MOST_RUNS, Some(1.0), 0.03, 1e9), None);
+    }
+
+    #[test]
+    fn few_clusters_are_not_believed() {
+        let crossing =
+            |clusters| Crossing { load: 1.0, commits_per_s: 1.0, relative_error: Some(0.01), reach: 2.0, clusters };
+        assert!(crossing(16).is_within(0.02) && !crossing(16).is_within(0.0199) && !crossing(15).is_within(0.02));
+    }
+}

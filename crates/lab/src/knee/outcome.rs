@@ -1,0 +1,164 @@
+//! What does a hunt come to? Which of the loads that it judged held, which did not, and what lies between.
+
+use super::KneeError;
+use super::crossing::{Crossing, Judged, crossing, in_bracket, worst};
+use super::found::{Bound, Reason};
+use super::hunt::{Hunt, Work};
+use super::narrowing::NEXT_TO;
+use super::trial::Trial;
+use crate::config::Point;
+use crate::simulate::Outcome;
+
+/// The loads of one stage.
+#[derive(Default)]
+pub(super) struct Judgements {
+    /// All runs of these were made; and whether they held.
+    judged: Vec<(Trial, bool)>,
+    /// Not all runs of these were made; and whether they are known to fail.
+    left_out: Vec<(f64, bool)>,
+}
+
+/// What a hunt found.
+pub(super) struct Found {
+    /// The load that was found: the highest that held; the lowest tried if none did.
+    pub(super) load: f64,
+    /// Whether this is a knee.
+    pub(super) bound: Bound,
+    /// What ended the search, if there is a knee.
+    pub(super) reason: Option<Reason>,
+    /// How far the lowest load that failed lies above it, as a share of it.
+    pub(super) resolution: Option<f64>,
+    /// Commits per second of the window where success crosses the threshold; where that is not known, at this load, on
+    /// average over its runs; 0 if it did not hold.
+    pub(super) commits_per_s: f64,
+    /// Where success crosses the threshold, if there is a load that held and one that failed.
+    pub(super) crossing: Option<Crossing>,
+    /// The success of those that decide, over all runs.
+    pub(super) success: f64,
+    /// The success that was judged by, where the worst stretch of a burst's cycle decides.
+    pub(super) worst_success: Option<f64>,
+    /// Transactions that decide and ended there.
+    pub(super) deciding: u64,
+    /// The deciding success of each run in which anything that decides ended.
+    pub(super) success_by_run: Vec<f64>,
+    /// The point at that load.
+    pub(super) point: Point,
+    /// How many runs judge it.
+    pub(super) runs: usize,
+    /// The runs whose transactions were kept, as one; and their number.
+    pub(super) outcome: (Outcome, usize),
+    /// What it took.
+    pub(super) work: Work,
+}
+
+impl Judgements {
+    /// Takes note of a load all of whose runs were made.
+    pub(super) fn add(&mut self, trial: Trial, held: bool) {
+        self.judged.push((trial, held));
+    }
+
+    /// Takes note of a load not all of whose runs were made.
+    pub(super) fn leave_out(&mut self, load: f64, fails: bool) {
+        self.left_out.push((load, fails));
+    }
+
+    /// Takes a load back.
+    pub(super) fn take(&mut self, load: f64) -> Option<Trial> {
+        let place = self.judged.iter().position(|(trial, _)| trial.load == load)?;
+        Some(self.judged.remove(place).0)
+    }
+
+    /// Those all of whose runs were made.
+    pub(super) fn trials(&self) -> impl Iterator<Item = &Trial> {
+        self.judged.iter().map(|(trial, _)| trial)
+    }
+
+    /// The highest load that held below the lowest that did not, and that one. What was left out did not hold.
+    pub(super) fn ends(&self) -> (Option<f64>, Option<f64>) {
+        let of = |held: bool| self.judged.iter().filter(move |(_, holds)| *holds == held).map(|(trial, _)| trial.load);
+        let fails = of(false).chain(self.left_out.iter().map(|(load, _)| *load)).min_by(f64::total_cmp);
+        let holds = of(true).filter(|load| fails.is_none_or(|fails| *load < fails)).max_by(f64::total_cmp);
+        (holds, fails)
+    }
+
+    /// Whether nothing is known of the lowest load that did not hold but that it takes too much work.
+    pub(super) fn is_undecided(&self) -> bool {
+        let (_, fails) = self.ends();
+        self.left_out.contains(&(fails.unwrap_or(f64::NAN), false))
+    }
+
+    /// The load that held, as long as there is none the lowest that failed.
+    pub(super) fn best(&self) -> Option<&Trial> {
+        let (holds, fails) = self.ends();
+        let best = holds.or(fails)?;
+        self.trials().find(|trial| trial.load == best)
+    }
+
+    /// The loads that bear on the knee, the lowest last.
+    pub(super) fn next_to_the_knee(&self) -> Vec<f64> {
+        let (Some(holds), Some(fails)) = self.ends() else { return Vec::new() };
+        let loads = self.trials().map(|trial| trial.load);
+        let mut loads: Vec<f64> = loads.filter(|load| (holds / NEXT_TO..=fails * NEXT_TO).contains(load)).collect();
+        loads.sort_by(|a, b| b.total_cmp(a));
+        loads
+    }
+
+    /// Where success crosses the threshold, and how far apart the loads around it are; `None` where there are not both.
+    pub(super) fn crossing(&self, threshold: f64) -> Option<(Crossing, f64)> {
+        let (Some(holds), Some(fails)) = self.ends() else { return None };
+        let resolution = fails / holds - 1.0;
+        if self.is_undecided() {
+            return None;
+        }
+        let judged: Vec<Judged> = self.trials().map(Trial::judged).collect();
+        if self.trials().any(|trial| trial.load == fails) {
+            return Some((crossing(&judged, (holds, fails), threshold)?, resolution));
+        }
+        let low = judged.iter().find(|judged| judged.load == holds)?;
+        Some((in_bracket(low, fails), resolution))
+    }
+}
+
+impl Hunt {
+    /// What was found.
+    ///
+    /// # Errors
+    /// The work allowed was spent before any load held, and lower ones were left to try.
+    pub(super) fn found(mut self) -> Result<Found, KneeError> {
+        // Where the finer stages did not get far enough, the rough one knows more.
+        let both = |loads: &Judgements| matches!(loads.ends(), (Some(_), Some(_)));
+        if !both(&self.loads) && self.rough.ends().0.is_some() {
+            self.loads = self.rough;
+        }
+        let (holds, fails) = self.loads.ends();
+        let bound = match (holds, fails) {
+            (Some(_), Some(_)) if !self.loads.is_undecided() => Bound::Found,
+            (Some(_), None) if self.search.next().is_none() => Bound::AllHold,
+            (Some(_), _) => Bound::Unfinished,
+            (None, Some(_)) if self.search.next().is_none() => Bound::NothingHolds,
+            (None, _) => return Err(KneeError::BudgetSpent { load_per_s: fails.unwrap_or(self.task.start) }),
+        };
+        let (crossing, resolution) = self.loads.crossing(self.task.threshold).unzip();
+        let best = holds.or(fails).and_then(|load| self.loads.take(load));
+        let Some(trial) = best else { return Err(KneeError::BudgetSpent { load_per_s: self.task.start }) };
+        let worst_success = self.task.worst.map(|_| worst(trial.clusters())).filter(|worst| worst.ended > 0);
+        let mean = trial.judged().commits_per_s(None);
+        let commits_per_s = crossing.map_or(mean, |crossing: Crossing| crossing.commits_per_s);
+        Ok(Found {
+            load: trial.load,
+            bound,
+            reason: self.reason.filter(|_| matches!(bound, Bound::Found | Bound::Unfinished)),
+            resolution: fails.filter(|_| bound == Bound::Found).and(resolution),
+            commits_per_s: if holds.is_some() { commits_per_s } else { 0.0 },
+            crossing,
+            success: trial.decided().success(),
+            worst_success: worst_success.map(|worst| worst.success()),
+            deciding: trial.decided().ended,
+            success_by_run: trial.success_by_run(),
+            point: (*trial.point).clone(),
+            runs: trial.runs(),
+            outcome: trial.into_outcome(),
+            work: self.work,
+        })
+    }
+}

@@ -1,0 +1,307 @@
+//! Which assumption moves the answer most? Each is varied by itself, by an amount that somebody who guessed it might be wrong by,
+//! down and up where there is such a thing; and the knee is searched again.
+//!
+//! A change (`change`) is what somebody could decide; an assumption is what somebody believes of the workload and the store.
+//! The amounts are stated in the answer. They are judgements, not measurements: twice or half of what is mostly a guess (runtimes,
+//! bursts), a quarter more or less of what was measured elsewhere (latencies).
+
+use glidepath_model::{ByteSize, Span};
+use glidepath_sim::{Distribution, EffectPoint, OperationProfile, Profile};
+use glidepath_workload::{Choice, Shape};
+use serde::Serialize;
+
+use super::outcome::Found;
+use super::{KneeError, factor, factor_interval};
+use crate::config::{Config, Point};
+
+/// How much one assumption matters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Assumption {
+    /// What is assumed, for people.
+    pub name: String,
+    /// What was assumed for the knee.
+    pub assumed: String,
+    /// The knee where it is less than that; absent where it cannot be less, or there is no knee then.
+    pub less: Option<Varied>,
+    /// The knee where it is more.
+    pub more: Option<Varied>,
+    /// The larger of the two changes, as a factor of at least 1 up or down. Assumptions are ranked by it.
+    pub largest_factor: f64,
+}
+
+/// The knee with an assumption varied.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Varied {
+    /// What is assumed instead, for people.
+    pub assumed: String,
+    /// The knee then; searched with fewer transactions and to a coarser resolution than the knee itself.
+    pub knee_commits_per_s: f64,
+    /// As often as the knee.
+    pub factor: f64,
+    /// Holds that factor with 95 % confidence; absent where that cannot be told.
+    pub factor_interval: Option<[f64; 2]>,
+    /// Whether it may be higher still.
+    pub at_least: bool,
+}
+
+/// An assumption, and the points in which it is another.
+pub(super) struct Variants {
+    name: &'static str,
+    assumed: String,
+    /// Less and more.
+    points: [Option<(String, Point)>; 2],
+}
+
+impl Variants {
+    /// Those there are.
+    pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
+        self.points.iter().flatten().map(|(_, point)| point)
+    }
+}
+
+impl Varied {
+    /// Whether chance alone may be what is seen.
+    #[must_use]
+    pub fn no_difference_seen(&self) -> bool {
+        self.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0)
+    }
+}
+
+/// The answers, those that matter most first. `results` are in the order of the points.
+pub(super) fn ranked(
+    assumptions: Vec<Variants>,
+    without: &Found,
+    results: Vec<Result<Found, KneeError>>,
+) -> Vec<Assumption> {
+    let mut results = results.into_iter();
+    let mut varied = |point: Option<(String, Point)>| {
+        let (assumed, with) = (point?.0, results.next()?.ok()?);
+        Some(Varied {
+            assumed,
+            knee_commits_per_s: with.commits_per_s,
+            factor: factor(without, &with)?,
+            factor_interval: factor_interval(without, &with),
+            at_least: with.bound.is_lower(),
+        })
+    };
+    let answer = |Variants { name, assumed, points: [less, more] }: Variants| {
+        let (less, more) = (varied(less), varied(more));
+        let changes = [&less, &more].into_iter().flatten().map(|varied| varied.factor.ln().abs());
+        let largest_factor = changes.fold(0.0, f64::max).exp();
+        Assumption { name: name.to_owned(), assumed, less, more, largest_factor }
+    };
+    let mut answers: Vec<Assumption> = assumptions.into_iter().map(answer).collect();
+    answers.retain(|answer| answer.less.is_some() || answer.more.is_some());
+    answers.sort_by(|a, b| b.largest_factor.total_cmp(&a.largest_factor));
+    answers
+}
+
+/// All assumptions of a point that can be varied.
+pub(super) fn assumptions(point: &Point) -> Vec<Variants> {
+    let mut list = List { point, variants: Vec::new() };
+    list.work();
+    list.arrivals();
+    list.tables();
+    list.store();
+    list.variants
+}
+
+/// Collects assumptions of one point.
+struct List<'a> {
+    point: &'a Point,
+    variants: Vec<Variants>,
+}
+
+type Vary<'a> = &'a dyn Fn(&mut Config, &mut Profile);
+
+impl List<'_> {
+    fn work(&mut self) {
+        let transaction = self.point.config.transaction;
+        let runtime = transaction.runtime;
+        let statistic = if runtime.kind == Shape::Lognormal { "median" } else { "mean" };
+        let name =
+            if statistic == "median" { "median runtime of a transaction" } else { "mean runtime of a transaction" };
+        let of = |factor: f64| Span::from_secs_f64(runtime.scale.as_secs_f64() * factor);
+        self.scaled(name, [0.5, 1.0, 2.0].map(of), |config, _, span| config.transaction.runtime.scale = span);
+        if matches!(runtime.kind, Shape::Lognormal | Shape::LognormalMean) {
+            let sigmas = [-0.5, 0.0, 0.5].map(|more| (runtime.sigma + more).max(0.0));
+            self.scaled("tail of runtimes (sigma)", sigmas, |config, _, sigma| {
+                config.transaction.runtime.sigma = sigma
+            });
+        }
+        let shares = [-0.1, 0.0, 0.1].map(|more| round(transaction.fast_append + more).clamp(0.0, 1.0));
+        self.scaled("share of fast appends", shares, |config, _, share| config.transaction.fast_append = share);
+        if transaction.fast_append < 1.0 {
+            let real = transaction.real_conflicts;
+            let reals = [real / 2.0, real, if real > 0.0 { (2.0 * real).min(1.0) } else { 0.1 }];
+            let name = "share of conflicts that are real";
+            self.scaled(name, reals, |config, _, share| config.transaction.real_conflicts = share);
+        }
+    }
+
+    fn arrivals(&mut self) {
+        let arrivals = self.point.config.arrivals;
+        if let Some(burst) = arrivals.burst {
+            let factors = [(burst.factor / 2.0).max(1.0), burst.factor, burst.factor * 2.0];
+            self.scaled("size of bursts (factor)", factors, |config, _, factor| {
+                config.arrivals.burst = Some(glidepath_workload::Burst { factor, ..burst });
+            });
+            let lasts =
+                [burst.lasts.half(), burst.lasts, Span::from_nanos(burst.lasts.as_nanos() * 2).min(burst.every)];
+            self.scaled("length of bursts", lasts, |config, _, lasts| {
+                config.arrivals.burst = Some(glidepath_workload::Burst { lasts, ..burst });
+            });
+        }
+        if arrivals.kind == Shape::Exponential {
+            let even: Vary<'_> = &|config, _| config.arrivals.kind = Shape::Fixed;
+            // A coefficient of variation of 2: sigma is the root of ln 5.
+            let uneven: Vary<'_> = &|config, _| {
+                (config.arrivals.kind, config.arrivals.sigma) = (Shape::LognormalMean, 1.269);
+            };
+            let varied =
+                [Some(("at even times".to_owned(), even)), Some(("lognormal, varying by 2".to_owned(), uneven))];
+            self.add("irregularity of arrivals", "exponential, varying by 1".to_owned(), varied);
+        }
+    }
+
+    fn tables(&mut self) {
+        let tables = self.point.config.tables;
+        let exponent = match tables.choice {
+            Choice::Uniform => 0.0,
+            Choice::Zipf(exponent) => exponent,
+        };
+        if tables.count > 1 {
+            let name = "skew of tables (exponent of Zipf)";
+            self.scaled(name, [(exponent - 0.5).max(0.0), exponent, exponent + 0.5], |config, _, exponent| {
+                config.tables.choice = if exponent > 0.0 { Choice::Zipf(exponent) } else { Choice::Uniform };
+            });
+        }
+        let name = "size of table metadata, lists and manifests";
+        self.scaled(name, ["a quarter", "as it is", "four times"], |config, _, size| {
+            let tables = &mut config.tables;
+            for field in [&mut tables.metadata_size, &mut tables.manifest_list_size, &mut tables.manifest_file_size] {
+                let bytes = field.as_bytes();
+                *field = ByteSize::from_bytes(if size == "a quarter" { bytes / 4 } else { bytes * 4 });
+            }
+        });
+    }
+
+    fn store(&mut self) {
+        let percent = |factor: f64| format!("{:.0} %", 100.0 * factor);
+        let slower = |factor: f64| {
+            move |_: &mut Config, profile: &mut Profile| {
+                each_operation(profile, &|operation| scale(operation, factor));
+            }
+        };
+        let (fast, slow) = (slower(0.8), slower(1.25));
+        let varied: [Option<(String, Vary<'_>)>; 2] = [Some((percent(0.8), &fast)), Some((percent(1.25), &slow))];
+        self.add("latency of the store", percent(1.0), varied);
+        let tail = |factor: f64| {
+            move |_: &mut Config, profile: &mut Profile| {
+                each_operation(profile, &|operation| stretch(operation, factor));
+            }
+        };
+        let (short, long) = (tail(2.0 / 3.0), tail(1.5));
+        let varied: [Option<(String, Vary<'_>)>; 2] = [Some((percent(2.0 / 3.0), &short)), Some((percent(1.5), &long))];
+        self.add("tail of latencies (sigma)", percent(1.0), varied);
+        if let Some(latency) = self.point.config.catalog.latency {
+            let of = |factor: f64| Span::from_secs_f64(latency.as_secs_f64() * factor);
+            self.scaled("latency of the catalog", [0.5, 1.0, 2.0].map(of), |config, _, latency| {
+                config.catalog.latency = Some(latency);
+            });
+        }
+        self.effect();
+    }
+
+    /// When, within its round trip, a write takes effect.
+    fn effect(&mut self) {
+        let (half, end): (Vary<'_>, Vary<'_>) =
+            (&|config, _| config.catalog.effect = EffectPoint::Half, &|config, _| {
+                config.catalog.effect = EffectPoint::End
+            });
+        let early: Vary<'_> = &|_, profile| {
+            each_operation(profile, &|operation| {
+                operation.effect_after = operation.effect_after.map(Span::half).or(Some(Span::ZERO));
+            });
+        };
+        let (half, end) = (Some(("half-way".to_owned(), half)), Some(("with its answer".to_owned(), end)));
+        let (assumed, varied) = match self.point.config.catalog.effect {
+            _ if !self.point.profile.conditional_put.contended.is_empty() => {
+                ("as the profile has it", [Some(("in half that time, or at once".to_owned(), early)), None])
+            }
+            EffectPoint::Half => ("half-way", [None, end]),
+            EffectPoint::HalfOfPut => ("half-way, at least of a put", [half, end]),
+            EffectPoint::End => ("with its answer", [half, None]),
+        };
+        self.add("when a write takes effect (catalog.effect)", assumed.to_owned(), varied);
+    }
+
+    /// Adds an assumption that has a value: less, as it is, more. What is as it is is none.
+    fn scaled<V: PartialEq + Clone + ToString>(
+        &mut self,
+        name: &'static str,
+        [less, assumed, more]: [V; 3],
+        set: impl Fn(&mut Config, &mut Profile, V),
+    ) {
+        let vary = |value: V| {
+            let set = &set;
+            move |config: &mut Config, profile: &mut Profile| set(config, profile, value.clone())
+        };
+        let (set_less, set_more) = (vary(less.clone()), vary(more.clone()));
+        let varied = |value: &V, set| (*value != assumed).then(|| (value.to_string(), set));
+        self.add(name, assumed.to_string(), [varied(&less, &set_less as Vary<'_>), varied(&more, &set_more)]);
+    }
+
+    fn add(&mut self, name: &'static str, assumed: String, varied: [Option<(String, Vary<'_>)>; 2]) {
+        let points = varied.map(|varied| {
+            let (words, vary) = varied?;
+            let Point { mut config, mut profile } = self.point.clone();
+            vary(&mut config, &mut profile);
+            Some((words, Point::new(config, profile).ok().filter(|point| point != self.point)?))
+        });
+        if points.iter().any(Option::is_some) {
+            self.variants.push(Variants { name, assumed, points });
+        }
+    }
+}
+
+/// Without the last digits of a sum of decimals.
+fn round(share: f64) -> f64 {
+    (share * 1e6).round() / 1e6
+}
+
+fn each_operation(profile: &mut Profile, change: &dyn Fn(&mut OperationProfile)) {
+    let Profile { get, put, conditional_put, append, .. } = profile;
+    [get, put, conditional_put].into_iter().chain(append.as_mut()).for_each(change);
+}
+
+fn each_distribution(operation: &mut OperationProfile, change: &dyn Fn(&mut Distribution)) {
+    for knot in &mut operation.contended {
+        std::iter::once(&mut knot.success).chain(knot.failure.as_mut()).for_each(change);
+    }
+}
+
+/// Makes an operation so many times as slow, whatever it takes.
+fn scale(operation: &mut OperationProfile, factor: f64) {
+    let longer = |span: &mut Span| *span = Span::from_secs_f64(span.as_secs_f64() * factor);
+    [&mut operation.median, &mut operation.per_mib, &mut operation.floor].into_iter().for_each(longer);
+    operation.effect_after.iter_mut().for_each(longer);
+    operation.contended.iter_mut().for_each(|knot| longer(&mut knot.hold));
+    each_distribution(operation, &|distribution| {
+        longer(&mut distribution.floor);
+        distribution.mixture.iter_mut().for_each(|component| longer(&mut component.median));
+        distribution.quantiles.iter_mut().for_each(|(_, latency)| longer(latency));
+    });
+}
+
+/// Makes the logarithm of an operation's latency vary so many times as much; the medians stay.
+fn stretch(operation: &mut OperationProfile, factor: f64) {
+    operation.sigma *= factor;
+    each_distribution(operation, &|distribution| {
+        distribution.mixture.iter_mut().for_each(|component| component.sigma *= factor);
+        let median = distribution.quantile_ns(0.5);
+        for (_, latency) in &mut distribution.quantiles {
+            *latency = Span::from_nanos_f64(median * (latency.as_nanos() as f64 / median).powf(factor));
+        }
+    });
+}

@@ -1,0 +1,384 @@
+//! One load, and the runs that judge it: which are made, which end early, and what do they say?
+//!
+//! Runs are made in *batches*, so that a load whose outcome is certain needs no more of them. A run ends early in two cases:
+//!
+//! * Its load is *hopeless*: so many deciding transactions have failed that, did all others of all runs succeed, the odds of
+//!   failure would still be [`FAR`] times what the threshold allows. Nothing that comes later can change that.
+//! * It is *too dear*: its share of the work allowed is done. Then nothing is known of the load.
+//!
+//! Both depend on counts of the run itself and of earlier batches, never on time or on what other threads do. What a run that
+//! ended early says of success is biased (failures take longer than successes), so it is used for nothing else.
+
+use std::sync::Arc;
+
+use glidepath_sim::{Counts, Mode};
+use glidepath_workload::{End, Kind};
+
+use super::crossing::{Cluster, Decided, Judged, worst};
+use crate::config::Point;
+use crate::metrics::window;
+use crate::simulate::{Outcome, Underway, arrivals_in_window, simulate_while};
+use glidepath_model::Span;
+
+/// A load is hopeless if its odds of failure are so many times those that the threshold allows: with 95 % wanted, if less than
+/// 86.4 % can succeed. Loads that fail by less are finished, for the line through successes needs them.
+const FAR: f64 = 3.0;
+
+/// A load is hopeless, too, if more of those that arrived in the windows than this share had not ended when their runs did:
+/// then a backlog grows, whatever became of the others.
+const BACKLOG: f64 = 0.5;
+
+/// Runs of the first batch; each later one has as many as all before it.
+const FIRST_BATCH: usize = 4;
+
+/// Transactions of one load that are kept for the figures beside the knee, more or less: a few hundred bytes each.
+const KEPT: usize = 400_000;
+
+/// What judges a load, the same for all loads of a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// The success at which a load holds.
+    pub(super) threshold: f64,
+    /// Clusters that the window of each run is cut into.
+    pub(super) clusters: usize,
+    /// The length of the stretches of which the worst decides.
+    pub(super) worst: Option<Span>,
+    /// Whether transactions are wanted, or their numbers only.
+    pub(super) keep: bool,
+    /// Whether a hopeless load may end early.
+    pub(super) gives_up: bool,
+}
+
+/// A load, and the runs that judge it.
+pub(super) struct Trial {
+    /// The load.
+    pub(super) load: f64,
+    /// What is simulated.
+    pub(super) point: Arc<Point>,
+    rule: Rule,
+    seeds: Vec<u64>,
+    /// Of the runs that were made, in the order of their seeds.
+    results: Vec<RunResult>,
+    /// Of those that are being made.
+    batch: Vec<Option<RunResult>>,
+    /// Transactions that may decide in all runs, at most.
+    may_decide: u64,
+}
+
+/// What is known of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Enough succeeded.
+    Held,
+    /// Not enough did.
+    Failed,
+    /// Not enough could have; not all its runs were made, or not to their ends. Or hardly anything ended.
+    Hopeless,
+    /// The work allowed did not suffice.
+    TooDear,
+}
+
+/// One run to be made.
+pub(super) struct Job {
+    /// What to simulate.
+    point: Arc<Point>,
+    /// With which seed.
+    seed: u64,
+    /// Its place in the batch.
+    pub(super) place: usize,
+    rule: Rule,
+    /// It ends before it has done many more events.
+    most_events: u64,
+    /// It ends once more than so many have failed.
+    most_failed: u64,
+    keep: bool,
+}
+
+/// What came of one run.
+pub(super) struct RunResult {
+    outcome: Option<Outcome>,
+    /// Events.
+    pub(super) events: u64,
+    clusters: Vec<Cluster>,
+    failed: u64,
+    /// Of those that decide and arrived in the window.
+    arrived: u64,
+    ended: Ended,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Whole,
+    Hopeless,
+    TooDear,
+}
+
+impl Job {
+    /// Makes the run. `watch` is told now and then how many events more were done.
+    pub(super) fn run(&self, watch: &mut dyn FnMut(u64)) -> RunResult {
+        let (mut ended, mut told, mut failed) = (Ended::Whole, 0, 0);
+        let outcome = simulate_while(&self.point, self.seed, Mode::LocalClocks, &mut |underway: Underway| {
+            watch(underway.events - told);
+            told = underway.events;
+            failed = underway.failed;
+            if underway.failed > self.most_failed {
+                ended = Ended::Hopeless;
+            } else if underway.events > self.most_events {
+                ended = Ended::TooDear;
+            }
+            ended == Ended::Whole
+        });
+        watch(outcome.counts.events - told);
+        let (clusters, events) = (self.clusters(&outcome), outcome.counts.events);
+        if ended == Ended::Whole {
+            let parts = clusters.iter().flat_map(|cluster| &cluster.parts);
+            failed = parts.map(|part| part.ended - part.committed).sum();
+        }
+        let arrived = self.arrived(&outcome);
+        RunResult { events, clusters, failed, arrived, ended, outcome: self.keep.then_some(outcome) }
+    }
+
+    fn arrived(&self, outcome: &Outcome) -> u64 {
+        let (window, all) = (window(self.point.config.duration), !self.point.overwrites_decide());
+        let decides = |(at, kind): &&(_, Kind)| window.contains(at) && (all || *kind == Kind::ValidatedOverwrite);
+        outcome.arrivals.iter().filter(decides).count() as u64
+    }
+
+    /// What became of those that arrived in each part of the window.
+    fn clusters(&self, outcome: &Outcome) -> Vec<Cluster> {
+        let (count, config) = (self.rule.clusters, &self.point.config);
+        let window = window(config.duration);
+        let length = window.end.since(window.start).as_nanos().max(1) as f64;
+        let stretch = config.arrivals.burst.zip(self.rule.worst);
+        let parts =
+            stretch.map_or(1, |(burst, worst)| burst.every.as_nanos().div_ceil(worst.as_nanos().max(1)) as usize);
+        let one = Cluster { parts: vec![Decided::default(); parts], commits: 0 };
+        let mut clusters = vec![one; count];
+        for record in outcome.records.iter().filter(|record| window.contains(&record.arrived)) {
+            let share = record.arrived.since(window.start).as_nanos() as f64 / length;
+            let cluster = &mut clusters[((share * count as f64) as usize).min(count - 1)];
+            let part =
+                stretch.map_or(0, |(burst, worst)| burst.phase(record.arrived).as_nanos() / worst.as_nanos().max(1));
+            let decides = !self.point.overwrites_decide() || record.kind == Kind::ValidatedOverwrite;
+            let committed = record.end == End::Committed;
+            let part = &mut cluster.parts[part as usize];
+            part.ended += u64::from(decides);
+            part.committed += u64::from(decides && committed);
+            cluster.commits += u64::from(committed);
+        }
+        clusters
+    }
+}
+
+impl Trial {
+    /// A load without a run yet.
+    pub(super) fn new(load: f64, point: Point, rule: Rule) -> Self {
+        let point = Arc::new(point);
+        Self { load, point, rule, seeds: Vec::new(), results: Vec::new(), batch: Vec::new(), may_decide: 0 }
+    }
+
+    /// Asks for the runs of these seeds, which begin with those that it has.
+    pub(super) fn extend_to(&mut self, seeds: &[u64]) {
+        for &seed in seeds.get(self.seeds.len()..).unwrap_or_default() {
+            self.seeds.push(seed);
+            if self.rule.gives_up {
+                self.may_decide += may_decide(&self.point, seed);
+            }
+        }
+    }
+
+    /// The next runs to be made, which may do so many events together; none once all are made.
+    pub(super) fn next_batch(&mut self, most_events: u64) -> Vec<Job> {
+        let made = self.results.len();
+        let count = made.max(FIRST_BATCH).min(self.seeds.len() - made);
+        self.batch = (0..count).map(|_| None).collect();
+        let kept: usize = self.results.iter().filter_map(|run| Some(run.outcome.as_ref()?.records.len())).sum();
+        let most_failed = if self.rule.gives_up { self.most_failed().saturating_sub(self.failed()) } else { u64::MAX };
+        let job = |(place, &seed)| Job {
+            point: Arc::clone(&self.point),
+            seed,
+            place,
+            rule: self.rule,
+            most_events: most_events / count as u64,
+            most_failed,
+            keep: self.rule.keep && kept < KEPT,
+        };
+        self.seeds[made..made + count].iter().enumerate().map(job).collect()
+    }
+
+    /// More failures than this, and the load is hopeless.
+    fn most_failed(&self) -> u64 {
+        let odds = FAR * (1.0 - self.rule.threshold) / self.rule.threshold;
+        (self.may_decide as f64 * odds / (1.0 + odds)).ceil() as u64
+    }
+
+    fn failed(&self) -> u64 {
+        self.results.iter().map(|run| run.failed).sum()
+    }
+
+    /// Takes the result of a run; true when it was the last of its batch.
+    pub(super) fn take(&mut self, place: usize, result: RunResult) -> bool {
+        self.batch[place] = Some(result);
+        let complete = self.batch.iter().all(Option::is_some);
+        if complete {
+            self.results.extend(self.batch.drain(..).flatten());
+        }
+        complete
+    }
+
+    /// What is known; `None` as long as runs are to be made.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        let whole = self.results.iter().all(|run| run.ended == Ended::Whole);
+        if self.rule.gives_up && self.failed() > self.most_failed() && !(whole && self.is_complete()) {
+            return Some(Verdict::Hopeless);
+        }
+        if !whole {
+            return Some(Verdict::TooDear);
+        }
+        self.is_complete().then(|| {
+            let arrived: u64 = self.results.iter().map(|run| run.arrived).sum();
+            if self.rule.gives_up && (self.decided().ended as f64) < (1.0 - BACKLOG) * arrived as f64 {
+                return Verdict::Hopeless;
+            }
+            let decided = worst(self.clusters());
+            let held = decided.committed as f64 >= self.rule.threshold * decided.ended as f64;
+            if held { Verdict::Held } else { Verdict::Failed }
+        })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.results.len() == self.seeds.len()
+    }
+
+    /// Forgets all but so many runs.
+    pub(super) fn shorten_to(&mut self, runs: usize) {
+        self.results.truncate(runs);
+        self.seeds.truncate(runs);
+        self.may_decide = 0;
+        if self.rule.gives_up {
+            self.may_decide = self.seeds.iter().map(|&seed| may_decide(&self.point, seed)).sum();
+        }
+    }
+
+    /// Runs that were made.
+    pub(super) fn runs(&self) -> usize {
+        self.results.len()
+    }
+
+    /// Parts of all runs, in their order.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        self.results.iter().flat_map(|run| &run.clusters)
+    }
+
+    /// Transactions that decide, over all runs.
+    pub(super) fn decided(&self) -> Decided {
+        sum(self.clusters())
+    }
+
+    /// The deciding success of each run in which anything that decides ended.
+    pub(super) fn success_by_run(&self) -> Vec<f64> {
+        let runs = self.results.iter().map(|run| sum(run.clusters.iter()));
+        runs.filter(|decided| decided.ended > 0).map(Decided::success).collect()
+    }
+
+    /// For the line through the successes.
+    pub(super) fn judged(&self) -> Judged {
+        let clusters: Vec<Cluster> = self.clusters().cloned().collect();
+        let window = window(self.point.config.duration);
+        let windows_s = window.end.since(window.start).as_secs_f64() * self.results.len() as f64;
+        Judged { load: self.load, cluster_s: windows_s / clusters.len().max(1) as f64, clusters }
+    }
+
+    /// Events of all runs.
+    pub(super) fn events(&self) -> u64 {
+        self.results.iter().map(|run| run.events).sum()
+    }
+
+    /// Events of a run, on average.
+    pub(super) fn events_of_run(&self) -> f64 {
+        self.events() as f64 / self.runs().max(1) as f64
+    }
+
+    /// All runs whose transactions were kept as one, and how many they are.
+    pub(super) fn into_outcome(self) -> (Outcome, usize) {
+        let nothing = Outcome { records: Vec::new(), arrivals: Vec::new(), counts: Counts::default() };
+        let join = |(mut all, count): (Outcome, usize), one: Outcome| {
+            all.records.extend(one.records);
+            all.arrivals.extend(one.arrivals);
+            all.counts.events += one.counts.events;
+            all.counts.processes += one.counts.processes;
+            all.counts.most_alive = all.counts.most_alive.max(one.counts.most_alive);
+            (all, count + 1)
+        };
+        self.results.into_iter().filter_map(|run| run.outcome).fold((nothing, 0), join)
+    }
+}
+
+fn sum<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided {
+    clusters.flat_map(|cluster| &cluster.parts).fold(Decided::default(), |sum, part| Decided {
+        ended: sum.ended + part.ended,
+        committed: sum.committed + part.committed,
+    })
+}
+
+/// How many of those that arrive in the window of a run may decide: all of them where all decide, else their share and six
+/// standard deviations more. (Arrivals do not depend on what becomes of them.)
+fn may_decide(point: &Point, seed: u64) -> u64 {
+    let arrived = arrivals_in_window(point, seed) as f64;
+    let share = if point.overwrites_decide() { 1.0 - point.config.transaction.fast_append } else { 1.0 };
+    (arrived * share + 6.0 * (arrived * share * (1.0 - share)).sqrt()).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::point;
+    use super::*;
+
+    const RULE: Rule = Rule { threshold: 0.95, clusters: 4, worst: None, keep: false, gives_up: true };
+
+    fn trial(load: f64, gives_up: bool, most_events: u64) -> (Trial, Verdict) {
+        let mut point = point(&["transaction.fast_append=0.5"]);
+        point.config.arrivals.scale = Span::from_secs_f64(1.0 / load);
+        let mut trial = Trial::new(load, point, Rule { gives_up, ..RULE });
+        trial.extend_to(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        loop {
+            if let Some(verdict) = trial.verdict().filter(|_| trial.runs() > 0) {
+                return (trial, verdict);
+            }
+            for job in trial.next_batch(most_events) {
+                let (place, result) = (job.place, job.run(&mut |_| ()));
+                trial.take(place, result);
+            }
+        }
+    }
+
+    /// Nothing that would come later could change it: what is given up would have failed, and by far.
+    #[test]
+    fn what_is_hopeless_would_have_failed() {
+        let (whole, verdict) = trial(8.0, false, u64::MAX);
+        let success = whole.decided().success();
+        assert!(verdict == Verdict::Failed && success < 0.864, "{success}");
+        let (given_up, verdict) = trial(8.0, true, u64::MAX);
+        assert_eq!(verdict, Verdict::Hopeless);
+        assert!(given_up.events() < whole.events() * 2 / 3, "{} of {}", given_up.events(), whole.events());
+    }
+
+    #[test]
+    fn what_fails_by_little_is_finished() {
+        let loads = [1.0, 1.5, 2.0, 2.5, 3.0].map(|load| (load, trial(load, false, u64::MAX)));
+        let near = loads.iter().filter(|(_, (trial, _))| trial.decided().success() >= 0.864);
+        assert!(near.clone().count() >= 2);
+        for (load, (whole, verdict)) in near {
+            let (again, same) = trial(*load, true, u64::MAX);
+            assert_eq!((again.events(), same), (whole.events(), *verdict));
+        }
+    }
+
+    #[test]
+    fn what_is_too_dear_says_nothing() {
+        let (trial, verdict) = trial(2.0, true, 20_000);
+        assert_eq!(verdict, Verdict::TooDear);
+        assert!(trial.events() < 20_000 + 8 * 512, "{}", trial.events());
+    }
+}
