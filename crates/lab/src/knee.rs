@@ -10,7 +10,8 @@
 //! the machine, its load or the number of threads.
 //!
 //! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `hunt` (one search) and `queue`
-//! (many at once); `crossing` says where the knee lies between two loads and how sure that is, `found` is what a knee consists of, `bottleneck` and `change` are what is varied.
+//! (many at once); `crossing` says where the knee lies between two loads and how sure that is, `portrait` how long commits take there,
+//! `found` is what a knee consists of, `bottleneck` and `change` are what is varied.
 
 mod bottleneck;
 mod change;
@@ -18,6 +19,7 @@ mod crossing;
 mod found;
 mod hunt;
 mod plan;
+mod portrait;
 mod queue;
 mod search;
 #[cfg(test)]
@@ -168,7 +170,7 @@ const VARIANT_TOLERANCE: f64 = 0.05;
 pub fn find(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sync)) -> Result<Knee, KneeError> {
     check(point, options)?;
     let found = hunt_knee(point, options, watch)?;
-    Ok(Knee::of(&found, options))
+    Ok(Knee::of(&found, &portrait::portrait(point, &found, options), options))
 }
 
 /// The knee of a point, and what binds it; if there are `providers`, also what each change would buy, one of these
@@ -184,7 +186,7 @@ pub fn answer(
 ) -> Result<Answer, KneeError> {
     check(point, options)?;
     let found = hunt_knee(point, options, watch)?;
-    let knee = Knee::of(&found, options);
+    let knee = Knee::of(&found, &portrait::portrait(point, &found, options), options);
     if knee.bound == Bound::NothingHolds {
         return Ok(Answer { knee, bottleneck: None, what_ifs: Vec::new() });
     }
@@ -192,7 +194,7 @@ pub fn answer(
     let changes = providers.map_or_else(Vec::new, |providers| change::changes(point, providers));
     let points = reliefs.iter().map(|(_, point)| point).chain(changes.iter().map(|change| &change.point));
     let count = reliefs.len() + changes.len();
-    let events = options.events.saturating_sub(found.work.events) / count.max(1) as u64;
+    let events = options.events.saturating_sub(knee.events) / count.max(1) as u64;
     let guess = plan::first_guess(&found.point);
     let hunts = points.enumerate().map(|(n, point)| {
         let highest = if n < reliefs.len() { bottleneck::MOST * found.load } else { f64::INFINITY };

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use glidepath_model::Span;
+use glidepath_model::{Instant, Span};
 use glidepath_sim::Counts;
 use glidepath_workload::{End, Kind, SpecError};
 
@@ -255,6 +255,8 @@ impl Hunt {
         let mut config = self.point.config.clone();
         config.arrivals.scale = Span::from_secs_f64(1.0 / load);
         config.duration = self.plan.duration;
+        // Why: see `portrait`.
+        config.run_on = Span::ZERO;
         let point = Arc::new(Point::new(config, self.point.profile.clone())?);
         let given = self.task.seeds.as_ref().filter(|_| self.round > 0);
         let seeds: Vec<u64> = given.cloned().unwrap_or_else(|| {
@@ -363,11 +365,13 @@ impl Hunt {
     }
 }
 
-fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let nothing = Outcome { records: Vec::new(), arrivals: Vec::new(), counts: Counts::default() };
+/// All runs as one.
+pub(super) fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let nothing = Outcome { records: Vec::new(), arrivals: Vec::new(), ended: Instant::ZERO, counts: Counts::default() };
     let join = |mut all: Outcome, one: Outcome| {
         all.records.extend(one.records);
         all.arrivals.extend(one.arrivals);
+        all.ended = all.ended.max(one.ended);
         all.counts.events += one.counts.events;
         all.counts.processes += one.counts.processes;
         all.counts.most_alive = all.counts.most_alive.max(one.counts.most_alive);
