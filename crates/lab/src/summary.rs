@@ -199,7 +199,9 @@ impl GroupSummary {
             latency_p50_s: latency(|latency| latency.p50_s),
             latency_p95_s: latency(|latency| latency.p95_s),
             latency_p99_s: latency(|latency| latency.p99_s),
-            latency_p99_interval_s: interval(&|group| group.latency.map(|latency| (latency.p99_s, latency.p99_interval_s))),
+            latency_p99_interval_s: interval(&|group| {
+                group.latency.map(|latency| (latency.p99_s, latency.p99_interval_s))
+            }),
             retries_mean: spread(&|group| group.retries_mean),
             middle_latency_mean_s: spread(&|group| group.middle_latency_mean_s),
             catalog_conflicts_per_transaction: per_transaction(|group| group.catalog_conflicts),

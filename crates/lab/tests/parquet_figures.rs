@@ -43,15 +43,17 @@ fn rows(path: &Path) -> Vec<Row> {
         let number = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Float64Type>();
         let count = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<UInt64Type>();
         let (arrived, done, ended) = (number("arrived_s"), number("work_done_s"), number("ended_s"));
-        rows.extend((0..batch.num_rows()).map(|row| Row {
-            overwrite: text("kind").value(row) == "validated-overwrite",
-            committed: text("end").value(row) == "committed",
-            arrived_s: arrived.value(row),
-            latency_s: ended.value(row) - done.value(row),
-            counts: std::iter::once("retries")
-                .chain(PER_TRANSACTION.map(|(name, _)| name))
-                .map(|name| count(name).value(row) as f64)
-                .collect(),
+        rows.extend((0..batch.num_rows()).map(|row| {
+            Row {
+                overwrite: text("kind").value(row) == "validated-overwrite",
+                committed: text("end").value(row) == "committed",
+                arrived_s: arrived.value(row),
+                latency_s: ended.value(row) - done.value(row),
+                counts: std::iter::once("retries")
+                    .chain(PER_TRANSACTION.map(|(name, _)| name))
+                    .map(|name| count(name).value(row) as f64)
+                    .collect(),
+            }
         }));
     }
     rows

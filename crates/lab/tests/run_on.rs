@@ -65,8 +65,7 @@ fn what_reaches_the_limit_has_not_ended() {
 }
 
 fn summary(point: &Point, seeds: std::ops::Range<u64>) -> PointSummary {
-    let runs: Vec<Metrics> =
-        seeds.map(|seed| Metrics::of(point, &simulate(point, seed, Mode::LocalClocks))).collect();
+    let runs: Vec<Metrics> = seeds.map(|seed| Metrics::of(point, &simulate(point, seed, Mode::LocalClocks))).collect();
     PointSummary::of(Vec::new(), &runs)
 }
 
@@ -82,7 +81,9 @@ fn the_tail_of_an_hour_is_that_of_eight() {
     let eight = of(&["duration=8h"], 100..103);
     let p99 = |group: &GroupSummary| (group.latency_p99_s.unwrap().mean, group.latency_p99_interval_s.unwrap());
     let ((hour, near), (cut, far), (eight, long)) = (p99(&hour), p99(&published), p99(&eight));
-    println!("P99: an hour {hour:.2} s {near:.2?}, published {cut:.2} s {far:.2?}, eight hours {eight:.2} s {long:.2?}");
+    println!(
+        "P99: an hour {hour:.2} s {near:.2?}, published {cut:.2} s {far:.2?}, eight hours {eight:.2} s {long:.2?}"
+    );
     assert!(near[0] <= long[1] && long[0] <= near[1], "{near:?} {long:?}");
     assert!(far[1] < long[0], "{far:?} {long:?}");
 }

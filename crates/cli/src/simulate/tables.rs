@@ -42,11 +42,13 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
             interval(group.latency_p99_interval_s, three_digits),
         ]
     };
-    let [numbers, bounds] = [(&header[..], &row as &dyn Fn(&str, &GroupSummary) -> Vec<String>), (&bounds, &bounds_row)]
-        .map(|(header, row)| {
-            let header: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
-            table(&header, 1, kinds(summary).map(|(name, group)| row(name, group)).collect())
-        });
+    let [numbers, bounds] =
+        [(&header[..], &row as &dyn Fn(&str, &GroupSummary) -> Vec<String>), (&bounds, &bounds_row)].map(
+            |(header, row)| {
+                let header: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
+                table(&header, 1, kinds(summary).map(|(name, group)| row(name, group)).collect())
+            },
+        );
     format!("{}\n{numbers}\n\n{bounds}", heading(experiment))
 }
 

@@ -367,7 +367,8 @@ impl Hunt {
 
 /// All runs as one.
 pub(super) fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let nothing = Outcome { records: Vec::new(), arrivals: Vec::new(), ended: Instant::ZERO, counts: Counts::default() };
+    let nothing =
+        Outcome { records: Vec::new(), arrivals: Vec::new(), ended: Instant::ZERO, counts: Counts::default() };
     let join = |mut all: Outcome, one: Outcome| {
         all.records.extend(one.records);
         all.arrivals.extend(one.arrivals);

@@ -114,11 +114,7 @@ fn run(setup: Setup, scripts: &[(u64, Vec<u8>)]) -> (Vec<(u32, u64, String)>, Op
 }
 
 /// Every process says when the run ends.
-fn run_until(
-    setup: Setup,
-    scripts: &[(u64, Vec<u8>)],
-    end: Instant,
-) -> (Vec<(u32, u64, String)>, Option<Payload>) {
+fn run_until(setup: Setup, scripts: &[(u64, Vec<u8>)], end: Instant) -> (Vec<(u32, u64, String)>, Option<Payload>) {
     let horizon = setup.horizon.min(end).as_nanos();
     let log = Log::default();
     let mut simulation = Simulation::new(setup);
