@@ -84,8 +84,8 @@ fn agree(name: &str, figure: Option<Spread>, of_seed: impl Iterator<Item = Optio
 
 fn check(group: &GroupSummary, seeds: &[Vec<&Row>], duration_s: f64) -> Result<(), TestCaseError> {
     let window = duration_s * 0.25..duration_s * 0.75;
-    let inside = |rows: &[&Row]| rows.iter().copied().filter(|row| window.contains(&row.arrived_s)).collect::<Vec<_>>();
-    let inside: Vec<Vec<&Row>> = seeds.iter().map(|rows| inside(rows)).collect();
+    let inside: Vec<Vec<&Row>> =
+        seeds.iter().map(|rows| rows.iter().copied().filter(|row| window.contains(&row.arrived_s)).collect()).collect();
     let success = |rows: &Vec<&Row>| mean(rows.iter().map(|row| f64::from(u8::from(row.committed))));
     agree("success", group.success, inside.iter().map(success))?;
     agree("success of the whole run", group.run_success, seeds.iter().map(success))?;
