@@ -168,6 +168,9 @@ impl PointSummary {
     }
 }
 
+/// A figure of a run, if it has it, and its interval.
+type Known = Option<(f64, Option<Interval>)>;
+
 impl GroupSummary {
     fn of(groups: &[&Group]) -> Self {
         let spread = |of: &dyn Fn(&Group) -> Option<f64>| Spread::of(groups.iter().filter_map(|group| of(group)));
@@ -178,9 +181,7 @@ impl GroupSummary {
         let spent = |of: fn(&SpentMeans) -> f64| {
             groups.iter().map(|group| of(&group.spent)).sum::<f64>() / groups.len().max(1) as f64
         };
-        let interval = |of: &dyn Fn(&Group) -> Option<(f64, Option<Interval>)>| {
-            interval::mean(groups.iter().filter_map(|group| of(group)))
-        };
+        let interval = |of: &dyn Fn(&Group) -> Known| interval::mean(groups.iter().filter_map(|group| of(group)));
         Self {
             success: spread(&Group::success),
             success_interval: interval(&|group| Some((group.success()?, group.success_interval))),

@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::simulate::{Outcome, simulate};
 
 /// The share of the work that may go into it.
-const SHARE: f64 = 0.15;
+const SHARE: f64 = 0.1;
 
 /// More runs than this are not needed.
 const MOST_RUNS: u64 = 8;
