@@ -63,14 +63,23 @@ fn with_spread(mean: f64, deviation: Option<f64>, places: usize) -> String {
 
 /// Seconds, to three digits.
 pub(crate) fn seconds(value: Option<Spread>) -> String {
-    let Some(Spread { mean, .. }) = value else { return NONE.to_owned() };
-    let places = match mean {
-        mean if mean < 1.0 => 3,
-        mean if mean < 10.0 => 2,
-        mean if mean < 100.0 => 1,
+    value.map_or_else(|| NONE.to_owned(), |Spread { mean, .. }| three_digits(mean))
+}
+
+/// A number to three digits or so.
+pub(crate) fn three_digits(value: f64) -> String {
+    let places = match value {
+        value if value < 1.0 => 3,
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
         _ => 0,
     };
-    format!("{mean:.places$}")
+    format!("{value:.places$}")
+}
+
+/// From where to where a number may be, each end written so.
+pub(crate) fn interval(ends: Option<[f64; 2]>, written: impl Fn(f64) -> String) -> String {
+    ends.map_or_else(|| NONE.to_owned(), |[low, high]| format!("{} to {}", written(low), written(high)))
 }
 
 /// A mean of counts.

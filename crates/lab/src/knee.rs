@@ -11,7 +11,8 @@
 //!
 //! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `hunt` (one search)
 //! and `queue` (many at once); `crossing` says where the knee lies between two loads and how sure that is, `narrowing` when that
-//! is sure enough, `found` is what a knee consists of, `bottleneck`, `change` and `sensitivity` are what is varied.
+//! is sure enough, `portrait` how long commits take there, `found` is what a knee consists of, `bottleneck`, `change` and
+//! `sensitivity` are what is varied.
 
 mod bottleneck;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod hunt;
 mod narrowing;
 mod outcome;
 mod plan;
+mod portrait;
 mod queue;
 mod search;
 mod sensitivity;
@@ -196,8 +198,9 @@ const VARIANT_WITHIN: f64 = 1.5;
 /// An option out of its range; a point in which nothing ends; too little work allowed for any load.
 pub fn find(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sync)) -> Result<Knee, KneeError> {
     check(point, options)?;
-    let found = hunt_knee(point, options, options.events, &Meter::new(options.events, watch))?;
-    Ok(Knee::of(&found, options))
+    let meter = &Meter::new(options.events, watch);
+    let found = hunt_knee(point, options, 1.0, meter)?;
+    Ok(Knee::of(&found, &portrait::portrait(point, &found, options, meter), options))
 }
 
 /// The knee of a point, and what binds it; if there are `providers`, also what each change would buy, one of these
@@ -214,9 +217,8 @@ pub fn answer(
     check(point, options)?;
     let meter = &Meter::new(options.events, watch);
     let alone = providers.is_none() && !options.sensitivity;
-    let share = if alone { KNEE_SHARE_ALONE } else { KNEE_SHARE };
-    let found = hunt_knee(point, options, (options.events as f64 * share) as u64, meter)?;
-    let knee = Knee::of(&found, options);
+    let found = hunt_knee(point, options, if alone { KNEE_SHARE_ALONE } else { KNEE_SHARE }, meter)?;
+    let knee = Knee::of(&found, &portrait::portrait(point, &found, options, meter), options);
     if knee.bound == Bound::NothingHolds {
         return Ok(Answer { knee, bottleneck: None, what_ifs: Vec::new(), sensitivity: Vec::new() });
     }
@@ -225,7 +227,7 @@ pub fn answer(
     let assumptions = if options.sensitivity { sensitivity::assumptions(point) } else { Vec::new() };
     let points = reliefs.iter().map(|(_, point)| point).chain(changes.iter().map(|change| &change.point));
     let points: Vec<&Point> = points.chain(assumptions.iter().flat_map(sensitivity::Variants::points)).collect();
-    let events = options.events.saturating_sub(found.work.events) / points.len().max(1) as u64;
+    let events = options.events.saturating_sub(knee.events) / points.len().max(1) as u64;
     let guess = plan::first_guess(&found.point);
     let hunt = |(n, point): (usize, &&Point)| {
         let highest = if n < reliefs.len() { bottleneck::MOST * found.load } else { f64::INFINITY };
@@ -275,7 +277,9 @@ fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
     Some([factor * (-reach).exp(), factor * reach.exp()])
 }
 
-fn hunt_knee(point: &Point, options: &KneeOptions, events: u64, meter: &Meter<'_>) -> Result<Found, KneeError> {
+/// The search itself, with this share of the work allowed, of which some is left for the [`portrait`].
+fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>) -> Result<Found, KneeError> {
+    let events = (options.events as f64 * (share - portrait::share(point))) as u64;
     let start = plan::first_load(point);
     let tolerance = options.tolerance.min(options.within);
     let task = Task {

@@ -2,6 +2,7 @@
 
 mod config;
 pub mod experiment;
+mod interval;
 pub mod journal;
 pub mod knee;
 pub mod library;
@@ -16,6 +17,7 @@ pub mod summary;
 
 pub use config::{CatalogConfig, Config, MODEL_VERSION, Point, Protocol, burst_misfit};
 pub use experiment::{Axis, Experiment, PlannedPoint};
+pub use interval::Interval;
 pub use metrics::{Group, Latency, Metrics, RANKS, Rank, STRETCHES, SpentMeans};
 pub use simulate::{Outcome, simulate};
 pub use summary::{GroupSummary, PointSummary, RankSummary, RunSummary, Spread};

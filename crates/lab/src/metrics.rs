@@ -1,9 +1,10 @@
 //! What a run amounted to: the numbers that tables, pictures and knees are made of.
 //!
 //! Three views of the same transactions, as the published work has them. Tables and knees take the *window*:
-//! transactions that arrived in the middle half of the run (minutes 15 to 45 of an hour) and ended within the run. Heat
-//! maps take the success of the *whole run*, and the latency of the commits of its *middle* 80 %. The knees of part 3 take
-//! the *warm* run: all that arrived after its first quarter and ended within it.
+//! transactions that arrived in the middle half of the duration (minutes 15 to 45 of an hour) and ended within the run, which
+//! goes on for them where `run_on` says so. The published heat maps take the success of the *whole run*, and the latency of
+//! the commits of its *middle* 80 %. The knees of part 3 take the *warm* run: all that arrived after its first quarter and
+//! ended within it. Those that arrive after the duration are counted nowhere.
 
 use std::ops::Range;
 
@@ -11,7 +12,8 @@ use glidepath_model::{Instant, Span};
 use glidepath_workload::{Burst, End, Kind, Record, Spent};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Point;
+use crate::config::{Config, Point};
+use crate::interval::{self, BATCHES, Interval, Part};
 use crate::simulate::Outcome;
 
 /// Tables whose conflicts are counted one by one; the rest is in the totals only.
@@ -32,7 +34,7 @@ pub struct Metrics {
     pub validated_overwrite: Option<Group>,
     /// By table, in the order of the tables' numbers, which for Zipf is the order of popularity.
     pub ranks: Vec<Rank>,
-    /// Commits in each sixtieth of the run (each minute of an hour).
+    /// Commits in each sixtieth of the duration (each minute of an hour).
     pub commits_over_time: Vec<u64>,
     /// Events that the engine processed.
     pub events: u64,
@@ -61,6 +63,12 @@ pub struct Group {
     pub window_s: f64,
     /// Committed, per second of the window.
     pub throughput_per_s: f64,
+    /// Holds the success with 95 % confidence; absent where that cannot be told.
+    #[serde(default)]
+    pub success_interval: Option<Interval>,
+    /// Holds the throughput with 95 % confidence; absent where that cannot be told.
+    #[serde(default)]
+    pub throughput_interval_per_s: Option<Interval>,
     /// Commit latency of those that committed in the window; absent where none did.
     pub latency: Option<Latency>,
     /// Mean number of retries of those that committed in the window.
@@ -113,6 +121,9 @@ pub struct Latency {
     pub p50_s: f64,
     pub p95_s: f64,
     pub p99_s: f64,
+    /// Holds the 99th percentile with 95 % confidence; absent where that cannot be told.
+    #[serde(default)]
+    pub p99_interval_s: Option<Interval>,
 }
 
 /// Mean seconds per transaction.
@@ -171,7 +182,8 @@ impl Group {
         ratio(self.run_committed, self.run_ended)
     }
 
-    /// The share of the window's transactions that had not ended when the run did: what the published work hides.
+    /// The share of the window's transactions that had not ended when the run did: what the published work hides, and what
+    /// is left where a run that goes on reaches its limit.
     #[must_use]
     pub fn not_ended(&self) -> Option<f64> {
         ratio(self.window_arrived - self.window_ended, self.window_arrived)
@@ -188,8 +200,7 @@ impl Metrics {
     pub fn of(point: &Point, outcome: &Outcome) -> Self {
         let duration = point.config.duration;
         let fast_append = point.config.transaction.fast_append;
-        let burst = point.config.arrivals.burst;
-        let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(duration, burst));
+        let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(&point.config));
         for (at, kind) in &outcome.arrivals {
             all.arrive(*at);
             of_kind(*kind, &mut fast_appends, &mut overwrites).arrive(*at);
@@ -199,7 +210,7 @@ impl Metrics {
         for record in &outcome.records {
             all.end(record);
             of_kind(record.kind, &mut fast_appends, &mut overwrites).end(record);
-            if record.end == End::Committed {
+            if record.end == End::Committed && record.ended <= Instant::ZERO + duration {
                 let share = record.ended.as_nanos() as f64 / duration.as_nanos() as f64;
                 commits_over_time[((share * STRETCHES as f64) as usize).min(STRETCHES - 1)] += 1;
             }
@@ -255,22 +266,37 @@ struct Tally {
     in_middle: Range<Instant>,
     /// All that is a count is counted in place.
     group: Group,
-    window: Vec<Span>,
+    batches: Vec<Batch>,
     retries: Average,
     warm: Average,
     middle: Average,
     spent: [f64; 5],
 }
 
+/// Of those that arrived in a stretch of the window.
+#[derive(Clone, Default)]
+struct Batch {
+    ended: u64,
+    /// Of those that committed.
+    latencies: Vec<Span>,
+}
+
+/// The stretches of a window that differ by chance alone: where there are bursts, from burst to burst.
+fn batches(config: &Config) -> usize {
+    let bursts = config.arrivals.burst.map(|burst| burst.count_in(config.duration.half()).round());
+    bursts.map_or(BATCHES, |count| count.max(1.0) as usize)
+}
+
 impl Tally {
-    fn new(duration: Span, burst: Option<Burst>) -> Self {
+    fn new(config: &Config) -> Self {
+        let duration = config.duration;
         Self {
             duration,
-            burst,
+            burst: config.arrivals.burst,
             in_window: window(duration),
             in_middle: part(duration, 0.1..0.9),
             group: Group::default(),
-            window: Vec::new(),
+            batches: vec![Batch::default(); batches(config)],
             retries: Average::default(),
             warm: Average::default(),
             middle: Average::default(),
@@ -295,6 +321,14 @@ impl Tally {
         group.run_committed += u64::from(committed);
         group.window_committed += u64::from(committed && in_window);
         group.warm_committed += u64::from(committed && is_warm);
+        if in_window {
+            let batch = self.batch(record.arrived);
+            batch.ended += 1;
+            if committed {
+                batch.latencies.push(record.commit_latency());
+            }
+        }
+        let group = &mut self.group;
         if in_window && self.burst.is_some_and(|burst| burst.is_on(record.arrived)) {
             group.burst_ended += 1;
             group.burst_committed += u64::from(committed);
@@ -316,7 +350,6 @@ impl Tally {
         }
         let latency = record.commit_latency();
         if in_window {
-            self.window.push(latency);
             self.retries.add(f64::from(record.retries));
         }
         if is_warm {
@@ -327,14 +360,26 @@ impl Tally {
         }
     }
 
+    fn batch(&mut self, arrived: Instant) -> &mut Batch {
+        let (window, last) = (&self.in_window, self.batches.len() - 1);
+        let share = arrived.since(window.start).as_nanos() as f64 / window.end.since(window.start).as_nanos() as f64;
+        &mut self.batches[((share * (last + 1) as f64) as usize).min(last)]
+    }
+
     fn group(self) -> Group {
-        let Self { duration, group, window, retries, warm, middle, spent, .. } = self;
+        let Self { duration, group, batches, retries, warm, middle, spent, .. } = self;
+        let batch_s = duration.as_secs_f64() / 2.0 / batches.len() as f64;
+        let parts: Vec<Part> =
+            batches.iter().map(|batch| Part { of: batch.ended, counted: batch.latencies.len() as u64 }).collect();
+        let rates: Vec<f64> = parts.iter().map(|part| part.counted as f64 / batch_s).collect();
         let mean = |sum: f64| sum / group.run_ended.max(1) as f64;
         let [catalog_reads_s, prepare_s, conflict_reads_s, install_s, backoff_s] = spent.map(mean);
         Group {
             window_s: duration.as_secs_f64() / 2.0,
             throughput_per_s: group.window_committed as f64 / (duration.as_secs_f64() / 2.0),
-            latency: latency(window),
+            success_interval: interval::share(&parts),
+            throughput_interval_per_s: interval::rate(&rates),
+            latency: latency(&batches),
             retries_mean: retries.mean(),
             warm_throughput_per_s: group.warm_committed as f64 / (duration.as_secs_f64() * 0.75),
             warm_latency_mean_s: warm.mean(),
@@ -362,18 +407,32 @@ impl Average {
     }
 }
 
-fn latency(mut spans: Vec<Span>) -> Option<Latency> {
+fn latency(batches: &[Batch]) -> Option<Latency> {
+    let mut spans: Vec<Span> = batches.iter().flat_map(|batch| &batch.latencies).copied().collect();
     if spans.is_empty() {
         return None;
     }
     let mean_s = spans.iter().map(|span| span.as_secs_f64()).sum::<f64>() / spans.len() as f64;
     spans.sort_unstable();
+    let p99_s = percentile(&spans, 0.99);
     Some(Latency {
         mean_s,
         p50_s: percentile(&spans, 0.50),
         p95_s: percentile(&spans, 0.95),
-        p99_s: percentile(&spans, 0.99),
+        p99_s,
+        p99_interval_s: p99_interval(batches, &spans, p99_s),
     })
+}
+
+/// What lies between the percentiles that the 99th may really be. Absent where that is more than the highest of all these.
+fn p99_interval(batches: &[Batch], sorted: &[Span], p99_s: f64) -> Option<Interval> {
+    let below = |batch: &Batch| Part {
+        of: batch.latencies.len() as u64,
+        counted: batch.latencies.iter().filter(|span| span.as_secs_f64() <= p99_s).count() as u64,
+    };
+    let ends = interval::share(&batches.iter().map(below).collect::<Vec<_>>())?;
+    let known = ends[1] <= 1.0 - 1.0 / sorted.len() as f64;
+    known.then(|| ends.map(|share| percentile(sorted, share)))
 }
 
 /// Of sorted spans, in seconds; linear between the two nearest ranks. There must be at least one.

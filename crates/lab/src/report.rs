@@ -11,6 +11,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
+use glidepath_model::Span;
 use glidepath_picture::PictureError;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -115,8 +116,23 @@ fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
         p.facts {
             "Experiment " strong { (experiment.name) } ": " (counted(points, "point")) ", " (counted(seeds, "seed")) " each, "
             (crate::pictures::plain((run_s * seeds as f64 / 360.0).round() / 10.0)) " simulated hours. Preset "
-            (experiment.preset) ", model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
+            (experiment.preset) ". " (ending(experiment)) " Model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
         }
+    }
+}
+
+/// When the runs of an experiment end, as a sentence.
+#[must_use]
+pub fn ending(experiment: &Experiment) -> String {
+    let mut limits: Vec<Span> = experiment.points.iter().map(|point| point.point.config.run_on).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    match limits[..] {
+        [limit] if limit == Span::ZERO => {
+            "What has not ended when a run does is left out, as in the published runs.".to_owned()
+        }
+        [limit] => format!("Runs go on until all that arrived in the window have ended, for at most {limit}."),
+        _ => "Runs go on until all that arrived in the window have ended, for at most run_on.".to_owned(),
     }
 }
 
@@ -147,16 +163,18 @@ fn definitions() -> Markup {
         section #definitions {
             h2 { "How numbers are defined" }
             dl {
-                (entry("Window", "Transactions that arrived in the middle half of the run (minutes 15 to 45 of an hour) and \
-                    ended before it did. Tables, knees and line charts are of the window."))
+                (entry("Window", "Transactions that arrived in the middle half of the duration (minutes 15 to 45 of an hour) \
+                    and ended before the run did, which goes on after the duration where run_on allows it. Tables, knees and \
+                    line charts are of the window."))
                 (entry("Not ended", "The share of the transactions that arrived in the window and had not ended when the run \
                     did. They count neither as success nor as failure, and their latency is unknown: where this share is \
                     large, success and latency look better than they are."))
-                (entry("Success", "Committed, of those that ended: in the window, or (heat maps) in the whole run. The \
-                    deciding success is that of validated overwrites where there are any, else that of all."))
+                (entry("Success", "Committed, of those that ended: in the window, or (heat maps, where run_on is zero) in \
+                    the whole run. The deciding success is that of validated overwrites where there are any, else that of all."))
                 (entry("Throughput", "Commits of the window's transactions per second of it."))
                 (entry("Commit latency", "From the end of a transaction's own work to the answer that it is committed, of \
-                    those that committed: in the window, or (heat maps) of the commits in the middle 80 % of the run."))
+                    those that committed: in the window, or (heat maps, where run_on is zero) of the commits in the middle 80 % of \
+                    the run."))
                 (entry("Usable throughput, knee", "The highest throughput at which the deciding success is above 95 %, on the \
                     loads that were simulated. Between these the true knee may be higher; \u{201c}glidepath knee\u{201d} finds it."))
                 (entry("Load", "Transactions that arrive per second, as configured, whether or not they commit. Arrivals do \

@@ -30,10 +30,12 @@ static CATALOG: LazyLock<Key> = LazyLock::new(|| Key::new("catalog"));
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Transactions that ended within the run, in the order of their arrival.
+    /// Transactions that arrived within the duration and ended within the run, in the order of their arrival.
     pub records: Vec<Record>,
-    /// When each transaction arrived and what kind it was, ended or not.
+    /// When each transaction arrived and what kind it was, ended or not. Those that came after the duration are left out.
     pub arrivals: Vec<(Instant, Kind)>,
+    /// When the run ended: after its duration only where it went on for the last of the window's transactions.
+    pub ended: Instant,
     /// What the engine did.
     pub counts: Counts,
 }
@@ -52,11 +54,20 @@ struct Scene {
     workload: Workload,
     requests: Requests,
     picker: TablePicker,
+    window: Range<Instant>,
+    /// Who arrives later is load for the others, and not counted.
+    last_arrival: Instant,
+    /// When the run ends, unless all of the window have ended before.
     horizon: Instant,
+    /// Whether all that count have arrived.
+    complete: Cell<bool>,
+    /// Transactions of the window that have not ended.
+    waiting: Cell<u64>,
+    /// When the last of those that have ended did.
+    settled: Cell<Instant>,
     /// In the order of arrival; `None` for one that has not ended.
     records: RefCell<Vec<Option<Record>>>,
     arrivals: RefCell<Vec<(Instant, Kind)>>,
-    window: Range<Instant>,
     overwrites_decide: bool,
     /// As [`Underway::failed`].
     failed: Cell<u64>,
@@ -103,27 +114,15 @@ fn run<C: Catalog + 'static>(
     go_on: &mut dyn FnMut(Underway) -> bool,
     open: impl Fn(SimEnv, SimStore) -> C + 'static,
 ) -> Outcome {
-    let horizon = Instant::ZERO + point.config.duration;
     let (stores, catalog_store, table_store) = stores(point);
+    let scene = Rc::new(Scene::new(point));
+    let horizon = scene.horizon;
     let mut simulation = Simulation::new(Setup { seed, horizon, mode, stores });
-    let workload = point.config.workload();
-    // A list that grows is there twice for a while, and there are runs on every core.
-    let expected = (1.01 * expected_arrivals(point)).min(1e6) as usize;
-    let scene = Rc::new(Scene {
-        requests: Requests::new(&workload),
-        workload,
-        picker: TablePicker::new(&point.config.tables),
-        horizon,
-        records: RefCell::new(Vec::with_capacity(expected)),
-        arrivals: RefCell::new(Vec::with_capacity(expected)),
-        window: window(point.config.duration),
-        overwrites_decide: point.overwrites_decide(),
-        failed: Cell::new(0),
-    });
     furnish(&simulation, point, catalog_store, table_store);
     let (mut luck, open) = (Stream::keyed(seed, SOURCE, 0), Rc::new(open));
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
-    let starts = arrivals.take_while(|arrival| arrival.at <= horizon).map(|Arrival { at, table }| {
+    let arrivals = arrivals.inspect(|next| scene.complete.set(next.at > scene.last_arrival));
+    let starts = arrivals.take_while(|next| next.at <= horizon).map(|Arrival { at, table }| {
         let (scene, open) = (Rc::clone(&scene), Rc::clone(&open));
         (at, move |env: SimEnv| {
             let catalog = open(env.clone(), env.store(catalog_store));
@@ -133,8 +132,61 @@ fn run<C: Catalog + 'static>(
     });
     let counts = simulation.run_while(starts, |events| go_on(Underway { events, failed: scene.failed.get() }));
     drop(simulation);
-    let records = scene.records.take().into_iter().flatten().collect();
-    Outcome { records, arrivals: scene.arrivals.take(), counts }
+    let ended = scene.end().unwrap_or(horizon);
+    // What ends after the run has not ended.
+    let records = scene.records.take().into_iter().flatten().filter(|record| record.ended <= ended).collect();
+    Outcome { records, arrivals: scene.arrivals.take(), ended, counts }
+}
+
+impl Scene {
+    fn new(point: &Point) -> Self {
+        let workload = point.config.workload();
+        // A list that grows is there twice for a while, and there are runs on every core.
+        let expected = (1.01 * expected_arrivals(point)).min(1e6) as usize;
+        let last_arrival = Instant::ZERO + point.config.duration;
+        Self {
+            requests: Requests::new(&workload),
+            workload,
+            picker: TablePicker::new(&point.config.tables),
+            window: window(point.config.duration),
+            last_arrival,
+            horizon: last_arrival + point.config.run_on,
+            complete: Cell::new(false),
+            waiting: Cell::new(0),
+            settled: Cell::new(Instant::ZERO),
+            records: RefCell::new(Vec::with_capacity(expected)),
+            arrivals: RefCell::new(Vec::with_capacity(expected)),
+            overwrites_decide: point.overwrites_decide(),
+            failed: Cell::new(0),
+        }
+    }
+
+    /// When the run ends, if all that arrived in the window have ended.
+    fn end(&self) -> Option<Instant> {
+        let settled = self.settled.get().max(self.last_arrival);
+        (self.complete.get() && self.waiting.get() == 0 && settled <= self.horizon).then_some(settled)
+    }
+
+    /// Notes a transaction that arrives, and returns its place among all.
+    fn arrive(&self, at: Instant, kind: Kind) -> usize {
+        self.waiting.set(self.waiting.get() + u64::from(self.window.contains(&at)));
+        self.arrivals.borrow_mut().push((at, kind));
+        let mut records = self.records.borrow_mut();
+        records.push(None);
+        records.len() - 1
+    }
+
+    /// Notes how it ended.
+    fn leave(&self, place: usize, record: Record) {
+        if self.window.contains(&record.arrived) {
+            self.waiting.set(self.waiting.get() - 1);
+            self.settled.set(self.settled.get().max(record.ended));
+            let decides = !self.overwrites_decide || record.kind == Kind::ValidatedOverwrite;
+            let failed = decides && record.end != End::Committed && record.ended <= self.horizon;
+            self.failed.set(self.failed.get() + u64::from(failed));
+        }
+        self.records.borrow_mut()[place] = Some(record);
+    }
 }
 
 /// How many transactions arrive in the window of a run: as many as if it were simulated.
@@ -166,19 +218,14 @@ fn transact<C: Catalog>(
         let Scene { workload, requests, picker, .. } = &*scene;
         let client = Client { env: &env, catalog: &catalog, store: &tables, workload, requests, picker };
         let intent = client.intend(aimed);
-        scene.arrivals.borrow_mut().push((glidepath_env::Env::now(&env), intent.kind));
-        let place = {
-            let mut records = scene.records.borrow_mut();
-            records.push(None);
-            records.len() - 1
-        };
+        let now = glidepath_env::Env::now(&env);
+        let place = (now <= scene.last_arrival).then(|| scene.arrive(now, intent.kind));
         let record = client.run(intent).await;
-        // What ends after the run has not ended.
-        if record.ended <= scene.horizon {
-            let decides = !scene.overwrites_decide || record.kind == Kind::ValidatedOverwrite;
-            let failed = decides && record.end != End::Committed && scene.window.contains(&record.arrived);
-            scene.failed.set(scene.failed.get() + u64::from(failed));
-            scene.records.borrow_mut()[place] = Some(record);
+        if let Some(place) = place {
+            scene.leave(place, record);
+        }
+        if let Some(end) = scene.end() {
+            env.end_run_after(end);
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::experiment::Experiment;
+use crate::interval::{self, Interval};
 use crate::metrics::{Group, Latency, Metrics, Rank, SpentMeans};
 use crate::runner::Results;
 
@@ -28,7 +29,7 @@ pub struct PointSummary {
     pub deciding_success: Option<Spread>,
     /// By table: mean counts over seeds.
     pub ranks: Vec<RankSummary>,
-    /// Commits in each sixtieth of the run: means over seeds.
+    /// Commits in each sixtieth of the duration: means over seeds.
     pub commits_over_time: Vec<f64>,
 }
 
@@ -37,6 +38,8 @@ pub struct PointSummary {
 pub struct GroupSummary {
     /// Committed, of those that arrived in the window and ended.
     pub success: Option<Spread>,
+    /// Holds the mean of `success` with 95 % confidence; absent where a seed does not tell.
+    pub success_interval: Option<Interval>,
     /// Committed, of those that arrived after the first quarter and ended.
     pub warm_success: Option<Spread>,
     /// Of these, commits per second of the last three quarters.
@@ -53,6 +56,8 @@ pub struct GroupSummary {
     pub arrived_per_s: Spread,
     /// Commits per second of the window.
     pub throughput_per_s: Spread,
+    /// Holds the mean of `throughput_per_s` with 95 % confidence; absent where a seed does not tell.
+    pub throughput_interval_per_s: Option<Interval>,
     /// Commit latency in the window.
     pub latency_mean_s: Option<Spread>,
     /// Commit latency in the window.
@@ -61,6 +66,8 @@ pub struct GroupSummary {
     pub latency_p95_s: Option<Spread>,
     /// Commit latency in the window.
     pub latency_p99_s: Option<Spread>,
+    /// Holds the mean of `latency_p99_s` with 95 % confidence; absent where a seed does not tell.
+    pub latency_p99_interval_s: Option<Interval>,
     /// Mean retries of those that committed in the window.
     pub retries_mean: Option<Spread>,
     /// Mean commit latency in the middle 80 % of the run.
@@ -161,6 +168,9 @@ impl PointSummary {
     }
 }
 
+/// A figure of a run, if it has it, and its interval.
+type Known = Option<(f64, Option<Interval>)>;
+
 impl GroupSummary {
     fn of(groups: &[&Group]) -> Self {
         let spread = |of: &dyn Fn(&Group) -> Option<f64>| Spread::of(groups.iter().filter_map(|group| of(group)));
@@ -171,8 +181,10 @@ impl GroupSummary {
         let spent = |of: fn(&SpentMeans) -> f64| {
             groups.iter().map(|group| of(&group.spent)).sum::<f64>() / groups.len().max(1) as f64
         };
+        let interval = |of: &dyn Fn(&Group) -> Known| interval::mean(groups.iter().filter_map(|group| of(group)));
         Self {
             success: spread(&Group::success),
+            success_interval: interval(&|group| Some((group.success()?, group.success_interval))),
             warm_success: spread(&Group::warm_success),
             warm_throughput_per_s: spread(&|group| Some(group.warm_throughput_per_s)).unwrap_or_default(),
             warm_latency_mean_s: spread(&|group| group.warm_latency_mean_s),
@@ -181,10 +193,16 @@ impl GroupSummary {
             burst_success: spread(&Group::burst_success),
             arrived_per_s: spread(&|group| Some(group.arrived_per_s())).unwrap_or_default(),
             throughput_per_s: spread(&|group| Some(group.throughput_per_s)).unwrap_or_default(),
+            throughput_interval_per_s: interval(&|group| {
+                Some((group.throughput_per_s, group.throughput_interval_per_s))
+            }),
             latency_mean_s: latency(|latency| latency.mean_s),
             latency_p50_s: latency(|latency| latency.p50_s),
             latency_p95_s: latency(|latency| latency.p95_s),
             latency_p99_s: latency(|latency| latency.p99_s),
+            latency_p99_interval_s: interval(&|group| {
+                group.latency.map(|latency| (latency.p99_s, latency.p99_interval_s))
+            }),
             retries_mean: spread(&|group| group.retries_mean),
             middle_latency_mean_s: spread(&|group| group.middle_latency_mean_s),
             catalog_conflicts_per_transaction: per_transaction(|group| group.catalog_conflicts),

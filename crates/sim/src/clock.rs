@@ -103,6 +103,12 @@ impl SimEnv {
         self.process.clock.get()
     }
 
+    /// Ends the run: nothing that would come after `at` happens. An end later than another's, or than the horizon, changes
+    /// nothing.
+    pub fn end_run_after(&self, at: Instant) {
+        self.world.end.set(self.world.end.get().min(at));
+    }
+
     /// Lets the process's clock reach `at` by something that only the process itself can see.
     pub(crate) async fn pass_until(&self, at: Instant) {
         self.process.count_operation();

@@ -31,7 +31,8 @@ pub enum Mode {
 pub struct Setup {
     /// The same seed gives the same run.
     pub seed: u64,
-    /// The end of virtual time. What would end after it has not ended.
+    /// The end of virtual time, unless a process [ends the run](SimEnv::end_run_after) before. What would end after it has
+    /// not ended.
     pub horizon: Instant,
     /// Ignored, and `EveryOperation`, where a store has faults.
     pub mode: Mode,
@@ -72,6 +73,8 @@ pub(crate) struct World {
     pub(crate) turn: Cell<Order>,
     /// When the next process may begin.
     next_arrival: Cell<Instant>,
+    /// Nothing happens after this: the horizon does as much, unless a process asked for less.
+    pub(crate) end: Cell<Instant>,
     /// Events that happened without having been scheduled.
     unscheduled: Cell<u64>,
     woken: Arc<Woken>,
@@ -133,6 +136,7 @@ impl Simulation {
             requests: RefCell::new(Requests::default()),
             turn: Cell::new(Order::new(Instant::ZERO, 0, 0)),
             next_arrival: Cell::new(Instant::ZERO),
+            end: Cell::new(Instant::from_nanos(u64::MAX)),
             unscheduled: Cell::new(0),
             woken: Arc::default(),
             faults: Cell::new(0),
@@ -203,9 +207,10 @@ impl Simulation {
         self.world.mishaps.borrow().clone().unwrap_or_default()
     }
 
-    /// Runs until the horizon, or until nothing is left to happen. Processes begin at the times given, which must not
-    /// fall; they are drawn from the iterator only as virtual time reaches them, so a run holds in memory only what is
-    /// alive. A process is handed its view of the world; those alive at the end are dropped.
+    /// Runs until the horizon, or until a process [ends](SimEnv::end_run_after) the run, or until nothing is left to happen.
+    /// Processes begin at the times given, which must not fall; they are drawn from the iterator only as virtual time
+    /// reaches them, so a run holds in memory only what is alive. A process is handed its view of the world; those alive
+    /// at the end are dropped.
     pub fn run<P, F>(&mut self, arrivals: impl IntoIterator<Item = (Instant, P)>) -> Counts
     where
         P: FnOnce(SimEnv) -> F,
@@ -233,6 +238,10 @@ impl Simulation {
             let until = next_arrival.as_ref().map(|(at, _)| *at);
             self.world.next_arrival.set(until.unwrap_or(Instant::from_nanos(u64::MAX)));
             let entry = self.world.agenda.borrow_mut().pop_before(until);
+            let next = entry.map(|entry| entry.order.at()).or(until);
+            if next.is_none_or(|at| at > self.world.end.get()) {
+                break;
+            }
             if let Some(entry) = entry {
                 tasks.happen(entry);
             } else if let Some((at, start)) = next_arrival {
@@ -240,8 +249,6 @@ impl Simulation {
                 tasks.begin(self.counts.processes, at, start);
                 self.counts.most_alive = self.counts.most_alive.max(tasks.alive() as u64);
                 next_arrival = arrivals.next();
-            } else {
-                break;
             }
             self.counts.events += 1;
             if self.counts.events.is_multiple_of(BETWEEN_QUESTIONS)

@@ -5,7 +5,7 @@ use glidepath_lab::knee::{
     Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, Reason, Relief, Resource, Stopped, Varied, WhatIf,
 };
 
-use crate::output::{NONE, table};
+use crate::output::{NONE, interval, table};
 
 /// The whole answer.
 pub(super) fn text(preset: &str, point: &Point, answer: &Answer) -> String {
@@ -133,8 +133,19 @@ fn kinds(knee: &Knee) -> String {
         row.extend([number(kind.retries_mean, |mean| format!("{mean:.2}")), percent(kind.not_ended)]);
         Some(row)
     };
-    let rows = kinds.into_iter().skip(usize::from(!mixed)).filter_map(row).collect();
-    table(&header.map(str::to_owned), 1, rows)
+    let kinds = || kinds.into_iter().skip(usize::from(!mixed));
+    let numbers = table(&header.map(str::to_owned), 1, kinds().filter_map(row).collect());
+    let bounds = ["with 95 % confidence", "commits/s", "success %", "P99"];
+    let bounds_row = |(name, kind): (&str, Option<&KindAtKnee>)| {
+        let kind = kind?;
+        Some(vec![
+            name.to_owned(),
+            interval(kind.commits_interval_per_s, rate),
+            interval(kind.success_interval, |share| format!("{:.1}", 100.0 * share)),
+            interval(kind.latency_p99_interval_s, time),
+        ])
+    };
+    format!("{numbers}\n\n{}", table(&bounds.map(str::to_owned), 1, kinds().filter_map(bounds_row).collect()))
 }
 
 fn binds(point: &Point, bottleneck: &Bottleneck) -> String {

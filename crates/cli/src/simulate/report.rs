@@ -1,4 +1,5 @@
-//! What does `--json` print? Means over seeds, with units in the names of the fields; what does not apply is null.
+//! What does `--json` print? Means over seeds and 95 % intervals of some, with units in the names of the fields; what does not
+//! apply is null.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ struct Load<'a> {
     preset: &'a str,
     provider: &'a str,
     seeds: usize,
+    run_on_s: f64,
     notes: &'a [String],
     #[serde(flatten)]
     numbers: Numbers,
@@ -50,11 +52,14 @@ struct Numbers {
 #[derive(Serialize)]
 struct Group {
     success_ratio: Option<f64>,
+    success_interval: Option<[f64; 2]>,
     throughput_commits_per_s: f64,
+    throughput_interval_commits_per_s: Option<[f64; 2]>,
     latency_mean_s: Option<f64>,
     latency_p50_s: Option<f64>,
     latency_p95_s: Option<f64>,
     latency_p99_s: Option<f64>,
+    latency_p99_interval_s: Option<[f64; 2]>,
     retries_mean: Option<f64>,
     not_ended_ratio: Option<f64>,
     run_success_ratio: Option<f64>,
@@ -70,11 +75,14 @@ impl From<&GroupSummary> for Group {
         let mean = |spread: Option<Spread>| spread.map(|spread| spread.mean);
         Self {
             success_ratio: mean(group.success),
+            success_interval: group.success_interval,
             throughput_commits_per_s: group.throughput_per_s.mean,
+            throughput_interval_commits_per_s: group.throughput_interval_per_s,
             latency_mean_s: mean(group.latency_mean_s),
             latency_p50_s: mean(group.latency_p50_s),
             latency_p95_s: mean(group.latency_p95_s),
             latency_p99_s: mean(group.latency_p99_s),
+            latency_p99_interval_s: group.latency_p99_interval_s,
             retries_mean: mean(group.retries_mean),
             not_ended_ratio: mean(group.not_ended),
             run_success_ratio: mean(group.run_success),
@@ -103,6 +111,7 @@ pub(super) fn print_load(experiment: &Experiment, summary: &RunSummary) -> Resul
         preset: &experiment.preset,
         provider: &planned.point.config.provider,
         seeds: experiment.seeds.len(),
+        run_on_s: planned.point.config.run_on.as_secs_f64(),
         notes: &experiment.notes,
         numbers: point.into(),
     });

@@ -2,9 +2,10 @@
 //! screens, by knee.
 
 use glidepath_lab::experiment::Experiment;
+use glidepath_lab::report::ending;
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, knee_on_grid};
 
-use crate::output::{NONE, mean, percent, rate, seconds, table};
+use crate::output::{NONE, interval, mean, percent, rate, seconds, table, three_digits};
 
 /// More points than this are summed up on the screen.
 const ON_SCREEN: usize = 60;
@@ -19,29 +20,47 @@ fn heading(experiment: &Experiment) -> String {
         count => format!("means over {count} seeds, ± standard deviation"),
     };
     let setting = format!("Preset {}, {seeds}.", experiment.preset);
-    lines.chain([setting]).chain(experiment.notes.iter().cloned()).collect::<Vec<_>>().join("\n")
+    lines.chain([setting, ending(experiment)]).chain(experiment.notes.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
-/// One load: a row for each kind of transaction.
+/// One load: a row for each kind of transaction, and what chance may have made of it.
 pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
     let header =
         ["transactions", "success %", "commits/s", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
-    let rows = summary.points.iter().flat_map(|point| {
+    let row = |name: &str, group: &GroupSummary| {
+        let mut row = vec![name.to_owned(), percent(group.success), rate(group.throughput_per_s)];
+        row.extend(latencies(group));
+        row.extend([mean(group.retries_mean), percent(group.not_ended)]);
+        row
+    };
+    let bounds = ["with 95 % confidence", "success %", "commits/s", "P99 s"];
+    let bounds_row = |name: &str, group: &GroupSummary| {
+        vec![
+            name.to_owned(),
+            interval(group.success_interval, |share| format!("{:.1}", 100.0 * share)),
+            interval(group.throughput_interval_per_s, |rate| format!("{rate:.2}")),
+            interval(group.latency_p99_interval_s, three_digits),
+        ]
+    };
+    let [numbers, bounds] =
+        [(&header[..], &row as &dyn Fn(&str, &GroupSummary) -> Vec<String>), (&bounds, &bounds_row)].map(
+            |(header, row)| {
+                let header: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
+                table(&header, 1, kinds(summary).map(|(name, group)| row(name, group)).collect())
+            },
+        );
+    format!("{}\n{numbers}\n\n{bounds}", heading(experiment))
+}
+
+fn kinds(summary: &RunSummary) -> impl Iterator<Item = (&'static str, &GroupSummary)> {
+    summary.points.iter().flat_map(|point| {
         let kinds = [
             ("all", Some(&point.all)),
             ("fast appends", point.fast_append.as_ref()),
             ("validated overwrites", point.validated_overwrite.as_ref()),
         ];
-        kinds.into_iter().filter_map(|(name, group)| {
-            let group = group?;
-            let mut row = vec![name.to_owned(), percent(group.success), rate(group.throughput_per_s)];
-            row.extend(latencies(group));
-            row.extend([mean(group.retries_mean), percent(group.not_ended)]);
-            Some(row)
-        })
-    });
-    let header = header.map(str::to_owned);
-    format!("{}\n{}", heading(experiment), table(&header, 1, rows.collect()))
+        kinds.into_iter().filter_map(|(name, group)| Some((name, group?)))
+    })
 }
 
 fn latencies(group: &GroupSummary) -> [String; 4] {

@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::KneeOptions;
 use super::narrowing::times_the_work;
 use super::outcome::Found;
+use super::portrait::Portrait;
+use crate::interval::Interval;
 use crate::metrics::{Group, Metrics};
 
 /// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
@@ -28,6 +30,8 @@ pub struct Knee {
     pub threshold: f64,
     /// The success there of those that decide: validated overwrites where there are any, else all.
     pub success: f64,
+    /// Holds it with 95 % confidence; absent where that cannot be told.
+    pub success_interval: Option<Interval>,
     /// The same of those that arrived in bursts; absent where there are none.
     pub burst_success: Option<f64>,
     /// The success in the worst stretch of the cycle from burst to burst, where that decides.
@@ -103,18 +107,23 @@ pub enum Reason {
     MostRuns,
 }
 
-/// The transactions of one kind at the knee. Latencies are of those that committed.
+/// The transactions of one kind at the knee. Success, commits and retries are of the runs that judged the load. Latencies are of
+/// those that committed in runs of their own, which go on as `run_on` says. Intervals hold the figure with 95 % confidence, and
+/// are absent where that cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub struct KindAtKnee {
     pub success: Option<f64>,
-    /// The share that had not ended when their run did.
+    pub success_interval: Option<Interval>,
+    /// The share whose latency is not known, because it had not ended when its run did.
     pub not_ended: Option<f64>,
     pub commits_per_s: f64,
+    pub commits_interval_per_s: Option<Interval>,
     pub latency_mean_s: Option<f64>,
     pub latency_p50_s: Option<f64>,
     pub latency_p95_s: Option<f64>,
     pub latency_p99_s: Option<f64>,
+    pub latency_p99_interval_s: Option<Interval>,
     pub retries_mean: Option<f64>,
 }
 
@@ -149,14 +158,16 @@ impl Bound {
 }
 
 impl Knee {
-    pub(super) fn of(found: &Found, options: &KneeOptions) -> Self {
+    pub(super) fn of(found: &Found, portrait: &Portrait, options: &KneeOptions) -> Self {
         let (outcome, kept) = &found.outcome;
         let runs = *kept as f64;
         let config = &found.point.config;
         // All runs as one: counts and percentiles are of all of them, rates are to be divided by their number.
         let metrics = &Metrics::of(&found.point, outcome);
-        let of_kind = |group: &Group| KindAtKnee::of(group, runs);
-        let all = of_kind(&metrics.all);
+        let of_kind = |of: fn(&Metrics) -> Option<&Group>| {
+            of(metrics).map(|judged| KindAtKnee::of(judged, of(&portrait.metrics).unwrap_or(judged), runs))
+        };
+        let all = KindAtKnee::of(&metrics.all, &portrait.metrics.all, runs);
         let window = config.duration.as_secs_f64() / 2.0 * runs;
         Self {
             knee_commits_per_s: found.commits_per_s,
@@ -167,6 +178,7 @@ impl Knee {
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,
             success: found.success,
+            success_interval: found.success_interval,
             burst_success: deciding(metrics).burst_success(),
             worst_success: found.worst_success,
             success_standard_error: standard_error(&found.success_by_run),
@@ -175,27 +187,31 @@ impl Knee {
             deciding_transactions: found.deciding,
             runs: found.runs as u64,
             run_duration_s: config.duration.as_secs_f64(),
-            simulated_s: found.work.seconds,
-            events: found.work.events,
+            simulated_s: found.work.seconds + portrait.seconds,
+            events: found.work.events + portrait.events,
             kept_runs: *kept as u64,
             all,
-            fast_append: metrics.fast_append.as_ref().map(of_kind),
-            validated_overwrite: metrics.validated_overwrite.as_ref().map(of_kind),
+            fast_append: of_kind(|metrics| metrics.fast_append.as_ref()),
+            validated_overwrite: of_kind(|metrics| metrics.validated_overwrite.as_ref()),
         }
     }
 }
 
 impl KindAtKnee {
-    fn of(group: &Group, runs: f64) -> Self {
+    fn of(judged: &Group, lasting: &Group, runs: f64) -> Self {
+        let latency = lasting.latency;
         Self {
-            success: group.success(),
-            not_ended: group.not_ended(),
-            commits_per_s: group.throughput_per_s / runs,
-            latency_mean_s: group.latency.map(|latency| latency.mean_s),
-            latency_p50_s: group.latency.map(|latency| latency.p50_s),
-            latency_p95_s: group.latency.map(|latency| latency.p95_s),
-            latency_p99_s: group.latency.map(|latency| latency.p99_s),
-            retries_mean: group.retries_mean,
+            success: judged.success(),
+            success_interval: judged.success_interval,
+            not_ended: lasting.not_ended(),
+            commits_per_s: judged.throughput_per_s / runs,
+            commits_interval_per_s: judged.throughput_interval_per_s.map(|ends| ends.map(|end| end / runs)),
+            latency_mean_s: latency.map(|latency| latency.mean_s),
+            latency_p50_s: latency.map(|latency| latency.p50_s),
+            latency_p95_s: latency.map(|latency| latency.p95_s),
+            latency_p99_s: latency.map(|latency| latency.p99_s),
+            latency_p99_interval_s: latency.and_then(|latency| latency.p99_interval_s),
+            retries_mean: judged.retries_mean,
         }
     }
 }

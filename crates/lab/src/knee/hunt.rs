@@ -218,6 +218,8 @@ impl Hunt {
         let mut config = self.point.config.clone();
         config.arrivals.scale = Span::from_secs_f64(1.0 / load);
         config.duration = self.plan.duration;
+        // Why: see `portrait`.
+        config.run_on = Span::ZERO;
         // Bursts make clusters alike only if each holds as much of them.
         let bursts = config.arrivals.burst.map(|burst| burst.count_in(config.duration.half()).round());
         let clusters =

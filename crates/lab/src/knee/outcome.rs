@@ -7,6 +7,7 @@ use super::hunt::{Hunt, Work};
 use super::narrowing::NEXT_TO;
 use super::trial::Trial;
 use crate::config::Point;
+use crate::interval::Interval;
 use crate::simulate::Outcome;
 
 /// The loads of one stage.
@@ -35,6 +36,8 @@ pub(super) struct Found {
     pub(super) crossing: Option<Crossing>,
     /// The success of those that decide, over all runs.
     pub(super) success: f64,
+    /// Holds it with 95 % confidence; absent where that cannot be told.
+    pub(super) success_interval: Option<Interval>,
     /// The success that was judged by, where the worst stretch of a burst's cycle decides.
     pub(super) worst_success: Option<f64>,
     /// Transactions that decide and ended there.
@@ -152,6 +155,7 @@ impl Hunt {
             commits_per_s: if holds.is_some() { commits_per_s } else { 0.0 },
             crossing,
             success: trial.decided().success(),
+            success_interval: trial.success_interval(),
             worst_success: worst_success.map(|worst| worst.success()),
             deciding: trial.decided().ended,
             success_by_run: trial.success_by_run(),

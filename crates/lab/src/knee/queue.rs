@@ -22,7 +22,7 @@ pub(super) struct Meter<'a> {
 }
 
 /// So many events between two calls for one run.
-const EVENTS_BETWEEN_CALLS: u64 = 100_000;
+pub(super) const EVENTS_BETWEEN_CALLS: u64 = 100_000;
 
 struct Queue<'a> {
     state: Mutex<State<'a>>,
@@ -44,7 +44,7 @@ impl<'a> Meter<'a> {
         Self { watch, budget, events: AtomicU64::new(0), searches, done }
     }
 
-    fn add(&self, events: u64) {
+    pub(super) fn add(&self, events: u64) {
         let events = self.events.fetch_add(events, Ordering::Relaxed) + events;
         let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         let (searches, searches_done) = (of(&self.searches), of(&self.done));

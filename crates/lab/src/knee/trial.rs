@@ -16,9 +16,10 @@ use glidepath_workload::{End, Kind};
 
 use super::crossing::{Cluster, Decided, Judged, worst};
 use crate::config::Point;
+use crate::interval::{Interval, Part, share};
 use crate::metrics::window;
 use crate::simulate::{Outcome, Underway, arrivals_in_window, simulate_while};
-use glidepath_model::Span;
+use glidepath_model::{Instant, Span};
 
 /// A load is hopeless if its odds of failure are so many times those that the threshold allows: with 95 % wanted, if less than
 /// 86.4 % can succeed. Loads that fail by less are finished, for the line through successes needs them.
@@ -276,6 +277,13 @@ impl Trial {
         sum(self.clusters())
     }
 
+    /// Holds their success with 95 % confidence; absent where that cannot be told.
+    pub(super) fn success_interval(&self) -> Option<Interval> {
+        let part = |decided: Decided| Part { of: decided.ended, counted: decided.committed };
+        let batches: Vec<Part> = self.clusters().map(|cluster| part(sum(std::iter::once(cluster)))).collect();
+        share(&batches)
+    }
+
     /// The deciding success of each run in which anything that decides ended.
     pub(super) fn success_by_run(&self) -> Vec<f64> {
         let runs = self.results.iter().map(|run| sum(run.clusters.iter()));
@@ -302,17 +310,26 @@ impl Trial {
 
     /// All runs whose transactions were kept as one, and how many they are.
     pub(super) fn into_outcome(self) -> (Outcome, usize) {
-        let nothing = Outcome { records: Vec::new(), arrivals: Vec::new(), counts: Counts::default() };
-        let join = |(mut all, count): (Outcome, usize), one: Outcome| {
-            all.records.extend(one.records);
-            all.arrivals.extend(one.arrivals);
-            all.counts.events += one.counts.events;
-            all.counts.processes += one.counts.processes;
-            all.counts.most_alive = all.counts.most_alive.max(one.counts.most_alive);
-            (all, count + 1)
-        };
-        self.results.into_iter().filter_map(|run| run.outcome).fold((nothing, 0), join)
+        let kept: Vec<Outcome> = self.results.into_iter().filter_map(|run| run.outcome).collect();
+        let count = kept.len();
+        (as_one(kept.into_iter()), count)
     }
+}
+
+/// All runs as one.
+pub(super) fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let nothing =
+        Outcome { records: Vec::new(), arrivals: Vec::new(), ended: Instant::ZERO, counts: Counts::default() };
+    let join = |mut all: Outcome, one: Outcome| {
+        all.records.extend(one.records);
+        all.arrivals.extend(one.arrivals);
+        all.ended = all.ended.max(one.ended);
+        all.counts.events += one.counts.events;
+        all.counts.processes += one.counts.processes;
+        all.counts.most_alive = all.counts.most_alive.max(one.counts.most_alive);
+        all
+    };
+    outcomes.reduce(join).unwrap_or(nothing)
 }
 
 fn sum<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided {

@@ -1,12 +1,15 @@
-//! At which loads do commits succeed, and how long do they take: heat maps, as the published work has them.
+//! At which loads do commits succeed, and how long do they take: heat maps, of the window as the tables are; of the whole run,
+//! as the published work has them, where a run does not go on until all of the window have ended.
 
+use glidepath_model::Span;
 use glidepath_picture::{Cell as Square, Chart, Hatch, HatchLegend, HeatMap, Scale};
 
 use super::view::{Axis, Cell, Slice, View, Who};
 use super::words::{LOAD, axis_noun, percent, seconds};
 use super::{Picture, Section, note};
+use crate::config::Config;
 use crate::experiment::ALTERNATIVE;
-use crate::summary::{SUSTAINED, Spread};
+use crate::summary::{GroupSummary, SUSTAINED, Spread};
 
 /// Below this success a cell is hatched densely.
 const POOR: f64 = 0.8;
@@ -56,11 +59,24 @@ fn scale(view: &View<'_>, shown: Shown, who: Who) -> Scale {
     if shown == Shown::Success {
         return Scale { label: "Success (%)".to_owned(), low: 0.0, high: 100.0, ..Scale::default() };
     }
-    let latencies = view.cells().filter_map(|cell| Some(cell.of(who)?.middle_latency_mean_s?.mean));
+    let latencies = view.cells().filter_map(|cell| Some(latency(cell.config, cell.of(who)?)?.mean));
     let (low, high) = latencies.fold((f64::INFINITY, 0.0_f64), |(low, high), s| (low.min(s), high.max(s)));
     // A little air, and some width where all are alike.
     let (low, high) = (low / 1.05, high.max(low * 1.5) * 1.05);
     Scale { label: "Mean commit latency (s)".to_owned(), low, high, logarithmic: true, reversed: true }
+}
+
+/// Whether the window is shown.
+fn of_window(config: &Config) -> bool {
+    config.run_on > Span::ZERO
+}
+
+fn success(config: &Config, measures: &GroupSummary) -> Option<Spread> {
+    if of_window(config) { measures.success } else { measures.run_success }
+}
+
+fn latency(config: &Config, measures: &GroupSummary) -> Option<Spread> {
+    if of_window(config) { measures.latency_mean_s } else { measures.middle_latency_mean_s }
 }
 
 struct Map<'a> {
@@ -107,7 +123,7 @@ impl Map<'_> {
 
     fn square(&self, cell: &Cell<'_>) -> Option<Square> {
         let measures = cell.of(self.who)?;
-        let success = measures.run_success.map(|success| success.mean);
+        let success = success(cell.config, measures).map(|success| success.mean);
         let hatch = match success {
             Some(success) if success < POOR => Hatch::Dense,
             Some(success) if success < SUSTAINED => Hatch::Light,
@@ -116,7 +132,7 @@ impl Map<'_> {
         match self.shown {
             Shown::Success => success.map(|share| Square { value: share * 100.0, text: percent(share), hatch }),
             Shown::Latency => {
-                let Spread { mean, .. } = measures.middle_latency_mean_s?;
+                let Spread { mean, .. } = latency(cell.config, measures)?;
                 Some(Square { value: mean, text: seconds(mean), hatch })
             }
         }
@@ -133,6 +149,7 @@ impl Map<'_> {
     fn basis(&self) -> String {
         let seeds = super::seeds_words(self.view.seeds);
         match self.shown {
+            _ if self.view.cells().all(|cell| of_window(cell.config)) => format!("window, {seeds}"),
             Shown::Success => format!("whole run, {seeds}"),
             Shown::Latency => format!("commits in the middle 80 % of the run, {seeds}"),
         }

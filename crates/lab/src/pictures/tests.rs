@@ -21,6 +21,7 @@ fn group(health: f64) -> GroupSummary {
     let latency = |factor: f64| spread(factor / health).filter(|_| health > 0.0);
     GroupSummary {
         success: spread(health),
+        success_interval: None,
         warm_success: spread(health),
         warm_throughput_per_s: Spread { mean: 10.0 * health, deviation: Some(0.1) },
         warm_latency_mean_s: latency(1.0),
@@ -29,10 +30,12 @@ fn group(health: f64) -> GroupSummary {
         burst_success: None,
         arrived_per_s: Spread { mean: 2.0 * health, deviation: None },
         throughput_per_s: Spread { mean: 10.0 * health, deviation: Some(0.1) },
+        throughput_interval_per_s: None,
         latency_mean_s: latency(1.0),
         latency_p50_s: latency(0.8),
         latency_p95_s: latency(2.0),
         latency_p99_s: latency(4.0),
+        latency_p99_interval_s: None,
         retries_mean: latency(0.5),
         middle_latency_mean_s: latency(1.1),
         catalog_conflicts_per_transaction: spread(0.5),

@@ -30,7 +30,7 @@ pub(super) fn timelines(view: &View<'_>) -> Vec<Picture> {
             file_stem: format!("commit-rate{}", slice.stem(view)),
             section: Section::Timeline,
             group: slice.group(view),
-            caption: "Commits per second in each sixtieth of the run. Dashed: what arrives, as it is configured. \
+            caption: "Commits per second in each sixtieth of the duration. Dashed: what arrives, as it is configured. \
                       Transactions work before they commit, so commits follow arrivals at a distance; where they stay \
                       below for good, transactions fail or pile up."
                 .to_owned(),

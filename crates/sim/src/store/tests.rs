@@ -109,14 +109,24 @@ async fn contend(env: SimEnv, script: Vec<u8>, log: Log) {
 }
 
 fn run(setup: Setup, scripts: &[(u64, Vec<u8>)]) -> (Vec<(u32, u64, String)>, Option<Payload>) {
-    let horizon = setup.horizon.as_nanos();
+    let horizon = setup.horizon;
+    run_until(setup, scripts, horizon)
+}
+
+/// Every process says when the run ends.
+fn run_until(setup: Setup, scripts: &[(u64, Vec<u8>)], end: Instant) -> (Vec<(u32, u64, String)>, Option<Payload>) {
+    let horizon = setup.horizon.min(end).as_nanos();
     let log = Log::default();
     let mut simulation = Simulation::new(setup);
     let starts: Vec<_> = scripts
         .iter()
         .map(|(at, script)| {
             let (script, log) = (script.clone(), Rc::clone(&log));
-            (Instant::ZERO + Span::from_millis(*at), move |env| contend(env, script, log))
+            let start = move |env: SimEnv| {
+                env.end_run_after(end);
+                contend(env, script, log)
+            };
+            (Instant::ZERO + Span::from_millis(*at), start)
         })
         .collect();
     simulation.run(starts);
@@ -151,6 +161,23 @@ proptest! {
         let fast = run(setup(Mode::LocalClocks, seed, profile.clone(), effect), &scripts);
         let plain = run(setup(Mode::EveryOperation, seed, profile, effect), &scripts);
         prop_assert_eq!(fast, plain);
+    }
+
+    /// A run that a process ends has gone until then as it would have gone anyway.
+    #[test]
+    fn an_earlier_end_changes_nothing_before_it(
+        seed in any::<u64>(),
+        scripts in prop::collection::vec((0_u64..30, prop::collection::vec(any::<u8>(), 1..30)), 1..8),
+        end in 0_u64..200,
+        mode in prop::sample::select(vec![Mode::LocalClocks, Mode::EveryOperation]),
+    ) {
+        let mut scripts = scripts;
+        scripts.sort();
+        let end = Instant::ZERO + Span::from_millis(end);
+        let whole = setup(mode, seed, noisy(), EffectPoint::Half);
+        let (mut log, _) = run(whole.clone(), &scripts);
+        log.retain(|(_, at, _)| *at <= end.as_nanos());
+        prop_assert_eq!(run_until(whole, &scripts, end).0, log);
     }
 
     /// Same seed, same bytes, with faults too.

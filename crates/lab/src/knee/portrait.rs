@@ -1,0 +1,117 @@
+//! How long do commits take at the load that was found?
+//!
+//! Loads are judged by runs that end with their duration, for two reasons. The work goes into many transactions rather than into
+//! the wait for the last few. And the two figures that are compared belong together: a run starts empty, so commits arrive at the
+//! catalog less often than transactions arrive by the share that works longer than the run has lasted; the commits of the
+//! window that are left out at the end are, on average, as many. What is counted is the rate at which commits really landed
+//! in the window. (Runs that went on would count more commits than their success was judged under.)
+//!
+//! Latencies cannot be had so: those that work longest have the most history to read. They are taken from runs of their own, at
+//! that load, which go on as `run_on` says.
+
+use glidepath_model::Span;
+use glidepath_sim::Mode;
+
+use super::KneeOptions;
+use super::outcome::Found;
+use super::queue::Meter;
+use super::trial::as_one;
+use crate::config::{Config, Point};
+use crate::metrics::Metrics;
+use crate::simulate::{Outcome, Underway, simulate_while};
+
+/// The share of the work allowed that may go into it.
+const SHARE: f64 = 0.1;
+
+/// More runs than this are not needed.
+const MOST_RUNS: u64 = 8;
+
+/// What was simulated for it.
+pub(super) struct Portrait {
+    /// The numbers of all its runs as one.
+    pub(super) metrics: Metrics,
+    /// Events, beyond those of the search.
+    pub(super) events: u64,
+    /// Virtual time, beyond that of the search.
+    pub(super) seconds: f64,
+}
+
+/// The share of the work allowed that a search must leave for it.
+pub(super) fn share(point: &Point) -> f64 {
+    if point.config.run_on == Span::ZERO { 0.0 } else { SHARE }
+}
+
+/// Of the load that was found for this point. Where the work allowed does not suffice, it is what judged the load: then some
+/// latencies are missing, as the share of those that had not ended says.
+pub(super) fn portrait(point: &Point, found: &Found, options: &KneeOptions, meter: &Meter<'_>) -> Portrait {
+    let judged = |events| Portrait { metrics: Metrics::of(&found.point, &found.outcome.0), events, seconds: 0.0 };
+    if share(point) == 0.0 || found.outcome.1 == 0 {
+        return judged(0);
+    }
+    let (config, runs) = plan(point, found, options);
+    let Ok(point) = Point::new(config, point.profile.clone()) else { return judged(0) };
+    let seeds: Vec<u64> = match &options.seeds {
+        Some(seeds) => seeds.clone(),
+        None => (options.first_seed..).take(runs as usize).collect(),
+    };
+    let left = options.events.saturating_sub(found.work.events).min((2.0 * SHARE * options.events as f64) as u64);
+    let runs = simulate_all(&point, &seeds, options, left / seeds.len().max(1) as u64, meter);
+    let events = runs.iter().map(|(outcome, _)| outcome.counts.events).sum();
+    if runs.iter().any(|(_, whole)| !whole) {
+        return judged(events);
+    }
+    let seconds = runs.iter().map(|(outcome, _)| outcome.ended.as_secs_f64()).sum();
+    let outcome = as_one(runs.into_iter().map(|(outcome, _)| outcome));
+    Portrait { metrics: Metrics::of(&point, &outcome), events, seconds }
+}
+
+/// Runs of the configured length, or, where that would be too much work, of a shorter one; and how many.
+fn plan(point: &Point, found: &Found, options: &KneeOptions) -> (Config, u64) {
+    let (given, run_on) = (options.seeds.is_some(), point.config.run_on);
+    let judged = &found.point.config;
+    let mut config = judged.clone();
+    config.run_on = run_on;
+    let (outcome, kept) = &found.outcome;
+    let events_per_s = outcome.counts.events as f64 / (judged.duration.as_secs_f64() * *kept as f64);
+    let affordable_s = SHARE * options.events as f64 / events_per_s.max(f64::MIN_POSITIVE);
+    if config.arrivals.burst.is_none() && !given {
+        let whole_s = (point.config.duration + run_on).as_secs_f64();
+        let share = (affordable_s / whole_s).min(1.0);
+        let scaled = |span: Span| Span::from_secs_f64((span.as_secs_f64() * share).ceil());
+        config.duration = scaled(point.config.duration).max(judged.duration.min(point.config.duration));
+        config.run_on = scaled(run_on);
+    }
+    let runs = affordable_s / (config.duration + config.run_on).as_secs_f64();
+    (config, (runs as u64).clamp(1, MOST_RUNS))
+}
+
+/// In the order of the seeds, however many threads there are; and whether each went on to its end, or was broken off after so
+/// many events.
+fn simulate_all(
+    point: &Point,
+    seeds: &[u64],
+    options: &KneeOptions,
+    most_events: u64,
+    meter: &Meter<'_>,
+) -> Vec<(Outcome, bool)> {
+    let run = |seed: &u64| {
+        let (mut told, mut whole) = (0, true);
+        let outcome = simulate_while(point, *seed, Mode::LocalClocks, &mut |underway: Underway| {
+            whole = underway.events <= most_events;
+            if underway.events - told >= super::queue::EVENTS_BETWEEN_CALLS {
+                meter.add(underway.events - told);
+                told = underway.events;
+            }
+            whole
+        });
+        meter.add(outcome.counts.events - told);
+        (outcome, whole)
+    };
+    let each = seeds.len().div_ceil(options.threads.get()).max(1);
+    std::thread::scope(|scope| {
+        let run = &run;
+        let workers: Vec<_> =
+            seeds.chunks(each).map(|seeds| scope.spawn(move || seeds.iter().map(run).collect::<Vec<_>>())).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|_| panic!("a run failed"))).collect()
+    })
+}
