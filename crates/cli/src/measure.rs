@@ -151,7 +151,7 @@ impl Measure {
         write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
         write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
         print(&markdown)?;
-        let files = match profile(&measurements, provenance, stopped.latency_includes_read) {
+        let files = match profile(&measurements, provenance, stopped.latency_includes_read, plan) {
             Some(profile) => {
                 let text = toml::to_string(&profile).map_err(|error| Failure::Failed(error.to_string()))?;
                 write(&path("profile.toml"), &text)?;
@@ -190,13 +190,15 @@ impl Measure {
         let estimate = plan.estimate();
         let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
         eprintln!(
-            "At most {:.0} writes, {:.0} reads and {:.0} MB in {:.0} s: {dollars:.2} US dollars for requests at list prices ({}), \
-             traffic not counted. A local server costs nothing.",
+            "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), traffic not \
+             counted. A local server costs nothing. It takes {}; where operations are slow, trials go on until they have been \
+             seen often enough, up to {} in all.",
             estimate.writes,
             estimate.reads,
             (estimate.bytes / 1e6).ceil(),
-            estimate.time.as_secs_f64().ceil(),
-            prices.source
+            prices.source,
+            roughly(estimate.time),
+            roughly(estimate.longest_time),
         );
         if self.yes {
             return Ok(());
@@ -212,6 +214,14 @@ impl Measure {
             "y" | "Y" | "yes" => Ok(()),
             _ => Err(Failure::Mistake("not agreed; nothing was sent".to_owned())),
         }
+    }
+}
+
+/// A time for people, rounded up.
+fn roughly(time: Span) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 120.0 => format!("{:.0} s", seconds.ceil()),
+        seconds => format!("{:.0} min", (seconds / 60.0).ceil()),
     }
 }
 

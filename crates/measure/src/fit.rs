@@ -104,7 +104,7 @@ pub(crate) fn own_quantiles(sorted: &[f64]) -> Distribution {
 }
 
 /// The greatest difference between the data's share and the distribution's: the Kolmogorov-Smirnov statistic.
-fn distance(sorted: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
+pub(crate) fn distance(sorted: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
     let count = sorted.len() as f64;
     let mut greatest: f64 = 0.0;
     for (rank, millis) in sorted.iter().enumerate() {
@@ -114,7 +114,7 @@ fn distance(sorted: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
     greatest
 }
 
-fn normal_below(z: f64) -> f64 {
+pub(crate) fn normal_below(z: f64) -> f64 {
     0.5 * erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
 }
 

@@ -20,7 +20,7 @@ mod site;
 mod writer;
 
 pub use fit::{Fit, Fits, GOOD_KS};
-pub use hold::{FailureRate, fit_holds};
+pub use hold::{FailureRate, Rehearsal, fit_holds};
 pub use measurement::{Measurement, Numbers, Spread};
 pub use plan::{Estimate, Operation, Plan, PlanError};
 pub use profile::{Provenance, profile};
