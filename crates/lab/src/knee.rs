@@ -10,13 +10,15 @@
 //! the machine, its load or the number of threads.
 //!
 //! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `hunt` (one search) and `queue`
-//! (many at once); `crossing` says where the knee lies between two loads and how sure that is, `found` is what a knee consists of, `bottleneck` and `change` are what is varied.
+//! (many at once); `crossing` says where the knee lies between two loads and how sure that is, `found` is what a knee consists of, `bottleneck` and `change` are what is varied,
+//! and `measured` what the uncertainty of a measured profile makes of it.
 
 mod bottleneck;
 mod change;
 mod crossing;
 mod found;
 mod hunt;
+mod measured;
 mod plan;
 mod queue;
 mod search;
@@ -32,6 +34,7 @@ use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
 pub use found::{Bound, KindAtKnee, Knee};
+pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
 
 use crate::config::{Point, burst_misfit};
 use hunt::{Found, Hunt, Round, Task};

@@ -1,6 +1,8 @@
 //! Which distribution do latencies follow? A lognormal, a gamma, and mixtures of lognormals above a floor, each with its
 //! distance from the data (Kolmogorov-Smirnov).
 
+use std::borrow::Cow;
+
 use glidepath_model::Span;
 use glidepath_sim::{Component, Distribution};
 use statrs::function::erf::erfc;
@@ -72,13 +74,7 @@ impl Fits {
         if sorted.len() < 10 || sorted[0] <= 0.0 {
             return None;
         }
-        let thinned: Vec<f64>;
-        let sorted = if sorted.len() > MOST_JUDGED {
-            thinned = (0..MOST_JUDGED).map(|n| sorted[n * (sorted.len() - 1) / (MOST_JUDGED - 1)]).collect();
-            thinned.as_slice()
-        } else {
-            sorted
-        };
+        let sorted = &thinned(sorted);
         let judged = |fit: Fit| {
             let distance = distance(sorted, |millis| fit.cumulative(millis));
             (fit, distance)
@@ -90,6 +86,21 @@ impl Fits {
     #[must_use]
     pub fn chosen(&self, sorted: &[f64]) -> Distribution {
         if self.mixture.1 <= GOOD_KS { self.mixture.0.clone() } else { own_quantiles(sorted) }
+    }
+}
+
+fn thinned(sorted: &[f64]) -> Cow<'_, [f64]> {
+    if sorted.len() <= MOST_JUDGED {
+        return sorted.into();
+    }
+    (0..MOST_JUDGED).map(|n| sorted[n * (sorted.len() - 1) / (MOST_JUDGED - 1)]).collect()
+}
+
+/// The standard deviation of the logarithm of latencies that rise; 0 for fewer than 10.
+pub(crate) fn sigma(sorted: &[f64]) -> f64 {
+    match lognormal(&thinned(sorted)) {
+        Fit::Lognormal { sigma, .. } if sorted.len() >= 10 && sorted[0] > 0.0 => sigma,
+        _ => 0.0,
     }
 }
 

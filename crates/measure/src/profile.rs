@@ -3,7 +3,7 @@
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, Distribution, Measured, OperationProfile, Profile};
 
-use crate::fit::{Fit, Fits, own_quantiles};
+use crate::fit::{Fits, own_quantiles, sigma};
 use crate::flat::explained;
 use crate::hold::{FailureRate, Rehearsal, fit_holds};
 use crate::measurement::{Measurement, Numbers};
@@ -30,10 +30,10 @@ impl Provenance {
 }
 
 /// How much surer than the measurement the simulated trials are to be by which holds are fitted.
-const TIMES: u32 = 4;
+pub(crate) const TIMES: u32 = 4;
 
 /// After so many attempts a simulated failure rate is sure enough.
-const ATTEMPTS: f64 = 24_000.0;
+pub(crate) const ATTEMPTS: f64 = 24_000.0;
 
 /// The measurements that a profile is made of, by what they measure.
 pub(crate) struct Sorted<'a> {
@@ -169,12 +169,7 @@ fn distribution(sorted: &[f64]) -> Option<Distribution> {
 /// Median, sigma of the logarithm and least.
 pub(crate) fn flat(sorted: &[f64]) -> Option<(Span, f64, Span)> {
     let numbers = Numbers::of(sorted)?;
-    let Fit::Lognormal { sigma, .. } =
-        Fits::of(sorted).map_or(Fit::Lognormal { mu: 0.0, sigma: 0.0 }, |fits| fits.lognormal.0)
-    else {
-        return None;
-    };
-    Some((millis(numbers.median), (sigma.min(5.0) * 1e4).round() / 1e4, millis(sorted[0])))
+    Some((millis(numbers.median), (sigma(sorted).min(5.0) * 1e4).round() / 1e4, millis(sorted[0])))
 }
 
 fn millis(millis: f64) -> Span {

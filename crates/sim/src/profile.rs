@@ -143,6 +143,9 @@ impl Profile {
                 return Err(range(format!("{name}.source"), "nothing", "where the numbers come from, or \"assumed\""));
             }
         }
+        if let Some(measured) = &self.measured {
+            measured.check()?;
+        }
         self.check_numbers()
     }
 
@@ -205,6 +208,23 @@ impl Profile {
         [("get", &self.get), ("put", &self.put), ("conditional_put", &self.conditional_put)]
             .into_iter()
             .chain(self.append.as_ref().map(|operation| ("append", operation)))
+    }
+}
+
+impl Measured {
+    fn check(&self) -> Result<(), ProfileError> {
+        let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+        let parts: Vec<&str> = self.date.split('-').collect();
+        let is_date = matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2));
+        if !is_date {
+            return Err(range("measured.date".to_owned(), &self.date, "a day such as 2026-11-21"));
+        }
+        match &self.alternatives {
+            Some(file) if file.is_empty() || file.contains(['/', '\\']) => {
+                Err(range("measured.alternatives".to_owned(), file, "the name of a file in the folder of the profile"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! How does a person read a knee? A few lines, then two tables.
 
 use glidepath_lab::Point;
-use glidepath_lab::knee::{Answer, Bottleneck, Bound, KindAtKnee, Knee, Relief, Resource, WhatIf};
+use glidepath_lab::knee::{Answer, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Relief, Resource, WhatIf};
 
 use crate::output::{NONE, table};
 
 /// The whole answer.
-pub(super) fn text(preset: &str, point: &Point, answer: &Answer) -> String {
-    let mut parts = vec![setting(preset, point), verdict(&answer.knee), kinds(&answer.knee)];
+pub(super) fn text(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> String {
+    let mut parts = vec![setting(preset, point), verdict(&answer.knee)];
+    parts.extend(super::measured::text(point, &answer.knee, measurement));
+    parts.push(kinds(&answer.knee));
     parts.extend(answer.bottleneck.as_ref().map(|bottleneck| binds(point, bottleneck)));
     if !answer.what_ifs.is_empty() {
         parts.push(what_ifs(&answer.what_ifs));
@@ -183,7 +185,7 @@ fn number(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
 }
 
 /// A rate, to three digits or so.
-fn rate(per_second: f64) -> String {
+pub(super) fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate >= 100.0 => format!("{rate:.0}"),
         rate if rate >= 10.0 => format!("{rate:.1}"),
