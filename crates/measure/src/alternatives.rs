@@ -25,9 +25,14 @@ pub const DRAWN: u64 = 16;
 /// After so many attempts the failure rate of one drawn anew is sure enough.
 const ATTEMPTS_OF_ONE: f64 = 6000.0;
 
-/// Shares of the round trip after which writes may take effect, the farthest from the middle first.
-const EARLY: [f64; 4] = [0.0, 0.125, 0.25, 0.375];
-const LATE: [f64; 4] = [1.0, 0.875, 0.75, 0.625];
+/// Shares of the round trip after which writes may take effect, the farthest from what the profile has first: where that is flat,
+/// half; where it has holds, next to nothing.
+const FLAT: [[f64; 4]; 2] = [[0.0, 0.125, 0.25, 0.375], [1.0, 0.875, 0.75, 0.625]];
+const HELD: [&[f64]; 2] = [&[0.0], &[1.0, 0.75, 0.5, 0.25]];
+
+/// Places in these.
+const EARLIEST: usize = 0;
+const LATEST: usize = 1;
 
 /// What the alternatives are made of.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +60,8 @@ pub fn alternatives(
     let measurements = Measurement::of(evidence.trials);
     let effect = Effect { profile, found: &Sorted::of(&measurements), plan: evidence.plan };
     let task = |number: u64| match number {
-        DRAWN => effect.extreme(&EARLY),
-        number if number > DRAWN => effect.extreme(&LATE),
+        DRAWN => effect.extreme(EARLIEST),
+        number if number > DRAWN => effect.extreme(LATEST),
         number => redrawn(profile, &blocks, evidence, number).as_ref().map(Alternative::of),
     };
     let all = DRAWN as usize + 2;
@@ -90,7 +95,7 @@ pub fn alternatives(
 
 /// The profile that another draw of the trials gives. `None` where something that was measured is not in it.
 fn redrawn(profile: &Profile, blocks: &Blocks, evidence: &Evidence<'_>, number: u64) -> Option<Profile> {
-    let measurements = Measurement::of(&blocks.draw(evidence.seed, number));
+    let measurements = Measurement::of_each(blocks.draw(evidence.seed, number));
     let sorted = Sorted::of(&measurements);
     let mut drawn = sorted.profile(evidence.provenance, profile.latency_includes_read, quantiles)?;
     let rehearsal = Rehearsal::of(evidence.plan, 1, ATTEMPTS_OF_ONE);
@@ -124,16 +129,16 @@ struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    /// The profile with the first of these shares that the measurement allows, for each guarded operation. `None` where it allows
-    /// none.
-    fn extreme(&self, shares: &[f64]) -> Option<Alternative> {
+    /// The profile with the first of the shares at this end that the measurement allows, for each guarded operation. `None` where it
+    /// allows none.
+    fn extreme(&self, end: usize) -> Option<Alternative> {
         let mut extreme = self.profile.clone();
         for (operation, found) in self.found.contended() {
             let Some(base) = of(self.profile, operation).filter(|_| !found.is_empty()) else { continue };
-            let allowed = shares.iter().find_map(|share| match base.contended.is_empty() {
-                true => self.alike(operation, found, *share),
-                false => self.held(operation, found, *share),
-            });
+            let allowed = match base.contended.is_empty() {
+                true => FLAT[end].iter().find_map(|share| self.alike(operation, found, *share)),
+                false => HELD[end].iter().find_map(|share| self.held(operation, found, *share)),
+            };
             if let (Some(allowed), Some(place)) = (allowed, of_mut(&mut extreme, operation)) {
                 *place = allowed;
             }

@@ -90,7 +90,7 @@ fn is_lognormal(sorted: &[f64], flat: &OperationProfile) -> bool {
 }
 
 /// The deviation of the logarithm from its median, of the slower half: the faster one may have been cut off at a floor.
-fn upper_sigma(sorted: &[f64]) -> Option<f64> {
+pub(crate) fn upper_sigma(sorted: &[f64]) -> Option<f64> {
     let (median, slower) = (*sorted.get(sorted.len() / 2)?, &sorted[sorted.len() / 2..]);
     let squares: f64 = slower.iter().map(|millis| (millis / median).ln().powi(2)).sum();
     Some(((squares / slower.len() as f64).sqrt().min(5.0) * 1e4).round() / 1e4)

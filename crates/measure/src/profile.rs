@@ -4,7 +4,7 @@ use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, Distribution, Measured, OperationProfile, Profile};
 
 use crate::fit::{Fits, own_quantiles, sigma};
-use crate::flat::explained;
+use crate::flat::{explained, upper_sigma};
 use crate::hold::{FailureRate, Rehearsal, fit_holds};
 use crate::measurement::{Measurement, Numbers};
 use crate::plan::{Operation, Plan};
@@ -184,7 +184,9 @@ fn unguarded(found: &[(ByteSize, &Measurement)], provenance: &Provenance) -> Opt
         .collect();
     let (base, per_mib) = line(&medians)?;
     let (_, smallest) = found.iter().find(|(_, found)| !found.success_ms.is_empty())?;
-    let (_, sigma, floor) = flat(&smallest.success_ms)?;
+    let (_, _, floor) = flat(&smallest.success_ms)?;
+    // Faster ones may have been cut off at the floor, which the simulated ones are too.
+    let sigma = upper_sigma(&smallest.success_ms)?;
     let sizes: Vec<String> = found.iter().map(|(size, _)| size.to_string()).collect();
     Some(OperationProfile {
         median: millis(base.max(0.001)),
