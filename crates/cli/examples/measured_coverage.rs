@@ -26,14 +26,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let exact = KneeOptions { tolerance: 0.01, first_seed: 1 << 40, ..options(20 * EVENTS) };
     let truth = find(&point(&store), &exact, &|_| ())?.knee_commits_per_s;
     let plan = Plan { operations: vec![Operation::Cas], ..Plan::full() };
-    let (mut held, mut held_alone, mut logarithms, mut errors, mut widths) = (0, 0, Vec::new(), 0.0, 0.0);
+    let (mut held, mut logarithms, mut errors, mut widths) = ([0; 3], Vec::new(), 0.0, 0.0);
     for seed in 1..=count {
         let options = KneeOptions { first_seed: seed << 32, ..options(EVENTS) };
         let (knee, sure) = Remeasured::new(&store, plan.clone(), seed).knee(&options);
         let [low, high] = sure.interval_commits_per_s;
-        held += u64::from((low..=high).contains(&truth));
-        let alone = knee.knee_interval_commits_per_s.unwrap_or_default();
-        held_alone += u64::from((alone[0]..=alone[1]).contains(&truth));
+        // Chance alone, without the bounds of the effect time: beyond them the whole interval reaches as far.
+        let commits = knee.knee_commits_per_s;
+        let [earliest, latest] = sure.effect_time_commits_per_s.unwrap_or([commits; 2]);
+        let chance = [commits * low / earliest, commits * high / latest];
+        let simulation = knee.knee_interval_commits_per_s.unwrap_or_default();
+        for (count, [low, high]) in held.iter_mut().zip([[low, high], chance, simulation]) {
+            *count += u64::from((low..=high).contains(&truth));
+        }
         logarithms.push((knee.knee_commits_per_s / truth).ln());
         errors += sure.sampling_relative_error / count as f64;
         widths += (high / low - 1.0) / count as f64;
@@ -45,7 +50,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mean = logarithms.iter().sum::<f64>() / count as f64;
     let squares: f64 = logarithms.iter().map(|one| (one - mean).powi(2)).sum();
     println!(
-        "| {name} | {truth:.2} | {held} of {count} | {held_alone} of {count} | {:+.1} % | {:.1} % | {:.1} % | {:.0} % |",
+        "| {name} | {truth:.2} | {} of {count} | {} of {count} | {} of {count} | {:+.1} % | {:.1} % | {:.1} % | {:.0} % |",
+        held[0],
+        held[1],
+        held[2],
         100.0 * mean,
         100.0 * (squares / (count - 1) as f64).sqrt(),
         100.0 * errors,

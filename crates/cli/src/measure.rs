@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
 use glidepath_measure::{
-    Evidence, LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, alternatives, profile, run,
-    write_samples,
+    Evidence, LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, alternatives, profile,
+    run, write_samples,
 };
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::Profile;
@@ -162,12 +162,15 @@ impl Measure {
         let files = match profile(&measurements, provenance, stopped.latency_includes_read, plan) {
             Some(profile) => {
                 // Whoever stopped a measurement does not want to wait for what else might have been measured.
-                let beside = if *complete { self.write_alternatives(profile, plan, stopped, provenance)? } else { profile };
+                let beside =
+                    if *complete { self.write_alternatives(profile, plan, stopped, provenance)? } else { profile };
                 let text = toml::to_string(&beside).map_err(|error| Failure::Failed(error.to_string()))?;
                 write(&path("profile.toml"), &text)?;
                 match complete {
                     true => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
-                    false => "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, for it was stopped",
+                    false => {
+                        "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, for it was stopped"
+                    }
                 }
             }
             None => "report.html, report.md, samples.parquet; no profile, which needs cas or create",

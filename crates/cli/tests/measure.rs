@@ -22,9 +22,11 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["knee_commits_per_s"].as_f64().unwrap() > 0.5, "{json}");
     // With how sure it is, and what that is made of.
-    let number = |path: &str| json.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{path}: {json}"));
+    let number =
+        |path: &str| json.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{path}: {json}"));
     assert!(number("/measurement/interval_commits_per_s/0") < number("/knee_commits_per_s"), "{json}");
-    let shares = ["simulation", "sampling", "effect_time"].map(|share| number(&format!("/measurement/made_of/{share}")));
+    let shares =
+        ["simulation", "sampling", "effect_time"].map(|share| number(&format!("/measurement/made_of/{share}")));
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
     let asked = "knee --profile m/profile.toml --tables 2 --budget 1s --no-what-if";
     let text = output(glidepath(folder.path(), asked));

@@ -47,12 +47,7 @@ const HALVINGS: u32 = 9;
 /// their order).
 ///
 /// Where even without a hold certainly more writes would fail than did, they take effect sooner than half-way: `effect_after`.
-pub fn fit_holds(
-    profile: &mut Profile,
-    operation: Operation,
-    failure_rates: &[FailureRate],
-    rehearsal: &Rehearsal,
-) {
+pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate], rehearsal: &Rehearsal) {
     fit_way(profile, operation, failure_rates, rehearsal);
     fit_each_hold(profile, operation, failure_rates, rehearsal);
 }

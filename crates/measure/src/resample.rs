@@ -37,7 +37,8 @@ impl Blocks {
             groups.entry((trial.trial.operation, trial.trial.writers)).or_default().push(trial);
         }
         let cut = |trials: Vec<&TrialSamples>| {
-            let longest = trials.iter().flat_map(|trial| &trial.samples).map(|sample| sample.latency().as_nanos()).max();
+            let longest =
+                trials.iter().flat_map(|trial| &trial.samples).map(|sample| sample.latency().as_nanos()).max();
             let shortest = trials.iter().map(|trial| trial.window.as_nanos()).min().unwrap_or_default();
             let fit = shortest / longest.unwrap_or(1).saturating_mul(LONGEST_FITS).max(1);
             let mut parts = fit.clamp(1, MOST_BLOCKS);

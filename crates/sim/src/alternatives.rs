@@ -118,9 +118,9 @@ impl Profile {
         let bare = Self { measured: None, ..self.clone() };
         // A structure of strings and numbers always has a TOML form.
         let text = toml::to_string(&bare).unwrap_or_else(|error| panic!("a profile has no TOML form: {error}"));
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let hash = text
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
         format!("{hash:016x}")
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
 fn interval(found: &MeasuredKnee) -> String {
     let [low, high] = found.interval_commits_per_s.map(rate);
     let shares = found.made_of;
-    let mut parts = vec![
+    let mut parts = [
         ("sampling of the measurement", shares.sampling),
         ("effect time", shares.effect_time),
         ("simulation", shares.simulation),

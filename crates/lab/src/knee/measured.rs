@@ -94,7 +94,8 @@ pub fn with_measurement(
     let found = queue::run_all(hunts, options.threads, watch).into_iter().collect::<Result<Vec<Found>, _>>()?;
     let (drawn, extremes) = found.split_at(drawn);
     let drawn: Vec<Searched> = drawn.iter().filter_map(Searched::of).collect();
-    let extremes: Vec<f64> = extremes.iter().filter(|found| found.commits_per_s > 0.0).map(|f| f.commits_per_s).collect();
+    let extremes: Vec<f64> =
+        extremes.iter().filter(|found| found.commits_per_s > 0.0).map(|f| f.commits_per_s).collect();
     let reach = knee.knee_interval_commits_per_s.map_or(0.0, |[_, high]| high / knee.knee_commits_per_s - 1.0) / error;
     Ok(combine(Simulated { knee: knee.knee_commits_per_s, error, reach }, &drawn, &extremes))
 }
