@@ -1,5 +1,6 @@
 //! `glidepath knee`: which commit rate is sustained, what binds there, and what would raise it?
 
+mod measured;
 mod page;
 mod progress;
 mod report;
@@ -11,9 +12,10 @@ use std::time::Duration;
 use clap::Args;
 use glidepath_lab::Point;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
-use glidepath_lab::knee::{self, Answer, KneeError, KneeOptions, Provider};
-use glidepath_lab::library::{Shelf, profile};
+use glidepath_lab::knee::{self, Answer, KneeError, KneeOptions, MeasuredKnee, Provider};
+use glidepath_lab::library::{Shelf, alternatives, profile};
 use glidepath_model::Span;
+use glidepath_sim::Alternatives;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -69,7 +71,13 @@ struct Report<'a> {
     provider: &'a str,
     #[serde(flatten)]
     answer: &'a Answer,
+    /// How sure the knee is if the measurement of the store's profile is counted in; absent where the profile does not say how
+    /// sure it is itself.
+    measurement: Option<&'a MeasuredKnee>,
 }
+
+/// The share of the work that goes into how sure the profile is, where it says so.
+const MEASUREMENT_SHARE: f64 = 0.4;
 
 /// A second of the budget stands for so many events: what two processors of 2024 simulate in it, with some to spare. It is
 /// a constant, and no measurement, so that the same budget gives the same answer everywhere.
@@ -105,30 +113,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         threads,
         events: (budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
     };
-    let answer = search(&planned.point, &options, arguments.no_what_if)?;
+    let provider = &planned.point.config.provider;
+    let alternatives = alternatives(provider)?;
+    let (answer, measurement) = search(&planned.point, &options, arguments.no_what_if, alternatives.as_ref())?;
     let out = arguments.out.clone().or_else(|| arguments.sensitivity.then(|| PathBuf::from(RESULTS)));
     if let Some(out) = &out {
-        page::write_all(out, &preset, &planned.point, &answer)?;
+        page::write_all(out, &preset, &planned.point, &answer, measurement.as_ref())?;
     }
     if arguments.json {
-        let provider = &planned.point.config.provider;
-        return print_json(&Report { preset: &preset, provider, answer: &answer });
+        return print_json(&Report { preset: &preset, provider, answer: &answer, measurement: measurement.as_ref() });
     }
-    print(&report::text(&preset, &planned.point, &answer))?;
+    print(&report::text(&preset, &planned.point, &answer, measurement.as_ref()))?;
     match out {
         Some(out) => print(&format!("\nReport: {}", out.join("report.html").display())),
         None => Ok(()),
     }
 }
 
-fn search(point: &Point, options: &KneeOptions, no_what_if: bool) -> Result<Answer, Failure> {
+fn search(
+    point: &Point,
+    options: &KneeOptions,
+    no_what_if: bool,
+    alternatives: Option<&Alternatives>,
+) -> Result<(Answer, Option<MeasuredKnee>), Failure> {
     let provider = |name: &str| Ok(Provider { name: name.to_owned(), profile: profile(name)? });
     let providers = Shelf::Providers.names().map(provider).collect::<Result<Vec<_>, Failure>>()?;
     let providers = (!no_what_if).then_some(&providers[..]);
     let display = Display::new();
-    let answer = knee::answer(point, options, providers, &|progress| display.show(progress));
+    let watch = |progress| display.show(progress);
+    let part = |share: f64| KneeOptions { events: (options.events as f64 * share) as u64, ..options.clone() };
+    let rest = if alternatives.is_some() { 1.0 - MEASUREMENT_SHARE } else { 1.0 };
+    let found = knee::answer(point, &part(rest), providers, &watch).and_then(|answer| {
+        let measured = alternatives.map(|alternatives| {
+            knee::with_measurement(point, &part(MEASUREMENT_SHARE), &answer.knee, alternatives, &watch)
+        });
+        Ok((answer, measured.transpose()?.flatten()))
+    });
     drop(display);
-    answer.map_err(|error| match error {
+    found.map_err(|error| match error {
         KneeError::Spec(_) | KneeError::NothingEnds { .. } => Failure::Mistake(error.to_string()),
         KneeError::BudgetSpent { .. } => Failure::Failed(error.to_string()),
     })

@@ -1,16 +1,20 @@
 //! `glidepath measure`: what do conditional writes cost on this store?
 
 use std::io::{IsTerminal, Write as _};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
 use glidepath_measure::{
-    LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, profile, run, write_samples,
+    Evidence, LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, alternatives, profile,
+    run, write_samples,
 };
 use glidepath_model::{ByteSize, Span};
+use glidepath_sim::Profile;
 use glidepath_stores::{Options, open};
 
 use crate::failure::Failure;
@@ -23,10 +27,14 @@ use crate::steps::Steps;
 
 mod compare;
 
+/// The file of alternatives, beside that of the profile.
+const ALTERNATIVES: &str = "profile-alternatives.toml";
+
 /// Measure conditional writes on a store, and write a profile that simulations take
 ///
 /// STORE is a URL (memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix) or
-/// sim:PROFILE, a simulated store. Results go into a folder: report.html, report.md, profile.toml, samples.parquet.
+/// sim:PROFILE, a simulated store. Results go into a folder: report.html, report.md, profile.toml, profile-alternatives.toml (what
+/// else might have been measured), samples.parquet.
 /// Everything written to the store is removed again; nothing else is touched.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -98,7 +106,7 @@ impl Measure {
         match url.strip_prefix("sim:") {
             Some(name) => {
                 let text = Shelf::Providers.find(name)?;
-                let store = glidepath_sim::Profile::parse(&text.text)
+                let store = Profile::parse(&text.text)
                     .map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))?;
                 self.measure(&mut SimulatedSite::new(store, 1), plan, url, on_interrupt()?)
             }
@@ -151,15 +159,45 @@ impl Measure {
         write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
         write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
         print(&markdown)?;
-        let files = match profile(&measurements, provenance, stopped.latency_includes_read) {
+        let files = match profile(&measurements, provenance, stopped.latency_includes_read, plan) {
             Some(profile) => {
-                let text = toml::to_string(&profile).map_err(|error| Failure::Failed(error.to_string()))?;
+                // Whoever stopped a measurement does not want to wait for what else might have been measured.
+                let beside =
+                    if *complete { self.write_alternatives(profile, plan, stopped, provenance)? } else { profile };
+                let text = toml::to_string(&beside).map_err(|error| Failure::Failed(error.to_string()))?;
                 write(&path("profile.toml"), &text)?;
-                "report.html, report.md, profile.toml, samples.parquet"
+                match complete {
+                    true => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
+                    false => {
+                        "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, for it was stopped"
+                    }
+                }
             }
             None => "report.html, report.md, samples.parquet; no profile, which needs cas or create",
         };
         print(&format!("\nIn {}: {files}", self.out.display()))
+    }
+
+    /// Writes what else might have been measured, and names it in the profile.
+    fn write_alternatives(
+        &self,
+        mut profile: Profile,
+        plan: &Plan,
+        stopped: &Stopped,
+        provenance: &Provenance,
+    ) -> Result<Profile, Failure> {
+        let evidence = Evidence { trials: &stopped.trials, plan, provenance, seed: 1 };
+        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let display = Mutex::new(Steps::new("alternative profiles"));
+        let show = |done, all| display.lock().unwrap_or_else(PoisonError::into_inner).show(done, all, "");
+        let found = alternatives(&profile, &evidence, threads, &show);
+        drop(display);
+        let text = found.text().map_err(|error| Failure::Failed(error.to_string()))?;
+        write(&self.out.join(ALTERNATIVES), &text)?;
+        if let Some(measured) = &mut profile.measured {
+            measured.alternatives = Some(ALTERNATIVES.to_owned());
+        }
+        Ok(profile)
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
@@ -190,13 +228,15 @@ impl Measure {
         let estimate = plan.estimate();
         let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
         eprintln!(
-            "At most {:.0} writes, {:.0} reads and {:.0} MB in {:.0} s: {dollars:.2} US dollars for requests at list prices ({}), \
-             traffic not counted. A local server costs nothing.",
+            "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), traffic not \
+             counted. A local server costs nothing. It takes {}; where operations are slow, trials go on until they have been \
+             seen often enough, up to {} in all.",
             estimate.writes,
             estimate.reads,
             (estimate.bytes / 1e6).ceil(),
-            estimate.time.as_secs_f64().ceil(),
-            prices.source
+            prices.source,
+            roughly(estimate.time),
+            roughly(estimate.longest_time),
         );
         if self.yes {
             return Ok(());
@@ -212,6 +252,14 @@ impl Measure {
             "y" | "Y" | "yes" => Ok(()),
             _ => Err(Failure::Mistake("not agreed; nothing was sent".to_owned())),
         }
+    }
+}
+
+/// A time for people, rounded up.
+fn roughly(time: Span) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 120.0 => format!("{:.0} s", seconds.ceil()),
+        seconds => format!("{:.0} min", (seconds / 60.0).ceil()),
     }
 }
 

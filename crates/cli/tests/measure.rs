@@ -21,6 +21,23 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     let json = output(glidepath(folder.path(), asked));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["knee_commits_per_s"].as_f64().unwrap() > 0.5, "{json}");
+    // With how sure it is, and what that is made of.
+    let number =
+        |path: &str| json.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{path}: {json}"));
+    assert!(number("/measurement/interval_commits_per_s/0") < number("/knee_commits_per_s"), "{json}");
+    let shares =
+        ["simulation", "sampling", "effect_time"].map(|share| number(&format!("/measurement/made_of/{share}")));
+    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+    let asked = "knee --profile m/profile.toml --tables 2 --budget 1s --no-what-if";
+    let text = output(glidepath(folder.path(), asked));
+    assert!(text.contains("With the measurement of the store: ") && text.contains("(variance shares)"), "{text}");
+    assert!(text.contains("was measured on 2") && text.contains("(today)") || text.contains("(yesterday)"), "{text}");
+    let text = output(glidepath(folder.path(), &asked.replace("m/profile.toml", "s3-express")));
+    assert!(text.contains("covers the simulation only: the profile of s3-express does not say"), "{text}");
+    // A profile that has lost its alternatives is not taken for one that never had any.
+    std::fs::rename(folder.path().join("m/profile-alternatives.toml"), folder.path().join("m/other")).unwrap();
+    let error = refused(glidepath(folder.path(), asked), 2);
+    assert!(error.contains("profile-alternatives.toml: ") && error.contains("keep the two together"), "{error}");
     let compared = output(glidepath(folder.path(), "measure compare m m"));
     assert!(compared.contains("| cas | 4 |") && compared.contains("| 1.00 |"), "{compared}");
 }

@@ -12,7 +12,7 @@
 //! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `hunt` (one search)
 //! and `queue` (many at once); `crossing` says where the knee lies between two loads and how sure that is, `narrowing` when that
 //! is sure enough, `portrait` how long commits take there, `found` is what a knee consists of, `bottleneck`, `change` and
-//! `sensitivity` are what is varied.
+//! `sensitivity` are what is varied, and `measured` says what the uncertainty of a measured profile makes of it.
 
 mod bottleneck;
 #[cfg(test)]
@@ -21,6 +21,7 @@ mod change;
 mod crossing;
 mod found;
 mod hunt;
+mod measured;
 mod narrowing;
 mod outcome;
 mod plan;
@@ -41,6 +42,7 @@ use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
 pub use found::{Bound, KindAtKnee, Knee, Reason, Stopped};
+pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
 pub use sensitivity::{Assumption, Varied};
 
 use crate::config::{Point, burst_misfit};

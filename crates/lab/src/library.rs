@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use glidepath_sim::{Profile, ProfileError};
+use glidepath_sim::{Alternatives, Profile, ProfileError};
 
 /// A kind of file that ships with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,19 @@ pub enum LibraryError {
         /// What is wrong with it.
         cause: ProfileError,
     },
+    /// The alternatives that a profile names cannot be had.
+    #[error(
+        "{path}: {cause}. {profile} names this file as its alternatives (measured.alternatives): keep the two together, or take that \
+         line out, and the answer is without the uncertainty of the measurement"
+    )]
+    Alternatives {
+        /// Where they should be.
+        path: String,
+        /// The profile.
+        profile: String,
+        /// What is wrong with them.
+        cause: String,
+    },
 }
 
 impl fmt::Display for Shelf {
@@ -142,6 +155,25 @@ pub fn profile(name: &str) -> Result<Profile, LibraryError> {
     Profile::parse(&found.text).map_err(|cause| LibraryError::Profile { origin: found.origin, cause })
 }
 
+/// What else the measurement of this profile allows: the file that the profile names, beside its own. `None` for one that names none.
+///
+/// # Errors
+/// There is no such profile, or it is none; its alternatives cannot be read, or are not its own.
+pub fn alternatives(name: &str) -> Result<Option<Alternatives>, LibraryError> {
+    let profile = profile(name)?;
+    let Some(file) = profile.measured.as_ref().and_then(|measured| measured.alternatives.as_ref()) else {
+        return Ok(None);
+    };
+    let path = Path::new(name).with_file_name(file);
+    let wrong = |cause: String| LibraryError::Alternatives {
+        path: path.display().to_string(),
+        profile: name.to_owned(),
+        cause,
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+    Alternatives::parse(&text, &profile).map(Some).map_err(|error| wrong(error.to_string()))
+}
+
 /// Asks whether one of the candidates was meant, in brackets: those that begin with the word, else the one most like it. Empty if
 /// all are quite different.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str> + Clone) -> String {
@@ -171,6 +203,33 @@ mod tests {
             let profile = profile(name).unwrap();
             assert!(profile.operations().all(|(_, operation)| operation.source.len() > 10), "{name}");
         }
+    }
+
+    #[test]
+    fn alternatives_are_beside_the_profile_that_names_them() {
+        use glidepath_sim::{Alternative, Measured};
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.toml");
+        let name = path.to_str().unwrap();
+        let mut store = profile("s3-express").unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("p.toml", &toml::to_string(&store).unwrap());
+        assert_eq!(alternatives(name).unwrap(), None);
+        let of = store.fingerprint();
+        let file = Some("a.toml".to_owned());
+        store.measured = Some(Measured { date: "2026-11-22".to_owned(), alternatives: file });
+        write("p.toml", &toml::to_string(&store).unwrap());
+        let error = alternatives(name).unwrap_err().to_string();
+        assert!(error.contains("a.toml: ") && error.contains("keep the two together"), "{error}");
+        let sampling = vec![Alternative::of(&store); 4];
+        let found = Alternatives { version: 1, of, sampling, earliest: None, latest: None };
+        write("a.toml", &found.text().unwrap());
+        assert_eq!(alternatives(name).unwrap(), Some(found));
+        store.get.sigma = 1.0;
+        write("p.toml", &toml::to_string(&store).unwrap());
+        let error = alternatives(name).unwrap_err().to_string();
+        assert!(error.contains("of: found ") && error.contains("measure again"), "{error}");
     }
 
     #[test]

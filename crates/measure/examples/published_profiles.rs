@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use glidepath_measure::{FailureRate, Operation, fit_holds};
+use glidepath_measure::{FailureRate, Operation, Rehearsal, fit_holds};
 use glidepath_model::Span;
 use glidepath_sim::{ContendedProfile, Distribution, OperationProfile, Profile, RateCap};
 
@@ -83,9 +83,10 @@ fn tier_profile(tier: &str, flat: &Profile, lines: &[Line<'_>]) -> Result<Profil
         // GCS documents one write per second and object, and 1.4 were sustained: the cap is just above what was seen. What
         // it takes at once is assumed: enough that a lone writer's runs of fast writes, which were seen, go through.
         rate_cap: (tier == "gcs").then_some(RateCap { writes_per_s: 1.6, burst: 120.0 }),
+        measured: None,
     };
-    fit_holds(&mut profile, Operation::Cas, &cas_rates);
-    fit_holds(&mut profile, Operation::Append, &append_rates);
+    fit_holds(&mut profile, Operation::Cas, &cas_rates, &Rehearsal::long());
+    fit_holds(&mut profile, Operation::Append, &append_rates, &Rehearsal::long());
     Ok(profile)
 }
 
@@ -135,6 +136,7 @@ fn operation(
         ),
         contended,
         effect_after: None,
+        effect_share: None,
     };
     Ok(Some((profile, rates)))
 }

@@ -1,6 +1,8 @@
 //! Which distribution do latencies follow? A lognormal, a gamma, and mixtures of lognormals above a floor, each with its
 //! distance from the data (Kolmogorov-Smirnov).
 
+use std::borrow::Cow;
+
 use glidepath_model::Span;
 use glidepath_sim::{Component, Distribution};
 use statrs::function::erf::erfc;
@@ -72,13 +74,7 @@ impl Fits {
         if sorted.len() < 10 || sorted[0] <= 0.0 {
             return None;
         }
-        let thinned: Vec<f64>;
-        let sorted = if sorted.len() > MOST_JUDGED {
-            thinned = (0..MOST_JUDGED).map(|n| sorted[n * (sorted.len() - 1) / (MOST_JUDGED - 1)]).collect();
-            thinned.as_slice()
-        } else {
-            sorted
-        };
+        let sorted = &thinned(sorted);
         let judged = |fit: Fit| {
             let distance = distance(sorted, |millis| fit.cumulative(millis));
             (fit, distance)
@@ -93,6 +89,21 @@ impl Fits {
     }
 }
 
+fn thinned(sorted: &[f64]) -> Cow<'_, [f64]> {
+    if sorted.len() <= MOST_JUDGED {
+        return sorted.into();
+    }
+    (0..MOST_JUDGED).map(|n| sorted[n * (sorted.len() - 1) / (MOST_JUDGED - 1)]).collect()
+}
+
+/// The standard deviation of the logarithm of latencies that rise; 0 for fewer than 10.
+pub(crate) fn sigma(sorted: &[f64]) -> f64 {
+    match lognormal(&thinned(sorted)) {
+        Fit::Lognormal { sigma, .. } if sorted.len() >= 10 && sorted[0] > 0.0 => sigma,
+        _ => 0.0,
+    }
+}
+
 /// The quantiles of latencies in milliseconds that rise. There must be at least one.
 #[must_use]
 pub(crate) fn own_quantiles(sorted: &[f64]) -> Distribution {
@@ -104,7 +115,7 @@ pub(crate) fn own_quantiles(sorted: &[f64]) -> Distribution {
 }
 
 /// The greatest difference between the data's share and the distribution's: the Kolmogorov-Smirnov statistic.
-fn distance(sorted: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
+pub(crate) fn distance(sorted: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
     let count = sorted.len() as f64;
     let mut greatest: f64 = 0.0;
     for (rank, millis) in sorted.iter().enumerate() {
@@ -114,7 +125,7 @@ fn distance(sorted: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
     greatest
 }
 
-fn normal_below(z: f64) -> f64 {
+pub(crate) fn normal_below(z: f64) -> f64 {
     0.5 * erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
 }
 

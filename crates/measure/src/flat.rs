@@ -1,13 +1,15 @@
 //! Does one distribution of latencies explain all that writers did to each other? Where attempts are all alike, whoever wins and
 //! however many contend, and each takes effect half-way through its own round trip, a flat profile says it: with that, a simulated
-//! closed loop has the failure rates that were measured, and winners and losers take as long as they did.
+//! closed loop has the failure rates that were measured, and winners and losers take as long as they did. And the one distribution
+//! must be a lognormal: as near to it as a fit has to be elsewhere (`fit.rs`).
 //!
 //! Where it does, it is preferred to distributions by outcome and count with fitted holds: it has fewer numbers, each from all
 //! attempts, and says when a write takes effect, which the other can only bound (`hold.rs`).
 
 use glidepath_sim::{OperationProfile, Profile};
 
-use crate::hold::{FailureRate, simulated};
+use crate::fit::{GOOD_KS, distance, normal_below};
+use crate::hold::{FailureRate, Rehearsal, of_mut};
 use crate::measurement::{Measurement, Numbers};
 use crate::plan::Operation;
 use crate::profile::flat;
@@ -26,37 +28,69 @@ pub(crate) fn explained(
     profile: &Profile,
     operation: Operation,
     found: &[&Measurement],
-    of: &OperationProfile,
+    rehearsal: &Rehearsal,
 ) -> Option<OperationProfile> {
+    let of = if operation == Operation::Append { profile.append.as_ref()? } else { &profile.conditional_put };
     if found.iter().all(|found| found.writers == 1) {
         return None;
     }
-    let mut all: Vec<f64> =
-        found.iter().flat_map(|found| found.success_ms.iter().chain(&found.failure_ms)).copied().collect();
-    all.sort_unstable_by(f64::total_cmp);
-    let (median, _, floor) = flat(&all)?;
-    let sigma = upper_sigma(&all)?;
     let source = format!(
         "{}. One lognormal of all attempts explains the failure rates and latencies at every number of writers, so there are \
          no others",
         of.source.split(". ").next().unwrap_or_default()
     );
-    let flat =
-        OperationProfile { median, sigma, floor, contended: Vec::new(), effect_after: None, source, ..of.clone() };
+    let flat = OperationProfile { source, ..alike(found, of)? };
+    (is_lognormal(&latencies(found), &flat) && explains(&flat, profile, operation, found, rehearsal)).then_some(flat)
+}
+
+/// The latencies of all attempts in milliseconds, rising.
+fn latencies(found: &[&Measurement]) -> Vec<f64> {
+    let mut all: Vec<f64> =
+        found.iter().flat_map(|found| found.success_ms.iter().chain(&found.failure_ms)).copied().collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all
+}
+
+/// The operation with one lognormal of all attempts.
+pub(crate) fn alike(found: &[&Measurement], of: &OperationProfile) -> Option<OperationProfile> {
+    let all = latencies(found);
+    let (median, _, floor) = flat(&all)?;
+    let sigma = upper_sigma(&all)?;
+    Some(OperationProfile { median, sigma, floor, contended: Vec::new(), effect_after: None, ..of.clone() })
+}
+
+/// Whether a simulated store with this operation does what was measured at every number of writers.
+pub(crate) fn explains(
+    flat: &OperationProfile,
+    profile: &Profile,
+    operation: Operation,
+    found: &[&Measurement],
+    rehearsal: &Rehearsal,
+) -> bool {
     let mut candidate = profile.clone();
-    match operation {
-        Operation::Append => candidate.append = Some(flat.clone()),
-        _ => candidate.conditional_put = flat.clone(),
-    }
-    let mean_ns = Numbers::of(&all)?.mean * 1e6;
-    let same = |found: &&&Measurement| {
-        simulated(&candidate, operation, found.writers, mean_ns).is_some_and(|simulated| agree(found, &simulated))
-    };
-    (found.iter().filter(same).count() == found.len()).then_some(flat)
+    let Some(place) = of_mut(&mut candidate, operation) else { return false };
+    *place = flat.clone();
+    let Some(numbers) = Numbers::of(&latencies(found)) else { return false };
+    found.iter().all(|found| {
+        let simulated = rehearsal.simulated(&candidate, operation, found.writers, numbers.mean * 1e6);
+        simulated.is_some_and(|simulated| agree(found, &simulated))
+    })
+}
+
+/// Whether the shares of these latencies (rising, in milliseconds) above the floor are those of the lognormal.
+fn is_lognormal(sorted: &[f64], flat: &OperationProfile) -> bool {
+    let (median, floor, sigma) = (flat.median.as_millis_f64(), flat.floor.as_millis_f64(), flat.sigma.max(1e-9));
+    // At the floor the share jumps: what would be shorter takes just so long.
+    let above = sorted.partition_point(|millis| *millis <= floor * (1.0 + 1e-9));
+    let below = |millis: f64| normal_below((millis / median).ln() / sigma);
+    let (count, beneath) = (sorted.len() as f64, above as f64);
+    let of_those_above = |millis: f64| ((below(millis) * count - beneath) / (count - beneath)).clamp(0.0, 1.0);
+    // Of those above: their greatest distance counts for as much as there are of them.
+    above < sorted.len() && distance(&sorted[above..], of_those_above) * (count - beneath) / count <= GOOD_KS
 }
 
 /// The deviation of the logarithm from its median, of the slower half: the faster one may have been cut off at a floor.
-fn upper_sigma(sorted: &[f64]) -> Option<f64> {
+pub(crate) fn upper_sigma(sorted: &[f64]) -> Option<f64> {
     let (median, slower) = (*sorted.get(sorted.len() / 2)?, &sorted[sorted.len() / 2..]);
     let squares: f64 = slower.iter().map(|millis| (millis / median).ln().powi(2)).sum();
     Some(((squares / slower.len() as f64).sqrt().min(5.0) * 1e4).round() / 1e4)
@@ -82,4 +116,47 @@ fn mean(values: &[f64]) -> Option<(f64, f64)> {
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (values.len() >= 30).then(|| (mean, (squares / (count - 1.0) / count).sqrt()))
+}
+
+#[cfg(test)]
+mod tests {
+    use glidepath_model::Span;
+
+    use super::*;
+
+    fn lognormal(median: u64, sigma: f64, floor: u64) -> OperationProfile {
+        let of = Profile::constant(Span::from_millis(median)).conditional_put;
+        OperationProfile { sigma, floor: Span::from_millis(floor), ..of }
+    }
+
+    /// Evenly spaced quantiles.
+    fn drawn(of: &OperationProfile) -> Vec<f64> {
+        let share = |n: u32| (f64::from(n) + 0.5) / 5000.0;
+        let latency = |n: u32| {
+            let (mut low, mut high) = (-9.0, 9.0);
+            for _ in 0..60 {
+                let z = f64::midpoint(low, high);
+                if normal_below(z) < share(n) { low = z } else { high = z }
+            }
+            (of.median.as_millis_f64() * (of.sigma * low).exp()).max(of.floor.as_millis_f64())
+        };
+        (0..5000).map(latency).collect()
+    }
+
+    #[test]
+    fn the_shape_is_judged_above_the_floor() {
+        let plain = lognormal(60, 0.3, 0);
+        assert!(is_lognormal(&drawn(&plain), &plain));
+        // A third of the attempts take just as long as the floor.
+        let cut = lognormal(60, 0.3, 52);
+        assert!(is_lognormal(&drawn(&cut), &cut));
+        assert!(!is_lognormal(&drawn(&plain), &lognormal(60, 0.2, 0)));
+        // Two modes: the median and the upper half's deviation fit, the shape does not.
+        let mut modes: Vec<f64> = drawn(&lognormal(40, 0.05, 0));
+        modes.extend(drawn(&lognormal(90, 0.05, 0)));
+        modes.sort_unstable_by(f64::total_cmp);
+        let (median, sigma) = (modes[modes.len() / 2], upper_sigma(&modes).unwrap());
+        let fitted = OperationProfile { median: Span::from_nanos_f64(median * 1e6), sigma, ..plain };
+        assert!(!is_lognormal(&modes, &fitted));
+    }
 }

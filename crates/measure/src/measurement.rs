@@ -124,6 +124,10 @@ impl Measurement {
     /// Sums trials up, in the order of operations and writers.
     #[must_use]
     pub fn of(trials: &[TrialSamples]) -> Vec<Self> {
+        Self::of_each(trials)
+    }
+
+    pub(crate) fn of_each<'a>(trials: impl IntoIterator<Item = &'a TrialSamples>) -> Vec<Self> {
         let mut groups: BTreeMap<(Operation, u32), Vec<&TrialSamples>> = BTreeMap::new();
         for trial in trials {
             groups.entry((trial.trial.operation, trial.trial.writers)).or_default().push(trial);

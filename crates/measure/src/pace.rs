@@ -1,18 +1,18 @@
 //! Which operations of a trial count? All that began while every writer was at work, from the warm-up until counting is
 //! *closed*; each is waited for however long it takes, and the others go on meanwhile, so that none of them ends in less
 //! company than it began in. To count only those that also end in time would leave out the slow ones.
+//!
+//! A writer that has made as many operations as the estimate of the cost allows it goes on no more, whatever is still waited for:
+//! it closes counting as soon as every writer has something that counts, and waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use glidepath_model::{Instant, Span};
 
-use crate::plan::{LEAST_ROUND_TRIP, Plan};
+use crate::plan::{MOST_DURATIONS, Plan};
 
 /// Counting goes on for at least so many times the longest operation: of those longer than a trial, a trial shows too few.
 const LONGEST_FITS: u64 = 10;
-
-/// But for no more than so many times the duration that was asked for.
-pub(crate) const MOST_DURATIONS: u64 = 10;
 
 /// What the writers of a trial share.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Pace<'a> {
     from: Instant,
     duration: Span,
     most: usize,
+    /// Operations of one writer that were said to be made at most.
+    paid: u64,
     /// Writers of which no counted operation has ended yet.
     awaited: AtomicU32,
     /// Writers of which a counted operation may still be under way.
@@ -31,6 +33,28 @@ pub(crate) struct Pace<'a> {
     closed: AtomicU64,
     /// Once it is set, no operation begins.
     stop: &'a AtomicBool,
+    /// A writer has failed: nothing that the others do counts any more.
+    abandoned: AtomicBool,
+}
+
+/// How far a writer has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Done {
+    /// Its operations, of the warm-up too.
+    pub(crate) made: u64,
+    /// Those that count.
+    pub(crate) counted: usize,
+}
+
+/// Ends the trial for all should its thread panic: the others would wait for it for ever.
+pub(crate) struct EndsForAll<'a>(pub(crate) &'a Pace<'a>);
+
+impl Drop for EndsForAll<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abandoned.store(true, Ordering::SeqCst);
+        }
+    }
 }
 
 impl<'a> Pace<'a> {
@@ -39,11 +63,13 @@ impl<'a> Pace<'a> {
             from,
             duration: plan.duration,
             most: plan.most_per_writer,
+            paid: plan.most_requests(),
             awaited: AtomicU32::new(writers),
             counting: AtomicU32::new(writers),
             longest: AtomicU64::new(0),
             closed: AtomicU64::new(u64::MAX),
             stop,
+            abandoned: AtomicBool::new(false),
         }
     }
 
@@ -53,29 +79,33 @@ impl<'a> Pace<'a> {
     }
 
     pub(crate) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed) || self.abandoned.load(Ordering::SeqCst)
     }
 
-    /// Whether what a writer begins now counts, as far as it can know; it has had so many that did.
-    pub(crate) fn counts(&self, now: Instant, had: usize) -> bool {
-        if self.is_enough(now, had) || self.stopped() {
+    /// Whether a writer that has come so far is to wait instead of writing on: a cloud's bill was said to be no higher. (Stores
+    /// that are no clouds answer sooner than the estimate thinks, and may as long as the trial lasts.)
+    pub(crate) fn is_spent(&self, now: Instant, done: Done) -> bool {
+        done.made >= self.paid && now.since(self.from.min(now)) >= self.duration
+    }
+
+    /// Whether what a writer begins now counts, as far as it can know.
+    pub(crate) fn counts(&self, now: Instant, done: Done) -> bool {
+        if self.is_enough(now, done) || self.stopped() {
             self.closed.fetch_min(now.as_nanos(), Ordering::SeqCst);
         }
         now >= self.from && now < self.closed()
     }
 
-    fn is_enough(&self, now: Instant, had: usize) -> bool {
+    fn is_enough(&self, now: Instant, done: Done) -> bool {
         if now < self.from || self.awaited.load(Ordering::SeqCst) > 0 {
             return false;
         }
         let counted = now.since(self.from);
         let longest = self.longest.load(Ordering::SeqCst);
-        // What a cloud's bill was said to be at most stays so: see `Plan::estimate`.
-        let paid = self.duration.as_nanos() / LEAST_ROUND_TRIP.as_nanos();
         let stretched = counted >= self.duration;
         let shown = counted.as_nanos() >= LONGEST_FITS.saturating_mul(longest);
         let too_long = counted.as_nanos() >= MOST_DURATIONS.saturating_mul(self.duration.as_nanos());
-        had >= self.most || stretched && (shown || too_long || had as u64 >= paid)
+        done.counted >= self.most || stretched && (shown || too_long || self.is_spent(now, done))
     }
 
     /// Takes note of a writer's operation that counts.
@@ -105,20 +135,24 @@ mod tests {
         Instant::ZERO + Span::from_millis(millis)
     }
 
+    fn had(counted: usize) -> Done {
+        Done { made: counted as u64, counted }
+    }
+
     #[test]
     fn counting_goes_on_until_the_longest_operation_fits_in_often() {
         let never = AtomicBool::new(false);
         let plan = Plan { duration: Span::from_millis(1000), ..Plan::full() };
         let pace = Pace::new(&plan, 2, at(100), &never);
-        assert!(!pace.counts(at(50), 0), "the warm-up");
-        assert!(pace.counts(at(100), 0));
+        assert!(!pace.counts(at(50), had(0)), "the warm-up");
+        assert!(pace.counts(at(100), had(0)));
         pace.ended(Span::from_millis(300), true);
-        assert!(pace.counts(at(5000), 1), "the other writer has done none yet");
+        assert!(pace.counts(at(5000), had(1)), "the other writer has done none yet");
         pace.ended(Span::from_millis(200), true);
-        assert!(pace.counts(at(3000), 20));
-        assert!(!pace.counts(at(3100), 20), "ten times 300 ms are over");
+        assert!(pace.counts(at(3000), had(20)));
+        assert!(!pace.counts(at(3100), had(20)), "ten times 300 ms are over");
         assert_eq!(pace.closed(), at(3100));
-        assert!(!pace.counts(at(3100), 0) && !pace.is_over());
+        assert!(!pace.counts(at(3100), had(0)) && !pace.is_over());
         pace.leave();
         assert!(!pace.is_over());
         pace.leave();
@@ -128,20 +162,41 @@ mod tests {
     #[test]
     fn no_more_requests_are_made_than_were_paid_for() {
         let never = AtomicBool::new(false);
-        let plan = Plan { duration: Span::from_millis(1000), ..Plan::full() };
-        let pace = Pace::new(&plan, 1, at(0), &never);
+        let plan = Plan { duration: Span::from_millis(1000), warm_up: Span::from_millis(500), ..Plan::full() };
+        let pace = Pace::new(&plan, 2, at(500), &never);
+        let done = |made| Done { made, counted: made as usize };
         pace.ended(Span::from_secs(5), true);
-        assert!(pace.counts(at(1500), 99));
-        assert!(!pace.counts(at(1500), 100), "100 of them take a second at ten milliseconds each");
+        assert!(!pace.is_spent(at(1400), done(200)), "a store that answers sooner may, as long as the trial lasts");
+        assert!(!pace.is_spent(at(1500), done(149)) && pace.is_spent(at(1500), done(150)), "at ten milliseconds each");
+        assert!(pace.counts(at(1600), done(150)), "the other writer has nothing that counts yet");
+        pace.ended(Span::from_secs(1), true);
+        assert!(pace.counts(at(1700), done(149)) && !pace.counts(at(1700), done(150)));
+        assert!(pace.is_spent(at(60_000), done(150)), "after closing, too");
+    }
+
+    #[test]
+    fn a_writer_that_panics_ends_it_for_all() {
+        let never = AtomicBool::new(false);
+        let pace = Pace::new(&Plan::full(), 2, at(0), &never);
+        drop(EndsForAll(&pace));
+        assert!(!pace.is_over());
+        let panicked = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let _ends = EndsForAll(&pace);
+                panic!("a bug in a driver");
+            });
+            writer.join().is_err()
+        });
+        assert!(panicked && pace.is_over());
     }
 
     #[test]
     fn a_stop_closes_it() {
         let stop = AtomicBool::new(false);
         let pace = Pace::new(&Plan::full(), 1, at(0), &stop);
-        assert!(pace.counts(at(10), 0));
+        assert!(pace.counts(at(10), had(0)));
         stop.store(true, Ordering::Relaxed);
-        assert!(!pace.counts(at(20), 1) && pace.is_over());
+        assert!(!pace.counts(at(20), had(1)) && pace.is_over());
         assert_eq!(pace.closed(), at(20));
     }
 }

@@ -1,13 +1,13 @@
 //! From measurements to a profile: what simulations take.
 
 use glidepath_model::{ByteSize, Span};
-use glidepath_sim::{ContendedProfile, OperationProfile, Profile};
+use glidepath_sim::{ContendedProfile, Distribution, Measured, OperationProfile, Profile};
 
-use crate::fit::{Fit, Fits, own_quantiles};
-use crate::flat::explained;
-use crate::hold::{FailureRate, fit_holds};
+use crate::fit::{Fits, own_quantiles, sigma};
+use crate::flat::{explained, upper_sigma};
+use crate::hold::{FailureRate, Rehearsal, fit_holds};
 use crate::measurement::{Measurement, Numbers};
-use crate::plan::Operation;
+use crate::plan::{Operation, Plan};
 
 /// Where measurements come from, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,55 +29,108 @@ impl Provenance {
     }
 }
 
-/// The profile of a store as measured. Needs put-if-match or put-if-absent with one writer; what else was not measured is
-/// taken from it, and says so. `None` where neither was. `latency_includes_read` is what the site says of itself.
-#[must_use]
-pub fn profile(measurements: &[Measurement], provenance: &Provenance, latency_includes_read: bool) -> Option<Profile> {
-    let of = |operation: Operation| {
-        let with_successes = |found: &&Measurement| found.operation == operation && !found.success_ms.is_empty();
-        measurements.iter().filter(with_successes).collect::<Vec<_>>()
-    };
-    let (cas, create, append) = (of(Operation::Cas), of(Operation::Create), of(Operation::Append));
-    let guarded = if cas.is_empty() { &create } else { &cas };
-    let conditional_put = guarded_operation(guarded, provenance)?;
-    let sized = |name: fn(ByteSize) -> Operation| {
-        let sizes = measurements.iter().filter_map(|found| match found.operation {
-            Operation::Get(size) | Operation::Put(size) if found.operation == name(size) => Some((size, found)),
-            _ => None,
-        });
-        unguarded(&sizes.collect::<Vec<_>>(), provenance)
-    };
-    let stand_in = |what: &str| OperationProfile {
-        contended: Vec::new(),
-        effect_after: None,
-        source: format!("not measured; that of conditional_put stands in for {what}"),
-        ..conditional_put.clone()
-    };
-    let mut profile = Profile {
-        title: format!("{}, as measured {}", provenance.store, provenance.date),
-        source: provenance.sentence(),
-        get: sized(Operation::Get).unwrap_or_else(|| stand_in("get")),
-        put: sized(Operation::Put).unwrap_or_else(|| stand_in("put")),
-        append: guarded_operation(&append, provenance),
-        conditional_put,
-        latency_includes_read,
-        rate_cap: None,
-    };
-    let rates = |found: &[&Measurement]| found.iter().map(|found| FailureRate::of(found)).collect::<Vec<_>>();
-    let kind = if cas.is_empty() { Operation::Create } else { Operation::Cas };
-    match explained(&profile, kind, guarded, &profile.conditional_put) {
-        Some(flat) => profile.conditional_put = flat,
-        None => fit_holds(&mut profile, kind, &rates(guarded)),
+/// How much surer than the measurement the simulated trials are to be by which holds are fitted.
+pub(crate) const TIMES: u32 = 4;
+
+/// After so many attempts a simulated failure rate is sure enough.
+pub(crate) const ATTEMPTS: f64 = 24_000.0;
+
+/// The measurements that a profile is made of, by what they measure.
+pub(crate) struct Sorted<'a> {
+    /// What stands for conditional puts: put-if-match where it was measured, else put-if-absent.
+    pub(crate) kind: Operation,
+    /// Of that.
+    pub(crate) guarded: Vec<&'a Measurement>,
+    /// Of appends.
+    pub(crate) append: Vec<&'a Measurement>,
+    get: Vec<(ByteSize, &'a Measurement)>,
+    put: Vec<(ByteSize, &'a Measurement)>,
+}
+
+impl<'a> Sorted<'a> {
+    pub(crate) fn of(measurements: &'a [Measurement]) -> Self {
+        let of = |operation: Operation| {
+            let with_successes = |found: &&Measurement| found.operation == operation && !found.success_ms.is_empty();
+            measurements.iter().filter(with_successes).collect::<Vec<_>>()
+        };
+        let sized = |name: fn(ByteSize) -> Operation| {
+            let sizes = measurements.iter().filter_map(|found| match found.operation {
+                Operation::Get(size) | Operation::Put(size) if found.operation == name(size) => Some((size, found)),
+                _ => None,
+            });
+            sizes.collect()
+        };
+        let (cas, create) = (of(Operation::Cas), of(Operation::Create));
+        let kind = if cas.is_empty() { Operation::Create } else { Operation::Cas };
+        let guarded = if cas.is_empty() { create } else { cas };
+        Self { kind, guarded, append: of(Operation::Append), get: sized(Operation::Get), put: sized(Operation::Put) }
     }
-    match profile.append.as_ref().and_then(|of| explained(&profile, Operation::Append, &append, of)) {
-        Some(flat) => profile.append = Some(flat),
-        None => fit_holds(&mut profile, Operation::Append, &rates(&append)),
+
+    /// All but the holds, with distributions made so. `None` where no guarded put was measured.
+    pub(crate) fn profile(
+        &self,
+        provenance: &Provenance,
+        latency_includes_read: bool,
+        distribution: fn(&[f64]) -> Option<Distribution>,
+    ) -> Option<Profile> {
+        let conditional_put = guarded_operation(&self.guarded, provenance, distribution)?;
+        let stand_in = |what: &str| OperationProfile {
+            contended: Vec::new(),
+            effect_after: None,
+            source: format!("not measured; that of conditional_put stands in for {what}"),
+            ..conditional_put.clone()
+        };
+        Some(Profile {
+            title: format!("{}, as measured {}", provenance.store, provenance.date),
+            source: provenance.sentence(),
+            get: unguarded(&self.get, provenance).unwrap_or_else(|| stand_in("get")),
+            put: unguarded(&self.put, provenance).unwrap_or_else(|| stand_in("put")),
+            append: guarded_operation(&self.append, provenance, distribution),
+            conditional_put,
+            latency_includes_read,
+            rate_cap: None,
+            measured: Some(Measured { date: provenance.date.clone(), alternatives: None }),
+        })
+    }
+
+    /// What writers contended for, each with what was measured.
+    pub(crate) fn contended(&self) -> [(Operation, &[&'a Measurement]); 2] {
+        [(self.kind, &self.guarded), (Operation::Append, &self.append)]
+    }
+}
+
+/// The profile of a store as measured, by this plan. Needs put-if-match or put-if-absent with one writer; what else was not
+/// measured is taken from it, and says so. `None` where neither was. `latency_includes_read` is what the site says of itself.
+#[must_use]
+pub fn profile(
+    measurements: &[Measurement],
+    provenance: &Provenance,
+    latency_includes_read: bool,
+    plan: &Plan,
+) -> Option<Profile> {
+    let sorted = Sorted::of(measurements);
+    let mut profile = sorted.profile(provenance, latency_includes_read, distribution)?;
+    let rehearsal = Rehearsal::of(plan, TIMES, ATTEMPTS);
+    for (operation, found) in sorted.contended() {
+        match explained(&profile, operation, found, &rehearsal) {
+            Some(flat) if operation == Operation::Append => profile.append = Some(flat),
+            Some(flat) => profile.conditional_put = flat,
+            None => fit_holds(&mut profile, operation, &failure_rates(found), &rehearsal),
+        }
     }
     Some(profile)
 }
 
+pub(crate) fn failure_rates(found: &[&Measurement]) -> Vec<FailureRate> {
+    found.iter().map(|found| FailureRate::of(found)).collect()
+}
+
 /// An operation that writers contend for.
-fn guarded_operation(found: &[&Measurement], provenance: &Provenance) -> Option<OperationProfile> {
+fn guarded_operation(
+    found: &[&Measurement],
+    provenance: &Provenance,
+    distribution: fn(&[f64]) -> Option<Distribution>,
+) -> Option<OperationProfile> {
     let first = found.first()?;
     let (median, sigma, floor) = flat(&first.success_ms)?;
     let knot = |found: &&Measurement| {
@@ -102,10 +155,11 @@ fn guarded_operation(found: &[&Measurement], provenance: &Provenance) -> Option<
         ),
         contended: found.iter().filter_map(knot).collect(),
         effect_after: None,
+        effect_share: None,
     })
 }
 
-fn distribution(sorted: &[f64]) -> Option<glidepath_sim::Distribution> {
+fn distribution(sorted: &[f64]) -> Option<Distribution> {
     if sorted.is_empty() {
         return None;
     }
@@ -115,12 +169,7 @@ fn distribution(sorted: &[f64]) -> Option<glidepath_sim::Distribution> {
 /// Median, sigma of the logarithm and least.
 pub(crate) fn flat(sorted: &[f64]) -> Option<(Span, f64, Span)> {
     let numbers = Numbers::of(sorted)?;
-    let Fit::Lognormal { sigma, .. } =
-        Fits::of(sorted).map_or(Fit::Lognormal { mu: 0.0, sigma: 0.0 }, |fits| fits.lognormal.0)
-    else {
-        return None;
-    };
-    Some((millis(numbers.median), (sigma.min(5.0) * 1e4).round() / 1e4, millis(sorted[0])))
+    Some((millis(numbers.median), (sigma(sorted).min(5.0) * 1e4).round() / 1e4, millis(sorted[0])))
 }
 
 fn millis(millis: f64) -> Span {
@@ -135,7 +184,9 @@ fn unguarded(found: &[(ByteSize, &Measurement)], provenance: &Provenance) -> Opt
         .collect();
     let (base, per_mib) = line(&medians)?;
     let (_, smallest) = found.iter().find(|(_, found)| !found.success_ms.is_empty())?;
-    let (_, sigma, floor) = flat(&smallest.success_ms)?;
+    let (_, _, floor) = flat(&smallest.success_ms)?;
+    // Faster ones may have been cut off at the floor, which the simulated ones are too.
+    let sigma = upper_sigma(&smallest.success_ms)?;
     let sizes: Vec<String> = found.iter().map(|(size, _)| size.to_string()).collect();
     Some(OperationProfile {
         median: millis(base.max(0.001)),
@@ -145,6 +196,7 @@ fn unguarded(found: &[(ByteSize, &Measurement)], provenance: &Provenance) -> Opt
         source: format!("{}: one writer, objects of {}", provenance.sentence(), sizes.join(", ")),
         contended: Vec::new(),
         effect_after: None,
+        effect_share: None,
     })
 }
 

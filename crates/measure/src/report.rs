@@ -207,7 +207,7 @@ fn latencies(outcomes: &[Outcome<'_>]) -> Table {
 }
 
 /// A percentile and its interval.
-fn with_interval(sorted: &[f64], (share, found): (f64, f64)) -> String {
+pub(crate) fn with_interval(sorted: &[f64], (share, found): (f64, f64)) -> String {
     match percentile_interval(sorted, share) {
         Some((low, high)) => format!("{} ({} to {})", digits(found), digits(low), digits(high)),
         None => "-".to_owned(),

@@ -9,8 +9,8 @@ use glidepath_model::{ByteSize, Instant, Span};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use glidepath_stores::{LiveEnv, Store};
 
-use crate::pace::{MOST_DURATIONS, Pace};
-use crate::plan::{Operation, Plan, Trial};
+use crate::pace::{EndsForAll, Pace};
+use crate::plan::{MOST_DURATIONS, Operation, Plan, Trial};
 use crate::sample::{Sample, TrialSamples};
 use crate::writer::{Ask, Learn, Task, fresh, write};
 
@@ -23,6 +23,18 @@ pub enum MeasureError {
     /// The very first requests fail.
     #[error("the store cannot be measured: {0}")]
     Unusable(String),
+    /// A writer broke down: a mistake in this program or in a library below it.
+    #[error(
+        "{operation} with {writers} writers: a writer panicked ({cause}); the trial was ended and counts for nothing"
+    )]
+    Panicked {
+        /// What it did.
+        operation: String,
+        /// By how many.
+        writers: u32,
+        /// What it said.
+        cause: String,
+    },
     /// What was written cannot be removed.
     #[error("objects under {prefix} could not be removed: {cause}. Remove them by hand")]
     LeftBehind {
@@ -136,21 +148,12 @@ impl Site for LiveSite {
         let env = LiveEnv::new();
         let pace = Pace::new(plan, trial.writers, env.now() + plan.warm_up, stop);
         let task = |writer| Task { operation: trial.operation, key: key.clone(), body: plan.body, writer, pace: &pace };
-        let samples = std::thread::scope(|scope| {
-            let writers: Vec<_> = (0..trial.writers)
-                .map(|writer| {
-                    let (task, handle, env, store) = (task(writer), self.runtime.handle(), &env, &self.store);
-                    // The future runs on its own thread; only the sockets are the runtime's.
-                    scope.spawn(move || handle.block_on(write(env, store, &task, &Ask(store))))
-                })
-                .collect();
-            writers
-                .into_iter()
-                .flat_map(|writer| writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect::<Vec<Sample>>()
+        // The future runs on its writer's own thread; only the sockets are the runtime's.
+        let samples = together(&pace, trial, |writer| {
+            self.runtime.handle().block_on(write(&env, &self.store, &task(writer), &Ask(&self.store)))
         });
         self.runtime.block_on(remove(&self.store, &key)).map_err(|cause| self.left_behind(&cause))?;
-        Ok(TrialSamples::counted(trial, samples, pace.closed()))
+        Ok(TrialSamples::counted(trial, samples?, pace.closed()))
     }
 
     fn clean(&mut self) -> Result<(), MeasureError> {
@@ -162,6 +165,32 @@ impl LiveSite {
     fn left_behind(&self, cause: &Cause) -> MeasureError {
         MeasureError::LeftBehind { prefix: self.scratch.to_string(), cause: cause.to_string() }
     }
+}
+
+/// Lets each writer of a trial work on a thread of its own. One that panics ends the trial for all.
+fn together(
+    pace: &Pace<'_>,
+    trial: Trial,
+    work: impl Fn(u32) -> Vec<Sample> + Sync,
+) -> Result<Vec<Sample>, MeasureError> {
+    let joined: Vec<_> = std::thread::scope(|scope| {
+        let work = &work;
+        let one = move |writer| {
+            let _ends = EndsForAll(pace);
+            work(writer)
+        };
+        let writers: Vec<_> = (0..trial.writers).map(|writer| scope.spawn(move || one(writer))).collect();
+        writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+    });
+    let mut samples = Vec::new();
+    for writer in joined {
+        samples.extend(writer.map_err(|panic| {
+            let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
+            let cause = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            MeasureError::Panicked { operation: trial.operation.name(), writers: trial.writers, cause }
+        })?);
+    }
+    Ok(samples)
 }
 
 fn trial_name(trial: Trial) -> String {
@@ -228,6 +257,9 @@ impl Learn for Peek<'_> {
 
 const STORE: StoreId = StoreId(0);
 
+/// The object, or what its keys begin with.
+const MEASURED: &str = "measured";
+
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Site for SimulatedSite {
@@ -240,32 +272,46 @@ impl Site for SimulatedSite {
     }
 
     fn measure(&mut self, plan: &Plan, trial: Trial, _stop: &AtomicBool) -> Result<TrialSamples, MeasureError> {
+        let mut world = self.stage(plan, trial);
+        Ok(self.play(&mut world, plan, trial))
+    }
+
+    fn clean(&mut self) -> Result<(), MeasureError> {
+        Ok(())
+    }
+}
+
+impl SimulatedSite {
+    /// A world in which a trial can begin.
+    fn stage(&mut self, plan: &Plan, trial: Trial) -> Simulation {
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let warm = Instant::ZERO + plan.warm_up;
         let longest = Span::from_nanos(plan.duration.as_nanos().saturating_mul(MOST_DURATIONS));
         let setup = Setup {
             seed: self.seed,
             // What counts is waited for, as live.
-            horizon: warm + longest + Span::from_secs(3600),
+            horizon: Instant::ZERO + plan.warm_up + longest + Span::from_secs(3600),
             // An answer is an event here: a writer that peeks at its answer must see the world of that moment.
             mode: Mode::EveryOperation,
             stores: vec![StoreModel::of(self.profile.clone())],
         };
-        let mut simulation = Simulation::new(setup);
-        let key = Key::new("measured");
+        let simulation = Simulation::new(setup);
         let size = match trial.operation {
             Operation::Get(size) | Operation::Put(size) => size,
             _ => plan.body,
         };
         if trial.operation != Operation::Create {
-            simulation.seed_object(STORE, &key, Payload { bytes: bytes::Bytes::new(), filler: size });
+            simulation.seed_object(STORE, &Key::new(MEASURED), Payload { bytes: bytes::Bytes::new(), filler: size });
         }
+        simulation
+    }
+
+    fn play(&self, simulation: &mut Simulation, plan: &Plan, trial: Trial) -> TrialSamples {
         let told = self.profile.latency_includes_read;
         let samples = Rc::new(RefCell::new(Vec::new()));
-        let pace = Rc::new(Pace::new(plan, trial.writers, warm, &NEVER));
+        let pace = Rc::new(Pace::new(plan, trial.writers, Instant::ZERO + plan.warm_up, &NEVER));
         let writers: Vec<_> = (0..trial.writers)
             .map(|writer| {
-                let (operation, key, body) = (trial.operation, key.clone(), plan.body);
+                let (operation, key, body) = (trial.operation, Key::new(MEASURED), plan.body);
                 let (samples, pace) = (Rc::clone(&samples), Rc::clone(&pace));
                 let begin = move |env: SimEnv| async move {
                     let store = env.store(STORE);
@@ -280,11 +326,46 @@ impl Site for SimulatedSite {
             })
             .collect();
         simulation.run(writers);
-        drop(simulation);
-        Ok(TrialSamples::counted(trial, samples.take(), pace.closed()))
+        TrialSamples::counted(trial, samples.take(), pace.closed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_that_panics_ends_the_trial_with_an_error() {
+        let never = AtomicBool::new(false);
+        let plan = Plan::full();
+        let pace = Pace::new(&plan, 3, Instant::ZERO, &never);
+        let trial = Trial { operation: Operation::Cas, writers: 3, number: 1 };
+        let work = |writer| {
+            assert!(writer != 1, "writer {writer} is broken");
+            while !pace.is_over() {
+                std::thread::yield_now();
+            }
+            Vec::new()
+        };
+        let error = together(&pace, trial, work).unwrap_err().to_string();
+        assert!(error.starts_with("cas with 3 writers: a writer panicked (writer 1 is broken)"), "{error}");
     }
 
-    fn clean(&mut self) -> Result<(), MeasureError> {
-        Ok(())
+    /// Ten writers on a store that takes 30 ms, and now and then ten seconds: what is waited for must not let the others write on.
+    #[test]
+    fn while_the_last_are_waited_for_nobody_writes_more_than_was_agreed() {
+        let mut profile = Profile::constant(Span::from_millis(20));
+        profile.put = glidepath_sim::OperationProfile { sigma: 3.0, floor: Span::from_millis(10), ..profile.put };
+        let plan = Plan { duration: Span::from_millis(500), warm_up: Span::from_millis(100), ..Plan::full() };
+        let trial = Trial { operation: Operation::Put(ByteSize::from_bytes(16)), writers: 10, number: 1 };
+        for seed in 1..20 {
+            let mut site = SimulatedSite::new(profile.clone(), seed);
+            let mut world = site.stage(&plan, trial);
+            world.keep_writes(STORE);
+            let samples = site.play(&mut world, &plan, trial);
+            let made = world.writes(STORE).len() as u64;
+            assert!(samples.samples.iter().any(|sample| sample.latency() > plan.duration), "some are slow");
+            assert!(made <= 10 * plan.most_requests(), "{made} requests, {} agreed", 10 * plan.most_requests());
+        }
     }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use glidepath_env::{Env, Guard, Key, Object, ObjectStore, Payload, Purpose, PutError, ReadError, Tag};
 use glidepath_model::{ByteSize, Span};
 
-use crate::pace::Pace;
+use crate::pace::{Done, Pace};
 use crate::plan::Operation;
 use crate::sample::{End, Sample};
 
@@ -41,6 +41,9 @@ impl<S: ObjectStore> Learn for Ask<'_, S> {
     }
 }
 
+/// A writer that has made all operations it may looks so often whether the trial is over.
+const LOOK: Span = Span::from_millis(10);
+
 /// Runs until no writer's operation counts any more; those of this one that do. Dropping the future leaves its last request
 /// wherever it is.
 pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &Task<'_>, learn: &L) -> Vec<Sample> {
@@ -49,10 +52,11 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
     if task.operation.is_guarded() && task.operation != Operation::Create {
         at.seen = learn.learn(&task.key).await;
     }
-    let mut has_left = false;
+    let (mut has_left, mut made) = (false, 0);
     loop {
         let began = env.now();
-        let counts = task.pace.counts(began, samples.len());
+        let done = Done { made, counted: samples.len() };
+        let counts = task.pace.counts(began, done);
         if !has_left && began >= task.pace.closed() {
             has_left = true;
             task.pace.leave();
@@ -60,6 +64,11 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
         if task.pace.is_over() {
             return samples;
         }
+        if task.pace.is_spent(began, done) {
+            env.sleep_until(began + LOOK).await;
+            continue;
+        }
+        made += 1;
         let end = once(env, store, task, &mut at).await;
         let ended = env.now();
         if counts {

@@ -199,7 +199,7 @@ fn a_flat_store_is_measured_as_flat() {
         let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).expect("a simulated store does not fail");
         let [store_name, machine, date, program] = ["sim", "a test", "today", "glidepath"].map(str::to_owned);
         let provenance = Provenance { store: store_name, machine, date, program };
-        let found = profile(&Measurement::of(&done.trials), &provenance, done.latency_includes_read);
+        let found = profile(&Measurement::of(&done.trials), &provenance, done.latency_includes_read, &plan);
         (store.conditional_put, found.expect("cas was measured").conditional_put)
     };
     for name in ["s3-standard", "s3-express", "azure-standard", "azure-premium", "gcs"] {

@@ -15,10 +15,15 @@ pub(crate) struct Contention {
     /// By the numbers of writers that have been met: each takes hundreds of evaluations of a mixture, and every win asks.
     holds: RefCell<Vec<Option<Span>>>,
     per_mib: Span,
-    /// From the sender to the store.
+    /// From the sender to the store: what every request takes, or one that is neither fast nor slow.
     way: Span,
+    /// The way as a share of the shortest round trip that a request of this luck could have, where it is that.
+    effect_share: Option<f64>,
     cap: Option<RateCap>,
 }
+
+/// The place of the median.
+const MEDIAN: u64 = 1 << 63;
 
 /// What was measured with so many writers.
 #[derive(Debug)]
@@ -57,18 +62,23 @@ impl Contention {
         };
         let shortest = latencies().fold(first.success.quantile_ns(0.0), f64::min);
         let half = Span::from_nanos_f64(shortest / 2.0);
-        Some(Self {
+        let mut contention = Self {
             knots: operation.contended.iter().map(knot).collect(),
             holds: RefCell::default(),
             per_mib: operation.per_mib,
             way: operation.effect_after.map_or(half, |after| after.min(half)),
+            effect_share: operation.effect_share,
             cap,
-        })
+        };
+        contention.way = contention.way(MEDIAN);
+        Some(contention)
     }
 
-    /// How long a request is on its way before it takes effect.
-    pub(crate) fn way(&self) -> Span {
-        self.way
+    /// How long a request is on its way before it takes effect, where its answer has this place in its distribution.
+    pub(crate) fn way(&self, luck: u64) -> Span {
+        let Some(share) = self.effect_share else { return self.way };
+        let trips = self.knots.iter().flat_map(|knot| [&knot.success, &knot.failure]);
+        Span::from_nanos_f64(share * trips.map(|trip| trip.value(luck)).fold(f64::MAX, f64::min))
     }
 
     /// The round trip of a request that met so many writers, itself among them.

@@ -8,6 +8,7 @@
 //! `clock.rs`, which make it fast.
 
 mod agenda;
+mod alternatives;
 mod clock;
 mod contention;
 mod disk;
@@ -22,12 +23,13 @@ mod simulation;
 mod store;
 mod sum;
 
+pub use alternatives::{Alternative, Alternatives};
 pub use clock::SimEnv;
 pub use disk::{Disk, DiskFaults, DiskFile, SimFiles};
 pub use distribution::{Component, Distribution};
 pub use fault::{Faults, Mishap};
 pub use latency::Latency;
 pub use luck::Stream;
-pub use profile::{ContendedProfile, OperationProfile, Profile, ProfileError, RateCap};
+pub use profile::{ContendedProfile, Measured, OperationProfile, Profile, ProfileError, RateCap};
 pub use simulation::{Counts, Mode, Setup, Simulation};
 pub use store::{EffectPoint, SimStore, StoreId, StoreModel, Written};

@@ -31,6 +31,20 @@ pub struct Profile {
     /// The most writes that one object takes; absent where no such limit was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_cap: Option<RateCap>,
+    /// When it was measured and what else the measurement allows; absent where it was not measured by this program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+/// Where the uncertainty of a measured profile is written down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// The day in UTC, as in 2026-11-21.
+    pub date: String,
+    /// The file of [`crate::Alternatives`], beside that of the profile; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternatives: Option<String>,
 }
 
 /// A limit on the guarded writes to one object. A write beyond it is turned away before any effect.
@@ -58,7 +72,9 @@ pub struct OperationProfile {
     /// No request takes less.
     #[serde(default)]
     pub floor: Span,
-    /// Where these numbers come from: measurement, date, region; or "assumed", and why.
+    /// Where these numbers come from: measurement, date, region; or "assumed", and why. (Only in [`crate::Alternatives`] it is
+    /// empty: those of the profile hold.)
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Of guarded writes: what was measured with several writers on one object, in the order of their number. Where there
     /// is any, it stands instead of median, sigma and floor.
@@ -68,6 +84,11 @@ pub struct OperationProfile {
     /// where it is absent; no longer than that in any case. Fitted where that would make more writes fail than did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect_after: Option<Span>,
+    /// Of guarded writes: the share of its own round trip after which a write takes effect (beside `contended`: of the shortest
+    /// that it could have, at any number of writers, whether it wins or loses). Stands instead of `effect_after` and of what
+    /// the store does else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_share: Option<f64>,
 }
 
 /// Guarded writes to one object by so many writers, each writing again as soon as it is answered.
@@ -117,6 +138,19 @@ impl Profile {
     }
 
     fn check(&self) -> Result<(), ProfileError> {
+        for (name, operation) in self.operations() {
+            if operation.source.is_empty() {
+                return Err(range(format!("{name}.source"), "nothing", "where the numbers come from, or \"assumed\""));
+            }
+        }
+        if let Some(measured) = &self.measured {
+            measured.check()?;
+        }
+        self.check_numbers()
+    }
+
+    /// All that is checked but the sources.
+    pub(crate) fn check_numbers(&self) -> Result<(), ProfileError> {
         self.operations().try_for_each(|(name, operation)| operation.check(name))?;
         for (name, operation) in [("get", &self.get), ("put", &self.put)] {
             if !operation.contended.is_empty() {
@@ -148,6 +182,7 @@ impl Profile {
             source,
             contended: Vec::new(),
             effect_after: None,
+            effect_share: None,
         };
         Self {
             title: format!("a store that answers in {latency}"),
@@ -158,6 +193,7 @@ impl Profile {
             append: Some(operation),
             latency_includes_read: false,
             rate_cap: None,
+            measured: None,
         }
     }
 
@@ -175,6 +211,23 @@ impl Profile {
     }
 }
 
+impl Measured {
+    fn check(&self) -> Result<(), ProfileError> {
+        let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+        let parts: Vec<&str> = self.date.split('-').collect();
+        let is_date = matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2));
+        if !is_date {
+            return Err(range("measured.date".to_owned(), &self.date, "a day such as 2026-11-21"));
+        }
+        match &self.alternatives {
+            Some(file) if file.is_empty() || file.contains(['/', '\\']) => {
+                Err(range("measured.alternatives".to_owned(), file, "the name of a file in the folder of the profile"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl OperationProfile {
     /// The distribution that this describes.
     #[must_use]
@@ -188,6 +241,10 @@ impl OperationProfile {
         if !(0.0..=5.0).contains(&self.sigma) {
             let allowed = "0 to 5 (the standard deviation of the logarithm of the latency)";
             return Err(range(format!("{name}.sigma"), &self.sigma.to_string(), allowed));
+        }
+        if self.effect_share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            let found = self.effect_share.unwrap_or_default().to_string();
+            return Err(range(format!("{name}.effect_share"), &found, "0 to 1 (a share of the round trip)"));
         }
         let rising = self.contended.windows(2).all(|pair| pair[0].writers < pair[1].writers);
         if !rising || self.contended.first().is_some_and(|knot| knot.writers == 0) {
@@ -210,6 +267,6 @@ impl ContendedProfile {
     }
 }
 
-fn range(field: String, found: &str, allowed: &'static str) -> ProfileError {
+pub(crate) fn range(field: String, found: &str, allowed: &'static str) -> ProfileError {
     ProfileError::Range { field, found: found.to_owned(), allowed }
 }

@@ -48,8 +48,9 @@ enum Shape {
     Sum(Rc<Sum>),
 }
 
-/// Two measured profiles have fewer distributions.
-const MOST_RECENT: usize = 64;
+/// A measured profile has a dozen or two of distributions, and the search for a knee goes through one with all its alternatives
+/// by turns. A table is 8 KiB.
+const MOST_RECENT: usize = 512;
 
 thread_local! {
     /// The tables made last on this thread. A knee or the fit of a hold simulates one store hundreds of times, and a table of

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use glidepath_lab::Point;
-use glidepath_lab::knee::{Answer, Assumption, Varied, WhatIf};
+use glidepath_lab::knee::{Answer, Assumption, MeasuredKnee, Varied, WhatIf};
 use glidepath_page::{Page, Picture, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
@@ -18,9 +18,15 @@ const SCALE: f32 = 2.0;
 const PICTURE: &str = "sensitivity";
 
 /// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied.
-pub(super) fn write_all(folder: &Path, preset: &str, point: &Point, answer: &Answer) -> Result<(), Failure> {
+pub(super) fn write_all(
+    folder: &Path,
+    preset: &str,
+    point: &Point,
+    answer: &Answer,
+    measurement: Option<&MeasuredKnee>,
+) -> Result<(), Failure> {
     let drawing = |error: glidepath_picture::PictureError| Failure::Failed(error.to_string());
-    let page = page(preset, point, answer);
+    let page = page(preset, point, answer, measurement);
     let html = page.html().map_err(drawing)?;
     let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
     folder::create(folder).map_err(|error| unwritable(folder, &error))?;
@@ -34,9 +40,10 @@ pub(super) fn write_all(folder: &Path, preset: &str, point: &Point, answer: &Ans
     write(&folder.join("report.html"), &html)
 }
 
-fn page(preset: &str, point: &Point, answer: &Answer) -> Page {
+fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> Page {
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
+    findings.extend(super::measured::text(point, &answer.knee, measurement).map(one_line));
     if let Some(binds) = answer.bottleneck.as_ref().map(|bottleneck| bottleneck.binds) {
         findings.push(format!("What binds: {}.", binds.map_or("nothing alone", name)));
     }

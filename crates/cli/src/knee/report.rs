@@ -2,14 +2,16 @@
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{
-    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, Reason, Relief, Resource, Stopped, Varied, WhatIf,
+    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, Stopped, Varied, WhatIf,
 };
 
 use crate::output::{NONE, interval, table};
 
 /// The whole answer.
-pub(super) fn text(preset: &str, point: &Point, answer: &Answer) -> String {
-    let mut parts = vec![setting(preset, point), verdict(&answer.knee), kinds(&answer.knee)];
+pub(super) fn text(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> String {
+    let mut parts = vec![setting(preset, point), verdict(&answer.knee)];
+    parts.extend(super::measured::text(point, &answer.knee, measurement));
+    parts.push(kinds(&answer.knee));
     parts.extend(answer.bottleneck.as_ref().map(|bottleneck| binds(point, bottleneck)));
     if !answer.what_ifs.is_empty() {
         parts.push(what_ifs(&answer.what_ifs));

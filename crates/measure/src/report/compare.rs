@@ -2,8 +2,8 @@
 
 use glidepath_page::Table;
 
-use super::digits;
-use crate::measurement::{Measurement, Numbers};
+use super::{digits, with_interval};
+use crate::measurement::{Measurement, Numbers, percentile_interval};
 
 /// What both measured, as Markdown; names are of the first and the second.
 #[must_use]
@@ -15,14 +15,20 @@ pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement
         let (Some(a), Some(b)) = (Numbers::of(&one.success_ms), Numbers::of(&two.success_ms)) else { continue };
         let pair = |a: f64, b: f64| [digits(a), digits(b), format!("{:.2}", b / a)];
         let mut row = vec![one.operation.name(), one.writers.to_string()];
-        row.extend(pair(a.median, b.median));
-        row.extend(pair(a.p99, b.p99));
+        let percentile = |share: f64, a: f64, b: f64| {
+            let both = [one, two].iter().all(|found| percentile_interval(&found.success_ms, share).is_some());
+            let ratio = if both { format!("{:.2}", b / a) } else { "-".to_owned() };
+            [with_interval(&one.success_ms, (share, a)), with_interval(&two.success_ms, (share, b)), ratio]
+        };
+        row.extend(percentile(0.5, a.median, b.median));
+        row.extend(percentile(0.99, a.p99, b.p99));
         row.extend(pair(one.throughput_per_s.mean, two.throughput_per_s.mean));
         row.extend([one, two].map(|found| format!("{:.1}", 100.0 * found.failure_rate())));
         rows.push(row);
     }
     let [one, two] = names;
-    let note = "Latencies of successes. Ratios are of the second to the first.";
+    let note = "Latencies of successes; beside each the interval that holds it with 95 % confidence if samples are independent, \
+                and none where fewer than three samples lie above it (of 300 for p99). Ratios are of the second to the first.";
     let head = vec![
         "operation",
         "writers",
@@ -39,4 +45,30 @@ pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement
         "failures 2 (%)",
     ];
     format!("# 1: {one}\n# 2: {two}\n\n{}", Table { title: "Side by side", note, head, rows }.markdown())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::Spread;
+    use crate::plan::Operation;
+
+    #[test]
+    fn a_percentile_of_too_few_is_not_printed() {
+        let of = |count: u32| Measurement {
+            operation: Operation::Cas,
+            writers: 2,
+            trials: 2,
+            success_ms: (1..=count).map(f64::from).collect(),
+            failure_ms: Vec::new(),
+            refused: 0,
+            unknown: 0,
+            throughput_per_s: Spread { mean: 10.0, deviation: 1.0 },
+            failure_rate_error: None,
+        };
+        let few = comparison(["a", "b"], &[of(1000)], &[of(200)]);
+        assert!(few.contains("| 990 (983 to 998) | - | - |"), "{few}");
+        let many = comparison(["a", "b"], &[of(1000)], &[of(2000)]);
+        assert!(many.contains("| 1980 (1971 to 1990) | 2.00 |"), "{many}");
+    }
 }

@@ -35,6 +35,11 @@ pub(crate) trait Act: Sized + Unpin {
         None
     }
 
+    /// The share of its round trip after which it takes effect, where the store's profile says so.
+    fn effect_share(&self, _: &Service) -> Option<f64> {
+        None
+    }
+
     /// Performs it at this instant; returns when it is answered too.
     fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {
         match when {
@@ -154,6 +159,10 @@ impl<B: Body> Act for Put<'_, B> {
         service.conditional_put.contention.as_ref().filter(|_| self.guard != Guard::None)
     }
 
+    fn effect_share(&self, service: &Service) -> Option<f64> {
+        service.model.profile.conditional_put.effect_share.filter(|_| self.guard != Guard::None)
+    }
+
     fn plain_put<'a>(&self, service: &'a Service) -> Option<&'a Sampler> {
         (service.puts_beside && self.guard != Guard::None).then_some(&service.put)
     }
@@ -188,6 +197,10 @@ impl Act for Append<'_> {
 
     fn contention<'a>(&self, service: &'a Service) -> Option<&'a Contention> {
         service.append.as_ref()?.contention.as_ref()
+    }
+
+    fn effect_share(&self, service: &Service) -> Option<f64> {
+        service.model.profile.append.as_ref()?.effect_share
     }
 
     fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {

@@ -13,7 +13,7 @@ use super::act::{Act, Answer};
 use super::{Request, SimStore, When};
 use crate::agenda::{Entry, Event, Order};
 use crate::clock::SimEnv;
-use crate::contention::{Contention, Ticket};
+use crate::contention::Ticket;
 use crate::latency::Sampler;
 use crate::luck::Stream;
 use crate::simulation::Mode;
@@ -62,8 +62,9 @@ impl SimStore {
     fn way<A: Act>(&self, act: &A, latency: &Sampler) -> Way {
         let (process, model) = (&self.env.process, &self.service.model);
         let sent = process.clock.get();
-        if let Some(takes) = act.contention(&self.service).map(Contention::way) {
+        if let Some(contention) = act.contention(&self.service) {
             let luck = process.with_luck(Purpose::Store, Stream::draw);
+            let takes = contention.way(luck);
             return Way { sent, takes, when: When::Contended(Ticket { sent, size: act.size(), luck }) };
         }
         let plain = act.plain_put(&self.service);
@@ -72,7 +73,10 @@ impl SimStore {
         let size = if sized { act.size() } else { ByteSize::default() };
         let draw = |latency: &Sampler| process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
         let (round_trip, plain) = (draw(latency), plain.map(draw));
-        let (takes, round_trip) = model.effect.split(round_trip, plain);
+        let (takes, round_trip) = match act.effect_share(&self.service) {
+            Some(share) => (Span::from_nanos_f64(round_trip.as_nanos() as f64 * share), round_trip),
+            None => model.effect.split(round_trip, plain),
+        };
         Way { sent, takes, when: When::At(sent + round_trip) }
     }
 }

@@ -20,6 +20,7 @@ fn noisy() -> Profile {
         source: "assumed".into(),
         contended: Vec::new(),
         effect_after: None,
+        effect_share: None,
     };
     Profile {
         title: "noisy".into(),
@@ -30,6 +31,7 @@ fn noisy() -> Profile {
         append: Some(operation(6, 0.4)),
         latency_includes_read: false,
         rate_cap: None,
+        measured: None,
     }
 }
 

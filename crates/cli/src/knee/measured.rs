@@ -1,0 +1,57 @@
+//! How sure is a knee, in words, if the profile of its store is a measurement too?
+
+use glidepath_lab::Point;
+use glidepath_lab::knee::{Bound, Knee, MeasuredKnee};
+
+use super::report::rate;
+use crate::origin::ago;
+
+/// A paragraph; none where there is no interval that it could be about.
+pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee>) -> Option<String> {
+    if knee.bound != Bound::Found {
+        return None;
+    }
+    let measured = point.profile.measured.as_ref();
+    let sure = match measurement {
+        Some(found) => interval(found),
+        None if measured.is_some_and(|measured| measured.alternatives.is_some()) => {
+            "How sure the profile is cannot be said: too few of its alternatives have a knee. The interval covers the simulation \
+             only."
+                .to_owned()
+        }
+        None => format!(
+            "The interval covers the simulation only: the profile of {} does not say how sure its own numbers are.",
+            point.config.provider
+        ),
+    };
+    let age = measured.map_or_else(String::new, |measured| {
+        let ago = ago(&measured.date).map_or_else(String::new, |ago| format!(" ({ago})"));
+        format!(
+            "\n      The store was measured on {}{ago}. How much stores change from day to day is not known; the interval does not \
+             contain it.",
+            measured.date
+        )
+    });
+    Some(format!("{sure}{age}"))
+}
+
+fn interval(found: &MeasuredKnee) -> String {
+    let [low, high] = found.interval_commits_per_s.map(rate);
+    let shares = found.made_of;
+    let mut parts = [
+        ("sampling of the measurement", shares.sampling),
+        ("effect time", shares.effect_time),
+        ("simulation", shares.simulation),
+    ];
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let parts: Vec<String> = parts.iter().map(|(what, share)| format!("{what} {:.0} %", 100.0 * share)).collect();
+    let effect = found.effect_time_commits_per_s.map_or_else(String::new, |[low, high]| {
+        format!(" Writes that take effect as early or late as was measured: {} to {}.", rate(low), rate(high))
+    });
+    format!(
+        "With the measurement of the store: {low} to {high} commits/s with 95 % confidence: {} (variance shares).\n      From {} \
+         profiles that might have been measured as well.{effect}",
+        parts.join(", "),
+        found.drawn,
+    )
+}

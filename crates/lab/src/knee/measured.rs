@@ -1,0 +1,213 @@
+//! How sure is a knee, given that the store's profile is itself a measurement? Each alternative to the profile
+//! ([`Alternatives`]) is searched for its own knee, coarsely and from where the knee is known to be.
+//!
+//! - *Sampling*. Knees of profiles from trials drawn anew differ by the luck of the measurement and by that of their simulation. By
+//!   the law of total variance, the variance between them less the mean variance of their simulations is that of the measurement
+//!   (resampling for input uncertainty: Barton and Schruben, "Resampling Methods for Input Modeling", Winter Simulation
+//!   Conference, 2001). Each has seeds of its own, so that the two are independent.
+//! - *Effect time*. When, within its round trip, a write takes effect cannot be told from outside. The knees of the two extremes
+//!   bound it: the interval reaches beyond both by what chance is (Imbens and Manski, "Confidence Intervals for Partially
+//!   Identified Parameters", *Econometrica* 72, 2004).
+//! - *Simulation*. The error of the knee itself (`crossing.rs`).
+//!
+//! All on a logarithmic scale. To say which matters most, the range between the extremes is taken for a rectangular distribution (JCGM
+//! 100:2008, 4.3.7).
+
+use glidepath_sim::{Alternative, Alternatives};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::found::{Bound, Knee};
+use super::hunt::Hunt;
+use super::outcome::Found;
+use super::queue::Meter;
+use super::{KneeError, KneeOptions, Progress, queue, variant_task};
+use crate::config::{Point, Protocol};
+
+/// Fewer knees say nothing of how far they differ.
+const FEWEST: usize = 4;
+
+/// An extreme of the effect time is a single knee: it is searched with so many times the work of one of many.
+const EXTREME: u64 = 3;
+
+/// Seeds that no search comes near the end of lie between those of two alternatives.
+const SEEDS_OF_ONE: u64 = 1 << 20;
+
+/// A knee, and how sure it is if the measurement is counted in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeasuredKnee {
+    /// Holds the knee of the store with 95 % confidence, if it was all that time as it was when it was measured.
+    pub interval_commits_per_s: [f64; 2],
+    /// What the width of that interval is made of.
+    pub made_of: VarianceShares,
+    /// One standard error of the knee from the luck of the measurement, as a share of it.
+    pub sampling_relative_error: f64,
+    /// The knees with writes that take effect as early and as late as the measurement allows, the lower first, and the knee itself
+    /// between them; absent where the measurement says when they do.
+    pub effect_time_commits_per_s: Option<[f64; 2]>,
+    /// Knees of profiles from trials drawn anew that this is from.
+    pub drawn: usize,
+}
+
+/// Shares of the variance of a knee's logarithm; they add up to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct VarianceShares {
+    /// Which transactions happened to arrive and meet.
+    pub simulation: f64,
+    /// Which trials happened to be measured.
+    pub sampling: f64,
+    /// When writes take effect.
+    pub effect_time: f64,
+}
+
+/// How sure the knee of a point is, which was found with its own profile; `None` where it is none, or where too few alternatives
+/// have one. The work allowed is that of `options`, all of which is for the alternatives.
+///
+/// # Errors
+/// An alternative that is no profile. One without a knee of its own is left out.
+pub fn with_measurement(
+    point: &Point,
+    options: &KneeOptions,
+    knee: &Knee,
+    alternatives: &Alternatives,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<Option<MeasuredKnee>, KneeError> {
+    let extremes: Vec<_> = [&alternatives.earliest, &alternatives.latest].into_iter().flatten().collect();
+    let drawn = alternatives.sampling.len();
+    let Some(error) = knee.knee_relative_error.filter(|_| knee.bound == Bound::Found && drawn >= FEWEST) else {
+        return Ok(None);
+    };
+    let events = options.events / (drawn as u64 + EXTREME * extremes.len() as u64).max(1);
+    let hunt = |alternative: &Alternative, first_seed: u64, events: u64| -> Result<Hunt, KneeError> {
+        // Given seeds fix how much is simulated, which is for the knee itself.
+        let options = KneeOptions { first_seed, seeds: None, ..options.clone() };
+        let start = 1.0 / knee.inter_arrival_scale_s;
+        Ok(Hunt::new(&with(point, alternative)?, variant_task(&options, start, f64::INFINITY, events)))
+    };
+    let first_seed = |place: usize| options.first_seed.wrapping_add(SEEDS_OF_ONE * (place as u64 + 1));
+    let mut hunts = Vec::new();
+    for (place, alternative) in alternatives.sampling.iter().enumerate() {
+        hunts.push(hunt(alternative, first_seed(place), events)?);
+    }
+    for alternative in &extremes {
+        // With the luck of the knee itself: only the difference counts.
+        hunts.push(hunt(alternative, options.first_seed, EXTREME * events)?);
+    }
+    let meter = &Meter::new(options.events, watch);
+    let mut drawn_found = queue::run_all(hunts, options.threads, meter);
+    let extremes = drawn_found.split_off(drawn);
+    let drawn: Vec<Searched> = drawn_found.iter().flatten().filter_map(Searched::of).collect();
+    let extremes: Vec<f64> =
+        extremes.iter().flatten().map(|found| found.commits_per_s).filter(|knee| *knee > 0.0).collect();
+    let reach = knee.knee_interval_commits_per_s.map_or(0.0, |[_, high]| high / knee.knee_commits_per_s - 1.0) / error;
+    Ok(combine(Simulated { knee: knee.knee_commits_per_s, error, reach }, &drawn, &extremes))
+}
+
+/// A point on a store with this alternative. What the point never asks for is left out: it takes long to make ready for drawing.
+fn with(point: &Point, alternative: &Alternative) -> Result<Point, KneeError> {
+    let mut profile = alternative.profile(&point.profile);
+    if point.config.catalog.protocol != Protocol::AppendLog && !point.appends_to_lists() {
+        profile.append = None;
+    }
+    Ok(Point::new(point.config.clone(), profile)?)
+}
+
+/// The knee itself, its relative standard error, and how many of these its interval reaches.
+#[derive(Clone, Copy)]
+struct Simulated {
+    knee: f64,
+    error: f64,
+    reach: f64,
+}
+
+/// The knee of an alternative.
+#[derive(Clone, Copy)]
+struct Searched {
+    logarithm: f64,
+    /// By the luck of its simulation.
+    variance: f64,
+}
+
+impl Searched {
+    fn of(found: &Found) -> Option<Self> {
+        let crossing = found.crossing.filter(|_| found.bound == Bound::Found && found.commits_per_s > 0.0)?;
+        // The error of a crossing allows for the width of its bracket, which is no luck: to take that off too would take off what is
+        // not there.
+        let bracket = found.resolution.unwrap_or_default() / 12.0_f64.sqrt();
+        let variance = crossing.relative_error.map_or(0.0, |error| (error.powi(2) - bracket.powi(2)).max(0.0));
+        Some(Self { logarithm: found.commits_per_s.ln(), variance })
+    }
+}
+
+fn combine(simulated: Simulated, drawn: &[Searched], extremes: &[f64]) -> Option<MeasuredKnee> {
+    let Simulated { knee, error, reach } = simulated;
+    let count = drawn.len() as f64;
+    if drawn.len() < FEWEST {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&Searched) -> f64| drawn.iter().map(of).sum::<f64>() / count;
+    let average = mean(&|one| one.logarithm);
+    let between = mean(&|one| (one.logarithm - average).powi(2)) * count / (count - 1.0);
+    let sampling = (between - mean(&|one| one.variance)).max(0.0);
+    let (low, high) = extremes.iter().fold((knee, knee), |(low, high), one| (low.min(*one), high.max(*one)));
+    let effect = (high / low).ln().powi(2) / 12.0;
+    let students_t = StudentsT::new(0.0, 1.0, count - 1.0).map_or(2.0, |t| t.inverse_cdf(0.975));
+    let reach = reach.max(students_t) * error.hypot(sampling.sqrt());
+    let total = error * error + sampling + effect;
+    let share = |variance: f64| if total > 0.0 { variance / total } else { 0.0 };
+    Some(MeasuredKnee {
+        interval_commits_per_s: [low * (-reach).exp(), high * reach.exp()],
+        made_of: VarianceShares {
+            simulation: share(error * error),
+            sampling: share(sampling),
+            effect_time: share(effect),
+        },
+        sampling_relative_error: sampling.sqrt(),
+        effect_time_commits_per_s: (!extremes.is_empty()).then_some([low, high]),
+        drawn: drawn.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNEE: Simulated = Simulated { knee: 5.0, error: 0.01, reach: 2.1 };
+
+    fn knees(deviation: f64, variance: f64) -> Vec<Searched> {
+        // Alternately that far above and below.
+        let at = |n: i32| 5.0_f64.ln() + if n % 2 == 0 { deviation } else { -deviation };
+        (0..16).map(|n| Searched { logarithm: at(n), variance }).collect()
+    }
+
+    #[test]
+    fn what_differs_by_simulation_alone_is_no_luck_of_the_measurement() {
+        let found = combine(KNEE, &knees(0.03, 0.03 * 0.03 * 16.0 / 15.0), &[]).unwrap();
+        assert!(found.sampling_relative_error < 1e-9, "{found:?}");
+        assert!((found.made_of.simulation - 1.0).abs() < 1e-9);
+        let [low, high] = found.interval_commits_per_s;
+        // Student's t for 16.
+        assert!((high / 5.0 - (0.01_f64 * 2.131_45).exp()).abs() < 1e-5 && (low * high / 25.0 - 1.0).abs() < 1e-9);
+        assert_eq!(found.effect_time_commits_per_s, None);
+    }
+
+    #[test]
+    fn shares_of_the_variance_add_up() {
+        let found = combine(KNEE, &knees(0.05, 0.0004), &[4.5, 5.5]).unwrap();
+        let VarianceShares { simulation, sampling, effect_time } = found.made_of;
+        assert!((simulation + sampling + effect_time - 1.0).abs() < 1e-12, "{found:?}");
+        let expected = 0.05 * 0.05 * 16.0 / 15.0 - 0.0004_f64;
+        assert!((found.sampling_relative_error - expected.sqrt()).abs() < 1e-9, "{found:?}");
+        assert!(effect_time > simulation && sampling > simulation, "{found:?}");
+        let [low, high] = found.interval_commits_per_s;
+        assert!(low < 4.5 * 0.9 && high > 5.5 * 1.1, "{found:?}");
+        assert_eq!(found.effect_time_commits_per_s, Some([4.5, 5.5]));
+    }
+
+    #[test]
+    fn extremes_on_one_side_leave_the_knee_between_them() {
+        let found = combine(KNEE, &knees(0.0, 0.0), &[4.6, 4.8]).unwrap();
+        assert_eq!(found.effect_time_commits_per_s, Some([4.6, 5.0]));
+        assert!(combine(KNEE, &knees(0.0, 0.0)[..3], &[]).is_none());
+    }
+}
