@@ -62,7 +62,7 @@ struct Report<'a> {
 
 /// A second of the budget stands for so many events: what two processors of 2024 simulate in it, with some to spare. It is
 /// a constant, and no measurement, so that the same budget gives the same answer everywhere.
-const EVENTS_PER_SECOND: f64 = 2_000_000.0;
+pub(crate) const EVENTS_PER_SECOND: f64 = 2_000_000.0;
 
 /// A wait shorter than this needs no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let [planned] = &experiment.points[..] else {
         let keys: Vec<&str> = experiment.axes.iter().map(|axis| axis.key.as_str()).collect();
         let message =
-            format!("{}: found several values, allowed is one: a knee is that of one setting", keys.join(", "));
+            format!("{}: found several values, allowed is one; `glidepath knees` takes several", keys.join(", "));
         return Err(Failure::Mistake(message));
     };
     let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
@@ -124,11 +124,11 @@ fn bar() -> ProgressBar {
     ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn no_inter_arrival(_: &str) -> Result<String, String> {
+pub(crate) fn no_inter_arrival(_: &str) -> Result<String, String> {
     Err("this is what is looked for: leave it out, or use `glidepath simulate`".to_owned())
 }
 
-fn budget(text: &str) -> Result<Duration, String> {
+pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
     let budget = Duration::from_nanos(span.as_nanos());
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);

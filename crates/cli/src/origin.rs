@@ -1,4 +1,4 @@
-//! Where and when was something measured, and by what? For people who read the results later.
+//! Where and when was something measured, by what, and by which command? For people who read the results later.
 
 /// A URL without what follows a question mark or stands before an at sign: that may be secret.
 pub(crate) fn bare(url: &str) -> String {
@@ -33,4 +33,17 @@ pub(crate) fn today() -> String {
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// What was typed, fit to be typed again.
+pub(crate) fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
+    let quote = |argument: String| {
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', "'\\''"))
+        }
+    };
+    std::iter::once("glidepath".to_owned()).chain(std::env::args().skip(1).map(quote)).collect::<Vec<_>>().join(" ")
 }

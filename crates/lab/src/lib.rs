@@ -4,6 +4,7 @@ mod config;
 pub mod experiment;
 pub mod journal;
 pub mod knee;
+pub mod knees;
 pub mod library;
 mod metrics;
 pub mod pictures;

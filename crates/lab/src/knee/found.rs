@@ -1,13 +1,13 @@
 //! What is there to know about a knee? The numbers at the highest load that held.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::KneeOptions;
 use super::hunt::{Found, deciding};
 use crate::metrics::{Group, Metrics};
 
 /// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// Transactions that arrived in the window and committed: the throughput where success crosses the threshold, between the
     /// highest load that held and the lowest that failed; 0 if nothing holds. All other figures are those of the former.
@@ -56,7 +56,7 @@ pub struct Knee {
 }
 
 /// Whether a knee was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// A load held, and one little higher failed.
@@ -70,7 +70,7 @@ pub enum Bound {
 }
 
 /// The transactions of one kind at the knee. Latencies are of those that committed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub struct KindAtKnee {
     pub success: Option<f64>,
@@ -95,7 +95,8 @@ impl Found {
 
 impl Bound {
     /// Whether the knee may lie higher than the load that was found.
-    pub(super) fn is_lower(self) -> bool {
+    #[must_use]
+    pub fn is_lower(self) -> bool {
         matches!(self, Self::AllHold | Self::Unfinished)
     }
 }
