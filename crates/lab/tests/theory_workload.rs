@@ -63,8 +63,8 @@ fn arrivals_in_bursts_and_between_are_poisson_processes_of_the_stated_rates() {
     let (inside, between) = (counts(&outcome, starts(0.0), 6.0), counts(&outcome, starts(6.0), 54.0));
     assert!(is_poisson(&inside, 300.0), "{inside:?}");
     assert!(is_poisson(&between, 540.0), "{between:?}");
-    // A tenth of a second of the wrong rate would be seen: 4 of 300 in each.
-    assert!(!is_poisson(&counts(&outcome, starts(-0.1), 6.0), 300.0), "bursts begin when they are said to");
+    // Two tenths of a second of the wrong rate would be seen: 8 of 300 in each.
+    assert!(!is_poisson(&counts(&outcome, starts(-0.2), 6.0), 300.0), "bursts begin when they are said to");
     // Before the first burst there is none, though the clock stands at the start of a period.
     assert!(is_poisson(&counts(&outcome, [0.0].into_iter(), 60.0), 600.0));
 }

@@ -6,7 +6,7 @@ fn experiment() -> Experiment {
     let settings = [
         "transaction.runtime={kind=\"fixed\",scale=\"2s\"}",
         "duration=20min",
-        "provider=s3-express",
+        "provider=s3-standard",
     ];
     let mut settings: Vec<Setting> = settings.iter().map(|text| Setting::parse(text).unwrap()).collect();
     settings.push(Setting::of_option("--tables", "tables.count", "1,3"));
@@ -21,7 +21,7 @@ const OPTIONS: KneeOptions = KneeOptions {
     seeds: None,
     first_seed: 1,
     threads: NonZeroUsize::MIN,
-    events: 200_000,
+    events: 400_000,
 };
 
 fn all(threads: usize, folder: Option<&Path>) -> Vec<Knee> {
