@@ -82,6 +82,7 @@ struct Point<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let experiment = experiment(arguments)?;
     let options = options(arguments)?;
+    knees::check(&experiment, &options).map_err(failure)?;
     let folder = place(arguments, &experiment);
     let began = Instant::now();
     let knees = search(arguments, &experiment, &options, folder.as_deref())?;
@@ -165,12 +166,7 @@ fn search(
     let stop = on_interrupt()?;
     let mut steps = Steps::new("knees");
     let running = Running { threads, stop, progress: &mut |done, all| steps.show(done, all, "") };
-    let ended = knees::run(experiment, options, journal, running).map_err(|error| match error {
-        KneesError::Knee { cause: KneeError::Spec(_) | KneeError::NothingEnds { .. }, .. } => {
-            Failure::Mistake(error.to_string())
-        }
-        error => Failure::Failed(error.to_string()),
-    })?;
+    let ended = knees::run(experiment, options, journal, running).map_err(failure)?;
     drop(steps);
     match (ended, folder) {
         (Ended::Complete(knees), _) => Ok(knees),
@@ -180,6 +176,15 @@ fn search(
             folder.join(knees::JOURNAL).display(),
             command_line(),
         ))),
+    }
+}
+
+fn failure(error: KneesError) -> Failure {
+    match error {
+        KneesError::Knee { cause: KneeError::Spec(_) | KneeError::NothingEnds { .. }, .. } => {
+            Failure::Mistake(error.to_string())
+        }
+        error => Failure::Failed(error.to_string()),
     }
 }
 
@@ -210,7 +215,8 @@ fn text(experiment: &Experiment, knees: &[Knee]) -> String {
     let lines = [title, description].into_iter().filter(|line| !line.is_empty()).chain([&setting]).chain(notes);
     let mut header: Vec<String> = experiment.axes.iter().map(|axis| axis.key.clone()).collect();
     let axes = header.len();
-    let numbers = ["knee commits/s", "95 % from", "to", "success %", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
+    let numbers =
+        ["knee commits/s", "95 % from", "to", "success %", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
     header.extend(numbers.map(str::to_owned));
     let row = |(planned, knee): (&glidepath_lab::PlannedPoint, &Knee)| {
         let mut row: Vec<String> = planned.coordinates.iter().map(|(_, value)| value.clone()).collect();

@@ -14,9 +14,9 @@ use glidepath_model::Span;
 use sha2::{Digest, Sha256};
 
 use crate::config::{MODEL_VERSION, Point};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, PlannedPoint};
 use crate::journal::{Journal, JournalError};
-use crate::knee::{Knee, KneeError, KneeOptions, find};
+use crate::knee::{self, Knee, KneeError, KneeOptions, find};
 use crate::pictures::LOAD;
 
 /// The journal's name in a folder of knees.
@@ -76,7 +76,7 @@ pub enum KneesError {
 #[must_use]
 pub fn without_load(mut experiment: Experiment) -> Experiment {
     experiment.axes.retain(|axis| axis.key != LOAD);
-    let mut points: Vec<crate::PlannedPoint> = Vec::new();
+    let mut points: Vec<PlannedPoint> = Vec::new();
     for mut planned in experiment.points {
         planned.coordinates.retain(|(key, _)| key != LOAD);
         planned.point.config.arrivals.scale = Span::from_secs(1);
@@ -85,6 +85,15 @@ pub fn without_load(mut experiment: Experiment) -> Experiment {
         }
     }
     Experiment { points, seeds: vec![1], ..experiment }
+}
+
+/// Whether this can be asked of all points, before anything is run or written.
+///
+/// # Errors
+/// An option out of its range, or one that does not fit a point.
+pub fn check(experiment: &Experiment, options: &KneeOptions) -> Result<(), KneesError> {
+    let one = |planned: &PlannedPoint| knee::check(&planned.point, options).map_err(|cause| at(planned, cause));
+    experiment.points.iter().try_for_each(one)
 }
 
 /// Opens the journal of a folder's knees, and creates both if need be.
@@ -129,18 +138,19 @@ pub fn run(
 /// One knee to be found.
 struct Search<'a> {
     key: &'a str,
-    planned: &'a crate::PlannedPoint,
+    planned: &'a PlannedPoint,
 }
 
 impl Search<'_> {
     fn find(&self, options: &KneeOptions) -> Result<Knee, KneesError> {
-        find(&self.planned.point, options, &|_| ()).map_err(|cause| {
-            let words = |(key, value): &(String, String)| format!("{key} = {value}");
-            let words = self.planned.coordinates.iter().map(words).collect::<Vec<_>>().join(", ");
-            let place = if words.is_empty() { words } else { format!("{words}: ") };
-            KneesError::Knee { place, cause }
-        })
+        find(&self.planned.point, options, &|_| ()).map_err(|cause| at(self.planned, cause))
     }
+}
+
+fn at(planned: &PlannedPoint, cause: KneeError) -> KneesError {
+    let words = |(key, value): &(String, String)| format!("{key} = {value}");
+    let words = planned.coordinates.iter().map(words).collect::<Vec<_>>().join(", ");
+    KneesError::Knee { place: if words.is_empty() { words } else { format!("{words}: ") }, cause }
 }
 
 /// Equal exactly if point, question and versions are.

@@ -125,7 +125,8 @@ fn commits_with_endless_retries_come_one_vulnerable_time_after_each_other() {
     let (tau, from) = (scene.tau(), 20.0);
     let cycle = (CATALOG + CATALOG + PREPARE).as_secs_f64();
     let outcome = scene.run(1);
-    let mut ends: Vec<f64> = committed(&outcome).map(|record| record.ended.since(Instant::ZERO).as_secs_f64()).collect();
+    let mut ends: Vec<f64> =
+        committed(&outcome).map(|record| record.ended.since(Instant::ZERO).as_secs_f64()).collect();
     ends.sort_by(f64::total_cmp);
     let before = |time: f64| ends.iter().take_while(|end| **end < time).count();
     let (mut waits, mut expected, mut variance, mut count) = (0.0, 0.0, 0.0, 0_u32);
@@ -170,7 +171,10 @@ fn first_attempts_meet_a_commit_as_often_as_one_is_in_their_vulnerable_time() {
         let z = (share - load) / error;
         assert!(z.abs() < TOLERANCE, "load {load}: {share}, z = {z:.1}");
         let poisson = (share - (1.0 - (-load).exp())) / error;
-        assert!((poisson.abs() < TOLERANCE) == (load < 0.1), "load {load}: {share}, z = {poisson:.1} to the Poisson form");
+        assert!(
+            (poisson.abs() < TOLERANCE) == (load < 0.1),
+            "load {load}: {share}, z = {poisson:.1} to the Poisson form"
+        );
         let twice = (share - 2.0 * load) / error;
         assert!(twice < -3.0 * TOLERANCE, "load {load}: cannot tell twice the vulnerable time");
     }

@@ -104,7 +104,9 @@ impl<'a> Layout<'a> {
         // What has gaps is drawn last: it hides nothing.
         for style in [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted] {
             let lines = self.chart.series.iter().enumerate().filter(|(_, lines)| lines.line == style);
-            lines.into_iter().try_for_each(|(index, lines)| self.draw_line(sheet, slot(index, lines), lines, &mut placer))?;
+            lines
+                .into_iter()
+                .try_for_each(|(index, lines)| self.draw_line(sheet, slot(index, lines), lines, &mut placer))?;
         }
         for (index, lines) in self.chart.series.iter().enumerate() {
             self.draw_marks(sheet, slot(index, lines), lines, &mut placer)?;

@@ -3,11 +3,7 @@ use crate::experiment::{Overrides, Setting};
 
 /// Two tables, two shares, loads that are to be left out; small enough for a search of a blink.
 fn experiment() -> Experiment {
-    let settings = [
-        "transaction.runtime={kind=\"fixed\",scale=\"2s\"}",
-        "duration=20min",
-        "provider=s3-standard",
-    ];
+    let settings = ["transaction.runtime={kind=\"fixed\",scale=\"2s\"}", "duration=20min", "provider=s3-standard"];
     let mut settings: Vec<Setting> = settings.iter().map(|text| Setting::parse(text).unwrap()).collect();
     settings.push(Setting::of_option("--tables", "tables.count", "1,3"));
     settings.push(Setting::of_text_option("--inter-arrival", "arrivals.scale", "1s,2s,5s"));
@@ -57,7 +53,8 @@ fn what_was_found_is_not_looked_for_again() {
     let written = std::fs::read(folder.path().join(JOURNAL)).unwrap();
     let mut told = Vec::new();
     let stop = AtomicBool::new(true);
-    let running = Running { threads: NonZeroUsize::MIN, stop: &stop, progress: &mut |done, all| told.push((done, all)) };
+    let running =
+        Running { threads: NonZeroUsize::MIN, stop: &stop, progress: &mut |done, all| told.push((done, all)) };
     let again = run(&experiment(), &OPTIONS, Some(journal(folder.path()).unwrap()), running).unwrap();
     assert_eq!(again, Ended::Complete(first), "though it was to stop at once");
     assert_eq!((told, std::fs::read(folder.path().join(JOURNAL)).unwrap()), (vec![(2, 2)], written));

@@ -63,7 +63,12 @@ pub(crate) fn searched(experiment: &Experiment, knees: &[knee::Knee]) -> Vec<Pic
         let knee = view.cell(slice, &[])?.summary;
         let note = knee.bound.is_lower().then(|| AT_LEAST.to_owned());
         let spread = knee.knee_interval_commits_per_s.map(<(f64, f64)>::from);
-        (knee.bound != Bound::NothingHolds).then(|| Point { y: knee.knee_commits_per_s, spread, note, ..Point::default() })
+        (knee.bound != Bound::NothingHolds).then(|| Point {
+            y: knee.knee_commits_per_s,
+            spread,
+            note,
+            ..Point::default()
+        })
     };
     let subtitle = |cells: &[&Cell<'_, knee::Knee>]| {
         let Some(first) = cells.first() else { return String::new() };

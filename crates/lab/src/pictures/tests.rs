@@ -212,7 +212,8 @@ fn knee(commits_per_s: f64) -> crate::knee::Knee {
     serde_json::from_value(json).unwrap()
 }
 
-const SETTINGS: &str = "[sweep]\nprovider = [\"s3-express\", \"gcs\", \"s3-standard\"]\n\"tables.count\" = [1, 2, 10]\n";
+const SETTINGS: &str =
+    "[sweep]\nprovider = [\"s3-express\", \"gcs\", \"s3-standard\"]\n\"tables.count\" = [1, 2, 10]\n";
 
 #[test]
 fn knees_that_were_searched_are_drawn_with_their_intervals_and_side_by_side() {
@@ -241,10 +242,10 @@ fn a_knee_that_is_none_leaves_a_gap_and_a_limit_is_marked() {
     let plan = plan_knees(&experiment, &knees);
     let Chart::LineChart(chart) = &plan[0].chart else { panic!("one chart") };
     let points = &chart.series[0].points;
-    assert_eq!(points.iter().map(|point| (point.x, point.note.as_deref())).collect::<Vec<_>>(), [
-        (2.0, None),
-        (10.0, Some("\u{2265}"))
-    ]);
+    assert_eq!(
+        points.iter().map(|point| (point.x, point.note.as_deref())).collect::<Vec<_>>(),
+        [(2.0, None), (10.0, Some("\u{2265}"))]
+    );
 }
 
 #[test]

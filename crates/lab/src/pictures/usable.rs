@@ -92,7 +92,8 @@ impl<T> Drawing<'_, T> {
             None => vec![Series { marks: true, points: self.points(slice, roles.x), ..Series::default() }],
             Some(lines) => {
                 let count = view.axes[lines].values.len();
-                let dodge = Dodge::new((0..axis.values.len()).filter_map(|index| axis.number(index)), logarithmic, count);
+                let dodge =
+                    Dodge::new((0..axis.values.len()).filter_map(|index| axis.number(index)), logarithmic, count);
                 let line = |value| Series {
                     name: view.axes[lines].phrase(value),
                     points: dodge.moved(self.points(&slice.with(lines, value), roles.x), value),

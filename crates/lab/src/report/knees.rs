@@ -9,7 +9,7 @@ use super::{REPORT, ReportError, configuration, counted};
 use crate::config::MODEL_VERSION;
 use crate::experiment::Experiment;
 use crate::knee::{Bound, KindAtKnee, Knee, KneeOptions};
-use crate::pictures::{View, percent, plan_knees, plain, seconds, significant};
+use crate::pictures::{View, percent, plain, plan_knees, seconds, significant};
 use crate::schema::Provenance;
 
 /// Writes the report into a folder, as [`REPORT`].
@@ -93,7 +93,8 @@ fn rate_of(cell: &crate::pictures::Cell<'_, Knee>) -> f64 {
 fn with_interval(knee: &Knee) -> String {
     let least = if knee.bound.is_lower() { "at least " } else { "" };
     let interval = knee.knee_interval_commits_per_s;
-    let interval = interval.map(|[low, high]| format!(", {} to {} with 95 % confidence", significant(low), significant(high)));
+    let interval =
+        interval.map(|[low, high]| format!(", {} to {} with 95 % confidence", significant(low), significant(high)));
     format!("{least}{} commits per second{}", significant(knee.knee_commits_per_s), interval.unwrap_or_default())
 }
 
