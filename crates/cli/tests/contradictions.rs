@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[allow(dead_code, reason = "each test program uses its part")]
 mod common;
 
 use std::fs;
@@ -175,6 +176,12 @@ fn table_is(text: &str, json: &Value) -> Result<(), TestCaseError> {
     }
 }
 
+/// What a number is followed by; of a range ("39.7 to 90.0 %") its upper end.
+fn unit_of(rest: &str) -> &str {
+    let upper = rest.strip_prefix(" to ").and_then(|range| Some(&range[numbers(range).first()?.end..]));
+    upper.unwrap_or(rest).trim_start()
+}
+
 /// Every number in the findings is one of the JSON, a coordinate, the threshold or a count of points.
 fn findings_are(page: &str, json: &Value) -> Result<(), TestCaseError> {
     let start = page.find("<ul class=\"findings\">").unwrap();
@@ -191,7 +198,7 @@ fn findings_are(page: &str, json: &Value) -> Result<(), TestCaseError> {
     let coordinates: Vec<f64> = numbers(&coordinates).iter().map(|number| number.value).collect();
     for sentence in shown(list).lines().filter(|line| !line.is_empty() && !line.starts_with("The window, the middle")) {
         for printed in numbers(sentence) {
-            let unit = sentence[printed.end..].trim_start();
+            let unit = unit_of(&sentence[printed.end..]);
             let factor = if unit.starts_with('%') {
                 0.01
             } else if unit.starts_with("ms") {
@@ -261,7 +268,7 @@ fn parquet_is(path: &Path, json: &Value) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 20, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_a_run_says_it_says_everywhere(options in simulated()) {
@@ -280,7 +287,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 0, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_a_knee_says_it_says_everywhere(options in options(), tables in 1_u32..4) {

@@ -55,6 +55,9 @@ fn without_an_experiment_options_are_the_sweep_and_nothing_is_written() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// Nothing ends in its runs.
+const LONG: &str = "knees --tables 1,2 --duration 10min --set transaction.runtime={kind=\"fixed\",scale=\"2h\"}";
+
 #[test]
 fn mistakes_are_answered() {
     let folder = tempfile::tempdir().unwrap();
@@ -62,7 +65,7 @@ fn mistakes_are_answered() {
         ("knees 4d", "there is no experiment \"4d\""),
         ("knees 4c --threshold 2", "threshold: found 2, allowed is more than 0, at most 1"),
         ("knees 4c --inter-arrival 5ms", "this is what is looked for"),
-        ("knees --tables 1,2 --duration 1min --budget 1s", "tables.count = 1: no transaction ended within a run of"),
+        (LONG, "tables.count = 1: no transaction ended within a run of"),
         ("knee --tables 1,2", "`glidepath knees` takes several"),
     ];
     for (arguments, expected) in cases {
