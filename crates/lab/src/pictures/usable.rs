@@ -29,8 +29,8 @@ struct Roles {
     rest: Vec<usize>,
 }
 
-/// Panels beside each other are so wide, in pixels: three fit on a page.
-const PANEL_WIDTH: f64 = 330.0;
+/// Panels beside each other are so wide, in pixels: three of them are read on a page of 800.
+const PANEL_WIDTH: f64 = 290.0;
 
 /// The points of all lines at one place of the axis are spread over this share of the way to the next place, so that none hides
 /// another.
