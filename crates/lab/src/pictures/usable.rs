@@ -34,7 +34,7 @@ const PANEL_WIDTH: f64 = 290.0;
 
 /// The points of all lines at one place of the axis are spread over this share of the way to the next place, so that none hides
 /// another.
-const DODGE: f64 = 0.4;
+const DODGE: f64 = 0.7;
 
 /// Lines after each other differ in this too. Dashes are drawn over what is solid.
 const STYLES: [LineStyle; 3] = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
