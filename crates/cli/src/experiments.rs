@@ -43,5 +43,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let header = ["experiment", "title", "preset", "points", "seeds"].map(str::to_owned);
     let row = |line: Line| vec![line.name, line.title, line.preset, line.points.to_string(), line.seeds.to_string()];
     print(&table(&header, 3, lines.into_iter().map(row).collect()))?;
-    print("Run one with `glidepath simulate NAME`, coarsely and soon with --quick; or your own with its path.")
+    print(
+        "Run one with `glidepath simulate NAME`, or find its knees with `glidepath knees NAME`; coarsely and soon with --quick. Your \
+         own goes by its path.",
+    )
 }

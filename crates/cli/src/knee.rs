@@ -81,7 +81,7 @@ const MEASUREMENT_SHARE: f64 = 0.4;
 
 /// A second of the budget stands for so many events: what two processors of 2024 simulate in it, with some to spare. It is
 /// a constant, and no measurement, so that the same budget gives the same answer everywhere.
-const EVENTS_PER_SECOND: f64 = 2_000_000.0;
+pub(crate) const EVENTS_PER_SECOND: f64 = 2_000_000.0;
 
 /// Where results go if not told otherwise.
 const RESULTS: &str = "results/knee";
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let [planned] = &experiment.points[..] else {
         let keys: Vec<&str> = experiment.axes.iter().map(|axis| axis.key.as_str()).collect();
         let message =
-            format!("{}: found several values, allowed is one: a knee is that of one setting", keys.join(", "));
+            format!("{}: found several values, allowed is one; `glidepath knees` takes several", keys.join(", "));
         return Err(Failure::Mistake(message));
     };
     let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
@@ -156,11 +156,11 @@ fn search(
     })
 }
 
-fn no_inter_arrival(_: &str) -> Result<String, String> {
+pub(crate) fn no_inter_arrival(_: &str) -> Result<String, String> {
     Err("this is what is looked for: leave it out, or use `glidepath simulate`".to_owned())
 }
 
-fn budget(text: &str) -> Result<Duration, String> {
+pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
     let budget = Duration::from_nanos(span.as_nanos());
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);

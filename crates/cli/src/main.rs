@@ -15,6 +15,7 @@ mod failure;
 mod folder;
 mod interrupt;
 mod knee;
+mod knees;
 mod leftovers;
 mod load_options;
 mod measure;
@@ -46,6 +47,7 @@ struct Program {
 enum Command {
     Simulate(simulate::Arguments),
     Knee(knee::Arguments),
+    Knees(knees::Arguments),
     Measure(measure::Arguments),
     Bench(bench::Arguments),
     #[command(hide = true)]
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Knee(arguments) => knee::run(&arguments),
+        Command::Knees(arguments) => knees::run(&arguments),
         Command::Measure(arguments) => measure::run_command(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchWorker(arguments) => bench::run_worker(&arguments),

@@ -1,4 +1,4 @@
-//! Where and when was something measured, and by what? For people who read the results later.
+//! Where and when was something measured, by what, and by which command? For people who read the results later.
 
 /// A URL without what follows a question mark or stands before an at sign: that may be secret.
 pub(crate) fn bare(url: &str) -> String {
@@ -59,6 +59,19 @@ fn days_of(date: &str) -> Option<i64> {
     let shifted = if month > 2 { month - 3 } else { month + 9 };
     let of_year = (153 * shifted + 2) / 5 + day - 1;
     Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+}
+
+/// What was typed, fit to be typed again.
+pub(crate) fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
+    let quote = |argument: String| {
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', "'\\''"))
+        }
+    };
+    std::iter::once("glidepath".to_owned()).chain(std::env::args().skip(1).map(quote)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

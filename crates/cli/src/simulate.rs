@@ -19,6 +19,7 @@ use glidepath_lab::summary::RunSummary;
 use crate::failure::Failure;
 use crate::interrupt::on_interrupt;
 use crate::load_options::LoadOptions;
+use crate::origin::command_line;
 use crate::output::print;
 use crate::progress::Display;
 
@@ -130,19 +131,6 @@ fn simulate(arguments: &Arguments, experiment: &Experiment, folder: Option<&Path
 
 fn provenance() -> Provenance {
     Provenance { git_revision: crate::GIT_REVISION.to_owned() }
-}
-
-/// What was typed, fit to be typed again.
-fn command_line() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
-    let quote = |argument: String| {
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument
-        } else {
-            format!("'{}'", argument.replace('\'', "'\\''"))
-        }
-    };
-    std::iter::once("glidepath".to_owned()).chain(std::env::args().skip(1).map(quote)).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes everything there is about an experiment into its folder.

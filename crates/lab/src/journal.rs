@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
@@ -15,27 +16,28 @@ use crate::metrics::Metrics;
 /// Its name in a run's folder.
 pub const JOURNAL: &str = "points.jsonl";
 
-/// The journal of one folder, open for appending. No other process can open it meanwhile.
+/// The journal of one folder, open for appending: the numbers of each run that is done, or other results of a kind. No
+/// other process can open it meanwhile.
 #[derive(Debug)]
-pub struct Journal {
+pub struct Journal<T = Metrics> {
     path: PathBuf,
     file: File,
     /// Where the last whole line ends.
     length: u64,
-    done: HashMap<String, Metrics>,
+    done: HashMap<String, T>,
 }
 
 #[derive(Serialize)]
-struct NewLine<'a> {
+struct NewLine<'a, T> {
     key: &'a str,
-    metrics: &'a Metrics,
+    metrics: &'a T,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct Line<T> {
     key: String,
-    metrics: Metrics,
+    metrics: T,
 }
 
 /// Why there is no journal.
@@ -73,12 +75,19 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// Opens the journal of a folder, and creates both if need be.
+    /// Opens the journal of a folder's runs, and creates both if need be.
     ///
     /// # Errors
     /// The folder is unwritable, in use, or holds something else under the journal's name.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
-        let path = folder.join(JOURNAL);
+        Self::open_named(folder, JOURNAL)
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
+    /// The same under another name, for other results than runs.
+    pub(crate) fn open_named(folder: &Path, name: &str) -> Result<Self, JournalError> {
+        let path = folder.join(name);
         let io = |what| {
             let path = path.clone();
             move |cause| JournalError::Io { path, what, cause }
@@ -102,7 +111,7 @@ impl Journal {
         }
         let mut done = HashMap::new();
         for (index, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
-            let line: Line = serde_json::from_slice(line).map_err(|cause| JournalError::Shape {
+            let line: Line<T> = serde_json::from_slice(line).map_err(|cause| JournalError::Shape {
                 path: path.clone(),
                 line: index + 1,
                 cause,
@@ -112,9 +121,9 @@ impl Journal {
         Ok(Self { path, file, length: whole as u64, done })
     }
 
-    /// The numbers of this run, if it is done.
+    /// The numbers of this run, if it is done. (Of another result, under its key.)
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Metrics> {
+    pub fn get(&self, key: &str) -> Option<&T> {
         self.done.get(key)
     }
 
@@ -122,7 +131,7 @@ impl Journal {
     ///
     /// # Errors
     /// It could not be written. What was written of it is taken back; if that fails too, the next opening does it.
-    pub fn append(&mut self, key: &str, metrics: &Metrics) -> Result<(), JournalError> {
+    pub fn append(&mut self, key: &str, metrics: &T) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(&NewLine { key, metrics }).map_err(|error| self.unwritable(error.into()))?;
         line.push(b'\n');
         if let Err(cause) = self.file.write_all(&line).and_then(|()| self.file.flush()) {

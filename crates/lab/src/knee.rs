@@ -329,7 +329,8 @@ fn variant_task(options: &KneeOptions, start: f64, highest: f64, events: u64) ->
     }
 }
 
-fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeError> {
+/// Whether this can be asked of this point.
+pub(crate) fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeError> {
     let check = |field, found: f64, good: bool, allowed: &str| {
         if good { Ok(()) } else { Err(SpecError { field, found: found.to_string(), allowed: allowed.to_owned() }) }
     };

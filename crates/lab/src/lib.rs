@@ -5,6 +5,7 @@ pub mod experiment;
 mod interval;
 pub mod journal;
 pub mod knee;
+pub mod knees;
 pub mod library;
 mod metrics;
 pub mod pictures;

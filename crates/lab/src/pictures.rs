@@ -12,6 +12,7 @@ mod offered;
 mod overview;
 mod spent;
 mod timeline;
+mod usable;
 mod view;
 mod words;
 
@@ -27,7 +28,7 @@ use crate::summary::RunSummary;
 
 pub(crate) use knees::{Knee, grid_knee};
 pub(crate) use view::{Axis, Cell, Slice, View, Who};
-pub(crate) use words::{percent, plain, rounded_percent, seconds, significant};
+pub(crate) use words::{LOAD, percent, plain, rounded_percent, seconds, significant};
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 1.5;
@@ -132,6 +133,12 @@ pub fn plan(experiment: &Experiment, summary: &RunSummary) -> Vec<Picture> {
     pictures
 }
 
+/// The pictures that there are of the knees of an experiment's points, one for each, in their order.
+#[must_use]
+pub fn plan_knees(experiment: &Experiment, knees: &[crate::knee::Knee]) -> Vec<Picture> {
+    knees::searched(experiment, knees)
+}
+
 /// Draws pictures into a folder (made if it is not there) as `<file_stem>.svg` and `<file_stem>.png`, on all cores. Files
 /// of the same names are replaced; others stay.
 ///
@@ -176,7 +183,7 @@ fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
         return Chart::LineChart(charts.remove(0));
     }
     let charts = charts.into_iter().map(Chart::LineChart).collect();
-    Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts, one_legend: true })
+    Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts, one_legend: true, ..Panels::default() })
 }
 
 /// What is not empty, with commas between.

@@ -7,6 +7,7 @@
 mod configuration;
 mod findings;
 mod gallery;
+mod knees;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::experiment::Experiment;
 use crate::pictures::{View, plan};
 use crate::schema::Provenance;
 use crate::summary::RunSummary;
+pub use knees::{knees_page, write_knees};
 
 /// The name of the report in the folder of a run.
 pub const REPORT: &str = "report.html";
@@ -71,6 +73,22 @@ pub fn page(experiment: &Experiment, summary: &RunSummary, provenance: &Provenan
     let view = View::new(experiment, summary);
     let gallery = gallery::Gallery::new(plan(experiment, summary));
     let pictures = gallery.markup()?;
+    let body = html! {
+        (header(&experiment.title, experiment, &facts(experiment, provenance)))
+        (contents(&gallery))
+        main {
+            (findings::section(&view))
+            (pictures)
+            (table::section(&view))
+            (configuration::section(experiment, provenance))
+            (definitions())
+        }
+    };
+    Ok(document(&experiment.title, &body))
+}
+
+/// A whole page around what is in it.
+fn document(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -79,34 +97,30 @@ pub fn page(experiment: &Experiment, summary: &RunSummary, provenance: &Provenan
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy"
                     content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-                title { (experiment.title) " \u{2013} Glidepath" }
+                title { (title) " \u{2013} Glidepath" }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header {
-                    h1 { (experiment.title) }
-                    @for paragraph in experiment.description.split("\n\n").filter(|text| !text.trim().is_empty()) {
-                        p.lead { (paragraph) }
-                    }
-                    (facts(experiment, provenance))
-                    @for note in &experiment.notes {
-                        p.warning role="note" { (note) }
-                    }
-                }
-                (contents(&gallery))
-                main {
-                    (findings::section(&view))
-                    (pictures)
-                    (table::section(&view))
-                    (configuration::section(experiment, provenance))
-                    (definitions())
-                }
+                (body)
                 footer { p { "Made by Glidepath, which simulates the commit protocols of lakehouse catalogs." } }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     };
-    Ok(page.into_string())
+    page.into_string()
+}
+
+fn header(title: &str, experiment: &Experiment, facts: &Markup) -> Markup {
+    html! {
+        header {
+            h1 { (title) }
+            @for paragraph in experiment.description.split("\n\n").filter(|text| !text.trim().is_empty()) {
+                p.lead { (paragraph) }
+            }
+            (facts)
+            @for note in &experiment.notes { p.warning role="note" { (note) } }
+        }
+    }
 }
 
 fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {

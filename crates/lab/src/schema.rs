@@ -1,11 +1,12 @@
 //! What is in the Parquet files? The one place that names their columns.
 //!
-//! `results.parquet` has a row for each point and seed (`results.rs` names its columns), a file under `transactions/` a row
-//! for each transaction of one run (`transactions.rs`). Units are in the names: `_s` seconds, `_ms` milliseconds, `_bytes`,
+//! `results.parquet` has a row for each point and seed (`results.rs` names its columns), `knees.parquet` one for each point
+//! whose knee was searched (`knees.rs`), a file under `transactions/` one for each transaction of one run (`transactions.rs`). Units are in the names: `_s` seconds, `_ms` milliseconds, `_bytes`,
 //! `_ratio` between 0 and 1. What does not apply is null. The key-value metadata of each file holds `experiment`,
 //! `configuration_hash`, `model_version` and `git_revision`. Equal results give equal bytes.
 
 mod columns;
+mod knees;
 mod results;
 mod transactions;
 
@@ -16,6 +17,7 @@ use parquet::file::metadata::KeyValue;
 use crate::config::MODEL_VERSION;
 use crate::experiment::Experiment;
 
+pub use knees::{KNEES, write_knees};
 pub use results::{RESULTS, write_results};
 pub use transactions::{TRANSACTIONS, TransactionFolder};
 

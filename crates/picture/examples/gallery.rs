@@ -294,6 +294,7 @@ fn panels() -> Panels {
         title: "One experiment, four views".into(),
         columns: 2,
         one_legend: false,
+        width: None,
         charts: vec![
             titled("Latency against throughput", latency()),
             titled("Scaling with tables", providers()),
@@ -308,6 +309,7 @@ fn mixed_panels() -> Panels {
         title: "A map, bars and a line".into(),
         columns: 2,
         one_legend: false,
+        width: None,
         charts: vec![Chart::HeatMap(latency_map()), Chart::StackedBars(conflicts()), Chart::LineChart(over_time())],
     }
 }
@@ -343,6 +345,7 @@ fn degenerate() -> Panels {
         title: "Degenerate data".into(),
         columns: 3,
         one_legend: false,
+        width: None,
         charts: vec![
             line("No points", vec![], false),
             line("One point", vec![Point::at(3.0, 4.0)], true),

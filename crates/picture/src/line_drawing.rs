@@ -8,7 +8,7 @@ use crate::chart::{COMPACT, title_size};
 use crate::geometry::{Frame, Spot};
 use crate::heading::Heading;
 use crate::legend::{Legend, Place};
-use crate::line::{Axis, LineChart, Point, Rule, RuleAxis, Series};
+use crate::line::{Axis, LineChart, LineStyle, Point, Rule, RuleAxis, Series};
 use crate::marks::{line, mark};
 use crate::palette::{FAINT_INK, INK, PAPER, series};
 use crate::place::Placer;
@@ -101,8 +101,15 @@ impl<'a> Layout<'a> {
         for (index, lines) in self.chart.series.iter().enumerate() {
             self.draw_spreads(sheet, lines, series(slot(index, lines)), &mut placer)?;
         }
+        // What has gaps is drawn last: it hides nothing.
+        for style in [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted] {
+            let lines = self.chart.series.iter().enumerate().filter(|(_, lines)| lines.line == style);
+            lines
+                .into_iter()
+                .try_for_each(|(index, lines)| self.draw_line(sheet, slot(index, lines), lines, &mut placer))?;
+        }
         for (index, lines) in self.chart.series.iter().enumerate() {
-            self.draw_series(sheet, slot(index, lines), lines, &mut placer)?;
+            self.draw_marks(sheet, slot(index, lines), lines, &mut placer)?;
         }
         self.draw_rule_labels(sheet, &rules, &mut placer)?;
         self.draw_notes(sheet, &mut placer)?;
@@ -127,7 +134,7 @@ impl<'a> Layout<'a> {
             .collect()
     }
 
-    fn draw_series(&self, sheet: &Sheet<'_>, slot: usize, lines: &Series, placer: &mut Placer) -> Drawn {
+    fn draw_line(&self, sheet: &Sheet<'_>, slot: usize, lines: &Series, placer: &mut Placer) -> Drawn {
         let colour = series(slot);
         let spots: Vec<Spot> = self.shown(lines).iter().map(|(spot, _)| *spot).collect();
         let path = if lines.step {
@@ -135,16 +142,21 @@ impl<'a> Layout<'a> {
             let end = end.map(|x| self.x.pixel(x, self.plot.left, self.plot.right()));
             stepped(&spots, end)
         } else {
-            spots.clone()
+            spots
         };
         for run in self.plot.clip_path(&path) {
             line(sheet, &run, lines.line, colour)?;
             placer.avoid_path(&run);
         }
+        Ok(())
+    }
+
+    fn draw_marks(&self, sheet: &Sheet<'_>, slot: usize, lines: &Series, placer: &mut Placer) -> Drawn {
+        let spots: Vec<Spot> = self.shown(lines).iter().map(|(spot, _)| *spot).collect();
         let edge = self.plot.grown(0.5);
         for &spot in spots.iter().filter(|spot| edge.holds(**spot)) {
             if lines.marks || spots.len() == 1 {
-                mark(sheet, slot, spot, colour)?;
+                mark(sheet, slot, spot, series(slot))?;
                 placer.avoid_point(spot);
             }
         }

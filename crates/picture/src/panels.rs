@@ -23,6 +23,8 @@ pub struct Panels {
     /// Whether the legend of the first chart stands for all, below them: for charts of the same series or parts. Heat
     /// maps and panels within panels keep theirs.
     pub one_legend: bool,
+    /// The width in pixels of each chart, 240 to 2000; None, as well as what is not finite, for as wide as it would choose.
+    pub width: Option<f64>,
 }
 
 /// Distance in pixels from the charts to their common legend.
@@ -44,11 +46,12 @@ impl Panels {
 
     /// Width of every column: that of its widest chart.
     fn columns(&self, charts: &[Cow<'_, Chart>]) -> Vec<f64> {
+        let given = self.width.filter(|width| width.is_finite()).map(|width| width.clamp(240.0, 2000.0));
         let mut widths = Vec::new();
         for row in charts.chunks(self.columns.max(1)) {
             widths.resize(row.len().max(widths.len()), 0.0_f64);
             for (width, chart) in widths.iter_mut().zip(row) {
-                *width = width.max(chart.plot().natural_width(true));
+                *width = width.max(given.unwrap_or_else(|| chart.plot().natural_width(true)));
             }
         }
         widths

@@ -119,8 +119,10 @@ fn one_chart() -> impl Strategy<Value = Chart> {
 }
 
 fn chart() -> impl Strategy<Value = Chart> {
-    let panels = (words(), 0..4_usize, vec(one_chart(), 0..4), any::<bool>())
-        .prop_map(|(title, columns, charts, one_legend)| Chart::Panels(Panels { title, columns, charts, one_legend }));
+    let panels = (words(), 0..4_usize, vec(one_chart(), 0..4), any::<bool>(), option::of(number()));
+    let panels = panels.prop_map(|(title, columns, charts, one_legend, width)| {
+        Chart::Panels(Panels { title, columns, charts, one_legend, width })
+    });
     prop_oneof![4 => one_chart(), 1 => panels]
 }
 

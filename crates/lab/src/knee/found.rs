@@ -1,6 +1,6 @@
 //! What is there to know about a knee? The numbers at the highest load that held.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::KneeOptions;
 use super::narrowing::times_the_work;
@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::metrics::{Group, Metrics};
 
 /// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// Transactions that arrived in the window and committed: the throughput where success crosses the threshold, between the
     /// highest load that held and the lowest that failed; 0 if nothing holds. All other figures are those of the former.
@@ -66,7 +66,7 @@ pub struct Knee {
 }
 
 /// Whether a knee was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// A load held, and one little higher failed.
@@ -80,7 +80,7 @@ pub enum Bound {
 }
 
 /// What ended the search for a knee.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stopped {
     /// Which of the reasons to stop came first.
     pub reason: Reason,
@@ -94,7 +94,7 @@ pub struct Stopped {
 }
 
 /// Why a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The interval is as narrow as asked.
@@ -110,7 +110,7 @@ pub enum Reason {
 /// The transactions of one kind at the knee. Success, commits and retries are of the runs that judged the load. Latencies are of
 /// those that committed in runs of their own, which go on as `run_on` says. Intervals hold the figure with 95 % confidence, and
 /// are absent where that cannot be told.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub struct KindAtKnee {
     pub success: Option<f64>,
@@ -152,7 +152,8 @@ pub(super) fn deciding(metrics: &Metrics) -> &Group {
 
 impl Bound {
     /// Whether the knee may lie higher than the load that was found.
-    pub(super) fn is_lower(self) -> bool {
+    #[must_use]
+    pub fn is_lower(self) -> bool {
         matches!(self, Self::AllHold | Self::Unfinished)
     }
 }

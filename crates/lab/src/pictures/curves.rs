@@ -72,8 +72,8 @@ fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
         section: Section::Curves,
         group: slice.group(view),
         caption: format!(
-            "{CAPTION}Bars: one standard deviation over seeds. The vertical line is the usable throughput: the highest \
-             with a success above 95 % on the loads simulated. A line that turns up or back is overload."
+            "{CAPTION}Bars: one standard deviation over seeds. The vertical line is the highest of the loads simulated \
+             with a success above 95 %; the knee lies between it and the next load. A line that turns up or back is overload."
         ),
         chart: side_by_side("Commit latency against throughput", charts),
     })

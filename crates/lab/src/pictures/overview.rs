@@ -133,7 +133,7 @@ impl Drawing<'_> {
             )
             .trim_end()
             .to_owned(),
-            chart: Chart::Panels(Panels { title, columns: 2, charts, one_legend: true }),
+            chart: Chart::Panels(Panels { title, columns: 2, charts, one_legend: true, ..Panels::default() }),
         })
     }
 

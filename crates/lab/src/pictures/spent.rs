@@ -34,9 +34,13 @@ pub(super) fn times(view: &View<'_>) -> Vec<Picture> {
                     .to_owned(),
             chart: match charts.len() {
                 1 => charts.remove(0),
-                _ => {
-                    Chart::Panels(Panels { title: "Where time goes".to_owned(), columns: 2, charts, one_legend: true })
-                }
+                _ => Chart::Panels(Panels {
+                    title: "Where time goes".to_owned(),
+                    columns: 2,
+                    charts,
+                    one_legend: true,
+                    ..Panels::default()
+                }),
             },
         })
     });

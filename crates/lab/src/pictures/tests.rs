@@ -203,6 +203,54 @@ fn loads_are_ordered_by_value() {
     assert_eq!(map.cells[1][0].as_ref().unwrap().text, "50.0");
 }
 
+/// A knee that is so high, without more to say.
+fn knee(commits_per_s: f64) -> crate::knee::Knee {
+    let interval = [0.9 * commits_per_s, 1.1 * commits_per_s];
+    let kind = serde_json::json!({ "commits_per_s": commits_per_s });
+    let json = serde_json::json!({
+        "knee_commits_per_s": commits_per_s, "knee_interval_commits_per_s": interval, "bound": "found", "offered_per_s": 1.0,
+        "inter_arrival_scale_s": 1.0, "threshold": 0.95, "success": 0.95, "deciding_transactions": 1, "runs": 1,
+        "run_duration_s": 1.0, "simulated_s": 1.0, "events": 1, "all": kind, "fast_append": kind,
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+const SETTINGS: &str =
+    "[sweep]\nprovider = [\"s3-express\", \"gcs\", \"s3-standard\"]\n\"tables.count\" = [1, 2, 10]\n";
+
+#[test]
+fn knees_that_were_searched_are_drawn_with_their_intervals_and_side_by_side() {
+    let experiment = experiment(SETTINGS);
+    // All lines lie on each other.
+    let knees: Vec<_> = experiment.points.iter().map(|_| knee(5.0)).collect();
+    let [picture] = &plan_knees(&experiment, &knees)[..] else { panic!("one picture") };
+    let Chart::LineChart(chart) = &picture.chart else { panic!("one chart") };
+    let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["S3 Express One Zone", "GCS", "S3 Standard"]);
+    let styles: BTreeSet<String> = chart.series.iter().map(|series| format!("{:?}", series.line)).collect();
+    assert_eq!(styles.len(), 3);
+    for (index, tables) in [1.0, 2.0, 10.0].into_iter().enumerate() {
+        let points: Vec<_> = chart.series.iter().map(|series| &series.points[index]).collect();
+        assert!(points.iter().all(|point| point.spread == Some((4.5, 5.5)) && (point.x / tables).ln().abs() < 0.25));
+        assert!(points.windows(2).all(|pair| pair[1].x / pair[0].x > 1.05), "one hides another: {points:?}");
+    }
+    picture.chart.svg().unwrap();
+}
+
+#[test]
+fn a_knee_that_is_none_leaves_a_gap_and_a_limit_is_marked() {
+    let experiment = experiment("[sweep]\n\"tables.count\" = [1, 2, 10]\n");
+    let mut knees: Vec<_> = [1.0, 2.0, 3.0].map(knee).into();
+    (knees[0].bound, knees[2].bound) = (crate::knee::Bound::NothingHolds, crate::knee::Bound::AllHold);
+    let plan = plan_knees(&experiment, &knees);
+    let Chart::LineChart(chart) = &plan[0].chart else { panic!("one chart") };
+    let points = &chart.series[0].points;
+    assert_eq!(
+        points.iter().map(|point| (point.x, point.note.as_deref())).collect::<Vec<_>>(),
+        [(2.0, None), (10.0, Some("\u{2265}"))]
+    );
+}
+
 #[test]
 fn the_same_results_give_the_same_files() {
     let experiment = experiment(LOADS);

@@ -31,22 +31,22 @@ pub(crate) enum Who {
     ValidatedOverwrite,
 }
 
-/// One point of an experiment.
+/// One point of an experiment, with what came of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cell<'a> {
+pub(crate) struct Cell<'a, T = PointSummary> {
     /// Per axis of the view, which of its values.
     pub(crate) place: Vec<usize>,
     pub(crate) config: &'a Config,
-    pub(crate) summary: &'a PointSummary,
+    pub(crate) summary: &'a T,
 }
 
 /// All points of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct View<'a> {
+pub(crate) struct View<'a, T = PointSummary> {
     /// Axes with two values or more: the load if it is swept, then the most interesting first.
     pub(crate) axes: Vec<Axis>,
     pub(crate) seeds: usize,
-    cells: BTreeMap<Vec<usize>, Cell<'a>>,
+    cells: BTreeMap<Vec<usize>, Cell<'a, T>>,
 }
 
 impl Who {
@@ -179,8 +179,24 @@ fn axes(experiment: &Experiment) -> Vec<Axis> {
 }
 
 impl<'a> View<'a> {
-    /// The points of an experiment, each with what came of it.
+    /// The points of an experiment, each with its summary.
     pub(crate) fn new(experiment: &'a Experiment, summary: &'a RunSummary) -> Self {
+        Self::of(experiment, &summary.points)
+    }
+
+    /// The kinds of transactions that some of the cells have.
+    pub(crate) fn kinds<'c>(cells: impl Iterator<Item = &'c Cell<'a>> + Clone) -> Vec<Who>
+    where
+        'a: 'c,
+    {
+        let kinds = [Who::FastAppend, Who::ValidatedOverwrite];
+        kinds.into_iter().filter(|who| cells.clone().any(|cell| cell.of(*who).is_some())).collect()
+    }
+}
+
+impl<'a, T> View<'a, T> {
+    /// The points of an experiment, each with what came of it: one for each, in their order.
+    pub(crate) fn of(experiment: &'a Experiment, results: &'a [T]) -> Self {
         let axes = axes(experiment);
         let place = |planned: &PlannedPoint| -> Vec<usize> {
             let index = |axis: &Axis| {
@@ -189,7 +205,7 @@ impl<'a> View<'a> {
             };
             axes.iter().map(|axis| index(axis).unwrap_or(0)).collect()
         };
-        let cells = experiment.points.iter().zip(&summary.points).map(|(planned, summary)| {
+        let cells = experiment.points.iter().zip(results).map(|(planned, summary)| {
             let place = place(planned);
             (place.clone(), Cell { place, config: &planned.point.config, summary })
         });
@@ -198,7 +214,7 @@ impl<'a> View<'a> {
     }
 
     /// All cells in the order of their places.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell<'a>> + Clone {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell<'a, T>> + Clone {
         self.cells.values()
     }
 
@@ -218,7 +234,7 @@ impl<'a> View<'a> {
     }
 
     /// The cell of a slice, with some axes set.
-    pub(crate) fn cell(&self, slice: &Slice, set: &[(usize, usize)]) -> Option<&Cell<'a>> {
+    pub(crate) fn cell(&self, slice: &Slice, set: &[(usize, usize)]) -> Option<&Cell<'a, T>> {
         let mut place = slice.place.clone();
         for &(axis, value) in set {
             *place.get_mut(axis)? = value;
@@ -227,7 +243,7 @@ impl<'a> View<'a> {
     }
 
     /// The cells of a slice along an axis, in its order; one cell where there is no axis.
-    pub(crate) fn along(&self, slice: &Slice, axis: Option<usize>) -> Vec<&Cell<'a>> {
+    pub(crate) fn along(&self, slice: &Slice, axis: Option<usize>) -> Vec<&Cell<'a, T>> {
         match axis {
             None => self.cell(slice, &[]).into_iter().collect(),
             Some(axis) => {
@@ -235,15 +251,6 @@ impl<'a> View<'a> {
                 values.filter_map(|value| self.cell(slice, &[(axis, value)])).collect()
             }
         }
-    }
-
-    /// The kinds of transactions that some of the cells have.
-    pub(crate) fn kinds<'c>(cells: impl Iterator<Item = &'c Cell<'a>> + Clone) -> Vec<Who>
-    where
-        'a: 'c,
-    {
-        let kinds = [Who::FastAppend, Who::ValidatedOverwrite];
-        kinds.into_iter().filter(|who| cells.clone().any(|cell| cell.of(*who).is_some())).collect()
     }
 
     /// One slice per combination of the values of these axes.
@@ -298,13 +305,13 @@ pub(crate) struct Slice {
 
 impl Slice {
     /// What it is fixed to, in words; empty if nothing is.
-    pub(crate) fn words(&self, view: &View<'_>) -> String {
+    pub(crate) fn words<T>(&self, view: &View<'_, T>) -> String {
         let phrases = self.fixed.iter().map(|&axis| view.axes[axis].phrase(self.place[axis]));
         phrases.collect::<Vec<_>>().join(", ")
     }
 
     /// What it is fixed to, as a part of a file's name; empty if nothing is.
-    pub(crate) fn stem(&self, view: &View<'_>) -> String {
+    pub(crate) fn stem<T>(&self, view: &View<'_, T>) -> String {
         let part = |&axis: &usize| {
             let Axis { key, values } = &view.axes[axis];
             format!("--{}-{}", words::slug(&key.replace('.', "-")), words::slug(&values[self.place[axis]].text))
@@ -325,7 +332,7 @@ impl Slice {
     }
 
     /// What the most interesting of its axes is fixed to, in words; empty if nothing is.
-    pub(crate) fn group(&self, view: &View<'_>) -> String {
+    pub(crate) fn group<T>(&self, view: &View<'_, T>) -> String {
         self.fixed.iter().min().map(|&axis| view.axes[axis].phrase(self.place[axis])).unwrap_or_default()
     }
 }

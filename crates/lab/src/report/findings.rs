@@ -145,7 +145,7 @@ fn knee_table(view: &View<'_>) -> Markup {
     let table = html! {
         div.scroll tabindex="0" {
             table.sortable {
-                caption { "Usable throughput: the highest load at which more than 95 % succeed." }
+                caption { "Usable throughput: the highest of the loads simulated at which more than 95 % succeed." }
                 thead { tr {
                     @for &axis in &axes { th scope="col" { (view.axes[axis].label()) } }
                     th scope="col" { "Usable (commits/s)" }

@@ -53,16 +53,17 @@ pub fn write_results(
     Ok(path)
 }
 
+/// A map as JSON: every reader of Parquet can read a text.
+pub(super) fn coordinates_json(planned: &PlannedPoint) -> String {
+    let pairs = planned.coordinates.iter().map(|(key, value)| (key.clone(), value.clone().into()));
+    serde_json::Value::Object(pairs.collect()).to_string()
+}
+
 fn identity(columns: &mut Columns, experiment: &Experiment, rows: &[Row<'_>]) {
-    // A map as JSON: every reader of Parquet can read a text.
-    let coordinates = |row: &Row<'_>| {
-        let pairs = row.planned.coordinates.iter().map(|(key, value)| (key.clone(), value.clone().into()));
-        serde_json::Value::Object(pairs.collect()).to_string()
-    };
     columns.text("experiment", rows.iter().map(|_| experiment.name.clone()));
     columns.text("preset", rows.iter().map(|_| experiment.preset.clone()));
     columns.count("point_index", rows.iter().map(|row| row.index as u64));
-    columns.text("coordinates_json", rows.iter().map(coordinates));
+    columns.text("coordinates_json", rows.iter().map(|row| coordinates_json(row.planned)));
     columns.count("seed", rows.iter().map(|row| row.seed));
     columns.text("point_key", rows.iter().map(|row| row.planned.point.key(row.seed)));
 }
@@ -72,7 +73,7 @@ fn configs<'a>(rows: &'a [Row<'_>]) -> impl Iterator<Item = &'a Config> {
 }
 
 /// A value as it stands in an experiment file, as far as JSON and TOML agree.
-fn word<T: Serialize>(value: &T) -> String {
+pub(super) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => text,
         Ok(other) => other.to_string(),

@@ -16,6 +16,7 @@ pub fn chart(sweep: &Sweep, ours: &[Ours]) -> Chart {
             panel(sweep, ours, most, format!("{most} processes")),
         ],
         one_legend: true,
+        ..Panels::default()
     })
 }
 

@@ -1,0 +1,252 @@
+//! `glidepath knees`: which commit rate is sustained at each point of a sweep?
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
+use glidepath_lab::knee::{Bound, Knee, KneeError, KneeOptions};
+use glidepath_lab::knees::{self, Ended, KneesError, Running, without_load};
+use glidepath_lab::schema::{Provenance, write_knees};
+use glidepath_lab::{pictures, report};
+use glidepath_model::Span;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::folder;
+use crate::interrupt::on_interrupt;
+use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival};
+use crate::load_options::LoadOptions;
+use crate::origin::command_line;
+use crate::output::{NONE, print, print_json, table};
+use crate::steps::Steps;
+
+/// Find the knee at each point of a sweep
+///
+/// As `glidepath knee`, for each combination of what an experiment, a file of your own, or options with several values vary; the
+/// loads that an experiment names are left out. Results go into a folder, and what is found is kept: run it again and it
+/// continues.
+#[derive(Args)]
+#[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
+pub(crate) struct Arguments {
+    /// An experiment (see `glidepath experiments`), or a file of your own
+    #[arg(value_name = "EXPERIMENT or FILE.toml")]
+    experiment: Option<String>,
+    #[command(flatten)]
+    load: LoadOptions,
+    /// The share that must succeed
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
+    threshold: f64,
+    /// Judge by the worst stretch of this length between two bursts, such as 1min
+    #[arg(long, value_name = "TIME")]
+    worst: Option<Span>,
+    /// How near each load is found, as a share of it [default: 0.02; with --quick 0.05]
+    #[arg(long, value_name = "SHARE")]
+    tolerance: Option<f64>,
+    /// For each knee, the same as of `glidepath knee`: with the same, both find the same [default: 10s; with --quick 2s]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    budget: Option<Duration>,
+    /// Where results go [default: results/NAME-knees; without an experiment, nowhere]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// A coarse answer soon: fewer points, less work for each
+    #[arg(long)]
+    quick: bool,
+    /// Searches at a time [default: one for each processor]
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<NonZeroUsize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    experiment: &'a str,
+    title: &'a str,
+    preset: &'a str,
+    notes: &'a [String],
+    points: Vec<Point<'a>>,
+}
+
+#[derive(Serialize)]
+struct Point<'a> {
+    coordinates: std::collections::BTreeMap<&'a str, &'a str>,
+    #[serde(flatten)]
+    knee: &'a Knee,
+}
+
+/// Finds them.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let experiment = experiment(arguments)?;
+    let options = options(arguments)?;
+    knees::check(&experiment, &options).map_err(failure)?;
+    let folder = place(arguments, &experiment);
+    let began = Instant::now();
+    let knees = search(arguments, &experiment, &options, folder.as_deref())?;
+    let text = text(&experiment, &knees);
+    if arguments.json {
+        print_json(&json(&experiment, &knees))?;
+    } else {
+        print(&text)?;
+    }
+    let Some(folder) = folder else { return Ok(()) };
+    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    let provenance = Provenance { git_revision: crate::GIT_REVISION.to_owned() };
+    write_knees(&folder, &experiment, &knees, &provenance)?;
+    folder::write(&folder.join("table.txt"), &format!("{text}\n"))?;
+    pictures::write(&folder.join("pictures"), &pictures::plan_knees(&experiment, &knees)).map_err(|e| failed(&e))?;
+    report::write_knees(&folder, &experiment, (&knees, &options), &provenance).map_err(|e| failed(&e))?;
+    if arguments.json {
+        return Ok(());
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    print(&format!(
+        "{} knees in {seconds:.1} s; all results are in {}, see report.html there",
+        knees.len(),
+        folder.display()
+    ))
+}
+
+/// What is asked for: the points of the sweep, without loads.
+fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
+    let mut overrides = arguments.load.overrides()?;
+    overrides.quick = arguments.quick;
+    let load = |overrides: &_| match &arguments.experiment {
+        Some(name) => Experiment::load(name, overrides),
+        None => Experiment::of_preset(DEFAULT_PRESET, overrides),
+    };
+    if arguments.experiment.is_none() {
+        overrides.preset.get_or_insert_with(|| DEFAULT_PRESET.to_owned());
+    }
+    let mut experiment = without_load(load(&overrides)?);
+    experiment.notes.clear();
+    if arguments.quick {
+        overrides.quick = false;
+        let all = without_load(load(&overrides)?).points.len();
+        experiment.notes.push(format!(
+            "Coarse (--quick): {} of {all} points, less work for each. Run it without --quick before you rely on it.",
+            experiment.points.len()
+        ));
+    }
+    Ok(experiment)
+}
+
+fn options(arguments: &Arguments) -> Result<KneeOptions, Failure> {
+    let usual = if arguments.quick { (0.05, 2.0) } else { (0.02, 10.0) };
+    let budget_s = arguments.budget.map_or(usual.1, |budget| budget.as_secs_f64());
+    Ok(KneeOptions {
+        threshold: arguments.threshold,
+        tolerance: arguments.tolerance.unwrap_or(usual.0),
+        worst: arguments.worst,
+        seeds: arguments.load.overrides()?.seeds.map(|count| (1..=count).collect()),
+        events: (budget_s * EVENTS_PER_SECOND) as u64,
+        ..KneeOptions::default()
+    })
+}
+
+/// Where results go. What is coarse must not be taken for the real thing, so it goes elsewhere.
+fn place(arguments: &Arguments, experiment: &Experiment) -> Option<PathBuf> {
+    let coarse = if arguments.quick { "-quick" } else { "" };
+    let named = arguments.experiment.is_some();
+    let default = || named.then(|| Path::new("results").join(format!("{}-knees{coarse}", experiment.name)));
+    arguments.out.clone().or_else(default)
+}
+
+fn search(
+    arguments: &Arguments,
+    experiment: &Experiment,
+    options: &KneeOptions,
+    folder: Option<&Path>,
+) -> Result<Vec<Knee>, Failure> {
+    let journal = folder.map(knees::journal).transpose()?;
+    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let stop = on_interrupt()?;
+    let mut steps = Steps::new("knees");
+    let running = Running { threads, stop, progress: &mut |done, all| steps.show(done, all, "") };
+    let ended = knees::run(experiment, options, journal, running).map_err(failure)?;
+    drop(steps);
+    match (ended, folder) {
+        (Ended::Complete(knees), _) => Ok(knees),
+        (Ended::Stopped { .. }, None) => Err(Failure::Interrupted("Stopped.".to_owned())),
+        (Ended::Stopped { done, total }, Some(folder)) => Err(Failure::Interrupted(format!(
+            "Stopped after {done} of {total} knees, which are safe in {}. To continue, give the same command again:\n  {}",
+            folder.join(knees::JOURNAL).display(),
+            command_line(),
+        ))),
+    }
+}
+
+fn failure(error: KneesError) -> Failure {
+    match error {
+        KneesError::Knee { cause: KneeError::Spec(_) | KneeError::NothingEnds { .. }, .. } => {
+            Failure::Mistake(error.to_string())
+        }
+        error => Failure::Failed(error.to_string()),
+    }
+}
+
+fn json<'a>(experiment: &'a Experiment, knees: &'a [Knee]) -> Report<'a> {
+    let point = |(planned, knee): (&'a glidepath_lab::PlannedPoint, &'a Knee)| Point {
+        coordinates: planned.coordinates.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(),
+        knee,
+    };
+    Report {
+        experiment: &experiment.name,
+        title: &experiment.title,
+        preset: &experiment.preset,
+        notes: &experiment.notes,
+        points: experiment.points.iter().zip(knees).map(point).collect(),
+    }
+}
+
+/// A heading, and a row for each point.
+fn text(experiment: &Experiment, knees: &[Knee]) -> String {
+    let Experiment { title, description, preset, notes, .. } = experiment;
+    let threshold = knees.first().map_or(0.95, |knee| knee.threshold);
+    let setting = format!(
+        "Preset {preset}. Knee: commits per second at which {:.4} % succeed (of validated overwrites where there are any), with \
+         its 95 % interval.",
+        100.0 * threshold
+    );
+    let setting = setting.replacen(".0000 %", " %", 1);
+    let lines = [title, description].into_iter().filter(|line| !line.is_empty()).chain([&setting]).chain(notes);
+    let mut header: Vec<String> = experiment.axes.iter().map(|axis| axis.key.clone()).collect();
+    let axes = header.len();
+    let numbers =
+        ["knee commits/s", "95 % from", "to", "success %", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
+    header.extend(numbers.map(str::to_owned));
+    let row = |(planned, knee): (&glidepath_lab::PlannedPoint, &Knee)| {
+        let mut row: Vec<String> = planned.coordinates.iter().map(|(_, value)| value.clone()).collect();
+        row.extend(figures(knee));
+        row
+    };
+    let rows = experiment.points.iter().zip(knees).map(row).collect();
+    let heading = lines.map(String::as_str).collect::<Vec<_>>().join("\n");
+    format!("{heading}\n{}", table(&header, axes, rows))
+}
+
+fn figures(knee: &Knee) -> [String; 9] {
+    let number = |value: Option<f64>, places: usize| value.map_or(NONE.to_owned(), |value| format!("{value:.places$}"));
+    let percent = |share: Option<f64>| number(share.map(|share| 100.0 * share), 1);
+    let end = |index: usize| number(knee.knee_interval_commits_per_s.map(|ends| ends[index]), 2);
+    let least = if knee.bound.is_lower() { "at least " } else { "" };
+    let rate = match knee.bound {
+        Bound::NothingHolds => "none".to_owned(),
+        _ => format!("{least}{:.2}", knee.knee_commits_per_s),
+    };
+    let all = &knee.all;
+    [
+        rate,
+        end(0),
+        end(1),
+        percent(Some(knee.success)),
+        number(all.latency_p50_s, 3),
+        number(all.latency_p95_s, 3),
+        number(all.latency_p99_s, 3),
+        number(all.retries_mean, 2),
+        percent(all.not_ended),
+    ]
+}

@@ -1,0 +1,76 @@
+//! Does `glidepath knees` find a sweep's knees, keep them, and answer mistakes?
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+
+use common::{glidepath, output, refused};
+
+/// Two numbers of tables and a load that is to be left out, with short work.
+const SMALL: &str = "\
+title = \"Small\"
+duration = \"20min\"
+[transaction]
+runtime = { kind = \"fixed\", scale = \"2s\" }
+[sweep]
+\"tables.count\" = [1, 3]
+\"arrivals.scale\" = [\"500ms\", \"250ms\"]
+";
+
+#[test]
+fn a_sweep_fills_its_folder_and_finds_everything_done_the_second_time() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.toml"), SMALL).unwrap();
+    let options = "knees mine.toml --budget 1s --tolerance 0.2";
+    let text = output(glidepath(folder.path(), options));
+    assert!(text.contains("tables.count") && !text.contains("250ms") && text.contains("2 knees in"), "{text}");
+    let results = folder.path().join("results/mine-knees");
+    let read = |name: &str| fs::read(results.join(name)).unwrap();
+    let files = ["knees.parquet", "knees.jsonl", "table.txt", "pictures/usable-throughput-by-tables-count.png"];
+    let first = files.map(read);
+    assert!(String::from_utf8(read("report.html")).unwrap().contains("95 % confidence"));
+    output(glidepath(folder.path(), &format!("{options} --threads 1")));
+    assert!(files.map(read) == first);
+    // The same as of a single search.
+    let json: serde_json::Value =
+        serde_json::from_str(&output(glidepath(folder.path(), &format!("{options} --json")))).unwrap();
+    let single = "knee --tables 3 --duration 20min --set transaction.runtime={kind=\"fixed\",scale=\"2s\"} --budget 1s \
+                  --tolerance 0.2 --no-what-if --json";
+    let single: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), single))).unwrap();
+    let point = &json["points"][1];
+    assert_eq!(point["coordinates"], serde_json::json!({ "tables.count": "3" }));
+    for field in ["knee_commits_per_s", "knee_interval_commits_per_s", "success", "deciding_transactions", "all"] {
+        assert_eq!(point[field], single[field], "{field}");
+    }
+}
+
+#[test]
+fn without_an_experiment_options_are_the_sweep_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = "--duration 20min --set transaction.runtime={kind=\"fixed\",scale=\"2s\"} --budget 1s --tolerance 0.2";
+    let text = output(glidepath(folder.path(), &format!("knees --provider gcs,azure-standard {short}")));
+    assert!(text.contains("gcs") && text.contains("azure-standard") && text.contains("95 % from"), "{text}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Nothing ends in its runs.
+const LONG: &str = "knees --tables 1,2 --duration 10min --set transaction.runtime={kind=\"fixed\",scale=\"2h\"}";
+
+#[test]
+fn mistakes_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("knees 4d", "there is no experiment \"4d\""),
+        ("knees 4c --threshold 2", "threshold: found 2, allowed is more than 0, at most 1"),
+        ("knees 4c --inter-arrival 5ms", "this is what is looked for"),
+        (LONG, "tables.count = 1: no transaction ended within a run of"),
+        ("knee --tables 1,2", "`glidepath knees` takes several"),
+    ];
+    for (arguments, expected) in cases {
+        let error = refused(glidepath(folder.path(), arguments), 2);
+        assert!(error.contains(expected), "{arguments}: {error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing may be written before the question is good");
+}

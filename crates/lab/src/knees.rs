@@ -1,0 +1,214 @@
+//! What is the knee at each point of a sweep?
+//!
+//! [`without_load`] takes the loads out of an experiment, since they are what is looked for; [`run`] finds the knee of each
+//! point that is left, several at a time, and loses nothing that was found. What is found depends neither on the number of
+//! threads nor on the order in which searches end: each is one [`find`] on one thread.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use glidepath_model::Span;
+use sha2::{Digest, Sha256};
+
+use crate::config::{MODEL_VERSION, Point};
+use crate::experiment::{Experiment, PlannedPoint};
+use crate::journal::{Journal, JournalError};
+use crate::knee::{self, Knee, KneeError, KneeOptions, find};
+use crate::pictures::LOAD;
+
+/// The journal's name in a folder of knees.
+pub const JOURNAL: &str = "knees.jsonl";
+
+/// Changes whenever the same question has another answer than before though the model is the same, so that knees of different
+/// searches are never taken for each other.
+const SEARCH_VERSION: u32 = 1;
+
+/// How to run.
+pub struct Running<'a> {
+    /// Searches at a time.
+    pub threads: NonZeroUsize,
+    /// Set by others to stop: searches under way are finished, and no new one is begun.
+    pub stop: &'a AtomicBool,
+    /// Told how many are done, and of how many, from one thread.
+    pub progress: &'a mut dyn FnMut(usize, usize),
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// All knees, in the order of the points.
+    Complete(Vec<Knee>),
+    /// It was stopped; so many are done, and in the journal.
+    Stopped {
+        /// Knees that are found.
+        done: usize,
+        /// Knees that were asked for.
+        total: usize,
+    },
+}
+
+/// Why it could not go on. What was found before is in the journal.
+#[derive(Debug, thiserror::Error)]
+pub enum KneesError {
+    /// The journal could not be written.
+    #[error("{cause}\nKnees found so far ({done}) are safe: make room and run it again, and it continues there")]
+    Journal {
+        /// Knees that are safe.
+        done: usize,
+        /// What happened.
+        cause: JournalError,
+    },
+    /// A point has no knee to look for.
+    #[error("{place}{cause}")]
+    Knee {
+        /// Which, with a colon behind it; empty if there is but one.
+        place: String,
+        /// Why.
+        cause: KneeError,
+    },
+}
+
+/// The experiment without its axis of loads, if it has one: each combination of the others once. What `arrivals.scale` is
+/// there says nothing.
+#[must_use]
+pub fn without_load(mut experiment: Experiment) -> Experiment {
+    experiment.axes.retain(|axis| axis.key != LOAD);
+    let mut points: Vec<PlannedPoint> = Vec::new();
+    for mut planned in experiment.points {
+        planned.coordinates.retain(|(key, _)| key != LOAD);
+        planned.point.config.arrivals.scale = Span::from_secs(1);
+        if !points.iter().any(|known| known.coordinates == planned.coordinates) {
+            points.push(planned);
+        }
+    }
+    Experiment { points, seeds: vec![1], ..experiment }
+}
+
+/// Whether this can be asked of all points, before anything is run or written.
+///
+/// # Errors
+/// An option out of its range, or one that does not fit a point.
+pub fn check(experiment: &Experiment, options: &KneeOptions) -> Result<(), KneesError> {
+    let one = |planned: &PlannedPoint| knee::check(&planned.point, options).map_err(|cause| at(planned, cause));
+    experiment.points.iter().try_for_each(one)
+}
+
+/// Opens the journal of a folder's knees, and creates both if need be.
+///
+/// # Errors
+/// The folder is unwritable, in use, or holds something else under the journal's name.
+pub fn journal(folder: &Path) -> Result<Journal<Knee>, JournalError> {
+    Journal::open_named(folder, JOURNAL)
+}
+
+/// Finds the knees of all points that are not in the journal yet. `options.threads` counts for nothing here.
+///
+/// # Errors
+/// A point without a knee to look for; a journal that cannot be written.
+pub fn run(
+    experiment: &Experiment,
+    options: &KneeOptions,
+    mut journal: Option<Journal<Knee>>,
+    running: Running<'_>,
+) -> Result<Ended, KneesError> {
+    let options = &KneeOptions { threads: NonZeroUsize::MIN, ..options.clone() };
+    let keys: Vec<String> = experiment.points.iter().map(|planned| key(&planned.point, options)).collect();
+    let mut found: HashMap<&str, Knee> = HashMap::new();
+    let mut todo: Vec<Search<'_>> = Vec::new();
+    for (planned, key) in experiment.points.iter().zip(&keys) {
+        match journal.as_ref().and_then(|journal| journal.get(key)) {
+            Some(knee) => {
+                found.insert(key, knee.clone());
+            }
+            None if todo.iter().any(|search| search.key == *key) => {}
+            None => todo.push(Search { key, planned }),
+        }
+    }
+    let total = found.len() + todo.len();
+    work(&todo, options, &mut journal, &mut found, running)?;
+    if found.len() < total {
+        return Ok(Ended::Stopped { done: found.len(), total });
+    }
+    Ok(Ended::Complete(keys.iter().filter_map(|key| found.get(key.as_str()).cloned()).collect()))
+}
+
+/// One knee to be found.
+struct Search<'a> {
+    key: &'a str,
+    planned: &'a PlannedPoint,
+}
+
+impl Search<'_> {
+    fn find(&self, options: &KneeOptions) -> Result<Knee, KneesError> {
+        find(&self.planned.point, options, &|_| ()).map_err(|cause| at(self.planned, cause))
+    }
+}
+
+fn at(planned: &PlannedPoint, cause: KneeError) -> KneesError {
+    let words = |(key, value): &(String, String)| format!("{key} = {value}");
+    let words = planned.coordinates.iter().map(words).collect::<Vec<_>>().join(", ");
+    KneesError::Knee { place: if words.is_empty() { words } else { format!("{words}: ") }, cause }
+}
+
+/// Equal exactly if point, question and versions are.
+fn key(point: &Point, options: &KneeOptions) -> String {
+    let KneeOptions { threshold, tolerance, worst, seeds, first_seed, events, threads: _ } = options;
+    let question = (threshold, tolerance, worst, seeds, first_seed, events);
+    let content = serde_json::to_vec(&(MODEL_VERSION, SEARCH_VERSION, question, point));
+    // A structure of strings and numbers always has a JSON form.
+    let content = content.unwrap_or_else(|error| panic!("a question has no JSON form: {error}"));
+    Sha256::digest(content).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn work<'a>(
+    todo: &[Search<'a>],
+    options: &KneeOptions,
+    journal: &mut Option<Journal<Knee>>,
+    found: &mut HashMap<&'a str, Knee>,
+    Running { threads, stop, progress }: Running<'_>,
+) -> Result<(), KneesError> {
+    let total = found.len() + todo.len();
+    progress(found.len(), total);
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let halted = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+    let mut error = None;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..threads.get().min(todo.len()) {
+            let (sender, next, halted) = (sender.clone(), &next, &halted);
+            scope.spawn(move || {
+                while !halted()
+                    && let Some(search) = todo.get(next.fetch_add(1, Ordering::Relaxed))
+                    && sender.send((search.key, search.find(options))).is_ok()
+                {}
+            });
+        }
+        drop(sender);
+        for (key, knee) in receiver {
+            let done = found.len();
+            let kept = knee.and_then(|knee| {
+                if let Some(journal) = journal {
+                    journal.append(key, &knee).map_err(|cause| KneesError::Journal { done, cause })?;
+                }
+                Ok(knee)
+            });
+            match kept {
+                Ok(knee) => {
+                    found.insert(key, knee);
+                    progress(done + 1, total);
+                }
+                Err(cause) => {
+                    failed.store(true, Ordering::Relaxed);
+                    error.get_or_insert(cause);
+                }
+            }
+        }
+    });
+    error.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests;

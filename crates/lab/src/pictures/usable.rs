@@ -1,0 +1,172 @@
+//! How is usable throughput drawn? A panel for each share of fast appends, a line for each provider (or what else is swept).
+//!
+//! Where the knees come from is not asked here: [`knees`](super::knees) says.
+
+use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Point, Series};
+
+use super::view::{Cell, Slice, View};
+use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun, capital, slug};
+use super::{Picture, Section, note};
+
+/// What is drawn, over which axes.
+pub(super) struct Drawing<'a, T> {
+    pub(super) view: &'a View<'a, T>,
+    /// The axis of the loads, if there is one: no part of the drawing.
+    pub(super) load: Option<usize>,
+    /// The knee of a slice; its `x` counts for nothing.
+    pub(super) knee: &'a dyn Fn(&Slice) -> Option<Point>,
+    /// What holds for all of these, the points of one line.
+    pub(super) subtitle: &'a dyn Fn(&[&Cell<'_, T>]) -> String,
+    pub(super) caption: &'a str,
+}
+
+/// What each axis is drawn as.
+struct Roles {
+    x: usize,
+    panels: Option<usize>,
+    lines: Option<usize>,
+    /// What is left has a picture for each combination.
+    rest: Vec<usize>,
+}
+
+/// Panels beside each other are so wide, in pixels: three of them are read on a page of 800.
+const PANEL_WIDTH: f64 = 290.0;
+
+/// The points of all lines at one place of the axis are spread over this share of the way to the next place, so that none hides
+/// another.
+const DODGE: f64 = 0.7;
+
+/// Lines after each other differ in this too. Dashes are drawn over what is solid.
+const STYLES: [LineStyle; 3] = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
+
+impl<T> Drawing<'_, T> {
+    /// The pictures. None where nothing with numbers is swept besides the load.
+    pub(super) fn pictures(&self) -> Vec<Picture> {
+        let Some(roles) = self.roles() else { return Vec::new() };
+        self.view.slices(&roles.rest).iter().filter_map(|slice| self.picture(slice, &roles)).collect()
+    }
+
+    fn roles(&self) -> Option<Roles> {
+        let Self { view, load, .. } = self;
+        let without = |taken: &[usize]| view.axes_without(&[load.as_slice(), taken].concat());
+        // The number of tables, or another axis that has numbers.
+        let known = [TABLES, CATALOG_LATENCY, FAST_APPEND].into_iter().find_map(|key| view.axis(key));
+        let x = known.or_else(|| without(&[]).into_iter().find(|&axis| view.axes[axis].is_numeric()))?;
+        let panels = view.axis(FAST_APPEND).filter(|&axis| axis != x);
+        let others = without(&[&[x], panels.as_slice()].concat());
+        let lines = view.axis(PROVIDER).filter(|axis| others.contains(axis)).or(others.first().copied());
+        let rest = others.into_iter().filter(|&axis| Some(axis) != lines).collect();
+        Some(Roles { x, panels, lines, rest })
+    }
+
+    fn picture(&self, slice: &Slice, roles: &Roles) -> Option<Picture> {
+        let Self { view, .. } = self;
+        let title = format!("Usable throughput by {}", axis_noun(&view.axes[roles.x].key));
+        let words = slice.words(view);
+        let whole = if words.is_empty() { title.clone() } else { format!("{title}: {words}") };
+        let charts: Vec<LineChart> = match roles.panels {
+            None => vec![self.chart(&title, slice, &words, roles)],
+            // The most fast appends first.
+            Some(axis) => (0..view.axes[axis].values.len())
+                .rev()
+                .map(|value| self.chart(&capital(&view.axes[axis].phrase(value)), &slice.with(axis, value), "", roles))
+                .collect(),
+        };
+        let shown = charts.iter().flat_map(|chart| &chart.series).any(|series| !series.points.is_empty());
+        let key = view.axes[roles.x].key.replace('.', "-");
+        shown.then(|| Picture {
+            file_stem: format!("usable-throughput-by-{}{}", slug(&key), slice.stem(view)),
+            section: Section::Usable,
+            group: slice.group(view),
+            caption: self.caption.to_owned(),
+            chart: side_by_side(&whole, on_one_scale(charts)),
+        })
+    }
+
+    fn chart(&self, title: &str, slice: &Slice, words: &str, roles: &Roles) -> LineChart {
+        let Self { view, .. } = *self;
+        let axis = &view.axes[roles.x];
+        let positive = (0..axis.values.len()).all(|index| axis.number(index).is_some_and(|number| number > 0.0));
+        let logarithmic = positive && axis.key != FAST_APPEND;
+        let series = match roles.lines {
+            None => vec![Series { marks: true, points: self.points(slice, roles.x), ..Series::default() }],
+            Some(lines) => {
+                let count = view.axes[lines].values.len();
+                let dodge =
+                    Dodge::new((0..axis.values.len()).filter_map(|index| axis.number(index)), logarithmic, count);
+                let line = |value| Series {
+                    name: view.axes[lines].phrase(value),
+                    points: dodge.moved(self.points(&slice.with(lines, value), roles.x), value),
+                    marks: true,
+                    line: STYLES[value % STYLES.len()],
+                    slot: Some(view.axes[lines].slot(value)),
+                    ..Series::default()
+                };
+                (0..count).map(line).collect()
+            }
+        };
+        LineChart {
+            title: title.to_owned(),
+            subtitle: note([words.to_owned(), (self.subtitle)(&view.along(slice, Some(roles.x)))]),
+            x: Ruled { label: axis.label(), logarithmic, range: None },
+            y: Ruled { label: "Usable throughput (commits/s)".to_owned(), logarithmic: true, range: None },
+            series,
+            rules: Vec::new(),
+        }
+    }
+
+    fn points(&self, slice: &Slice, x: usize) -> Vec<Point> {
+        let axis = &self.view.axes[x];
+        let point = |index| Some(Point { x: axis.number(index)?, ..(self.knee)(&slice.with(x, index))? });
+        (0..axis.values.len()).filter_map(point).collect()
+    }
+}
+
+/// How far lines stand apart along the horizontal axis.
+struct Dodge {
+    /// From line to line: a difference, or of logarithms.
+    step: f64,
+    lines: usize,
+    logarithmic: bool,
+}
+
+impl Dodge {
+    /// Of so many lines with points at these places, in rising order.
+    fn new(places: impl Iterator<Item = f64>, logarithmic: bool, lines: usize) -> Self {
+        let places: Vec<f64> = places.map(|place| if logarithmic { place.ln() } else { place }).collect();
+        let gap = places.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let step = if gap.is_finite() { DODGE * gap / lines.max(1) as f64 } else { 0.0 };
+        Self { step, lines, logarithmic }
+    }
+
+    fn moved(&self, mut points: Vec<Point>, line: usize) -> Vec<Point> {
+        let offset = (line as f64 - (self.lines as f64 - 1.0) / 2.0) * self.step;
+        for point in &mut points {
+            point.x = if self.logarithmic { point.x * offset.exp() } else { point.x + offset };
+        }
+        points
+    }
+}
+
+/// The charts with the same vertical axis, so that they can be compared.
+fn on_one_scale(mut charts: Vec<LineChart>) -> Vec<LineChart> {
+    let points = || charts.iter().flat_map(|chart| &chart.series).flat_map(|series| &series.points);
+    let ends = points().flat_map(|point| point.spread.map_or([point.y; 2], <[f64; 2]>::from));
+    let ends = ends.filter(|end| *end > 0.0);
+    let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
+    if charts.len() > 1 && low <= high {
+        charts.iter_mut().for_each(|chart| chart.y.range = Some((low / 1.3, high * 1.5)));
+    }
+    charts
+}
+
+/// One chart as it is; several as narrow panels in rows of three, one legend below.
+fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
+    if charts.len() == 1 {
+        return Chart::LineChart(charts.remove(0));
+    }
+    // What the axis is, the first of a row says.
+    charts.iter_mut().enumerate().filter(|(place, _)| place % 3 > 0).for_each(|(_, chart)| chart.y.label.clear());
+    let charts = charts.into_iter().map(Chart::LineChart).collect();
+    Chart::Panels(Panels { title: title.to_owned(), columns: 3, charts, one_legend: true, width: Some(PANEL_WIDTH) })
+}

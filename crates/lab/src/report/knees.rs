@@ -1,0 +1,199 @@
+//! What does one page say about the knees of a sweep?
+
+use std::path::Path;
+
+use maud::{Markup, html};
+
+use super::gallery::Gallery;
+use super::{REPORT, ReportError, configuration, counted};
+use crate::config::MODEL_VERSION;
+use crate::experiment::Experiment;
+use crate::knee::{Bound, KindAtKnee, Knee, KneeOptions};
+use crate::pictures::{View, percent, plain, plan_knees, seconds, significant};
+use crate::schema::Provenance;
+
+/// Writes the report into a folder, as [`REPORT`].
+///
+/// # Errors
+/// The file cannot be written, or a picture not be drawn.
+pub fn write_knees(
+    folder: &Path,
+    experiment: &Experiment,
+    (knees, options): (&[Knee], &KneeOptions),
+    provenance: &Provenance,
+) -> Result<(), ReportError> {
+    let path = folder.join(REPORT);
+    let page = knees_page(experiment, (knees, options), provenance)?;
+    std::fs::write(&path, page).map_err(|source| ReportError::File { path, source })
+}
+
+/// The report as HTML: one knee for each point of the experiment, in their order, and how they were asked for. Equal arguments
+/// give equal bytes.
+///
+/// # Errors
+/// A picture cannot be drawn.
+pub fn knees_page(
+    experiment: &Experiment,
+    (knees, options): (&[Knee], &KneeOptions),
+    provenance: &Provenance,
+) -> Result<String, ReportError> {
+    let view = View::of(experiment, knees);
+    let pictures = Gallery::new(plan_knees(experiment, knees)).markup()?;
+    let title = format!("Knees: {}", experiment.title);
+    let facts = html! {
+        p.facts {
+            "Experiment " strong { (experiment.name) } ", without its loads: " (counted(knees.len(), "knee")) ". Preset "
+            (experiment.preset) ", model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
+        }
+    };
+    let body = html! {
+        (super::header(&title, experiment, &facts))
+        main {
+            (findings(&view))
+            (pictures)
+            (table(&view))
+            (configuration::section(experiment, provenance))
+            (definitions(knees, options))
+        }
+    };
+    Ok(super::document(&title, &body))
+}
+
+fn findings(view: &View<'_, Knee>) -> Markup {
+    let found = || view.cells().filter(|cell| cell.summary.bound != Bound::NothingHolds);
+    let by_rate = |a: &&_, b: &&_| rate_of(a).total_cmp(&rate_of(b));
+    let all = view.axes_without(&[]);
+    let words = |cell: &crate::pictures::Cell<'_, Knee>| {
+        let places = all.iter().map(|&axis| view.axes[axis].phrase(cell.place[axis]));
+        places.collect::<Vec<_>>().join(", ")
+    };
+    let mut sentences = Vec::new();
+    let ends = [("The highest knee", found().max_by(by_rate)), ("The lowest", found().min_by(by_rate))];
+    for (what, cell) in ends.into_iter().take(view.cells().count()) {
+        let Some(cell) = cell else { continue };
+        let place = Some(words(cell)).filter(|words| !words.is_empty()).map(|words| format!(" ({words})"));
+        sentences.push(format!("{what} is {}{}.", with_interval(cell.summary), place.unwrap_or_default()));
+    }
+    let none = view.cells().count() - found().count();
+    if none > 0 {
+        sentences.push(format!("Of {} settings {none} have no load that holds.", view.cells().count()));
+    }
+    html! {
+        section #findings {
+            h2 { "Findings" }
+            ul.findings { @for sentence in sentences { li { (sentence) } } }
+        }
+    }
+}
+
+fn rate_of(cell: &crate::pictures::Cell<'_, Knee>) -> f64 {
+    cell.summary.knee_commits_per_s
+}
+
+fn with_interval(knee: &Knee) -> String {
+    let least = if knee.bound.is_lower() { "at least " } else { "" };
+    let interval = knee.knee_interval_commits_per_s;
+    let interval =
+        interval.map(|[low, high]| format!(", {} to {} with 95 % confidence", significant(low), significant(high)));
+    format!("{least}{} commits per second{}", significant(knee.knee_commits_per_s), interval.unwrap_or_default())
+}
+
+const OF_KIND: [&str; 4] = ["success (%)", "P50 (s)", "P95 (s)", "P99 (s)"];
+
+fn table(view: &View<'_, Knee>) -> Markup {
+    let overwrites = view.cells().any(|cell| cell.summary.validated_overwrite.is_some());
+    html! {
+        section #results {
+            h2 { "Results" }
+            p { "A row for each setting. A click on a heading sorts by that column. VO: validated overwrites." }
+            div.scroll tabindex="0" {
+                table.sortable {
+                    thead { tr {
+                        @for axis in &view.axes { th scope="col" { (axis.label()) } }
+                        th scope="col" { "Knee (commits/s)" }
+                        th scope="col" { "95 % from" }
+                        th scope="col" { "to" }
+                        @for name in OF_KIND { th scope="col" { "All " (name) } }
+                        @if overwrites { @for name in OF_KIND { th scope="col" { "VO " (name) } } }
+                        th scope="col" { "Not ended (%)" }
+                        th scope="col" { "Simulated (h)" }
+                    } }
+                    tbody { @for cell in view.cells() { tr {
+                        @for (axis, &value) in view.axes.iter().zip(&cell.place) { (super::table::coordinate(axis, value)) }
+                        (row(cell.summary, overwrites))
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+fn row(knee: &Knee, overwrites: bool) -> Markup {
+    let sign = if knee.bound.is_lower() { "\u{2265} " } else { "" };
+    let end = |index: usize| knee.knee_interval_commits_per_s.map(|interval| interval[index]);
+    html! {
+        @if knee.bound == Bound::NothingHolds {
+            td data-sort="-1" { "none" }
+        } @else {
+            td data-sort=(knee.knee_commits_per_s) { (sign) (significant(knee.knee_commits_per_s)) }
+        }
+        (number(end(0), &significant))
+        (number(end(1), &significant))
+        (kind(Some(&knee.all)))
+        @if overwrites { (kind(knee.validated_overwrite.as_ref())) }
+        (number(knee.all.not_ended, &percent))
+        td { (plain((knee.simulated_s / 360.0).round() / 10.0)) }
+    }
+}
+
+fn kind(kind: Option<&KindAtKnee>) -> Markup {
+    html! {
+        (number(kind.and_then(|kind| kind.success), &percent))
+        (number(kind.and_then(|kind| kind.latency_p50_s), &significant))
+        (number(kind.and_then(|kind| kind.latency_p95_s), &significant))
+        (number(kind.and_then(|kind| kind.latency_p99_s), &significant))
+    }
+}
+
+fn number(value: Option<f64>, written: &dyn Fn(f64) -> String) -> Markup {
+    html! {
+        @match value {
+            Some(value) => { td data-sort=(value) { (written(value)) } }
+            None => { td { "\u{2013}" } }
+        }
+    }
+}
+
+fn definitions(knees: &[Knee], options: &KneeOptions) -> Markup {
+    let KneeOptions { threshold, tolerance, .. } = *options;
+    let run = knees.iter().map(|knee| knee.run_duration_s).fold(0.0, f64::max);
+    html! {
+        section #definitions {
+            h2 { "How numbers are defined" }
+            dl {
+                dt { "Knee, usable throughput" }
+                dd {
+                    "Commits per second at the load at which " (plain(100.0 * threshold)) " % succeed of those that decide: of the "
+                    "validated overwrites where there are any, else of all. Found by bisection over loads; between the highest that "
+                    "held and the lowest that failed, by a line through the successes of the loads near them. The other figures of a "
+                    "row are those of the highest load that held. Loads were to be found to " (plain(100.0 * tolerance)) " %."
+                }
+                dt { "95 % from, to" }
+                dd {
+                    "An interval that holds the knee with 95 % confidence: from the spread between parts of the runs (delete-one "
+                    "jackknife), and the distance between the loads that held and failed. It says how sure the simulation is, not how "
+                    "well its profile fits a store."
+                }
+                dt { "\u{2265}" }
+                dd { "No load that was tried failed: the knee lies higher." }
+                dt { "Success, latency" }
+                dd {
+                    "Of the transactions that arrived in the middle half of a run (of " (seconds(run)) " at most) and ended before it "
+                    "did; latency from the end of a transaction\u{2019}s own work to the answer that it is committed."
+                }
+                dt { "Simulated" } dd { "Virtual time of all runs of the search." }
+                dt { "arrivals.scale" } dd { "Was searched: what the configuration above says of it was not used." }
+            }
+        }
+    }
+}
