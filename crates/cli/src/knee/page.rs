@@ -128,10 +128,7 @@ fn tornado(answer: &Answer) -> Chart {
         )),
         x_label: "The knee with another assumption, as a factor".to_owned(),
         start: 1.0,
-        sides: [
-            "with less, or the value before the brackets".to_owned(),
-            "with more, or the value behind them".to_owned(),
-        ],
+        sides: ["with the value on the left".to_owned(), "with the value on the right".to_owned()],
         swings: answer.sensitivity.iter().map(swing).collect(),
     })
 }

@@ -133,7 +133,7 @@ impl List<'_> {
         self.scaled("share of fast appends", shares, |config, _, share| config.transaction.fast_append = share);
         if transaction.fast_append < 1.0 {
             let real = transaction.real_conflicts;
-            let reals = [real / 2.0, real, if real > 0.0 { (2.0 * real).min(1.0) } else { 0.1 }];
+            let reals = [real / 2.0, real, if real > 0.0 { (2.0 * real).min(1.0) } else { 0.02 }];
             let name = "share of conflicts that are real";
             self.scaled(name, reals, |config, _, share| config.transaction.real_conflicts = share);
         }
