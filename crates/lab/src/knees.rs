@@ -155,8 +155,10 @@ fn at(planned: &PlannedPoint, cause: KneeError) -> KneesError {
 
 /// Equal exactly if point, question and versions are.
 fn key(point: &Point, options: &KneeOptions) -> String {
-    let KneeOptions { threshold, tolerance, worst, seeds, first_seed, events, threads: _ } = options;
-    let question = (threshold, tolerance, worst, seeds, first_seed, events);
+    // Which assumptions matter, and how many threads there are, changes no knee.
+    let KneeOptions { threshold, tolerance, within, worst, seeds, first_seed, events, sensitivity: _, threads: _ } =
+        options;
+    let question = (threshold, tolerance, within, worst, seeds, first_seed, events);
     let content = serde_json::to_vec(&(MODEL_VERSION, SEARCH_VERSION, question, point));
     // A structure of strings and numbers always has a JSON form.
     let content = content.unwrap_or_else(|error| panic!("a question has no JSON form: {error}"));

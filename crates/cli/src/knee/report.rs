@@ -2,7 +2,8 @@
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{
-    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, Stopped, Varied, WhatIf,
+    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, Stopped, Varied,
+    WhatIf,
 };
 
 use crate::output::{NONE, interval, table};

@@ -13,8 +13,10 @@ fn experiment() -> Experiment {
 const OPTIONS: KneeOptions = KneeOptions {
     threshold: 0.95,
     tolerance: 0.1,
+    within: 0.1,
     worst: None,
     seeds: None,
+    sensitivity: false,
     first_seed: 1,
     threads: NonZeroUsize::MIN,
     events: 400_000,

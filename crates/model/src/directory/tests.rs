@@ -21,7 +21,8 @@ proptest! {
         prop_assert_eq!(&first.parts(), &one);
         prop_assert_eq!(Name::parse(first.as_str()), Ok(first.clone()));
         prop_assert_eq!(first == of(&other), one == other);
-        prop_assert!(!first.as_str().contains(['\n', '\u{200B}', '\u{202E}']) && first.as_str().trim() == first.as_str());
+        let visible = !first.as_str().contains(['\n', '\u{200B}', '\u{202E}']) && first.as_str().trim() == first.as_str();
+        prop_assert!(visible, "{}", first);
         prop_assert_eq!(first.parent().map(|parent| parent.parts()), (one.len() > 1).then(|| one[..one.len() - 1].to_vec()));
     }
 
