@@ -101,8 +101,9 @@ fn stacked_bars() -> impl Strategy<Value = Chart> {
 }
 
 fn tornado() -> impl Strategy<Value = Chart> {
-    let end = (number(), option::of([number(), number()])).prop_map(|(value, interval)| SwingEnd { value, interval });
-    let swing = (words(), words(), [option::of(end.clone()), option::of(end)]).prop_map(|(name, note, ends)| Swing {
+    let end =
+        || (number(), option::of([number(), number()])).prop_map(|(value, interval)| SwingEnd { value, interval });
+    let swing = (words(), words(), [option::of(end()), option::of(end())]).prop_map(|(name, note, ends)| Swing {
         name,
         note,
         ends,
