@@ -1,5 +1,7 @@
 //! `glidepath knee`: what it says of itself, what it writes, and what it refuses.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{glidepath, output, refused};

@@ -167,8 +167,8 @@ pub struct WhatIf {
     pub knee_commits_per_s: f64,
     /// As often as without it.
     pub factor: f64,
-    /// Holds that factor with 95 % confidence: from the errors of both knees, taken as independent, which is too wide where
-    /// the same luck moves both. Absent where that cannot be told.
+    /// Holds that factor with 95 % confidence: from the errors of both knees, taken as independent, which they
+    /// nearly are (the example `knee_pairing`). Absent where that cannot be told.
     pub factor_interval: Option<[f64; 2]>,
     /// One standard error of the knee with it, as a share of it; absent where that cannot be told.
     pub knee_relative_error: Option<f64>,
