@@ -32,6 +32,7 @@ mod sensitivity;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod variants;
 
 use std::num::NonZeroUsize;
 
@@ -49,6 +50,7 @@ use crate::config::{Point, burst_misfit};
 use hunt::{Hunt, Round, Task};
 use outcome::Found;
 use queue::Meter;
+use variants::Variant;
 
 /// How to look for a knee.
 #[derive(Clone, Debug)]
@@ -188,12 +190,6 @@ const KNEE_SHARE: f64 = 0.5;
 /// The same where only the reliefs are searched.
 const KNEE_SHARE_ALONE: f64 = 0.75;
 
-/// How near variants are searched.
-const VARIANT_TOLERANCE: f64 = 0.04;
-
-/// The intervals of variants may be so many times as wide as that of the knee.
-const VARIANT_WITHIN: f64 = 1.5;
-
 /// The knee of a point. Its `arrivals.scale` is ignored.
 ///
 /// # Errors
@@ -229,15 +225,14 @@ pub fn answer(
     let assumptions = if options.sensitivity { sensitivity::assumptions(point) } else { Vec::new() };
     let points = reliefs.iter().map(|(_, point)| point).chain(changes.iter().map(|change| &change.point));
     let points: Vec<&Point> = points.chain(assumptions.iter().flat_map(sensitivity::Variants::points)).collect();
-    let events = options.events.saturating_sub(knee.events) / points.len().max(1) as u64;
     let guess = plan::first_guess(&found.point);
-    let hunt = |(n, point): (usize, &&Point)| {
-        let highest = if n < reliefs.len() { bottleneck::MOST * found.load } else { f64::INFINITY };
-        let start = found.load * plan::first_guess(point) / guess;
-        Hunt::new(point, variant_task(options, start, highest, events))
-    };
-    let hunts = points.iter().enumerate().map(hunt).collect();
-    let mut results = queue::run_all(hunts, options.threads, meter);
+    let highest = |n: usize| if n < reliefs.len() { bottleneck::MOST * found.load } else { f64::INFINITY };
+    let start = |point: &Point| found.load * plan::first_guess(point) / guess;
+    let variants = points.iter().enumerate();
+    let variants: Vec<Variant<'_>> =
+        variants.map(|(n, &point)| Variant { point, start: start(point), highest: highest(n) }).collect();
+    let left = options.events.saturating_sub(knee.events);
+    let mut results = variants::search(&variants, options, left, meter);
     let mut what_ifs = results.split_off(reliefs.len());
     let varied = what_ifs.split_off(changes.len());
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
@@ -306,27 +301,6 @@ fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>
 /// A step that, once halved, is as fine as the tolerance asks.
 fn last_step(tolerance: f64) -> f64 {
     (1.0 + tolerance) * (1.0 + tolerance)
-}
-
-/// Variants are searched more coarsely, from where the knee that is known suggests.
-fn variant_task(options: &KneeOptions, start: f64, highest: f64, events: u64) -> Task {
-    let within = (VARIANT_WITHIN * options.within).max(VARIANT_TOLERANCE);
-    let tolerance = VARIANT_TOLERANCE.max(options.tolerance);
-    Task {
-        threshold: options.threshold,
-        worst: options.worst,
-        start,
-        highest,
-        rounds: [
-            Round { deciding: 200.0, fewest_runs: 1, step: 1.5, tolerance: 0.25_f64.max(tolerance) },
-            Round { deciding: 5_000.0, fewest_runs: 1, step: last_step(tolerance), tolerance },
-        ],
-        within,
-        seeds: None,
-        first_seed: options.first_seed,
-        keep: false,
-        events,
-    }
 }
 
 /// Whether this can be asked of this point.

@@ -21,7 +21,8 @@ use super::found::{Bound, Knee};
 use super::hunt::Hunt;
 use super::outcome::Found;
 use super::queue::Meter;
-use super::{KneeError, KneeOptions, Progress, queue, variant_task};
+use super::variants::task;
+use super::{KneeError, KneeOptions, Progress, queue};
 use crate::config::{Point, Protocol};
 
 /// Fewer knees say nothing of how far they differ.
@@ -82,7 +83,7 @@ pub fn with_measurement(
         // Given seeds fix how much is simulated, which is for the knee itself.
         let options = KneeOptions { first_seed, seeds: None, ..options.clone() };
         let start = 1.0 / knee.inter_arrival_scale_s;
-        Ok(Hunt::new(&with(point, alternative)?, variant_task(&options, start, f64::INFINITY, events)))
+        Ok(Hunt::new(&with(point, alternative)?, task(&options, start, f64::INFINITY, events)))
     };
     let first_seed = |place: usize| options.first_seed.wrapping_add(SEEDS_OF_ONE * (place as u64 + 1));
     let mut hunts = Vec::new();

@@ -44,6 +44,11 @@ impl<'a> Meter<'a> {
         Self { watch, budget, events: AtomicU64::new(0), searches, done }
     }
 
+    /// Events so far; between two calls of [`run_all`] the same in every run of the program.
+    pub(super) fn spent(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
     pub(super) fn add(&self, events: u64) {
         let events = self.events.fetch_add(events, Ordering::Relaxed) + events;
         let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);

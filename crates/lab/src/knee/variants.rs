@@ -1,0 +1,81 @@
+//! What is the knee of each of many points that differ from one whose knee is known?
+//!
+//! All are searched more coarsely, from where the known knee suggests, in two waves. In the first each may do an equal part of
+//! [`FIRST_SHARE`] of the work that is left. What remains, and what easy points left over, is divided among those that no load
+//! above their knee could be found for: stores with high loads take most work.
+
+use super::hunt::{Hunt, Round, Task};
+use super::outcome::Found;
+use super::queue::{Meter, run_all};
+use super::{Bound, KneeError, KneeOptions, last_step};
+use crate::config::Point;
+
+/// The share of the work left that the first wave may do.
+const FIRST_SHARE: f64 = 0.6;
+
+/// A second search with less than so many times the work of the first is not worth it.
+const WORTH: u64 = 2;
+
+/// How near variants are searched.
+const TOLERANCE: f64 = 0.04;
+
+/// The intervals of variants may be so many times as wide as that of the knee.
+const WITHIN: f64 = 1.5;
+
+/// One of the points.
+pub(super) struct Variant<'a> {
+    pub(super) point: &'a Point,
+    /// The load to begin with.
+    pub(super) start: f64,
+    /// No higher load is tried.
+    pub(super) highest: f64,
+}
+
+/// What was found for each, in their order, with about so many events for all together.
+pub(super) fn search(
+    variants: &[Variant<'_>],
+    options: &KneeOptions,
+    events: u64,
+    meter: &Meter<'_>,
+) -> Vec<Result<Found, KneeError>> {
+    let hunt = |variant: &Variant<'_>, events: u64| {
+        Hunt::new(variant.point, task(options, variant.start, variant.highest, events))
+    };
+    let spent_before = meter.spent();
+    let each = (events as f64 * FIRST_SHARE) as u64 / variants.len().max(1) as u64;
+    let hunts = variants.iter().map(|variant| hunt(variant, each)).collect();
+    let mut results = run_all(hunts, options.threads, meter);
+    let open = |result: &Result<Found, KneeError>| match result {
+        Ok(found) => found.bound == Bound::Unfinished,
+        Err(error) => matches!(error, KneeError::BudgetSpent { .. }),
+    };
+    let open: Vec<usize> = (0..results.len()).filter(|place| open(&results[*place])).collect();
+    let left = events.saturating_sub(meter.spent() - spent_before) / open.len().max(1) as u64;
+    if left >= WORTH * each {
+        let hunts = open.iter().map(|&place| hunt(&variants[place], left)).collect();
+        for (place, again) in open.into_iter().zip(run_all(hunts, options.threads, meter)) {
+            results[place] = again;
+        }
+    }
+    results
+}
+
+/// One search.
+pub(super) fn task(options: &KneeOptions, start: f64, highest: f64, events: u64) -> Task {
+    let tolerance = TOLERANCE.max(options.tolerance);
+    Task {
+        threshold: options.threshold,
+        worst: options.worst,
+        start,
+        highest,
+        rounds: [
+            Round { deciding: 200.0, fewest_runs: 1, step: 1.5, tolerance: 0.25_f64.max(tolerance) },
+            Round { deciding: 5_000.0, fewest_runs: 1, step: last_step(tolerance), tolerance },
+        ],
+        within: (WITHIN * options.within).max(TOLERANCE),
+        seeds: None,
+        first_seed: options.first_seed,
+        keep: false,
+        events,
+    }
+}
