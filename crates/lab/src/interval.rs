@@ -118,12 +118,12 @@ mod tests {
     #[test]
     fn a_rate_has_students_interval() {
         // Mean 5, deviation sqrt(16 / 3), t of three degrees of freedom 3.182; neighbours are unlike.
-        near(rate(&[3.0, 7.0, 3.0, 7.0]), [5.0 - 3.674, 5.0 + 3.674]);
+        near(rate(&[3.0, 7.0, 3.0, 7.0]), [5.0 - 3.674_77, 5.0 + 3.674_77]);
         assert_eq!(rate(&[1.0, 2.0, 3.0]), None);
         // Neighbours are alike: r = 1 / 4 + 1 / 4.
         near(
             rate(&[3.0, 3.0, 7.0, 7.0]),
-            [5.0 - 3.674 * 2.0_f64.sqrt(), 5.0 + 3.674 * 2.0_f64.sqrt()].map(|end| end.max(0.0)),
+            [5.0 - 3.674_77 * 2.0_f64.sqrt(), 5.0 + 3.674_77 * 2.0_f64.sqrt()].map(|end| end.max(0.0)),
         );
     }
 

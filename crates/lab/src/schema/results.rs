@@ -95,6 +95,7 @@ fn choice_name(choice: glidepath_workload::Choice) -> String {
 
 fn surroundings(columns: &mut Columns, rows: &[Row<'_>]) {
     columns.number("duration_s", configs(rows).map(|config| config.duration.as_secs_f64()));
+    columns.number("run_on_s", configs(rows).map(|config| config.run_on.as_secs_f64()));
     columns.text("provider", configs(rows).map(|config| config.provider.clone()));
     columns.text("protocol", configs(rows).map(|config| word(&config.catalog.protocol)));
     let latency = |config: &Config| config.catalog.latency.map(|latency| latency.as_millis_f64());
