@@ -133,12 +133,12 @@ mod tests {
     use crate::{Component, ContendedProfile, Distribution};
 
     fn measured() -> Profile {
-        let mut profile = Profile::constant(Span::from_micros(12_345));
+        let mut profile = Profile::constant(Span::from_nanos(12_345_000));
         let component = Component { weight: 0.123_45, median: Span::from_nanos(1_234_567), sigma: 0.1 + 0.2 };
         let mixture = Distribution { floor: Span::from_nanos(77), mixture: vec![component], quantiles: Vec::new() };
         let knot = |writers| ContendedProfile {
             writers,
-            hold: Span::from_micros(10 * u64::from(writers)),
+            hold: Span::from_nanos(10_000 * u64::from(writers)),
             success: mixture.clone(),
             failure: (writers > 1).then(|| mixture.clone()),
         };
