@@ -358,14 +358,16 @@ mod tests {
         profile.put = glidepath_sim::OperationProfile { sigma: 3.0, floor: Span::from_millis(10), ..profile.put };
         let plan = Plan { duration: Span::from_millis(500), warm_up: Span::from_millis(100), ..Plan::full() };
         let trial = Trial { operation: Operation::Put(ByteSize::from_bytes(16)), writers: 10, number: 1 };
+        let mut slow = 0;
         for seed in 1..20 {
             let mut site = SimulatedSite::new(profile.clone(), seed);
             let mut world = site.stage(&plan, trial);
             world.keep_writes(STORE);
             let samples = site.play(&mut world, &plan, trial);
             let made = world.writes(STORE).len() as u64;
-            assert!(samples.samples.iter().any(|sample| sample.latency() > plan.duration), "some are slow");
+            slow += samples.samples.iter().filter(|sample| sample.latency() > plan.duration).count();
             assert!(made <= 10 * plan.most_requests(), "{made} requests, {} agreed", 10 * plan.most_requests());
         }
+        assert!(slow > 20, "{slow} are waited for");
     }
 }

@@ -150,16 +150,19 @@ proptest! {
         seed in any::<u64>(),
         scripts in prop::collection::vec((0_u64..30, prop::collection::vec(any::<u8>(), 1..30)), 1..8),
         kind in 0..3,
+        effect_share in prop::option::of(0.0..=1.0_f64),
         effect in prop::sample::select(vec![EffectPoint::Half, EffectPoint::HalfOfPut, EffectPoint::End]),
     ) {
         let mut scripts = scripts;
         scripts.sort();
         // A store of constant latency makes many ties; one that answers in no time makes nothing but ties.
-        let profile = match kind {
+        let mut profile = match kind {
             0 => Profile::constant(Span::from_millis(seed % 3)),
             1 => noisy(),
             _ => crowded(),
         };
+        profile.conditional_put.effect_share = effect_share;
+        profile.append.as_mut().unwrap().effect_share = effect_share;
         let fast = run(setup(Mode::LocalClocks, seed, profile.clone(), effect), &scripts);
         let plain = run(setup(Mode::EveryOperation, seed, profile, effect), &scripts);
         prop_assert_eq!(fast, plain);
@@ -343,6 +346,49 @@ fn a_conditional_put_travels_no_faster_than_a_plain_one() {
             };
             simulation.run([(Instant::ZERO, script(false)), (Instant::ZERO, script(true))]);
         }
+    }
+}
+
+/// A guarded write that takes 40 ms, of one distribution for all or under contention, where a loser takes 20 ms: beside contention the
+/// share is of the shorter of the two.
+#[test]
+fn a_guarded_write_takes_effect_after_its_share_of_the_round_trip() {
+    let millis = Span::from_millis;
+    let always = |after: u64| Distribution {
+        quantiles: vec![(0.0, millis(after)), (1.0, millis(after))],
+        ..Distribution::default()
+    };
+    let knot = |writers| ContendedProfile { writers, hold: Span::ZERO, success: always(40), failure: Some(always(20)) };
+    for (contended, share, effect) in [
+        (Vec::new(), 0.0, 0),
+        (Vec::new(), 0.25, 10),
+        (Vec::new(), 1.0, 40),
+        (vec![knot(1), knot(2)], 0.0, 0),
+        (vec![knot(1), knot(2)], 0.5, 10),
+        (vec![knot(1), knot(2)], 1.0, 20),
+    ] {
+        let mut profile = Profile::constant(millis(2));
+        profile.conditional_put =
+            OperationProfile { median: millis(40), contended, effect_share: Some(share), ..profile.conditional_put };
+        let mut simulation = Simulation::new(setup(Mode::LocalClocks, 1, profile, EffectPoint::Half));
+        let script = |reader: bool| {
+            move |env: SimEnv| async move {
+                let (store, key) = (env.store(StoreId(0)), Key::new(KEY));
+                if !reader {
+                    store.put(&key, Payload::default(), Guard::Absent).await.unwrap();
+                    assert_eq!(env.now(), Instant::ZERO + millis(40), "{share}: the answer");
+                    return;
+                }
+                // A read sees what is there after 1 ms.
+                if effect > 1 {
+                    env.sleep_until(Instant::ZERO + millis(effect - 2)).await;
+                    assert!(store.get(&key).await.is_err(), "{share}: too early");
+                }
+                env.sleep_until(Instant::ZERO + millis(effect + 1)).await;
+                assert!(store.get(&key).await.is_ok(), "{share}: too late");
+            }
+        };
+        simulation.run([(Instant::ZERO, script(false)), (Instant::ZERO, script(true))]);
     }
 }
 
