@@ -1,6 +1,5 @@
 //! `glidepath check`: does a protocol hold under every fault of the scenarios?
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +14,7 @@ use crate::failure::Failure;
 use crate::interrupt::on_interrupt;
 use crate::output::{print, print_json, table};
 use crate::progress::Display;
+use crate::threads::Threads;
 
 /// Try to break a protocol: simulated writers under faults, what they were told compared with what is stored
 ///
@@ -47,9 +47,8 @@ pub(crate) struct Arguments {
     /// So many commits of each writer, instead of the scenario's
     #[arg(long, value_name = "COUNT")]
     commits: Option<u32>,
-    /// Runs at a time [default: one for each processor]
-    #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -172,7 +171,7 @@ fn trace(cases: &[Case], seed: u64) -> Result<(), Failure> {
 }
 
 fn explored(arguments: &Arguments, cases: &[Case], seeds: (u64, u64), stop: &AtomicBool) -> Vec<Line> {
-    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let threads = arguments.threads.count().get();
     let total = seeds.1.saturating_mul(cases.len() as u64);
     let progress = Progress { total: total as usize, arrivals_total: total as f64, ..Progress::default() };
     let shown = Mutex::new((Display::new(), progress));

@@ -5,7 +5,6 @@ mod page;
 mod progress;
 mod report;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::load_options::LoadOptions;
 use crate::output::{print, print_json};
+use crate::threads::Threads;
 use progress::Display;
 
 /// Find the highest commit rate that is sustained, what binds there, and what would raise it
@@ -50,9 +50,8 @@ pub(crate) struct Arguments {
     /// Also vary each assumption (runtimes, bursts, sizes, latencies), and rank them by how much they move the knee
     #[arg(long)]
     sensitivity: bool,
-    /// Runs at a time [default: one for each processor]
-    #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     /// The knee and what binds it, but no other changes
     #[arg(long)]
     no_what_if: bool,
@@ -100,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             format!("{}: found several values, allowed is one; `glidepath knees` takes several", keys.join(", "));
         return Err(Failure::Mistake(message));
     };
-    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let threads = arguments.threads.count();
     let budget = arguments.budget.unwrap_or(Duration::from_secs(BUDGET[usize::from(arguments.sensitivity)]));
     let options = KneeOptions {
         threshold: arguments.threshold,

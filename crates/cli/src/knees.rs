@@ -1,6 +1,5 @@
 //! `glidepath knees`: which commit rate is sustained at each point of a sweep?
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,6 +20,7 @@ use crate::load_options::LoadOptions;
 use crate::origin::command_line;
 use crate::output::{NONE, print, print_json, table};
 use crate::steps::Steps;
+use crate::threads::Threads;
 
 /// Find the knee at each point of a sweep
 ///
@@ -53,9 +53,8 @@ pub(crate) struct Arguments {
     /// A coarse answer soon: fewer points, less work for each
     #[arg(long)]
     quick: bool,
-    /// Searches at a time [default: one for each processor]
-    #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -162,7 +161,7 @@ fn search(
     folder: Option<&Path>,
 ) -> Result<Vec<Knee>, Failure> {
     let journal = folder.map(knees::journal).transpose()?;
-    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let threads = arguments.threads.count();
     let stop = on_interrupt()?;
     let mut steps = Steps::new("knees");
     let running = Running { threads, stop, progress: &mut |done, all| steps.show(done, all, "") };

@@ -26,6 +26,7 @@ mod providers;
 mod reproduce;
 mod simulate;
 mod steps;
+mod threads;
 
 use std::process::ExitCode;
 

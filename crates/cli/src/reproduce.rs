@@ -2,7 +2,6 @@
 
 mod versioned_manifest;
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -20,6 +19,7 @@ use crate::failure::Failure;
 use crate::interrupt::on_interrupt;
 use crate::output::{complain, print};
 use crate::progress::Display;
+use crate::threads::Threads;
 
 /// Run all published experiments, and write every published figure beside ours
 ///
@@ -37,9 +37,8 @@ pub(crate) struct Arguments {
     /// A coarse answer soon: one seed, and only the points that figures name; of the versioned manifest only a few cells
     #[arg(long)]
     quick: bool,
-    /// Runs at a time [default: one for each processor]
-    #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     /// Where results are kept
     #[arg(long, value_name = "FOLDER", default_value = "results")]
     results: PathBuf,
@@ -60,10 +59,6 @@ const BEHIND: &str = "-versioned-manifest";
 impl Arguments {
     fn wants(&self, part: Part) -> bool {
         self.only.is_none_or(|only| only == part)
-    }
-
-    fn threads(&self) -> NonZeroUsize {
-        self.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
     }
 
     /// Where a part's page goes.
@@ -149,7 +144,7 @@ fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), F
 
 /// Runs the experiments, and counts what was found done.
 fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, usize), Failure> {
-    let threads = arguments.threads();
+    let threads = arguments.threads.count();
     let provenance = Provenance { git_revision: crate::GIT_REVISION.to_owned() };
     let (mut runs, mut found) = (Runs::new(), 0);
     for name in EXPERIMENTS {

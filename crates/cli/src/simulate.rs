@@ -3,7 +3,6 @@
 mod report;
 mod tables;
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -22,6 +21,7 @@ use crate::load_options::LoadOptions;
 use crate::origin::command_line;
 use crate::output::print;
 use crate::progress::Display;
+use crate::threads::Threads;
 
 /// Simulate an experiment, or one load
 ///
@@ -40,9 +40,8 @@ pub(crate) struct Arguments {
     /// A coarse answer soon: one seed, fewer points
     #[arg(long)]
     quick: bool,
-    /// Runs at a time [default: one for each processor]
-    #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     /// Write a row for each transaction too
     #[arg(long)]
     transactions: bool,
@@ -108,7 +107,7 @@ fn simulate(arguments: &Arguments, experiment: &Experiment, folder: Option<&Path
             provenance: &provenance,
         }),
     };
-    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let threads = arguments.threads.count();
     let stop = on_interrupt()?;
     let mut display = Display::new();
     let running = Running { threads, stop, progress: &mut |progress| display.show(progress) };

@@ -119,6 +119,13 @@ fn mistakes_are_answered_with_file_field_found_and_allowed() {
 }
 
 #[test]
+fn a_run_in_which_nobody_arrives_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = output(glidepath(folder.path(), "simulate --inter-arrival 100h --duration 1min"));
+    assert!(text.contains("No transaction arrived in the window") && text.contains("--inter-arrival"), "{text}");
+}
+
+#[test]
 fn mistakes_on_the_command_line_are_answered_so_too() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
@@ -134,7 +141,11 @@ fn mistakes_on_the_command_line_are_answered_so_too() {
         ("simulate --duration 0s", "--duration 0s: duration: found 0ns, allowed is 1s to"),
         ("simulate --inter-arrival 1ns", "at most 20000000 arrivals"),
         ("simulate --seeds 0", "seeds: found 0"),
-        ("simulate --threads 0", "invalid value '0' for '--threads"),
+        ("simulate --threads 0", "allowed is a whole number from 1 on"),
+        ("simulate --tables 99999999999999999999", "found 99999999999999999999, allowed is a whole number from 0 to"),
+        ("simulate --inter-arrival 1000000000000h", "is too large for a span of time: at most 5124095h"),
+        ("simulate --set retry.catalog=exponential", "allowed is the name with its fields"),
+        ("simulate --provider s3", "did you mean \"s3-express\" or \"s3-standard\""),
         ("simulate --transactions", "add --out FOLDER"),
         ("simulat 1a", "a similar subcommand exists: 'simulate'"),
     ];

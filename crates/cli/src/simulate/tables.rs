@@ -13,6 +13,10 @@ const ON_SCREEN: usize = 60;
 /// The axis of the load.
 const LOAD: &str = "arrivals.scale";
 
+/// What is said of a run with nothing in it.
+const NOBODY: &str = "\n\nNo transaction arrived in the window (the middle half of the run): choose a shorter --inter-arrival or a longer \
+                      --duration.";
+
 fn heading(experiment: &Experiment) -> String {
     let lines = [experiment.title.clone(), experiment.description.clone()].into_iter().filter(|line| !line.is_empty());
     let seeds = match experiment.seeds.len() {
@@ -49,7 +53,8 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
                 table(&header, 1, kinds(summary).map(|(name, group)| row(name, group)).collect())
             },
         );
-    format!("{}\n{numbers}\n\n{bounds}", heading(experiment))
+    let empty = if summary.points.iter().all(|point| point.all.arrived_per_s.mean == 0.0) { NOBODY } else { "" };
+    format!("{}\n{numbers}\n\n{bounds}{empty}", heading(experiment))
 }
 
 fn kinds(summary: &RunSummary) -> impl Iterator<Item = (&'static str, &GroupSummary)> {

@@ -1,0 +1,23 @@
+//! On how many threads?
+
+use std::num::NonZeroUsize;
+
+use clap::Args;
+
+/// The option of all commands that work on several threads.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Threads {
+    /// How many runs at the same time; results do not depend on it [default: one on each processor]
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    threads: Option<NonZeroUsize>,
+}
+
+impl Threads {
+    pub(crate) fn count(self) -> NonZeroUsize {
+        self.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    }
+}
+
+fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "allowed is a whole number from 1 on; leave it out for one on each processor".to_owned())
+}
