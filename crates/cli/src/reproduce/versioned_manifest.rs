@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments, stop: &'static AtomicBool) -> Result<()
     let cells = published.continuous(&extent).count() + published.concurrent(&extent).count();
     complain(&format!("Versioned manifest: {cells} cells, from first principles and fitted"));
     let stopped = || Failure::Interrupted("Stopped; of this part nothing is kept.".to_owned());
-    let sweep = simulate(published, &profile, extent, arguments.threads(), stop).ok_or_else(stopped)?;
+    let sweep = simulate(published, &profile, extent, arguments.threads.count(), stop).ok_or_else(stopped)?;
     let mut ours = Vec::new();
     // Filling the largest catalogs takes longer than all that a coarse look is for.
     let most = if arguments.quick { 100_000 } else { u64::MAX };
