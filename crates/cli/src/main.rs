@@ -7,6 +7,8 @@
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has more
 //! of its own (`catalog.rs`).
 
+#![allow(clippy::disallowed_methods, reason = "a command runs in real time")]
+
 mod bench;
 mod catalog;
 mod check;

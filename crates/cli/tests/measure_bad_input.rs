@@ -217,6 +217,7 @@ fn an_interrupt_keeps_what_was_measured() {
     let mut known = None;
     while !written(&mut known) {}
     // Past the warm-up of half a second, however long ago that began, and then until both writers must have had their turn.
+    #[expect(clippy::disallowed_methods, reason = "the warm-up of a live trial passes in real time")]
     std::thread::sleep(std::time::Duration::from_secs(1));
     let mut writes = 0;
     while writes < 100 {

@@ -198,6 +198,7 @@ fn an_interrupted_run_says_how_to_continue_and_does() {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = folder.path().join("results/mine/points.jsonl");
     while fs::read_to_string(&journal).is_ok_and(|text| text.is_empty()) || !journal.exists() {
+        #[expect(clippy::disallowed_methods, reason = "another process is looked at now and then")]
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

@@ -3,6 +3,8 @@
 //! Correct histories of the shape that a simulated fault run has: writers that load, look at a table, and commit to it; of
 //! ten commits one is of unknown outcome, and half of those took effect.
 
+#![allow(clippy::disallowed_methods, reason = "it measures real time")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant as Stopwatch};
 

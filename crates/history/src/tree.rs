@@ -82,7 +82,8 @@ fn orphan(
     if standing.children == 0 {
         return None;
     }
-    // Only when all is lost already are the items gone through; the least is named, for the map has no order.
+    // Only when all is lost already are the items gone through.
+    #[expect(clippy::disallowed_methods, reason = "the least is named, whatever the order")]
     let child = items.keys().copied().filter(|item| exists(*item) && parent(*item) == Some(changed)).min()?;
     Some((child, changed))
 }

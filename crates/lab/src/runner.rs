@@ -3,7 +3,7 @@
 //! Workers take runs from one list, the heaviest first, and hand their numbers to one thread, which journals them as they
 //! come. Whatever the number of workers and the order in which they finish, the results are in the order of the plan.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -123,7 +123,7 @@ pub fn run(experiment: &Experiment, keeping: Option<Keeping<'_>>, running: Runni
         }
     };
     let mut results: HashMap<String, Metrics> = HashMap::new();
-    let mut todo: HashMap<&str, Run<'_>> = HashMap::new();
+    let mut todo: BTreeMap<&str, Run<'_>> = BTreeMap::new();
     for (number, key) in keys.iter().enumerate() {
         let (index, seed) = (number / experiment.seeds.len(), experiment.seeds[number % experiment.seeds.len()]);
         let written = transactions.as_ref().is_none_or(|folder| folder.has(index, seed, key));

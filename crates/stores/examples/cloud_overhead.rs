@@ -7,6 +7,8 @@
 //! Bare is one `reqwest` client with the settings of the store's own, signing as the store has it signed, and nothing else.
 //! The two take turns in blocks of one run, so that whatever else the machine does strikes both.
 
+#![allow(clippy::disallowed_methods, reason = "it measures real time")]
+
 use std::error::Error;
 use std::time::{Duration, Instant};
 

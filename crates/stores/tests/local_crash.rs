@@ -1,5 +1,6 @@
 //! Does the store on local disk keep every acknowledged write, whole, when the process that writes is killed at any point?
 
+#![allow(clippy::disallowed_methods, reason = "processes are killed at real moments")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod support;

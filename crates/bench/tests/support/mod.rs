@@ -114,6 +114,7 @@ pub(crate) struct Luck(u64);
 
 impl Luck {
     pub(crate) fn new() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "other moments in each run")]
         let seed = u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
         println!("moments drawn from {seed}");
         Self(seed)
@@ -126,6 +127,7 @@ impl Luck {
 
     /// A moment later that nothing which was said decides: a few milliseconds.
     pub(crate) fn pause(&mut self) {
+        #[expect(clippy::disallowed_methods, reason = "processes are killed at real moments")]
         std::thread::sleep(Duration::from_micros(self.below(20_000)));
     }
 }

@@ -56,6 +56,7 @@ pub fn server(variable: &str) -> Option<Url> {
 
 /// The same server, under a prefix that nobody else uses.
 pub fn fresh(mut url: Url, name: &str) -> Url {
+    #[expect(clippy::disallowed_methods, reason = "a name that no earlier run took")]
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
     url.set_path(&format!("/{name}-{nanos}-{}", std::process::id()));
     url
