@@ -99,7 +99,7 @@ fn what_may_have_been_repeated_and_is_taken_for_a_proof_is_caught() {
         &CHAINS,
         &[(Mutant::LostIsProof, "repeats"), (Mutant::RefusedIsProof, "proxies"), (Mutant::NotRechecked, "sleepers")],
     );
-    all_caught(&CHAINS, &[(Mutant::VanishedIsNone, "sleepers")]);
+    all_caught(&CHAINS, &[(Mutant::VanishedIsNone, "sleepers"), (Mutant::ListingTrusted, "listings")]);
     all_caught(&[Protocol::CatalogFile], &[(Mutant::LostIsProof, "repeats"), (Mutant::RefusedIsProof, "proxies")]);
 }
 

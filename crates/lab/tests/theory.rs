@@ -51,6 +51,7 @@ impl Scene {
     fn point(&self) -> Point {
         let settings = [
             format!("duration={:.0}ms", 1e3 * self.duration_s),
+            "run_on=0s".to_owned(),
             format!("arrivals={{kind=\"exponential\",scale=\"{:.0}ns\"}}", 1e9 / self.rate),
             format!("catalog.latency={CATALOG}"),
             format!("catalog.effect={}", self.effect),

@@ -49,6 +49,8 @@ pub enum Mutant {
     NotRechecked,
     /// Manifest chain: where the versions that a listing named are gone, there is taken to be no catalog.
     VanishedIsNone,
+    /// Manifest chain: where a listing names no version, there is taken to be no catalog.
+    ListingTrusted,
     /// All protocols: of the partitions of an advance all but the last are written.
     PartitionForgotten,
     /// Append log: vacuum empties one segment more than it may.

@@ -24,7 +24,9 @@ pub(crate) fn complaint(message: &str) -> String {
         return "found the name alone, allowed is the name with its fields: { name = { field = value } }".to_owned();
     }
     let digits = found.strip_prefix("string \"").and_then(|rest| rest.strip_suffix('"'));
-    let digits = digits.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    // On the command line, a number that is too large for TOML.
+    let too_large = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i64>().is_err();
+    let digits = digits.filter(|text| !text.is_empty() && too_large(text));
     let found = digits.unwrap_or(found);
     let allowed = plain(allowed.strip_prefix("one of ").unwrap_or(allowed)).replace('`', "\"");
     let candidates = allowed.split('"').skip(1).step_by(2);

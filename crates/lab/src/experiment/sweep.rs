@@ -13,7 +13,8 @@ const MOST_POINTS: usize = 100_000;
 const MOST_SEEDS: u64 = 10_000;
 
 const HEADER: [&str; 6] = ["title", "description", "preset", "seeds", "sweep", "alternatives"];
-const SECTIONS: [&str; 8] = ["duration", "provider", "catalog", "arrivals", "transaction", "tables", "commit", "retry"];
+const SECTIONS: [&str; 9] =
+    ["duration", "run_on", "provider", "catalog", "arrivals", "transaction", "tables", "commit", "retry"];
 
 /// An experiment file, taken apart.
 pub(super) struct File {

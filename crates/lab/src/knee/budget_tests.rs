@@ -63,8 +63,8 @@ proptest! {
 fn a_wide_interval_takes_less_work_than_a_narrow_one() {
     let point = point(&[]);
     let by = |within| find(&point, &KneeOptions { within, events: 8_000_000, ..options() }, &|_| ()).unwrap();
-    let (wide, narrow) = (by(0.1), by(0.03));
-    for (knee, within) in [(&wide, 0.1), (&narrow, 0.03)] {
+    let (wide, narrow) = (by(0.1), by(0.015));
+    for (knee, within) in [(&wide, 0.1), (&narrow, 0.015)] {
         let stopped = knee.stopped.unwrap();
         assert_eq!(stopped.reason, Reason::NarrowEnough, "{stopped:?}");
         assert!(stopped.half_width.unwrap() <= within && stopped.budget_factor.is_none());

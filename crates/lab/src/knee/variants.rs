@@ -13,6 +13,9 @@ use crate::config::Point;
 /// The share of the work left that the first wave may do.
 const FIRST_SHARE: f64 = 0.6;
 
+/// With less work than this a search finds nothing. Where the equal parts would be smaller, the last of the points are not searched.
+const LEAST: u64 = 20_000;
+
 /// A second search with less than so many times the work of the first is not worth it.
 const WORTH: u64 = 2;
 
@@ -42,9 +45,12 @@ pub(super) fn search(
         Hunt::new(variant.point, task(options, variant.start, variant.highest, events))
     };
     let spent_before = meter.spent();
-    let each = (events as f64 * FIRST_SHARE) as u64 / variants.len().max(1) as u64;
-    let hunts = variants.iter().map(|variant| hunt(variant, each)).collect();
+    let first = (events as f64 * FIRST_SHARE) as u64;
+    let each = (first / variants.len().max(1) as u64).max(LEAST);
+    let (searched, others) = variants.split_at(variants.len().min((first / each) as usize));
+    let hunts = searched.iter().map(|variant| hunt(variant, each)).collect();
     let mut results = run_all(hunts, options.threads, meter);
+    results.extend(others.iter().map(|other| Err(KneeError::BudgetSpent { load_per_s: other.start })));
     let open = |result: &Result<Found, KneeError>| match result {
         Ok(found) => found.bound == Bound::Unfinished,
         Err(error) => matches!(error, KneeError::BudgetSpent { .. }),

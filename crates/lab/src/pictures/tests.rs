@@ -209,7 +209,7 @@ fn knee(commits_per_s: f64) -> crate::knee::Knee {
     let kind = serde_json::json!({ "commits_per_s": commits_per_s });
     let json = serde_json::json!({
         "knee_commits_per_s": commits_per_s, "knee_interval_commits_per_s": interval, "bound": "found", "offered_per_s": 1.0,
-        "inter_arrival_scale_s": 1.0, "threshold": 0.95, "success": 0.95, "deciding_transactions": 1, "runs": 1,
+        "inter_arrival_scale_s": 1.0, "threshold": 0.95, "success": 0.95, "deciding_transactions": 1, "runs": 1, "kept_runs": 1,
         "run_duration_s": 1.0, "simulated_s": 1.0, "events": 1, "all": kind, "fast_append": kind,
     });
     serde_json::from_value(json).unwrap()
