@@ -176,21 +176,23 @@ fn work<'a>(
     progress(found.len(), total);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let halted = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-    let mut error = None;
+    // What is begun is ended, and begun in order: so the first point that fails has always been tried.
+    let mut error: Option<(usize, KneesError)> = None;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..threads.get().min(todo.len()) {
             let (sender, next, halted) = (sender.clone(), &next, &halted);
             scope.spawn(move || {
                 while !halted()
-                    && let Some(search) = todo.get(next.fetch_add(1, Ordering::Relaxed))
-                    && sender.send((search.key, search.find(options))).is_ok()
+                    && let place = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(search) = todo.get(place)
+                    && sender.send((place, search.find(options))).is_ok()
                 {}
             });
         }
         drop(sender);
-        for (key, knee) in receiver {
-            let done = found.len();
+        for (place, knee) in receiver {
+            let (key, done) = (todo[place].key, found.len());
             let kept = knee.and_then(|knee| {
                 if let Some(journal) = journal {
                     journal.append(key, &knee).map_err(|cause| KneesError::Journal { done, cause })?;
@@ -204,12 +206,14 @@ fn work<'a>(
                 }
                 Err(cause) => {
                     failed.store(true, Ordering::Relaxed);
-                    error.get_or_insert(cause);
+                    if error.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
+                        error = Some((place, cause));
+                    }
                 }
             }
         }
     });
-    error.map_or(Ok(()), Err)
+    error.map_or(Ok(()), |(_, cause)| Err(cause))
 }
 
 #[cfg(test)]

@@ -83,9 +83,10 @@ impl<'a> Pace<'a> {
     }
 
     /// Whether a writer that has come so far is to wait instead of writing on: a cloud's bill was said to be no higher. (Stores
-    /// that are no clouds answer sooner than the estimate thinks, and may as long as the trial lasts.)
+    /// that are no clouds answer sooner than the estimate thinks, and may as long as the trial lasts.) Never before it has something
+    /// that counts, which all wait for: an operation of the warm-up may have lasted beyond the end of the trial.
     pub(crate) fn is_spent(&self, now: Instant, done: Done) -> bool {
-        done.made >= self.paid && now.since(self.from.min(now)) >= self.duration
+        done.made >= self.paid && done.counted > 0 && now.since(self.from.min(now)) >= self.duration
     }
 
     /// Whether what a writer begins now counts, as far as it can know.
@@ -172,6 +173,8 @@ mod tests {
         pace.ended(Span::from_secs(1), true);
         assert!(pace.counts(at(1700), done(149)) && !pace.counts(at(1700), done(150)));
         assert!(pace.is_spent(at(60_000), done(150)), "after closing, too");
+        let warmed_up = Done { made: 150, counted: 0 };
+        assert!(!pace.is_spent(at(60_000), warmed_up), "the others wait for one that counts");
     }
 
     #[test]

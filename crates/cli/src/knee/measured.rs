@@ -15,8 +15,8 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
     let sure = match measurement {
         Some(found) => interval(found),
         None if measured.is_some_and(|measured| measured.alternatives.is_some()) => {
-            "How sure the profile is cannot be said: too few of its alternatives have a knee within this --budget. The interval covers the simulation \
-             only."
+            "How sure the profile is cannot be said: too few of its alternatives have a knee within this --budget (give a larger one). The \
+             interval covers the simulation only."
                 .to_owned()
         }
         None => format!(

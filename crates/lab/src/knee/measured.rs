@@ -28,6 +28,9 @@ use crate::config::{Point, Protocol};
 /// Fewer knees say nothing of how far they differ.
 const FEWEST: usize = 4;
 
+/// A search takes about as much work as so many runs of the knee's own length. Where not all can be searched, fewer are.
+const RUNS_OF_ONE: f64 = 5.0;
+
 /// An extreme of the effect time is a single knee: it is searched with so many times the work of one of many.
 const EXTREME: u64 = 3;
 
@@ -78,6 +81,9 @@ pub fn with_measurement(
     let Some(error) = knee.knee_relative_error.filter(|_| knee.bound == Bound::Found && drawn >= FEWEST) else {
         return Ok(None);
     };
+    let run_events = knee.events as f64 / knee.simulated_s * knee.run_duration_s;
+    let affordable = (options.events as f64 / (RUNS_OF_ONE * run_events)) as u64;
+    let drawn = drawn.min((affordable.saturating_sub(EXTREME * extremes.len() as u64) as usize).max(FEWEST));
     let events = options.events / (drawn as u64 + EXTREME * extremes.len() as u64).max(1);
     let hunt = |alternative: &Alternative, first_seed: u64, events: u64| -> Result<Hunt, KneeError> {
         // Given seeds fix how much is simulated, which is for the knee itself.
@@ -87,7 +93,7 @@ pub fn with_measurement(
     };
     let first_seed = |place: usize| options.first_seed.wrapping_add(SEEDS_OF_ONE * (place as u64 + 1));
     let mut hunts = Vec::new();
-    for (place, alternative) in alternatives.sampling.iter().enumerate() {
+    for (place, alternative) in alternatives.sampling[..drawn].iter().enumerate() {
         hunts.push(hunt(alternative, first_seed(place), events)?);
     }
     for alternative in &extremes {
