@@ -45,15 +45,15 @@ fn intervals_hold_the_true_knee() {
     let truth = find(&point(&store), &options(EVENTS), &|_| ()).unwrap().knee_commits_per_s;
     let plan = Plan { writers: vec![1, 2, 4], trials: 4, ..live() };
     let holds = |seed: &u64| {
-        let (knee, sure) = Remeasured::new(&store, plan.clone(), *seed).knee(&options(EVENTS / 2));
+        let (knee, sure) = Remeasured::new(&store, plan.clone(), *seed).knee(&options(EVENTS));
         let [low, high] = sure.interval_commits_per_s;
         println!("{:.2}, {low:.2} to {high:.2}, for {truth:.2}: {:?}", knee.knee_commits_per_s, sure.made_of);
         // An interval that holds everything would say nothing.
         assert!(high / low < 2.0, "{low:.2} to {high:.2}");
         (low..=high).contains(&truth)
     };
-    let held = (1..=8).filter(holds).count();
-    assert!(held >= 7, "{held} of 8 intervals hold {truth:.2}");
+    let held = (1..=5).filter(holds).count();
+    assert!(held >= 4, "{held} of 5 intervals hold {truth:.2}");
 }
 
 #[test]
