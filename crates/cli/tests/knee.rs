@@ -22,6 +22,15 @@ fn an_answer_says_what_ended_it() {
     assert!(folder.path().read_dir().unwrap().next().is_none(), "nothing was asked to be written");
 }
 
+/// A bound below the knee itself says nothing, and is not printed as if it did.
+#[test]
+fn what_the_work_did_not_suffice_for_is_not_told_as_a_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = output(glidepath(folder.path(), "knee --tables 1 --set retry.retries=30 --budget 1s"));
+    assert!(text.contains("not known within this --budget") && !text.contains("> x0."), "{text}");
+    assert!(!text.contains("at least x0."), "{text}");
+}
+
 #[test]
 fn assumptions_are_a_table_a_picture_and_a_page() {
     let folder = tempfile::tempdir().unwrap();

@@ -154,6 +154,8 @@ pub struct Answer {
     pub bottleneck: Option<Bottleneck>,
     /// Changes, those that help most first. Empty if none was asked for.
     pub what_ifs: Vec<WhatIf>,
+    /// Changes of which the work allowed did not show whether they help.
+    pub undecided: Vec<String>,
     /// Assumptions, those that matter most first. Empty if they were not asked for.
     pub sensitivity: Vec<Assumption>,
 }
@@ -218,7 +220,13 @@ pub fn answer(
     let found = hunt_knee(point, options, if alone { KNEE_SHARE_ALONE } else { KNEE_SHARE }, meter)?;
     let knee = Knee::of(&found, &portrait::portrait(point, &found, options, meter), options);
     if knee.bound == Bound::NothingHolds {
-        return Ok(Answer { knee, bottleneck: None, what_ifs: Vec::new(), sensitivity: Vec::new() });
+        return Ok(Answer {
+            knee,
+            bottleneck: None,
+            what_ifs: Vec::new(),
+            undecided: Vec::new(),
+            sensitivity: Vec::new(),
+        });
     }
     let reliefs = bottleneck::reliefs(point);
     let changes = providers.map_or_else(Vec::new, |providers| change::changes(point, providers));
@@ -237,12 +245,31 @@ pub fn answer(
     let varied = what_ifs.split_off(changes.len());
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
     let bottleneck = Some(Bottleneck::of(&found, &knee, reliefs.collect()));
-    let what_ifs = changes.into_iter().zip(what_ifs);
-    let mut what_ifs: Vec<WhatIf> =
-        what_ifs.filter_map(|(change, with)| what_if(change, &found, &with.ok()?)).collect();
+    let (mut what_ifs, undecided) = decided(changes.into_iter().zip(what_ifs), &found);
     what_ifs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
     let sensitivity = sensitivity::ranked(assumptions, &found, varied);
-    Ok(Answer { knee, bottleneck, what_ifs, sensitivity })
+    Ok(Answer { knee, bottleneck, what_ifs, undecided, sensitivity })
+}
+
+/// What each change makes of the knee, and those of which that is not known: their search ran out of work, with nothing or with
+/// a lower bound that is below the knee itself.
+fn decided(
+    changes: impl Iterator<Item = (change::Change, Result<Found, KneeError>)>,
+    found: &Found,
+) -> (Vec<WhatIf>, Vec<String>) {
+    let (mut what_ifs, mut undecided) = (Vec::new(), Vec::new());
+    for (change, with) in changes {
+        let words = change.words.clone();
+        match with {
+            Ok(with) => match what_if(change, found, &with) {
+                Some(what_if) if what_if.at_least && what_if.factor < 1.0 => undecided.push(words),
+                what_if => what_ifs.extend(what_if),
+            },
+            Err(KneeError::BudgetSpent { .. }) => undecided.push(words),
+            Err(_) => {}
+        }
+    }
+    (what_ifs, undecided)
 }
 
 fn what_if(change: change::Change, without: &Found, with: &Found) -> Option<WhatIf> {

@@ -7,7 +7,7 @@ use glidepath_lab::knee::{Answer, Assumption, MeasuredKnee, Varied, WhatIf};
 use glidepath_page::{Page, Picture, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
-use super::report::{effect, name, rate, setting, verdict};
+use super::report::{bound, effect, rate, setting, undecided, verdict};
 use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
 
@@ -44,9 +44,7 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
     findings.extend(super::measured::text(point, &answer.knee, measurement).map(one_line));
-    if let Some(binds) = answer.bottleneck.as_ref().map(|bottleneck| bottleneck.binds) {
-        findings.push(format!("What binds: {}.", binds.map_or("nothing alone", name)));
-    }
+    findings.extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What binds: {}.", bound(bottleneck))));
     let first = answer.what_ifs.first().filter(|first| first.factor_interval.is_some_and(|[low, _]| low > 1.0));
     findings.extend(
         first.map(|first| format!("The change that raises it most: {} (x{}).", first.change, digits(first.factor))),
@@ -57,6 +55,7 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
             sides.map(|varied| format!("{} makes it {}", varied.assumed, effect(varied))).collect();
         format!("The assumption that moves it most: {} ({} assumed; {}).", most.name, most.assumed, sides.join("; "))
     }));
+    findings.extend(undecided(answer));
     let mut sections = Vec::new();
     if !answer.sensitivity.is_empty() {
         let caption = "Each assumption was varied by itself, by the amounts beside it, and the knee searched again. Thin lines \

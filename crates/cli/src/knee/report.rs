@@ -17,6 +17,7 @@ pub(super) fn text(preset: &str, point: &Point, answer: &Answer, measurement: Op
     if !answer.what_ifs.is_empty() {
         parts.push(what_ifs(&answer.what_ifs));
     }
+    parts.extend(undecided(answer));
     if !answer.sensitivity.is_empty() {
         parts.push(sensitivity(&answer.sensitivity));
     }
@@ -151,10 +152,31 @@ fn kinds(knee: &Knee) -> String {
     format!("{numbers}\n\n{}", table(&bounds.map(str::to_owned), 1, kinds().filter_map(bounds_row).collect()))
 }
 
+/// Changes of which nothing is known.
+pub(super) fn undecided(answer: &Answer) -> Option<String> {
+    let words = answer.undecided.join("; ");
+    let undecided = format!("Whether these would help is not known within this --budget (give a larger one): {words}.");
+    (!answer.undecided.is_empty()).then_some(undecided)
+}
+
+/// What binds, in words.
+pub(super) fn bound(bottleneck: &Bottleneck) -> &'static str {
+    let unknown = bottleneck.reliefs.iter().any(is_unknown);
+    bottleneck.binds.map_or(if unknown { "not known within this --budget" } else { "nothing alone" }, name)
+}
+
+/// Whether the search ran out of work below the knee itself.
+fn is_unknown(relief: &Relief) -> bool {
+    relief.at_least && relief.factor < 1.0
+}
+
 fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
     let measured = &bottleneck.measured;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let relief = |relief: &Relief| {
+        if is_unknown(relief) {
+            return format!("{} not known within this --budget", without(relief.resource, point));
+        }
         let bound = if relief.at_least { "at least " } else { "" };
         let same = relief.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0);
         let seen = if same { " (no difference seen)" } else { "" };
@@ -180,7 +202,7 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
          one elsewhere in the catalog{unseen}{refused}{gave_up}.\n  Under way on average: {:.2} winning passes over the busiest table \
          ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit goes {} to preparing, {} to reading after \
          conflicts, {} to installing, {} to reading the catalog, {} to waiting.",
-        bottleneck.binds.map_or("nothing alone", name),
+        bound(bottleneck),
         measured.attempts_mean,
         percent(measured.table_conflict_share),
         percent(measured.catalog_conflict_share),
@@ -196,8 +218,7 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
     )
 }
 
-/// What binds, in words.
-pub(super) fn name(resource: Resource) -> &'static str {
+fn name(resource: Resource) -> &'static str {
     match resource {
         Resource::TableMetadata => "reading and writing table metadata with each attempt",
         Resource::Catalog => "reading and replacing the catalog",
