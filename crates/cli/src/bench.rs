@@ -126,6 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// When this returns the store is closed.
 fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -> Result<(), Failure> {
     let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
+    folder::check(&arguments.out, "bench")?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     let stop = on_interrupt()?;
     let (lines, ended) = run::sweep(&arguments.store, &store, (cells, arguments.warm_up), profile, stop);
@@ -181,6 +182,7 @@ impl Arguments {
     fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
         let store = bare(&self.store);
         let page = page(&store, self.facts(&store, lines.len(), planned), lines);
+        folder::claim(&self.out, "bench")?;
         let path = |name: &str| self.out.join(name);
         write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;

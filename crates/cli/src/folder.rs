@@ -18,6 +18,38 @@ pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
+/// What a folder of results says of itself: the command and the experiment, in a line.
+const LABEL: &str = "made-by.txt";
+
+/// Whether the results of this experiment may go there: the same experiment may come again, to be continued or replaced; another
+/// one would leave a mixture.
+pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
+    let (path, wanted) = (folder.join(LABEL), label(experiment));
+    match std::fs::read_to_string(&path) {
+        Ok(found) if found != wanted => Err(Failure::Mistake(format!(
+            "{} holds the results of `{}`, and these would be of `{}`: give another --out, or remove that folder",
+            folder.display(),
+            found.trim_end(),
+            wanted.trim_end()
+        ))),
+        // Where it cannot be read, what is written there later says why.
+        _ => Ok(()),
+    }
+}
+
+/// Makes a folder the place for the results of one experiment.
+pub(crate) fn claim(folder: &Path, experiment: &str) -> Result<(), Failure> {
+    check(folder, experiment)?;
+    let impossible =
+        |error: io::Error| Failure::Failed(format!("{}: cannot create this folder: {error}", folder.display()));
+    create(folder).map_err(impossible)?;
+    write(&folder.join(LABEL), &label(experiment))
+}
+
+fn label(experiment: &str) -> String {
+    format!("glidepath {experiment}\n")
+}
+
 /// Removes those of these folders in which there is nothing.
 pub(crate) fn remove_empty(folders: &[PathBuf]) {
     for folder in folders {

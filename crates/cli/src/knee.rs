@@ -18,6 +18,7 @@ use glidepath_sim::Alternatives;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::folder;
 use crate::load_options::LoadOptions;
 use crate::output::{print, print_json};
 use crate::threads::Threads;
@@ -114,8 +115,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let provider = &planned.point.config.provider;
     let alternatives = alternatives(provider)?;
-    let (answer, measurement) = search(&planned.point, &options, arguments.no_what_if, alternatives.as_ref())?;
     let out = arguments.out.clone().or_else(|| arguments.sensitivity.then(|| PathBuf::from(RESULTS)));
+    if let Some(out) = &out {
+        folder::check(out, "knee")?;
+    }
+    let (answer, measurement) = search(&planned.point, &options, arguments.no_what_if, alternatives.as_ref())?;
     if let Some(out) = &out {
         page::write_all(out, &preset, &planned.point, &answer, measurement.as_ref())?;
     }

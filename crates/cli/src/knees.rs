@@ -83,6 +83,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = options(arguments)?;
     knees::check(&experiment, &options).map_err(failure)?;
     let folder = place(arguments, &experiment);
+    if let Some(folder) = &folder {
+        folder::claim(folder, &format!("knees {}", experiment.name))?;
+    }
     let began = Instant::now();
     let knees = search(arguments, &experiment, &options, folder.as_deref())?;
     let text = text(&experiment, &knees);

@@ -94,6 +94,7 @@ impl Measure {
     fn run(&self) -> Result<(), Failure> {
         let url = self.store.as_deref().unwrap_or_default();
         let plan = self.plan()?;
+        folder::check(&self.out, "measure")?;
         let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
         let result = self.measure_url(url, &plan);
         if result.is_err() {
@@ -148,6 +149,7 @@ impl Measure {
 
     fn write(&self, plan: &Plan, stopped: &Stopped, provenance: &Provenance) -> Result<(), Failure> {
         let measurements = Measurement::of(&stopped.trials);
+        folder::claim(&self.out, "measure")?;
         let path = |name: &str| self.out.join(name);
         write_samples(&path("samples.parquet"), &stopped.trials)
             .map_err(|error| unwritable(&path("samples.parquet"), &error))?;

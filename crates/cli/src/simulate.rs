@@ -16,6 +16,7 @@ use glidepath_lab::schema::{Provenance, write_results};
 use glidepath_lab::summary::RunSummary;
 
 use crate::failure::Failure;
+use crate::folder;
 use crate::interrupt::on_interrupt;
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
@@ -61,9 +62,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
             Experiment::of_preset(&preset, &overrides)?
         }
     };
-    let folder = folder(&arguments, &experiment);
+    let folder = place(&arguments, &experiment);
     if arguments.transactions && folder.is_none() {
         return Err(Failure::Mistake("--transactions needs a folder to write to: add --out FOLDER".to_owned()));
+    }
+    if let Some(folder) = &folder {
+        folder::claim(folder, &format!("simulate {}", experiment.name))?;
     }
     let began = Instant::now();
     let results = simulate(&arguments, &experiment, folder.as_deref())?;
@@ -90,7 +94,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// Where results go. What is coarse must not be taken for the real thing, so it goes elsewhere.
-fn folder(arguments: &Arguments, experiment: &Experiment) -> Option<PathBuf> {
+fn place(arguments: &Arguments, experiment: &Experiment) -> Option<PathBuf> {
     let named = arguments.experiment.is_some();
     let coarse = if arguments.quick { "-quick" } else { "" };
     let default = || named.then(|| Path::new("results").join(format!("{}{coarse}", experiment.name)));

@@ -91,6 +91,14 @@ fn many_points_are_summed_up_by_their_knees() {
     let text = output(glidepath(folder.path(), "simulate mine.toml --seeds 1 --out here"));
     assert!(text.contains("more than 95 % succeed") && text.contains("All 80 points are in table.txt"), "{text}");
     assert!(read(folder.path().join("here/table.txt")).lines().count() > 80);
+    // Another experiment has no place there.
+    fs::copy(folder.path().join("mine.toml"), folder.path().join("other.toml")).unwrap();
+    let before = read(&folder.path().join("here/points.jsonl"));
+    for command in ["simulate other.toml --out here", "knees mine.toml --budget 1s --out here"] {
+        let error = refused(glidepath(folder.path(), command), 2);
+        assert!(error.contains("here holds the results of `glidepath simulate mine`"), "{error}");
+    }
+    assert_eq!(read(&folder.path().join("here/points.jsonl")), before);
 }
 
 #[test]

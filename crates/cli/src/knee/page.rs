@@ -9,7 +9,7 @@ use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
 use super::report::{bound, effect, rate, setting, undecided, verdict};
 use crate::failure::Failure;
-use crate::folder::{self, unwritable, write};
+use crate::folder::{claim, unwritable, write};
 
 /// How many pixels of a PNG stand for one of the SVG.
 const SCALE: f32 = 2.0;
@@ -25,11 +25,11 @@ pub(super) fn write_all(
     answer: &Answer,
     measurement: Option<&MeasuredKnee>,
 ) -> Result<(), Failure> {
+    claim(folder, "knee")?;
     let drawing = |error: glidepath_picture::PictureError| Failure::Failed(error.to_string());
     let page = page(preset, point, answer, measurement);
     let html = page.html().map_err(drawing)?;
     let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
-    folder::create(folder).map_err(|error| unwritable(folder, &error))?;
     if let Some(chart) = chart {
         let svg = chart.svg().map_err(drawing)?;
         let (path, pixels) = (folder.join(PICTURE).with_extension("png"), png(&svg, SCALE).map_err(drawing)?);
