@@ -107,11 +107,14 @@ fn section(section: &Section) -> Result<Markup, PictureError> {
             p { (table.note) }
             div.scroll { table {
                 thead { tr { @for name in &table.head { th { (name) } } } }
-                tbody { @for row in &table.rows { tr { @for cell in row { td { (cell) } } } } }
+                tbody { @for row in &table.rows { tr { @for cell in row { td.long[cell.len() > LONG] { (cell) } } } } }
             } }
         },
     })
 }
+
+/// Cells with more characters are text, which may be broken into lines.
+const LONG: usize = 40;
 
 fn figures(pictures: &[Picture]) -> Result<Vec<Markup>, PictureError> {
     let figure = |picture: &Picture| {

@@ -44,7 +44,7 @@ pub(super) fn verdict(knee: &Knee) -> String {
     let Knee { knee_commits_per_s, offered_per_s, threshold, success, deciding_transactions, .. } = knee;
     let deciding = if knee.validated_overwrite.is_some() { "validated overwrites" } else { "transactions" };
     let threshold = 100.0 * threshold;
-    let judged = format!("judged by {deciding_transactions} {deciding} in {}", runs(knee));
+    let judged = format!("Judged by {deciding_transactions} {deciding} in {}", runs(knee));
     let rate = rate(*knee_commits_per_s);
     let first = match knee.bound {
         Bound::Found => {
@@ -112,7 +112,7 @@ fn stopped_words(stopped: &Stopped) -> String {
         )
     });
     format!(
-        "stopped: {reason}{}{}",
+        "Stopped: {reason}{}{}",
         interval.map_or_else(String::new, |text| format!("; {text}")),
         more.unwrap_or_default()
     )
