@@ -1,10 +1,10 @@
 //! Many seeds on all cores.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
 
 use glidepath_model::Span;
+use glidepath_run::parallel;
 
 use crate::run::{Checked, Trial};
 
@@ -45,30 +45,20 @@ pub fn explore(
     stop: &AtomicBool,
     progress: impl Fn(&Checked) + Sync,
 ) -> Explored {
-    let (next, total) = (AtomicU64::new(0), Mutex::new(Explored::default()));
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                let mut mine = Explored::default();
-                while !stop.load(Ordering::Relaxed) {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
-                        break;
-                    }
-                    let seed = first.wrapping_add(number);
-                    let checked = trial.check(seed);
-                    progress(&checked);
-                    mine.add(seed, checked);
-                    if mine.found.is_some() {
-                        // Lower seeds that others are at still end.
-                        next.store(count, Ordering::Relaxed);
-                    }
-                }
-                total.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join(mine);
-            });
-        }
-    });
-    total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    let mut explored = Explored::default();
+    let check = |number: u64| {
+        let checked = trial.check(first.wrapping_add(number));
+        progress(&checked);
+        checked
+    };
+    // What was found ends it; seeds before it that are under way still count.
+    let take = |number: u64, checked: Checked| {
+        explored.add(first.wrapping_add(number), checked);
+        if explored.found.is_some() { Err(()) } else { Ok(()) }
+    };
+    let threads = NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN);
+    let _ = parallel::each(count, threads, stop, check, take);
+    explored
 }
 
 impl Explored {
@@ -79,21 +69,10 @@ impl Explored {
         self.open += checked.open;
         self.faults += checked.faults;
         self.simulated += checked.simulated;
-        if let Some(violation) = checked.violation {
+        if let Some(violation) = checked.violation
+            && self.found.as_ref().is_none_or(|found| seed < found.seed)
+        {
             self.found = Some(Found { seed, violation });
         }
-    }
-
-    fn join(&mut self, other: Self) {
-        self.seeds += other.seeds;
-        self.attempts += other.attempts;
-        self.committed += other.committed;
-        self.open += other.open;
-        self.faults += other.faults;
-        self.simulated += other.simulated;
-        self.found = match (self.found.take(), other.found) {
-            (Some(mine), Some(theirs)) => Some(if mine.seed <= theirs.seed { mine } else { theirs }),
-            (mine, theirs) => mine.or(theirs),
-        };
     }
 }

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use glidepath_lab::experiment::ExperimentError;
-use glidepath_lab::journal::JournalError;
 use glidepath_lab::library::LibraryError;
 use glidepath_lab::runner::RunError;
 use glidepath_lab::schema::SchemaError;
+use glidepath_run::JournalError;
 
 use crate::output::complain;
 

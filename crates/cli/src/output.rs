@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use glidepath_lab::summary::Spread;
 use serde::Serialize;
+
+use glidepath_run::statistics::Spread;
 
 use crate::failure::Failure;
 

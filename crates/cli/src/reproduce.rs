@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use clap::Args;
 use glidepath_lab::experiment::{Experiment, Overrides};
-use glidepath_lab::journal::Journal;
 use glidepath_lab::reproduce::page::{self, Made};
 use glidepath_lab::reproduce::{EXPERIMENTS, Runs, Verdict, figures, judge};
 use glidepath_lab::runner::{self, Ended, Keeping, Running};
@@ -156,7 +155,7 @@ fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, u
             arguments.results.join(name)
         };
         complain(&format!("Experiment {name}: {} runs", experiment.runs()));
-        let keeping = Keeping { journal: Journal::open(&folder)?, transactions: None, provenance: &provenance };
+        let keeping = Keeping { journal: runner::journal(&folder)?, transactions: None, provenance: &provenance };
         let mut display = Display::new();
         let mut before = 0;
         let mut progress = |progress: runner::Progress| {

@@ -8,10 +8,9 @@ use std::time::Instant;
 
 use clap::Args;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
-use glidepath_lab::journal::{JOURNAL, Journal};
 use glidepath_lab::pictures;
 use glidepath_lab::report as page;
-use glidepath_lab::runner::{self, Ended, Keeping, Results, Running};
+use glidepath_lab::runner::{self, Ended, JOURNAL, Keeping, Results, Running};
 use glidepath_lab::schema::{Provenance, write_results};
 use glidepath_lab::summary::RunSummary;
 
@@ -106,7 +105,7 @@ fn simulate(arguments: &Arguments, experiment: &Experiment, folder: Option<&Path
     let keeping = match folder {
         None => None,
         Some(folder) => Some(Keeping {
-            journal: Journal::open(folder)?,
+            journal: runner::journal(folder)?,
             transactions: arguments.transactions.then_some(folder),
             provenance: &provenance,
         }),

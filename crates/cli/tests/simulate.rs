@@ -93,12 +93,12 @@ fn many_points_are_summed_up_by_their_knees() {
     assert!(read(folder.path().join("here/table.txt")).lines().count() > 80);
     // Another experiment has no place there.
     fs::copy(folder.path().join("mine.toml"), folder.path().join("other.toml")).unwrap();
-    let before = read(&folder.path().join("here/points.jsonl"));
+    let before = read(folder.path().join("here/points.jsonl"));
     for command in ["simulate other.toml --out here", "knees mine.toml --budget 1s --out here"] {
         let error = refused(glidepath(folder.path(), command), 2);
         assert!(error.contains("here holds the results of `glidepath simulate mine`"), "{error}");
     }
-    assert_eq!(read(&folder.path().join("here/points.jsonl")), before);
+    assert_eq!(read(folder.path().join("here/points.jsonl")), before);
 }
 
 #[test]

@@ -7,15 +7,14 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
 
 use glidepath_model::Span;
+use glidepath_run::{Journal, JournalError, parallel};
 use sha2::{Digest, Sha256};
 
 use crate::config::{MODEL_VERSION, Point};
 use crate::experiment::{Experiment, PlannedPoint};
-use crate::journal::{Journal, JournalError};
 use crate::knee::{self, Knee, KneeError, KneeOptions, find};
 use crate::pictures::LOAD;
 
@@ -101,7 +100,7 @@ pub fn check(experiment: &Experiment, options: &KneeOptions) -> Result<(), Knees
 /// # Errors
 /// The folder is unwritable, in use, or holds something else under the journal's name.
 pub fn journal(folder: &Path) -> Result<Journal<Knee>, JournalError> {
-    Journal::open_named(folder, JOURNAL)
+    Journal::open(folder, JOURNAL)
 }
 
 /// Finds the knees of all points that are not in the journal yet. `options.threads` counts for nothing here.
@@ -174,46 +173,17 @@ fn work<'a>(
 ) -> Result<(), KneesError> {
     let total = found.len() + todo.len();
     progress(found.len(), total);
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let halted = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-    // What is begun is ended, and begun in order: so the first point that fails has always been tried.
-    let mut error: Option<(usize, KneesError)> = None;
-    std::thread::scope(|scope| {
-        let (sender, receiver) = mpsc::channel();
-        for _ in 0..threads.get().min(todo.len()) {
-            let (sender, next, halted) = (sender.clone(), &next, &halted);
-            scope.spawn(move || {
-                while !halted()
-                    && let place = next.fetch_add(1, Ordering::Relaxed)
-                    && let Some(search) = todo.get(place)
-                    && sender.send((place, search.find(options))).is_ok()
-                {}
-            });
+    let search = |number: u64| todo[number as usize].find(options);
+    let take = |number: u64, knee: Result<Knee, KneesError>| {
+        let (key, knee, done) = (todo[number as usize].key, knee?, found.len());
+        if let Some(journal) = journal {
+            journal.append(key, &knee).map_err(|cause| KneesError::Journal { done, cause })?;
         }
-        drop(sender);
-        for (place, knee) in receiver {
-            let (key, done) = (todo[place].key, found.len());
-            let kept = knee.and_then(|knee| {
-                if let Some(journal) = journal {
-                    journal.append(key, &knee).map_err(|cause| KneesError::Journal { done, cause })?;
-                }
-                Ok(knee)
-            });
-            match kept {
-                Ok(knee) => {
-                    found.insert(key, knee);
-                    progress(done + 1, total);
-                }
-                Err(cause) => {
-                    failed.store(true, Ordering::Relaxed);
-                    if error.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
-                        error = Some((place, cause));
-                    }
-                }
-            }
-        }
-    });
-    error.map_or(Ok(()), |(_, cause)| Err(cause))
+        found.insert(key, knee);
+        progress(done + 1, total);
+        Ok(())
+    };
+    parallel::each(todo.len() as u64, threads, stop, search, take).map(drop)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod config;
 pub mod experiment;
 mod interval;
-pub mod journal;
 pub mod knee;
 pub mod knees;
 pub mod library;
@@ -21,4 +20,4 @@ pub use experiment::{Axis, Experiment, PlannedPoint};
 pub use interval::Interval;
 pub use metrics::{Group, Latency, Metrics, RANKS, Rank, STRETCHES, SpentMeans};
 pub use simulate::{Outcome, simulate};
-pub use summary::{GroupSummary, PointSummary, RankSummary, RunSummary, Spread};
+pub use summary::{GroupSummary, PointSummary, RankSummary, RunSummary};

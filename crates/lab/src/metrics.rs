@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use glidepath_model::{Instant, Span};
+use glidepath_run::statistics::quantile_by;
 use glidepath_workload::{Burst, End, Kind, Record, Spent};
 use serde::{Deserialize, Serialize};
 
@@ -435,9 +436,7 @@ fn p99_interval(batches: &[Batch], sorted: &[Span], p99_s: f64) -> Option<Interv
     known.then(|| ends.map(|share| percentile(sorted, share)))
 }
 
-/// Of sorted spans, in seconds; linear between the two nearest ranks. There must be at least one.
+/// Of sorted spans, in seconds. There must be at least one.
 fn percentile(sorted: &[Span], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place as usize], sorted[(place.ceil()) as usize]);
-    below.as_secs_f64() + (above.as_secs_f64() - below.as_secs_f64()) * place.fract()
+    quantile_by(sorted, share, |span| span.as_secs_f64())
 }

@@ -17,11 +17,12 @@ mod view;
 mod words;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use glidepath_picture::{Chart, LineChart, Panels, PictureError, png};
+use glidepath_run::parallel;
 
 use crate::experiment::Experiment;
 use crate::summary::RunSummary;
@@ -146,24 +147,9 @@ pub fn plan_knees(experiment: &Experiment, knees: &[crate::knee::Knee]) -> Vec<P
 /// The first file that could not be written, or picture that could not be drawn.
 pub fn write(folder: &Path, pictures: &[Picture]) -> Result<(), WritePicturesError> {
     std::fs::create_dir_all(folder).map_err(|source| WritePicturesError::File { path: folder.to_owned(), source })?;
-    let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(picture) = pictures.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(error) = write_one(folder, picture) {
-                        next.store(pictures.len(), Ordering::Relaxed);
-                        // A thread that panicked while it held the lock cannot have left half an error.
-                        let mut failure = failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                        failure.get_or_insert(error);
-                    }
-                }
-            });
-        }
-    });
-    failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let draw = |number: u64| write_one(folder, &pictures[number as usize]);
+    parallel::each(pictures.len() as u64, threads, &AtomicBool::new(false), draw, |_, drawn| drawn).map(drop)
 }
 
 fn write_one(folder: &Path, picture: &Picture) -> Result<(), WritePicturesError> {

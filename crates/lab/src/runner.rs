@@ -6,17 +6,27 @@
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
 
+use glidepath_run::{Journal, JournalError, parallel};
 use glidepath_sim::Mode;
 
 use crate::config::Point;
 use crate::experiment::Experiment;
-use crate::journal::{Journal, JournalError};
 use crate::metrics::Metrics;
 use crate::schema::{Provenance, SchemaError, TransactionFolder};
 use crate::simulate::{expected_arrivals, simulate};
+
+/// The journal's name in a folder of runs.
+pub const JOURNAL: &str = "points.jsonl";
+
+/// Opens the journal of a folder's runs, and creates both if need be.
+///
+/// # Errors
+/// The folder is unwritable, in use, or holds something else under the journal's name.
+pub fn journal(folder: &Path) -> Result<Journal<Metrics>, JournalError> {
+    Journal::open(folder, JOURNAL)
+}
 
 /// How to run.
 pub struct Running<'a> {
@@ -92,7 +102,7 @@ impl Results {
 /// Where results are kept.
 pub struct Keeping<'a> {
     /// What is done, and where to note what is done next.
-    pub journal: Journal,
+    pub journal: Journal<Metrics>,
     /// Where to write each run's transactions, if they are wanted.
     pub transactions: Option<&'a Path>,
     /// What to write into the files about their origin.
@@ -161,7 +171,7 @@ fn keys(experiment: &Experiment) -> Vec<String> {
 /// Runs these on several threads. Returns how far it came if it was stopped before the end.
 fn work(
     todo: &[Run<'_>],
-    journal: &mut Option<Journal>,
+    journal: &mut Option<Journal<Metrics>>,
     transactions: Option<&TransactionFolder<'_>>,
     results: &mut HashMap<String, Metrics>,
     Running { threads, stop, progress }: Running<'_>,
@@ -170,49 +180,23 @@ fn work(
     let arrivals_total = todo.iter().map(|run| run.arrivals).sum();
     let mut state = Progress { done: found, total: found + todo.len(), found, arrivals_total, ..Progress::default() };
     progress(state);
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let halted = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-    std::thread::scope(|scope| {
-        let (sender, receiver) = mpsc::channel();
-        for _ in 0..threads.get().min(todo.len()) {
-            let (sender, next, halted) = (sender.clone(), &next, &halted);
-            scope.spawn(move || {
-                while !halted()
-                    && let Some(run) = todo.get(next.fetch_add(1, Ordering::Relaxed))
-                    && sender.send((run, run.execute(transactions))).is_ok()
-                {}
-            });
+    let work = |number: u64| todo[number as usize].execute(transactions);
+    let take = |number: u64, outcome: Result<Metrics, SchemaError>| {
+        let run = &todo[number as usize];
+        let metrics = outcome.map_err(|cause| RunError::Transactions { done: state.done, cause })?;
+        if let Some(journal) = journal {
+            let wrong = |cause| RunError::Journal { done: state.done, cause };
+            journal.append(&run.key, &metrics).map_err(wrong)?;
         }
-        drop(sender);
-        let mut error = None;
-        for (run, outcome) in receiver {
-            if error.is_some() {
-                continue;
-            }
-            let kept =
-                outcome.map_err(|cause| RunError::Transactions { done: state.done, cause }).and_then(|metrics| {
-                    if let Some(journal) = journal {
-                        let wrong = |cause| RunError::Journal { done: state.done, cause };
-                        journal.append(&run.key, &metrics).map_err(wrong)?;
-                    }
-                    Ok(metrics)
-                });
-            match kept {
-                Ok(metrics) => {
-                    results.insert(run.key.clone(), metrics);
-                    state.done += 1;
-                    state.simulated_s += run.point.config.duration.as_secs_f64();
-                    state.arrivals_done += run.arrivals;
-                    progress(state);
-                }
-                Err(cause) => {
-                    failed.store(true, Ordering::Relaxed);
-                    error = Some(cause);
-                }
-            }
-        }
-        error.map_or(Ok((state.done < state.total).then_some(state)), Err)
-    })
+        results.insert(run.key.clone(), metrics);
+        state.done += 1;
+        state.simulated_s += run.point.config.duration.as_secs_f64();
+        state.arrivals_done += run.arrivals;
+        progress(state);
+        Ok(())
+    };
+    let ended = parallel::each(todo.len() as u64, threads, stop, work, take)?;
+    Ok((ended == parallel::Ended::Stopped).then_some(state))
 }
 
 impl Run<'_> {

@@ -1,5 +1,6 @@
 //! What came of an experiment, over its seeds? Means and spreads for tables, pictures and knees.
 
+use glidepath_run::statistics::Spread;
 use serde::Serialize;
 
 use crate::experiment::Experiment;
@@ -86,14 +87,6 @@ pub struct GroupSummary {
     pub spent: SpentMeans,
 }
 
-/// Mean and standard deviation (of a sample: n - 1) over seeds; no deviation for a single seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say it all")]
-pub struct Spread {
-    pub mean: f64,
-    pub deviation: Option<f64>,
-}
-
 /// One table: mean counts over seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names say it all")]
@@ -103,19 +96,6 @@ pub struct RankSummary {
     pub catalog_conflicts: f64,
     pub table_conflicts: f64,
     pub unseen_conflicts: f64,
-}
-
-impl Spread {
-    /// Over these values; absent if there are none.
-    #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let values: Vec<f64> = values.into_iter().collect();
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-        let deviation = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
-        (!values.is_empty()).then_some(Self { mean, deviation })
-    }
 }
 
 impl RunSummary {

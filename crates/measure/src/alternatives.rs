@@ -4,10 +4,12 @@
 //! Each is of the same kind as the profile: flat where that is flat, with holds fitted anew where that has holds. Their
 //! distributions are the quantiles of what was drawn, not fits: how they differ from each other is what counts.
 
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use glidepath_model::Span;
+use glidepath_run::parallel;
 use glidepath_sim::{Alternative, Alternatives, Distribution, OperationProfile, Profile};
 
 use crate::fit::own_quantiles;
@@ -64,28 +66,16 @@ pub fn alternatives(
         number if number > DRAWN => effect.extreme(LATEST),
         number => redrawn(profile, &blocks, evidence, number).as_ref().map(Alternative::of),
     };
-    let all = DRAWN as usize + 2;
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let work = || {
-        let mut made = Vec::new();
-        loop {
-            // Those of the effect take longest: they come first.
-            let turn = next.fetch_add(1, Ordering::Relaxed);
-            if turn >= all {
-                return made;
-            }
-            let number = (turn + DRAWN as usize) % all;
-            made.push((number, task(number as u64)));
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
-        }
+    let all = DRAWN + 2;
+    // Those of the effect take longest: they come first.
+    let number = |turn: u64| (turn + DRAWN) % all;
+    let mut made: Vec<(u64, Option<Alternative>)> = Vec::new();
+    let keep = |turn: u64, alternative| {
+        made.push((number(turn), alternative));
+        progress(made.len(), all as usize);
+        Ok::<(), Infallible>(())
     };
-    let mut made: Vec<(usize, Option<Alternative>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.get()).map(|_| scope.spawn(work)).collect();
-        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        workers.into_iter().flat_map(join).collect()
-    });
+    let Ok(_) = parallel::each(all, threads, &AtomicBool::new(false), |turn| task(number(turn)), keep);
     made.sort_unstable_by_key(|(number, _)| *number);
     let mut made = made.into_iter().map(|(_, alternative)| alternative);
     let sampling = made.by_ref().take(DRAWN as usize).flatten().collect();

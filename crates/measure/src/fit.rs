@@ -4,11 +4,10 @@
 use std::borrow::Cow;
 
 use glidepath_model::Span;
+use glidepath_run::statistics::quantile;
 use glidepath_sim::{Component, Distribution};
 use statrs::function::erf::erfc;
 use statrs::function::gamma::{digamma, gamma_lr};
-
-use crate::measurement::quantile;
 
 /// A fit whose distance is at most this is good enough to stand for the data.
 pub const GOOD_KS: f64 = 0.05;

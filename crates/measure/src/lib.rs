@@ -24,7 +24,7 @@ mod writer;
 pub use alternatives::{DRAWN, Evidence, alternatives};
 pub use fit::{Fit, Fits, GOOD_KS};
 pub use hold::{FailureRate, Rehearsal, fit_holds};
-pub use measurement::{Measurement, Numbers, Spread};
+pub use measurement::{Measurement, Numbers};
 pub use plan::{Estimate, Operation, Plan, PlanError};
 pub use profile::{Provenance, profile};
 pub use raw::write_samples;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use glidepath_run::statistics::{Spread, quantile};
+
 use crate::plan::Operation;
 use crate::sample::{End, Sample, TrialSamples};
 
@@ -35,14 +37,6 @@ pub struct Measurement {
 /// With fewer trials than these, each is cut into [`PARTS`].
 const ENOUGH_TRIALS: usize = 4;
 const PARTS: u64 = 10;
-
-/// Mean and standard deviation (of a sample).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it all")]
-pub struct Spread {
-    pub mean: f64,
-    pub deviation: f64,
-}
 
 /// The usual numbers of a list of latencies, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,13 +107,6 @@ fn clusters(trials: &[&TrialSamples]) -> Vec<(f64, f64)> {
     found.into_values().collect()
 }
 
-/// Linear between the two nearest ranks. There must be at least one value.
-pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place as usize], sorted[place.ceil() as usize]);
-    below + (above - below) * place.fract()
-}
-
 impl Measurement {
     /// Sums trials up, in the order of operations and writers.
     #[must_use]
@@ -155,7 +142,7 @@ impl Measurement {
             failure_ms: latencies(|end| matches!(end, End::Lost | End::Refused)),
             refused: count(End::Refused),
             unknown: count(End::Unknown),
-            throughput_per_s: Spread::of(&rates),
+            throughput_per_s: Spread::of(rates).unwrap_or_default(),
             failure_rate_error: ratio_error(&clusters(trials)),
         }
     }
@@ -170,15 +157,6 @@ impl Measurement {
     #[must_use]
     pub fn failure_rate(&self) -> f64 {
         self.failure_ms.len() as f64 / (self.attempts().max(1)) as f64
-    }
-}
-
-impl Spread {
-    fn of(values: &[f64]) -> Self {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count.max(1.0);
-        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-        Self { mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt() }
     }
 }
 
@@ -212,7 +190,7 @@ mod tests {
         assert_eq!((found.refused, found.unknown, found.trials), (1, 1, 2));
         assert!((found.failure_rate() - 0.4).abs() < 1e-12);
         assert!((found.throughput_per_s.mean - 15.0).abs() < 1e-9);
-        assert!((found.throughput_per_s.deviation - 50.0_f64.sqrt()).abs() < 1e-9);
+        assert!((found.throughput_per_s.deviation.unwrap() - 50.0_f64.sqrt()).abs() < 1e-9);
         // Of tenths, which hold an attempt each, but one that holds two.
         assert!(found.failure_rate_error.is_some_and(|error| (0.15..0.35).contains(&error)), "{found:?}");
         let numbers = Numbers::of(&found.success_ms).unwrap();

@@ -156,7 +156,7 @@ fn rates(measurements: &[Measurement]) -> Table {
             if guarded { format!("{:.1}", 100.0 * turns(found.writers)) } else { "-".to_owned() },
             digits(found.throughput_per_s.mean),
             // One trial has none.
-            if found.trials > 1 { digits(found.throughput_per_s.deviation) } else { "-".to_owned() },
+            found.throughput_per_s.deviation.map_or_else(|| "-".to_owned(), digits),
         ]
     };
     Table {

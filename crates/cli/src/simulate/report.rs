@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use glidepath_lab::experiment::Experiment;
-use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, Spread};
+use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary};
+use glidepath_run::statistics::Spread;
 use serde::Serialize;
 
 use crate::failure::Failure;

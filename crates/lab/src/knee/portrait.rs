@@ -10,6 +10,7 @@
 //! that load, which go on as `run_on` says.
 
 use glidepath_model::Span;
+use glidepath_run::parallel;
 use glidepath_sim::Mode;
 
 use super::KneeOptions;
@@ -107,11 +108,5 @@ fn simulate_all(
         meter.add(outcome.counts.events - told);
         (outcome, whole)
     };
-    let each = seeds.len().div_ceil(options.threads.get()).max(1);
-    std::thread::scope(|scope| {
-        let run = &run;
-        let workers: Vec<_> =
-            seeds.chunks(each).map(|seeds| scope.spawn(move || seeds.iter().map(run).collect::<Vec<_>>())).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|_| panic!("a run failed"))).collect()
-    })
+    parallel::map_all(seeds, options.threads, run)
 }

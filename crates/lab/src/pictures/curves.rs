@@ -1,12 +1,13 @@
 //! What do commits cost as throughput grows?
 
 use glidepath_picture::{Axis as Ruled, LineChart, LineStyle, Point, Rule, RuleAxis, Series};
+use glidepath_run::statistics::Spread;
 
 use super::knees::{Knee, grid_knee};
 use super::view::{Cell, Slice, View, Who};
 use super::words::{axis_noun, percent, short};
 use super::{Picture, Section, note, seeds_words, side_by_side};
-use crate::summary::{GroupSummary, SUSTAINED, Spread};
+use crate::summary::{GroupSummary, SUSTAINED};
 
 /// With more combinations than this, their curves are laid over each other.
 const MOST_APART: usize = 12;

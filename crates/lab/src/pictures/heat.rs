@@ -3,13 +3,14 @@
 
 use glidepath_model::Span;
 use glidepath_picture::{Cell as Square, Chart, Hatch, HatchLegend, HeatMap, Scale};
+use glidepath_run::statistics::Spread;
 
 use super::view::{Axis, Cell, Slice, View, Who};
 use super::words::{LOAD, axis_noun, percent, seconds};
 use super::{Picture, Section, note};
 use crate::config::Config;
 use crate::experiment::ALTERNATIVE;
-use crate::summary::{GroupSummary, SUSTAINED, Spread};
+use crate::summary::{GroupSummary, SUSTAINED};
 
 /// Below this success a cell is hatched densely.
 const POOR: f64 = 0.8;

@@ -4,13 +4,14 @@
 //! where transactions of two kinds are mixed, success and mean latency of each kind.
 
 use glidepath_picture::{Axis as Ruled, Chart, LineChart, Panels, Point, Rule, RuleAxis, Series, StackedBars};
+use glidepath_run::statistics::Spread;
 
 use super::curves::latency_axis;
 use super::view::{Axis, Cell, Slice, View, Who};
 use super::words::{LOAD, axis_noun};
 use super::{Picture, Section, seeds_words};
 use crate::experiment::ALTERNATIVE;
-use crate::summary::{GroupSummary, SUSTAINED, Spread};
+use crate::summary::{GroupSummary, SUSTAINED};
 
 /// More pictures than this are thinned out.
 const MOST: usize = 12;

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use glidepath_run::statistics::Spread;
+
 use crate::experiment::Overrides;
 use crate::metrics::SpentMeans;
-use crate::summary::{GroupSummary, PointSummary, RankSummary, Spread};
+use crate::summary::{GroupSummary, PointSummary, RankSummary};
 
 /// An experiment with these lines in its file.
 pub(crate) fn experiment(text: &str) -> Experiment {

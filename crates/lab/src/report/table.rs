@@ -2,8 +2,10 @@
 
 use maud::{Markup, html};
 
+use glidepath_run::statistics::Spread;
+
 use crate::pictures::{Axis, Cell, View, Who, percent, rounded_percent, significant};
-use crate::summary::{GroupSummary, Spread};
+use crate::summary::GroupSummary;
 
 /// The section of all results.
 pub(super) fn section(view: &View<'_>) -> Markup {

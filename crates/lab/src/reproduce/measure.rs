@@ -1,9 +1,10 @@
 //! Ours, for each metric that a published figure may be of.
 
 use glidepath_model::Span;
+use glidepath_run::statistics::Spread;
 
 use crate::reproduce::{Figure, Runs};
-use crate::summary::{GroupSummary, PointSummary, RankSummary, SUSTAINED, Spread, busiest};
+use crate::summary::{GroupSummary, PointSummary, RankSummary, SUSTAINED, busiest};
 
 /// Ours.
 #[derive(Default)]

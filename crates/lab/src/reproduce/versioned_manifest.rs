@@ -17,10 +17,10 @@ mod published;
 mod tests;
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
 
 use glidepath_model::Span;
+use glidepath_run::parallel;
 use glidepath_sim::Profile;
 
 use cell::{CONTINUOUS, Cell, Load, World};
@@ -173,8 +173,8 @@ fn cells(
 ) -> Option<Simulated> {
     let one: Vec<_> = published.continuous(extent).copied().collect();
     let many: Vec<_> = published.concurrent(extent).collect();
-    let continuous = side_by_side(&one, threads, stop, |cell| continuous(published, world, cell, extent.seeds.0))?;
-    let concurrent = side_by_side(&many, threads, stop, |cell| crowd(published, world, cell, extent.seeds.1))?;
+    let continuous = parallel::map(&one, threads, stop, |cell| continuous(published, world, cell, extent.seeds.0))?;
+    let concurrent = parallel::map(&many, threads, stop, |cell| crowd(published, world, cell, extent.seeds.1))?;
     Some(Simulated { continuous, concurrent })
 }
 
@@ -206,29 +206,4 @@ fn crowd(published: &Published, world: &World, like: &Crowd, seeds: u64) -> Crow
         errors: mean(&|outcome| outcome.errors),
         errors_in_time: mean(&|outcome| outcome.errors_in_time),
     }
-}
-
-/// What comes of each, in their order, however many run at a time. `None` if it was stopped.
-fn side_by_side<T: Sync, R: Send>(
-    of: &[T],
-    threads: NonZeroUsize,
-    stop: &AtomicBool,
-    run: impl Fn(&T) -> R + Sync,
-) -> Option<Vec<R>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.get() {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(one) = of.get(place) else { break };
-                    let result = run(one);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((place, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_unstable_by_key(|(place, _): &(usize, R)| *place);
-    (done.len() == of.len()).then(|| done.into_iter().map(|(_, result)| result).collect())
 }

@@ -2,7 +2,6 @@ use std::fs;
 
 use super::*;
 use crate::experiment::{Overrides, Setting};
-use crate::journal::JOURNAL;
 use crate::schema::{RESULTS, TRANSACTIONS, write_results};
 
 fn experiment() -> Experiment {
@@ -27,7 +26,7 @@ fn provenance() -> Provenance {
 /// Runs it in a folder; stopped before it begins, if told so.
 fn run_in(folder: &Path, threads: usize, experiment: &Experiment, stop: bool, transactions: bool) -> Ended {
     let (stop, provenance) = (AtomicBool::new(stop), provenance());
-    let journal = Journal::open(folder).unwrap();
+    let journal = journal(folder).unwrap();
     let keeping = Keeping { journal, transactions: transactions.then_some(folder), provenance: &provenance };
     let threads = NonZeroUsize::new(threads).unwrap();
     run(experiment, Some(keeping), Running { threads, stop: &stop, progress: &mut |_| {} }).unwrap()

@@ -50,7 +50,8 @@ pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::Spread;
+    use glidepath_run::statistics::Spread;
+
     use crate::plan::Operation;
 
     #[test]
@@ -63,7 +64,7 @@ mod tests {
             failure_ms: Vec::new(),
             refused: 0,
             unknown: 0,
-            throughput_per_s: Spread { mean: 10.0, deviation: 1.0 },
+            throughput_per_s: Spread { mean: 10.0, deviation: Some(1.0) },
             failure_rate_error: None,
         };
         let few = comparison(["a", "b"], &[of(1000)], &[of(200)]);

@@ -5,7 +5,9 @@ use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 
 use super::{Outcome, counted, outcomes, turns};
 use crate::fit::Fit;
-use crate::measurement::{Measurement, Numbers, quantile};
+use glidepath_run::statistics::quantile;
+
+use crate::measurement::{Measurement, Numbers};
 
 /// Failures and latency over writers, where any contended.
 pub(super) fn overview(measurements: &[Measurement]) -> Vec<Picture> {

@@ -7,10 +7,11 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
 use glidepath_model::Span;
+use glidepath_run::parallel;
 
 use super::cell::World;
 use super::published::Published;
-use super::{Extent, continuous, side_by_side};
+use super::{Extent, continuous};
 
 /// The fitted costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +60,7 @@ pub(super) fn fit(published: &Published, world: &World, threads: NonZeroUsize, s
         let world = fitted.world(world);
         let cells: Vec<_> = published.continuous(&Extent::full()).copied().collect();
         // One seed, and always the same: what differs is then the costs' doing.
-        let found = side_by_side(&cells, threads, stop, |cell| continuous(published, &world, cell, 1))?;
+        let found = parallel::map(&cells, threads, stop, |cell| continuous(published, &world, cell, 1))?;
         let pairs = cells.iter().zip(&found);
         Some(pairs.map(|(published, found)| (found.p50_ms / published.p50_ms).ln().powi(2)).sum::<f64>())
     };

@@ -52,18 +52,6 @@ fn the_same_seed_gives_the_same_figures() {
     assert_ne!(run(3), run(4));
 }
 
-/// However many cells run at a time.
-#[test]
-fn results_come_in_their_order() {
-    let (numbers, stop) = (Vec::from_iter(0..100_u64), AtomicBool::new(false));
-    let squares =
-        |threads| side_by_side(&numbers, NonZeroUsize::new(threads).unwrap(), &stop, |number| number * number);
-    assert_eq!(squares(1), squares(7));
-    assert_eq!(squares(2).unwrap()[9], 81);
-    stop.store(true, Ordering::Relaxed);
-    assert_eq!(squares(2), None);
-}
-
 fn assert_near(published: f64, found: f64, share: f64) {
     assert!((found / published - 1.0).abs() <= share, "{found}, published {published}");
 }

@@ -1,6 +1,6 @@
-//! Which runs are done? An append-only file of their numbers, so that nothing that was finished is lost.
+//! Which pieces of work are done? An append-only file of their results, so that nothing that was finished is lost.
 //!
-//! One line of JSON for each point and seed, written and flushed as one. A line without its end was torn by a crash or a
+//! One line of JSON for each, written and flushed as one. A line without its end was torn by a crash or a
 //! full disk: it is cut off, and that run is done again. A whole line of another shape is somebody else's, and an error.
 
 use std::collections::HashMap;
@@ -11,15 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Metrics;
-
-/// Its name in a run's folder.
-pub const JOURNAL: &str = "points.jsonl";
-
-/// The journal of one folder, open for appending: the numbers of each run that is done, or other results of a kind. No
-/// other process can open it meanwhile.
+/// The journal of one folder, open for appending: the result of each piece of work that is done. No other process can open it
+/// meanwhile.
 #[derive(Debug)]
-pub struct Journal<T = Metrics> {
+pub struct Journal<T> {
     path: PathBuf,
     file: File,
     /// Where the last whole line ends.
@@ -74,19 +69,12 @@ pub enum JournalError {
     },
 }
 
-impl Journal {
-    /// Opens the journal of a folder's runs, and creates both if need be.
+impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
+    /// Opens the journal of this name in a folder, and creates both if need be.
     ///
     /// # Errors
-    /// The folder is unwritable, in use, or holds something else under the journal's name.
-    pub fn open(folder: &Path) -> Result<Self, JournalError> {
-        Self::open_named(folder, JOURNAL)
-    }
-}
-
-impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
-    /// The same under another name, for other results than runs.
-    pub(crate) fn open_named(folder: &Path, name: &str) -> Result<Self, JournalError> {
+    /// The folder is unwritable, in use, or holds something else under that name.
+    pub fn open(folder: &Path, name: &str) -> Result<Self, JournalError> {
         let path = folder.join(name);
         let io = |what| {
             let path = path.clone();
@@ -121,13 +109,13 @@ impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
         Ok(Self { path, file, length: whole as u64, done })
     }
 
-    /// The numbers of this run, if it is done. (Of another result, under its key.)
+    /// The result under this key, if it is done.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&T> {
         self.done.get(key)
     }
 
-    /// Adds a run that is done.
+    /// Adds a result.
     ///
     /// # Errors
     /// It could not be written. What was written of it is taken back; if that fails too, the next opening does it.
