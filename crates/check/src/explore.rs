@@ -43,16 +43,13 @@ pub fn explore(
     (first, count): (u64, u64),
     threads: usize,
     stop: &AtomicBool,
-    progress: impl Fn(&Checked) + Sync,
+    mut progress: impl FnMut(&Checked),
 ) -> Explored {
     let mut explored = Explored::default();
-    let check = |number: u64| {
-        let checked = trial.check(first.wrapping_add(number));
-        progress(&checked);
-        checked
-    };
+    let check = |number: u64| trial.check(first.wrapping_add(number));
     // What was found ends it; seeds before it that are under way still count.
     let take = |number: u64, checked: Checked| {
+        progress(&checked);
         explored.add(first.wrapping_add(number), checked);
         if explored.found.is_some() { Err(()) } else { Ok(()) }
     };

@@ -1,7 +1,6 @@
 //! `glidepath check`: does a protocol hold under every fault of the scenarios?
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -173,12 +172,18 @@ fn trace(cases: &[Case], seed: u64) -> Result<(), Failure> {
 fn explored(arguments: &Arguments, cases: &[Case], seeds: (u64, u64), stop: &AtomicBool) -> Vec<Line> {
     let threads = arguments.threads.count().get();
     let total = seeds.1.saturating_mul(cases.len() as u64);
-    let progress = Progress { total: total as usize, arrivals_total: total as f64, ..Progress::default() };
-    let shown = Mutex::new((Display::new(), progress));
+    let mut progress = Progress { total: total as usize, arrivals_total: total as f64, ..Progress::default() };
+    let display = Display::new();
+    let mut show = |checked: &Checked| {
+        progress.done += 1;
+        progress.arrivals_done += 1.0;
+        progress.simulated_s += checked.simulated.as_secs_f64();
+        display.runs(progress);
+    };
     let mut lines = Vec::new();
     for case in cases {
         let began = Instant::now();
-        let explored = explore(&case.trial, seeds, threads, stop, |checked| show(&shown, checked));
+        let explored = explore(&case.trial, seeds, threads, stop, &mut show);
         let elapsed_s = began.elapsed().as_secs_f64();
         let failure = explored.found.as_ref().map(|found| violated(arguments, case, found, stop));
         if explored.seeds > 0 {
@@ -186,16 +191,6 @@ fn explored(arguments: &Arguments, cases: &[Case], seeds: (u64, u64), stop: &Ato
         }
     }
     lines
-}
-
-/// A run that comes while another is shown is shown with the next.
-fn show(shown: &Mutex<(Display, Progress)>, checked: &Checked) {
-    let Ok(mut shown) = shown.lock() else { return };
-    let (display, progress) = &mut *shown;
-    progress.done += 1;
-    progress.arrivals_done += 1.0;
-    progress.simulated_s += checked.simulated.as_secs_f64();
-    display.show(*progress);
 }
 
 fn line(case: &Case, explored: &Explored, elapsed_s: f64, failure: Option<Violated>) -> Line {

@@ -2,7 +2,6 @@
 
 mod measured;
 mod page;
-mod progress;
 mod report;
 
 use std::path::PathBuf;
@@ -21,8 +20,8 @@ use crate::failure::Failure;
 use crate::folder;
 use crate::load_options::LoadOptions;
 use crate::output::{print, print_json};
+use crate::progress::Display;
 use crate::threads::Threads;
-use progress::Display;
 
 /// Find the highest commit rate that is sustained, what binds there, and what would raise it
 ///
@@ -143,7 +142,7 @@ fn search(
     let providers = Shelf::Providers.names().map(provider).collect::<Result<Vec<_>, Failure>>()?;
     let providers = (!no_what_if).then_some(&providers[..]);
     let display = Display::new();
-    let watch = |progress| display.show(progress);
+    let watch = |progress| display.searches(progress);
     let part = |share: f64| KneeOptions { events: (options.events as f64 * share) as u64, ..options.clone() };
     let rest = if alternatives.is_some() { 1.0 - MEASUREMENT_SHARE } else { 1.0 };
     let found = knee::answer(point, &part(rest), providers, &watch).and_then(|answer| {

@@ -19,7 +19,7 @@ use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival};
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
 use crate::output::{NONE, print, print_json, table};
-use crate::steps::Steps;
+use crate::progress::Display;
 use crate::threads::Threads;
 
 /// Find the knee at each point of a sweep
@@ -166,10 +166,10 @@ fn search(
     let journal = folder.map(knees::journal).transpose()?;
     let threads = arguments.threads.count();
     let stop = on_interrupt()?;
-    let mut steps = Steps::new("knees");
-    let running = Running { threads, stop, progress: &mut |done, all| steps.show(done, all, "") };
+    let display = Display::new();
+    let running = Running { threads, stop, progress: &mut |done, all| display.steps(done, all, "knees", "") };
     let ended = knees::run(experiment, options, journal, running).map_err(failure)?;
-    drop(steps);
+    drop(display);
     match (ended, folder) {
         (Ended::Complete(knees), _) => Ok(knees),
         (Ended::Stopped { .. }, None) => Err(Failure::Interrupted("Stopped.".to_owned())),

@@ -1,7 +1,7 @@
 //! `glidepath`: how many commits per second will land, on which store, with which protocol?
 //!
 //! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is simulated),
-//! `failure.rs` (how it ends), `output.rs`, `progress.rs` and `steps.rs` (how far it has come), `interrupt.rs`, `folder.rs` and `origin.rs`
+//! `failure.rs` (how it ends), `output.rs`, `progress.rs` (how far it has come), `interrupt.rs`, `folder.rs` and `origin.rs`
 //! (where results go, and where they come from).
 //!
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has more
@@ -27,7 +27,6 @@ mod progress;
 mod providers;
 mod reproduce;
 mod simulate;
-mod steps;
 mod threads;
 
 use std::process::ExitCode;

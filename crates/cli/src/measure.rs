@@ -5,7 +5,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
@@ -23,7 +22,7 @@ use crate::interrupt::on_interrupt;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
 use crate::output::print;
-use crate::steps::Steps;
+use crate::progress::Display;
 
 mod compare;
 
@@ -131,8 +130,8 @@ impl Measure {
     }
 
     fn measure(&self, site: &mut impl Site, plan: &Plan, store: &str, stop: &AtomicBool) -> Result<(), Failure> {
-        let mut display = Steps::new("trials");
-        let stopped = run(site, plan, stop, |done, all| display.show(done, all, ""));
+        let display = Display::new();
+        let stopped = run(site, plan, stop, |done, all| display.steps(done, all, "trials", ""));
         drop(display);
         let stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
         if !stopped.complete && stopped.trials.iter().all(|trial| trial.samples.is_empty()) {
@@ -190,8 +189,8 @@ impl Measure {
     ) -> Result<Profile, Failure> {
         let evidence = Evidence { trials: &stopped.trials, plan, provenance, seed: 1 };
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let display = Mutex::new(Steps::new("alternative profiles"));
-        let show = |done, all| display.lock().unwrap_or_else(PoisonError::into_inner).show(done, all, "");
+        let display = Display::new();
+        let show = |done, all| display.steps(done, all, "alternative profiles", "");
         let found = alternatives(&profile, &evidence, threads, &show);
         drop(display);
         let text = found.text().map_err(|error| Failure::Failed(error.to_string()))?;

@@ -1,21 +1,28 @@
-//! How far has it come? A bar on a terminal, a line now and then elsewhere; on the standard error output.
+//! How far has it come? A bar on a terminal, a line now and then elsewhere; on the standard error output. Both say the same.
 
 use std::io::IsTerminal;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use glidepath_lab::runner::Progress;
+use glidepath_lab::{knee, runner};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::complain;
 
+/// A wait shorter than this needs no bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Elsewhere than on a terminal: the time between lines.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// Shows how far it has come until it is dropped.
+/// Parts of a bar.
+const PARTS: u64 = 1000;
+
+/// Shows how far it has come until it is dropped. Any thread may call it.
 pub(crate) struct Display {
     began: Instant,
     bar: Option<ProgressBar>,
-    last_line: Instant,
+    last_line: Mutex<Instant>,
 }
 
 impl Display {
@@ -23,38 +30,56 @@ impl Display {
     pub(crate) fn new() -> Self {
         let began = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {msg}");
-            let bar = ProgressBar::new(0);
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
+            let style = ProgressStyle::with_template("{bar:30} {msg}");
+            ProgressBar::new(PARTS).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { began, bar, last_line: began }
+        Self { began, bar, last_line: Mutex::new(began) }
     }
 
-    /// How far it has come now.
-    pub(crate) fn show(&mut self, progress: Progress) {
-        let message = self.message(progress);
-        match &self.bar {
-            Some(bar) => {
-                bar.set_length(progress.total as u64);
-                bar.set_position(progress.done as u64);
-                bar.set_message(message);
+    /// The share of the work that is done now, and what to say of it.
+    pub(crate) fn show(&self, share: f64, words: impl FnOnce() -> String) {
+        if let Some(bar) = &self.bar {
+            if self.began.elapsed() > PATIENCE {
+                bar.set_message(words());
+                bar.set_position((share * PARTS as f64) as u64);
             }
-            None if self.last_line.elapsed() >= BETWEEN_LINES => {
-                self.last_line = Instant::now();
-                complain(&format!("{}/{} runs, {message}", progress.done, progress.total));
-            }
-            None => {}
+            return;
+        }
+        // Where another thread is about to write the line, this one need not.
+        let Ok(mut last_line) = self.last_line.try_lock() else { return };
+        if last_line.elapsed() >= BETWEEN_LINES {
+            *last_line = Instant::now();
+            complain(&words());
         }
     }
 
-    fn message(&self, progress: Progress) -> String {
-        let elapsed = self.began.elapsed().as_secs_f64();
-        let rate = progress.simulated_s / 3600.0 / elapsed.max(1e-3);
-        let work = progress.arrivals_done / progress.arrivals_total.max(1.0);
-        // The work left, at the speed so far: heavy runs come first, so counting runs would promise too long a wait.
-        let left = if work > 0.0 { time(elapsed * (1.0 - work) / work) } else { "?".to_owned() };
-        format!("{rate:.1} simulated hours per second, {left} left")
+    /// Of steps that take about as long as each other, called so in the plural; and what is under way, if that is to be said.
+    pub(crate) fn steps(&self, done: usize, all: usize, what: &str, now: &str) {
+        let share = done as f64 / all.max(1) as f64;
+        let now = if now.is_empty() { String::new() } else { format!(": {now}") };
+        self.show(share, || format!("{done}/{all} {what}, {} left{now}", self.left(share)));
+    }
+
+    /// Of runs. The work left is told at the speed so far: heavy runs come first, so counting runs would promise too long a wait.
+    pub(crate) fn runs(&self, progress: runner::Progress) {
+        let runner::Progress { done, total, simulated_s, arrivals_done, arrivals_total, .. } = progress;
+        let share = arrivals_done / arrivals_total.max(1.0);
+        let words = || {
+            let rate = simulated_s / 3600.0 / self.began.elapsed().as_secs_f64().max(1e-3);
+            format!("{done}/{total} runs, {rate:.1} simulated hours per second, {} left", self.left(share))
+        };
+        self.show(share, words);
+    }
+
+    /// Of searches within a budget.
+    pub(crate) fn searches(&self, progress: knee::Progress) {
+        self.show(progress.events as f64 / progress.budget.max(1) as f64, || searches(progress));
+    }
+
+    /// How much longer, at the speed so far.
+    fn left(&self, share: f64) -> String {
+        let left = |share: f64| time(self.began.elapsed().as_secs_f64() * (1.0 - share) / share);
+        if share > 0.0 { left(share.min(1.0)) } else { "?".to_owned() }
     }
 }
 
@@ -66,7 +91,30 @@ impl Drop for Display {
     }
 }
 
+fn searches(knee::Progress { events, budget, searches, searches_done }: knee::Progress) -> String {
+    let percent = 100.0 * events as f64 / budget.max(1) as f64;
+    format!("{percent:.0} % of the budget, {searches_done} of {searches} searches done")
+}
+
 fn time(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     if seconds < 60 { format!("{seconds} s") } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_is_spent_of_what() {
+        let progress = knee::Progress { events: 5_000_000, budget: 20_000_000, searches: 21, searches_done: 3 };
+        assert_eq!(searches(progress), "25 % of the budget, 3 of 21 searches done");
+    }
+
+    #[test]
+    fn what_is_left_is_told_in_minutes_and_seconds() {
+        assert_eq!(time(59.2), "1 min 00 s");
+        assert_eq!((time(3.1), time(125.0)), ("4 s".to_owned(), "2 min 05 s".to_owned()));
+        assert_eq!(Display::new().left(0.0), "?");
+    }
 }

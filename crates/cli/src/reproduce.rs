@@ -156,11 +156,11 @@ fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, u
         };
         complain(&format!("Experiment {name}: {} runs", experiment.runs()));
         let keeping = Keeping { journal: runner::journal(&folder)?, transactions: None, provenance: &provenance };
-        let mut display = Display::new();
+        let display = Display::new();
         let mut before = 0;
         let mut progress = |progress: runner::Progress| {
             before = progress.found;
-            display.show(progress);
+            display.runs(progress);
         };
         let running = Running { threads, stop, progress: &mut progress };
         match runner::run(&experiment, Some(keeping), running)? {

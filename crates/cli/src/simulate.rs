@@ -112,8 +112,8 @@ fn simulate(arguments: &Arguments, experiment: &Experiment, folder: Option<&Path
     };
     let threads = arguments.threads.count();
     let stop = on_interrupt()?;
-    let mut display = Display::new();
-    let running = Running { threads, stop, progress: &mut |progress| display.show(progress) };
+    let display = Display::new();
+    let running = Running { threads, stop, progress: &mut |progress| display.runs(progress) };
     let ended = runner::run(experiment, keeping, running)?;
     drop(display);
     match ended {

@@ -10,7 +10,7 @@ use glidepath_stores::Store;
 use super::worker::in_processes;
 use crate::failure::Failure;
 use crate::output::complain;
-use crate::steps::Steps;
+use crate::progress::Display;
 
 /// Runs cells, once the first one has been run for as long as a warm-up, until all are done, one cannot be run, or somebody says
 /// to stop. Whatever happens, what was done is returned, and what was written to the store is removed.
@@ -23,13 +23,13 @@ pub(super) fn sweep(
 ) -> (Vec<Line>, Result<(), Failure>) {
     let scratch = Scratch::new(store.clone());
     let mut bench = Bench { url, store, scratch, filled: None, folders: 0, machine: None, warm_up, stop };
-    let (mut lines, mut steps) = (Vec::new(), Steps::new("cells"));
+    let (mut lines, display) = (Vec::new(), Display::new());
     let mut ended = Ok(());
     for (done, cell) in cells.iter().enumerate() {
         let words = format!("{}, {} entries, {} clients", cell.kind(), cell.rows, cell.writers);
-        steps.show(done, cells.len(), &words);
+        display.steps(done, cells.len(), "cells", &words);
         let result = bench.cell(cell, profile, &mut |filled| {
-            steps.show(done, cells.len(), &format!("filling: {filled} of {} entries", cell.rows));
+            display.steps(done, cells.len(), "cells", &format!("filling: {filled} of {} entries", cell.rows));
             !stop.load(Ordering::Relaxed)
         });
         if stop.load(Ordering::Relaxed) {
@@ -44,7 +44,7 @@ pub(super) fn sweep(
             }
         }
     }
-    drop(steps);
+    drop(display);
     if let Err(error) = bench.scratch.remove() {
         // Said beside whatever else went wrong: nobody else will remove them.
         match ended {
