@@ -43,18 +43,21 @@ impl Cache {
     }
 
     pub(crate) fn get(&self, at: PageRef) -> Result<Option<Arc<Page>>, DecodeError> {
-        let mut inner = self.inner();
-        if let Some(page) = inner.young.get(&at) {
-            return Ok(Some(Arc::clone(page)));
-        }
-        let page = match inner.old.remove(&at) {
-            Some(page) => page,
-            None => match inner.in_recent(at) {
-                Some(bytes) => Page::decode(&bytes)?,
-                None => return Ok(None),
-            },
+        let bytes = {
+            let mut inner = self.inner();
+            if let Some(page) = inner.young.get(&at) {
+                return Ok(Some(Arc::clone(page)));
+            }
+            if let Some(page) = inner.old.remove(&at) {
+                inner.keep(at, &page, self.room);
+                return Ok(Some(page));
+            }
+            inner.in_recent(at)
         };
-        inner.keep(at, &page, self.room);
+        // Without the lock: others look up theirs meanwhile. Two who decode the same page keep equal ones.
+        let Some(bytes) = bytes else { return Ok(None) };
+        let page = Page::decode(&bytes)?;
+        self.keep(at, &page);
         Ok(Some(page))
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
 use glidepath_model::{Entry, Kind, Name};
 
@@ -11,6 +12,9 @@ use super::rows::{self, Between};
 use super::tree::{self, Missing};
 use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
+
+/// Requests for pages that one operation makes at a time.
+const FETCHES: usize = 16;
 
 impl<E: Env> ManifestChain<E> {
     /// What a name stands for.
@@ -108,9 +112,11 @@ impl<E: Env> ManifestChain<E> {
             match operation(&pages) {
                 Ok(done) => return Ok(done),
                 Err(Missing(missing)) => {
-                    for at in missing {
-                        let page = self.fetch(at).await?;
-                        pages.add(at, page);
+                    for some in missing.chunks(FETCHES) {
+                        let fetched = join_all(some.iter().map(|at| self.fetch(*at))).await;
+                        for (at, page) in some.iter().zip(fetched) {
+                            pages.add(*at, page?);
+                        }
                     }
                 }
             }

@@ -84,6 +84,12 @@ pub(crate) fn get(pages: &impl Pages, root: Option<PageRef>, key: &[u8]) -> Resu
     }
 }
 
+/// Pages that are asked for before they are needed, at most.
+const MOST_AHEAD: usize = 15;
+
+/// A page of 4 KiB has fewer than so many items: what is wanted beyond them is in other pages for sure.
+const ITEMS_OF_A_LEAF: usize = 128;
+
 /// Up to `limit` items from `from` on (inclusive) and before `to`, by rising key.
 pub(crate) fn range(
     pages: &impl Pages,
@@ -96,7 +102,8 @@ pub(crate) fn range(
     // Pages still to be looked at, the next one last.
     let mut ahead = vec![root];
     while let Some(at) = ahead.pop() {
-        match &*pages.page(at)? {
+        let page = pages.page(at).map_err(|missing| with_next(missing, pages, &ahead, limit - found.len()))?;
+        match &*page {
             Page::Leaf(items) => {
                 let first = items.partition_point(|(key, _)| key.as_ref() < from);
                 for (key, value) in &items[first..] {
@@ -119,6 +126,24 @@ pub(crate) fn range(
         }
     }
     Ok(found)
+}
+
+/// A missing page, and those after it that will be needed too, so that all of them are fetched at a time.
+fn with_next(Missing(mut missing): Missing, pages: &impl Pages, ahead: &[PageRef], wanted: usize) -> Missing {
+    let mut covered = missing.iter().map(|at| items_below(*at)).sum::<usize>();
+    for at in ahead.iter().rev().take(MOST_AHEAD) {
+        if covered >= wanted {
+            break;
+        }
+        covered += items_below(*at);
+        missing.extend(pages.page(*at).is_err().then_some(*at));
+    }
+    Missing(missing)
+}
+
+/// Items below a page, or more.
+fn items_below(at: PageRef) -> usize {
+    if at.leaf { ITEMS_OF_A_LEAF } else { ITEMS_OF_A_LEAF * ITEMS_OF_A_LEAF }
 }
 
 /// The tree after these edits (by rising key, each key once): its new root, `None` where nothing is left.

@@ -48,6 +48,8 @@ pub(crate) struct World {
     unread: Rc<RefCell<Option<Key>>>,
     /// What happens between the next listing and its answer.
     listed: Rc<RefCell<Option<Once>>>,
+    /// What happens between the sending of the next put and its effect.
+    sent: Rc<RefCell<Option<Once>>>,
     /// Bytes of packs that were read and are still held.
     held: Arc<AtomicU64>,
     now: Rc<Cell<Instant>>,
@@ -97,6 +99,10 @@ impl World {
 
     pub(crate) fn when_listed(&self, happens: impl FnOnce() + 'static) {
         *self.listed.borrow_mut() = Some(Box::new(happens));
+    }
+
+    pub(crate) fn when_sent(&self, happens: impl FnOnce() + 'static) {
+        *self.sent.borrow_mut() = Some(Box::new(happens));
     }
 
     pub(crate) fn puts_of(&self, key: &str) -> u64 {
@@ -233,6 +239,10 @@ impl ObjectStore for World {
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+        let happens = self.sent.borrow_mut().take();
+        if let Some(happens) = happens {
+            happens();
+        }
         let bytes = body.into_payload().bytes;
         if key.as_str().contains("packs/") {
             self.holds(bytes.len() as u64);

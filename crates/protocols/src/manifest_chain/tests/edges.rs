@@ -147,24 +147,31 @@ fn go_on_for_hours(world: &World, chain: &Chain) {
 }
 
 /// A process finds no catalog, and sleeps. Others create one, commit, and clean its first versions away. What it puts then where
-/// the first version was is in no chain.
+/// the first version was is in no chain. It may sleep while it looks, or when it has looked.
 #[test]
 fn a_creation_that_slept_is_not_acknowledged() {
-    let create_late = || {
+    let create_late = |looked: bool| {
         let world = World::default();
         let (mine, other) = (world.chain(place()), world.chain(place()));
         let inner = world.clone();
-        world.when_listed(move || {
+        let meanwhile = move || {
             assert!(matches!(at_once(other.create(Layout::Paged, true)), Outcome::Committed(_)));
             go_on_for_hours(&inner, &other);
-        });
+        };
+        if looked {
+            world.when_sent(meanwhile)
+        } else {
+            world.when_listed(meanwhile)
+        }
         let created = at_once(mine.create(Layout::Paged, true));
         // Nor does it build on what it put.
         let head = at_once(mine.load()).unwrap();
         (matches!(created, Outcome::Unknown(_) | Outcome::Conflict(_)), head.version())
     };
-    assert_eq!(create_late(), (true, Version(4)), "the vacuum commits, too");
-    assert!(!mutant::with(Mutant::NotRechecked, create_late).0);
+    for looked in [false, true] {
+        assert_eq!(create_late(looked), (true, Version(4)), "the vacuum commits, too");
+    }
+    assert!(!mutant::with(Mutant::NotRechecked, || create_late(true)).0);
 }
 
 /// The versions that a listing named are cleaned away before they are read: there is a catalog all the same.

@@ -173,3 +173,36 @@ fn a_change_writes_one_page_per_level_and_rising_keys_fill_their_pages() {
     assert_eq!(shelf.pages.len() - before, depth);
     assert_eq!(shelf.fetching(|shelf| get(shelf, root, &key(50_000))), Some(Bytes::from_static(b"new")));
 }
+
+/// A cold listing takes few rounds of requests, and asks for no page that it does not need.
+#[test]
+fn pages_of_a_listing_are_asked_for_together() {
+    let mut shelf = Shelf::default();
+    let key = |number: u32| Key::from(format!("{number:08}").into_bytes());
+    let edits: Vec<Edit> = (0..20_000).map(|number| (key(number), Some(Bytes::from(vec![7; 40])))).collect();
+    let root = shelf.change(None, &edits);
+    let cold = |limit: usize| {
+        shelf.fetched.borrow_mut().clear();
+        let mut rounds = 0;
+        loop {
+            match range(&shelf, root, (b"0", b"1"), limit) {
+                Ok(found) => return (found.len(), rounds, shelf.fetched.borrow().len()),
+                Err(Missing(missing)) => {
+                    rounds += 1;
+                    let before = shelf.fetched.borrow().len();
+                    shelf.fetched.borrow_mut().extend(missing.iter().copied());
+                    assert_eq!(shelf.fetched.borrow().len(), before + missing.len(), "none is asked for twice");
+                }
+            }
+        }
+    };
+    let (all, rounds, pages) = cold(usize::MAX);
+    assert_eq!((all, pages), (20_000, shelf.pages.len()));
+    assert!(rounds <= pages / 12, "{rounds} rounds for {pages} pages");
+    for limit in [1, 10, 100, 1000] {
+        let (found, rounds, pages) = cold(limit);
+        // Four levels at most, and leaves of 60 items or more.
+        assert!(found == limit && rounds <= 3 + limit.div_ceil(64), "{rounds} rounds for {limit}");
+        assert!(pages <= 3 + limit.div_ceil(60), "{pages} pages for {limit}");
+    }
+}
