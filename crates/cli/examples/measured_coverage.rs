@@ -1,5 +1,5 @@
 //! How often does the interval of a knee hold the true one, with the measurement counted in? Measures a simulated store over and over,
-//! each time with other luck, and searches the knee on each profile. Prints a line of a table for `docs/measure.md`.
+//! each time with other random numbers, and searches the knee on each profile. Prints a line of a table for `docs/measure.md`.
 //!
 //!     cargo run --release -p glidepath-cli --example measured_coverage PROFILE [MEASUREMENTS]
 

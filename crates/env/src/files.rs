@@ -1,4 +1,4 @@
-//! What a store that keeps objects in files sees of the machine: its file system, its clock, its luck.
+//! What a store that keeps objects in files sees of the machine: its file system, its clock, its random numbers.
 //!
 //! Every call is a point at which others may act, the power may go, or the call may fail. Live, a call is done when it is
 //! first polled; such a store runs where blocking is allowed.

@@ -1,4 +1,4 @@
-//! What can a commit protocol see of the world? Its clock, its luck, its stores: the seam between the protocols and the
+//! What can a commit protocol see of the world? Its clock, its random numbers, its stores: the seam between the protocols and the
 //! two worlds they run in, simulated and live.
 //!
 //! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns, never reads another clock, and
@@ -27,7 +27,7 @@ use std::future::Future;
 
 use glidepath_model::Instant;
 
-/// What one process can see: its clock, its luck, and the kind of store it talks to.
+/// What one process can see: its clock, its random numbers, and the kind of store it talks to.
 ///
 /// Traits make no `Send` promise: the simulated world lives in one thread. Live futures are `Send` by inference where
 /// concrete types are named.
@@ -52,7 +52,7 @@ pub trait Env {
     fn draw(&self, purpose: Purpose) -> u64;
 }
 
-/// What a random draw is for. Simulated luck is keyed by (seed, process, purpose).
+/// What a random draw is for. In a simulation the stream of draws is keyed by (seed, process, purpose).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Purpose {

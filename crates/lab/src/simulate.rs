@@ -118,7 +118,7 @@ fn run<C: Catalog + 'static>(
     let scene = Rc::new(Scene::new(point));
     let horizon = scene.horizon;
     let mut simulation = Simulation::new(Setup { seed, horizon, mode, stores });
-    furnish(&simulation, point, catalog_store, table_store);
+    put_in_place(&simulation, point, catalog_store, table_store);
     let (mut luck, open) = (Stream::keyed(seed, SOURCE, 0), Rc::new(open));
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
     let arrivals = arrivals.inspect(|next| scene.complete.set(next.at > scene.last_arrival));
@@ -242,7 +242,7 @@ fn stores(point: &Point) -> (Vec<StoreModel>, StoreId, StoreId) {
 }
 
 /// Puts in place what exists before the first transaction.
-fn furnish(simulation: &Simulation, point: &Point, catalog: StoreId, tables: StoreId) {
+fn put_in_place(simulation: &Simulation, point: &Point, catalog: StoreId, tables: StoreId) {
     let spec = &point.config.tables;
     for (key, payload) in fresh_catalog(point) {
         simulation.seed_object(catalog, &key, payload);

@@ -143,7 +143,7 @@ impl Site for LiveSite {
     fn measure(&mut self, plan: &Plan, trial: Trial, stop: &AtomicBool) -> Result<TrialSamples, MeasureError> {
         let key = self.key(&trial_name(trial));
         let failed = |cause: String| MeasureError::Unusable(format!("{}: {cause}", trial.operation.name()));
-        self.runtime.block_on(furnish(&LiveEnv::new(), &self.store, &key, plan, trial)).map_err(failed)?;
+        self.runtime.block_on(put_in_place(&LiveEnv::new(), &self.store, &key, plan, trial)).map_err(failed)?;
         // One clock for all, so that their windows can be compared.
         let env = LiveEnv::new();
         let pace = Pace::new(plan, trial.writers, env.now() + plan.warm_up, stop);
@@ -198,7 +198,7 @@ fn trial_name(trial: Trial) -> String {
 }
 
 /// Puts in place what a trial begins with.
-async fn furnish<E: Env>(env: &E, store: &E::Objects, key: &Key, plan: &Plan, trial: Trial) -> Result<(), String> {
+async fn put_in_place<E: Env>(env: &E, store: &E::Objects, key: &Key, plan: &Plan, trial: Trial) -> Result<(), String> {
     let first = match trial.operation {
         Operation::Create => return Ok(()),
         Operation::Append => {

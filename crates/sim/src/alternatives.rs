@@ -1,6 +1,6 @@
 //! Which other profiles does the same measurement allow? Some from its trials drawn anew, and two with writes that take effect as
 //! early, and as late, as what was measured leaves room for. What a simulation finds on each says how much of the answer was
-//! luck of the measurement.
+//! chance in the measurement.
 //!
 //! They are a file of their own, which the profile names: all numbers of an operation many times over, without their sources.
 

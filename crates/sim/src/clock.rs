@@ -1,4 +1,4 @@
-//! A process's own view of the simulated world: its clock, its luck, its stores.
+//! A process's own view of the simulated world: its clock, its random numbers, its stores.
 //!
 //! A process's clock may run ahead of the world's. Whatever only the process itself can see (its waits, the reads and
 //! writes of objects that nobody else can name) just moves its clock; where it touches what others can see, the request

@@ -17,7 +17,7 @@ pub(crate) struct Contention {
     per_mib: Span,
     /// From the sender to the store: what every request takes, or one that is neither fast nor slow.
     way: Span,
-    /// The way as a share of the shortest round trip that a request of this luck could have, where it is that.
+    /// The way as a share of the shortest round trip that a request with this draw could have, where it is that.
     effect_share: Option<f64>,
     cap: Option<RateCap>,
 }

@@ -1,7 +1,7 @@
 //! What would be left on a disk when the power goes here, or this call fails?
 //!
 //! A simulated disk keeps only what was synced: of the content of files, and of the names in folders. When the power goes,
-//! what was not synced survives or not, name by name and write by write, as luck draws; a write may be torn between its
+//! what was not synced survives or not, name by name and write by write, at random; a write may be torn between its
 //! sectors. Any call may fail. A sync that fails leaves what it should have made durable visible, and no later sync makes
 //! it durable; whoever had the file or folder open before hears of it once. Several processes share a disk; their locks
 //! end with them.
@@ -154,7 +154,7 @@ impl Disk {
     }
 
     /// The power goes, if it has not gone before, and comes again: all processes are dead, and on the disk is what was synced,
-    /// and whatever luck adds of the rest.
+    /// and of the rest what is drawn.
     pub fn restart(&self) {
         let state = &self.0;
         state.left.set(None);
@@ -178,7 +178,7 @@ impl Disk {
     }
 }
 
-/// Keys of the luck of disks: of power cuts, and of calls.
+/// Keys of the random streams of disks: of power cuts, and of calls.
 const CUTS: u64 = 1 << 33;
 const CALLS: u64 = 1 << 34;
 

@@ -16,7 +16,7 @@ pub(crate) const EPOCH_MS: u64 = 1_767_225_600_000;
 /// A time of day that is off is off by another amount after so long.
 const BETWEEN_JUMPS: Span = Span::from_secs(600);
 
-/// Keys of the luck of clocks begin here, beyond those of any purpose: one for each time between jumps, and one more.
+/// Keys of the random streams of clocks begin here, beyond those of any purpose: one for each time between jumps, and one more.
 const JUMPS: u64 = 1 << 32;
 const DRIFT: u64 = JUMPS - 1;
 

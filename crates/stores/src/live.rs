@@ -22,7 +22,7 @@ use crate::store::Store;
 /// One clock for the whole process, because what a process knows of a catalog is shared, with the times at which it was new.
 static WATCH: Mutex<Option<Watch>> = Mutex::new(None);
 
-/// A live process. Its clock begins at zero when it is first read, and is one for all values of this type; its luck comes from
+/// A live process. Its clock begins at zero when it is first read, and is one for all values of this type; its random numbers come from
 /// the machine's entropy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiveEnv(());

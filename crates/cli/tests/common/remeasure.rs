@@ -19,7 +19,7 @@ pub(crate) struct Remeasured {
 }
 
 impl Remeasured {
-    /// By this plan, with this luck.
+    /// By this plan, with this seed.
     pub(crate) fn new(store: &Profile, plan: Plan, seed: u64) -> Self {
         let mut site = SimulatedSite::new(store.clone(), seed);
         let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).expect("a simulated store does not fail");

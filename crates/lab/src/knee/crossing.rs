@@ -6,7 +6,7 @@
 //! are interpolated between the ends of the bracket to that load.
 //!
 //! Chance is judged by the delete-one jackknife over clusters (Shao and Tu, "The Jackknife and Bootstrap", 1995, chapters 1 and 2):
-//! each cluster is left out of all loads at once, so that the luck which they share stays shared. Transactions of one cluster
+//! each cluster is left out of all loads at once, so that the random numbers which they share stay shared. Transactions of one cluster
 //! need not be independent, only clusters among each other; nearly so, if they are long (the method of batch means: Law,
 //! "Simulation Modeling and Analysis", 2015, 9.5.3).
 

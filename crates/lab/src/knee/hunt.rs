@@ -2,7 +2,7 @@
 //!
 //! A hunt goes through three stages. The first is a rough bisection with few transactions a load, so that no time is wasted
 //! far from the knee. The second bisects what the first one found with more of them: from now on all loads are judged by the
-//! same seeds and the same length of run, so that luck is the same at all of them. The third makes more runs of the loads
+//! same seeds and the same length of run, so that the random numbers are the same at all of them. The third makes more runs of the loads
 //! next to the knee, until its interval is as narrow as asked (`narrowing`) or the work allowed is done.
 //!
 //! The work is counted in simulated events, never by a clock: the same question has the same answer on every machine. No

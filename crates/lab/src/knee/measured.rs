@@ -1,7 +1,7 @@
 //! How sure is a knee, given that the store's profile is itself a measurement? Each alternative to the profile
 //! ([`Alternatives`]) is searched for its own knee, coarsely and from where the knee is known to be.
 //!
-//! - *Sampling*. Knees of profiles from trials drawn anew differ by the luck of the measurement and by that of their simulation. By
+//! - *Sampling*. Knees of profiles from trials drawn anew differ by chance in the measurement and by chance in their simulation. By
 //!   the law of total variance, the variance between them less the mean variance of their simulations is that of the measurement
 //!   (resampling for input uncertainty: Barton and Schruben, "Resampling Methods for Input Modeling", Winter Simulation
 //!   Conference, 2001). Each has seeds of its own, so that the two are independent.
@@ -44,7 +44,7 @@ pub struct MeasuredKnee {
     pub interval_commits_per_s: [f64; 2],
     /// What the width of that interval is made of.
     pub made_of: VarianceShares,
-    /// One standard error of the knee from the luck of the measurement, as a share of it.
+    /// One standard error of the knee from chance in the measurement, as a share of it.
     pub sampling_relative_error: f64,
     /// The knees with writes that take effect as early and as late as the measurement allows, the lower first, and the knee itself
     /// between them; absent where the measurement says when they do.
@@ -97,7 +97,7 @@ pub fn with_measurement(
         hunts.push(hunt(alternative, first_seed(place), events)?);
     }
     for alternative in &extremes {
-        // With the luck of the knee itself: only the difference counts.
+        // With the random numbers of the knee itself: only the difference counts.
         hunts.push(hunt(alternative, options.first_seed, EXTREME * events)?);
     }
     let meter = &Meter::new(options.events, watch);
@@ -131,14 +131,14 @@ struct Simulated {
 #[derive(Clone, Copy)]
 struct Searched {
     logarithm: f64,
-    /// By the luck of its simulation.
+    /// By chance in its simulation.
     variance: f64,
 }
 
 impl Searched {
     fn of(found: &Found) -> Option<Self> {
         let crossing = found.crossing.filter(|_| found.bound == Bound::Found && found.commits_per_s > 0.0)?;
-        // The error of a crossing allows for the width of its bracket, which is no luck: to take that off too would take off what is
+        // The error of a crossing allows for the width of its bracket, which is not chance: to take that off too would take off what is
         // not there.
         let bracket = found.resolution.unwrap_or_default() / 12.0_f64.sqrt();
         let variance = crossing.relative_error.map_or(0.0, |error| (error.powi(2) - bracket.powi(2)).max(0.0));

@@ -2,7 +2,7 @@
 //!
 //! This is sequential estimation with a relative precision (Law, "Simulation Modeling and Analysis", 2015, 9.4.1; Chow and
 //! Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", 1965). Who looks often
-//! enough will one day find an interval narrow by luck, and its centre is then no better than before. So it looks seldom: each
+//! enough will one day find an interval narrow by chance, and its centre is then no better than before. So it looks seldom: each
 //! look has 1.3 to 3 times the runs of the one before, a handful in all; and not before there are [`FEWEST_CLUSTERS`].
 
 use super::crossing::Crossing;

@@ -130,7 +130,7 @@ mod tests {
         assert_eq!((search.holds(), search.fails()), (None, Some(1e-3)));
     }
 
-    /// Noise about the knee: whether a load holds is luck within 1 % of it.
+    /// Noise about the knee: within 1 % of it, chance decides whether a load holds.
     #[test]
     fn noise_moves_the_answer_by_no_more_than_itself() {
         let mut coin = 1_u64;

@@ -49,7 +49,7 @@ fn below_the_knee_load_holds_and_above_it_fails() {
     assert_eq!(knee.bound, Bound::Found);
     assert!(knee.resolution.unwrap() <= 0.0501 && knee.success >= 0.95, "{knee:?}");
     let load = 1.0 / knee.inter_arrival_scale_s;
-    // Other seeds, and so far off that luck cannot matter.
+    // Other seeds, and so far off that chance cannot matter.
     assert!(success(&point, load * 0.7, 100..108) > 0.95);
     assert!(success(&point, load * 1.4, 100..108) < 0.95);
 }

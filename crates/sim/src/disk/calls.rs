@@ -71,7 +71,7 @@ impl SimFiles {
         drawn < probability
     }
 
-    /// Passes the time that a call takes, and fails where luck has it so.
+    /// Passes the time that a call takes, and fails where that is drawn.
     async fn call(&self, kind: Kind, words: &str, path: &Path) -> io::Result<()> {
         let faults = self.disk.0.faults.get();
         let takes = if kind == Kind::Sync { 300_000.0 } else { 10_000.0 };
