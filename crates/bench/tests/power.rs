@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use glidepath_env::Env;
-use glidepath_model::{Action, ByteSize, Changes, Edit, Entry, TableId, TableState};
+use glidepath_model::{Action, ByteSize, Changes, Edit, Entry, Name, TableId, TableState};
 use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
 use glidepath_protocols::group::{Committer, Group, Grouped, Leader, Persistence};
-use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain, table_name};
+use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_stores::{LiveEnv, Options, Store, open};
 use support::chain::runtime;
@@ -71,7 +71,7 @@ fn changes(id: TableId) -> Changes {
 }
 
 fn actions(id: TableId) -> Vec<Action> {
-    vec![Action::Create { name: table_name(id), entry: Entry::table(None, TableState::new(1)) }]
+    vec![Action::Create { name: Name::numbered(id), entry: Entry::table(None, TableState::new(1)) }]
 }
 
 async fn create_all(store: &Store) {

@@ -24,6 +24,15 @@ pub struct View {
     gone: Vec<Name>,
 }
 
+/// A catalog that is at hand.
+pub trait AtHand {
+    /// What a name stands for.
+    fn entry(&self, name: &Name) -> Option<Entry>;
+
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
+    fn children(&self, namespace: Option<&Name>, after: Option<&Name>, limit: usize) -> Vec<(Name, Entry)>;
+}
+
 #[derive(Clone, Debug)]
 struct Seen {
     stored: Option<Entry>,
@@ -72,6 +81,22 @@ impl View {
         needs.sort_unstable();
         needs.dedup();
         needs
+    }
+
+    /// Adds all that these actions look at, from a catalog at hand.
+    pub fn look_up(&mut self, actions: &[Action], stored: &impl AtHand) {
+        for need in self.needs(actions) {
+            match need {
+                Need::Entry(name) => {
+                    let entry = stored.entry(&name);
+                    self.insert(name, entry);
+                }
+                Need::Children(namespace, most) => {
+                    let children = stored.children(Some(&namespace), None, most);
+                    self.insert_children(namespace, children.into_iter().map(|(name, _)| name).collect(), most);
+                }
+            }
+        }
     }
 
     /// Adds what a name stands for in the stored catalog.

@@ -42,7 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, ReadError};
 use glidepath_model::{
-    Action, Changes, CommitId, Edit, Entry, Instant, Kind, Name, Refusal, Span, TableId, TableState, Version,
+    Action, Changes, CommitId, Entry, Instant, Kind, Name, Refusal, Span, TableId, TableState, Version,
 };
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
@@ -358,21 +358,6 @@ impl<E: Env> Grouped for ManifestChain<E> {
     }
 }
 
-/// The name under which the trait [`Catalog`] finds a numbered table.
-#[must_use]
-pub fn table_name(id: TableId) -> Name {
-    Name::of_parts([format!("t{:08x}", id.0).as_str()]).expect("nine letters and digits are a name")
-}
-
-fn action(table: TableId, edit: &Edit) -> Action {
-    let name = table_name(table);
-    match edit {
-        Edit::Create(state) => Action::Create { name, entry: Entry::table(None, state.clone()) },
-        Edit::Advance(advance) => Action::Advance { name, advance: advance.clone() },
-        Edit::Drop(expected) => Action::Drop { name, kind: Kind::Table, expected: Some(*expected) },
-    }
-}
-
 impl<E: Env> Catalog for ManifestChain<E> {
     type Snapshot = Snapshot;
 
@@ -387,16 +372,16 @@ impl<E: Env> Catalog for ManifestChain<E> {
     async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
         let mut states = TableStates::new();
         for id in ids {
-            let entry: Option<Entry> = self.entry(at, &table_name(*id)).await?;
-            let state: Option<TableState> = entry.and_then(|entry| entry.state);
+            let entry: Option<Entry> = self.entry(at, &Name::numbered(*id)).await?;
+            let table = entry.filter(|entry| entry.kind == Kind::Table);
+            let state: Option<TableState> = table.and_then(|entry| entry.state);
             states.push(state.map(Cow::Owned));
         }
         Ok(states)
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
-        let actions: Vec<Action> = changes.edits().iter().map(|change| action(change.table, &change.edit)).collect();
-        let (verdicts, attempt) = self.attempt(base, &[&actions]).await;
+        let (verdicts, attempt) = self.attempt(base, &[&changes.actions()]).await;
         let refused: Option<&Refusal> = verdicts.first().and_then(|verdict| verdict.as_ref().err());
         match attempt {
             Attempt::Nothing => match refused {
