@@ -11,6 +11,7 @@
 pub mod append_log;
 mod catalog;
 pub mod catalog_file;
+mod entry;
 pub mod group;
 pub mod manifest_chain;
 #[cfg(not(feature = "mutants"))]

@@ -46,6 +46,7 @@ use glidepath_model::{
 };
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::entry;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use cache::Cache;
@@ -98,7 +99,7 @@ impl Place {
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
-        let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, commit::MOST_ENTRY_BYTES);
+        let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, entry::MOST_BYTES);
         let (pages, sizes) = (PageSize::default(), Sizes::default());
         Self { keys, cache, inline_max, most_entry_bytes, pages, sizes, newest: Mutex::new(None) }
     }
