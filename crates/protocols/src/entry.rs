@@ -165,6 +165,9 @@ fn text(bytes: &[u8]) -> Result<&str, DecodeError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
+    use glidepath_model::{Entries, TableId};
     use proptest::prelude::*;
 
     use super::*;
@@ -188,6 +191,29 @@ pub(crate) mod tests {
                 unknown: unknown.into_iter().map(|(tag, bytes)| Field { tag, bytes }).collect(),
             },
         )
+    }
+
+    /// Entries in namespaces that are there, numbered tables with more than a state among them.
+    pub(crate) fn trees() -> impl Strategy<Value = Entries> {
+        let part =
+            prop_oneof![3 => "[a-c%/]{1,2}", 1 => (0_u32..300).prop_map(|id| Name::numbered(TableId(id)).to_string())];
+        let named = (prop::collection::vec(part, 1..4), entries());
+        prop_oneof![Just(Vec::new()), prop::collection::vec(named, 0..9)].prop_map(|all| {
+            let mut tree = BTreeMap::new();
+            for (parts, entry) in all {
+                let name = Name::of_parts(parts.iter().map(String::as_str)).unwrap();
+                let mut above = name.parent();
+                while let Some(namespace) = above {
+                    above = namespace.parent();
+                    tree.insert(namespace, Entry::namespace());
+                }
+                tree.entry(name).or_insert(entry);
+            }
+            let mut all: Vec<(Name, Entry)> = tree.into_iter().collect();
+            all.retain(|(name, entry)| name.number().is_none() || entry.plain().is_none());
+            all.sort_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
+            Entries::new(all).unwrap()
+        })
     }
 
     proptest! {

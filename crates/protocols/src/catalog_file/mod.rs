@@ -13,6 +13,7 @@
 
 mod encoding;
 mod next;
+mod size;
 
 use std::borrow::Cow;
 use std::future::ready;
