@@ -142,7 +142,7 @@ impl Changes {
     #[must_use]
     pub fn overlap(&self, newer: &Root) -> Overlap {
         let created = self.edits.iter().filter(|change| matches!(change.edit, Edit::Create(_)));
-        match created.map(|change| change.table).find(|table| newer.has_other(*table)) {
+        match created.map(|change| change.table).find(|table| newer.entries().has_other(*table)) {
             Some(taken) => Overlap::Existence(taken),
             None => self.overlap_with(|id| newer.table(id)),
         }
@@ -192,10 +192,23 @@ impl Changes {
     /// # Errors
     /// As `apply`.
     pub fn touch(&self, base: &Root) -> Result<Touched, NotApplicable> {
-        let mut touched = SmallVec::new();
+        self.touch_with(|id| base.table(id), |id| base.entries().has_other(id))
+    }
+
+    /// As [`touch`](Self::touch), where the tables come from elsewhere than a whole root; `taken` tells whether the name of a number
+    /// stands for what is not a table with a state.
+    ///
+    /// # Errors
+    /// As `apply`.
+    pub fn touch_with<'a>(
+        &self,
+        table: impl Fn(TableId) -> Option<&'a TableState>,
+        taken: impl Fn(TableId) -> bool,
+    ) -> Result<Touched, NotApplicable> {
+        let (mut touched, state_of) = (SmallVec::new(), table);
         for TableChange { table, edit } in &self.edits {
-            let after = match (edit, base.table(*table)) {
-                (Edit::Create(state), None) if edit.is_sound() && !base.has_other(*table) => Some(state.clone()),
+            let after = match (edit, state_of(*table)) {
+                (Edit::Create(state), None) if edit.is_sound() && !taken(*table) => Some(state.clone()),
                 (Edit::Drop(expected), Some(state)) if state.version == *expected => None,
                 (Edit::Advance(advance), Some(state)) => {
                     let mut state = state.clone();
@@ -218,11 +231,13 @@ impl Touched {
     /// Changes the tables of the root they were taken from, and nothing else of it.
     pub fn apply_to(self, root: &mut Root) {
         for (table, state) in self.0 {
-            match state {
-                Some(state) => root.insert(table, state),
-                None => root.remove(table),
-            }
+            root.set_table(table, state);
         }
+    }
+
+    /// The tables.
+    pub fn into_tables(self) -> impl Iterator<Item = (TableId, Option<TableState>)> {
+        self.0.into_iter()
     }
 }
 

@@ -88,6 +88,19 @@ impl Entries {
         self.get(&Name::numbered(id)).filter(|entry| entry.kind == Kind::Table)?.state.as_ref()
     }
 
+    /// Whether the name of a number stands for what is not a table with a state.
+    #[must_use]
+    pub fn has_other(&self, id: TableId) -> bool {
+        !self.is_empty() && self.numbered(id).is_none() && self.get(&Name::numbered(id)).is_some()
+    }
+
+    /// A [numbered](Self::numbered) table stands elsewhere, or ceases to exist. Nothing happens where there is no such table here.
+    pub fn set_numbered(&mut self, id: TableId, state: Option<TableState>) {
+        let name = Name::numbered(id);
+        let moved = self.get(&name).zip(state).map(|(entry, state)| Entry { state: Some(state), ..entry.clone() });
+        self.set(name, moved);
+    }
+
     /// All of them, in the order of listings.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Entry)> {
         self.0.iter().flat_map(|rows| rows.iter()).map(|(name, entry)| (&name.0, &**entry))

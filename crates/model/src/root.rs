@@ -119,13 +119,14 @@ impl Root {
         }
     }
 
-    /// Whether the name of a number stands for what is not a table with a state.
-    pub(crate) fn has_other(&self, id: TableId) -> bool {
-        !self.entries.is_empty() && self.table(id).is_none() && self.entries.get(&Name::numbered(id)).is_some()
+    /// All entries: the tables that are kept as numbers, then the others in the order of listings.
+    pub fn all(&self) -> impl Iterator<Item = (Name, Entry)> {
+        let tables = self.tables().map(|(id, state)| (Name::numbered(*id), Entry::table(None, state.clone())));
+        tables.chain(self.entries.iter().map(|(name, entry)| (name.clone(), entry.clone())))
     }
 
     /// Decides actions, which must be done together or not at all, and does them. Whoever keeps the entries has a say about each
-    /// that is created or changed. Version and commit stay.
+    /// that is created or changed. Version and commit stay. Returns what changed.
     ///
     /// # Errors
     /// The first refusal; the root is then as before.
@@ -133,12 +134,10 @@ impl Root {
         &mut self,
         actions: &[Action],
         allowed: impl Fn(&Name, &Entry) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        let mut view = View::default();
-        view.look_up(actions, self);
-        view.apply_where(actions, allowed)?;
+    ) -> Result<View, Refusal> {
+        let view = View::decided(actions, self, allowed)?;
         self.take(&view);
-        Ok(())
+        Ok(view)
     }
 
     /// Does what was decided on a view of this root.
@@ -166,22 +165,12 @@ impl Root {
         }
     }
 
-    /// A numbered table begins to exist, or stands elsewhere.
-    pub(crate) fn insert(&mut self, id: TableId, state: TableState) {
-        if self.entries.numbered(id).is_some() {
-            let name = Name::numbered(id);
-            let moved = self.entries.get(&name).map(|entry| Entry { state: Some(state), ..entry.clone() });
-            self.entries.set(name, moved);
-        } else {
-            self.tables.insert(id, state);
-        }
-    }
-
-    pub(crate) fn remove(&mut self, id: TableId) {
-        if self.entries.numbered(id).is_some() {
-            self.entries.set(Name::numbered(id), None);
-        } else {
-            self.tables.remove(&id);
+    /// A numbered table begins to exist, stands elsewhere, or ceases to exist.
+    pub(crate) fn set_table(&mut self, id: TableId, state: Option<TableState>) {
+        match state {
+            state if self.entries.numbered(id).is_some() => self.entries.set_numbered(id, state),
+            Some(state) => self.tables.insert(id, state),
+            None => self.tables.remove(&id),
         }
     }
 }

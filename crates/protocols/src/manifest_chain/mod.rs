@@ -336,16 +336,12 @@ impl<E: Env> ManifestChain<E> {
 }
 
 impl<E: Env> Grouped for ManifestChain<E> {
-    type Request = Vec<Action>;
-    type Refusal = Refusal;
-
     fn newest_known(&self) -> Option<Snapshot> {
         self.known().as_ref().filter(|head| head.is_recent(self.env.now())).cloned()
     }
 
-    async fn attempt_group(&self, base: &Snapshot, requests: &[&Vec<Action>]) -> GroupAttempt<Snapshot, Refusal> {
-        let groups: Vec<&[Action]> = requests.iter().map(|actions| actions.as_slice()).collect();
-        let (verdicts, attempt) = self.attempt(base, &groups).await;
+    async fn attempt_group(&self, base: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
+        let (verdicts, attempt) = self.attempt(base, requests).await;
         let verdict = |decided: Result<(), Refusal>| decided.map_or_else(Verdict::Refused, |()| Verdict::Fits);
         let verdicts = verdicts.into_iter().map(verdict).collect();
         match attempt {
@@ -379,6 +375,20 @@ impl<E: Env> Catalog for ManifestChain<E> {
             states.push(state.map(Cow::Owned));
         }
         Ok(states)
+    }
+
+    async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        Self::entry(self, at, name).await
+    }
+
+    async fn children(
+        &self,
+        at: &Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        Self::children(self, at, namespace, after, limit).await
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
