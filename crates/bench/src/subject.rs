@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use glidepath_env::{Cause, Denial, Env};
-use glidepath_protocols::group::Grouped;
+use glidepath_protocols::group::{Grouped, Request};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 
 use crate::design::Design;
@@ -28,8 +28,7 @@ const CACHE_BYTES: usize = 128 << 20;
 pub(crate) trait Subject {
     /// What a process's handles share.
     type Place: Send + Sync + 'static;
-    type Request: Send + 'static;
-    type Catalog<E: Env>: Grouped<Request = Self::Request, Refusal: std::fmt::Display>;
+    type Catalog<E: Env>: Grouped;
 
     /// The catalog below this prefix, which ends in `/`.
     fn place(prefix: &str) -> Self::Place;
@@ -45,7 +44,7 @@ pub(crate) trait Subject {
     ) -> impl Future<Output = Result<(), FillError>>;
 
     /// Creates an entry that no other pair of numbers creates, and that is not there at the beginning.
-    fn create(rows: u64, writer: u32, number: u64) -> Self::Request;
+    fn create(rows: u64, writer: u32, number: u64) -> Request;
 
     /// Whether there is the entry of this number, looked up as a client does who wants to know all about it.
     fn describe<E: Env>(

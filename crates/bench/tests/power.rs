@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use glidepath_env::Env;
-use glidepath_model::{Action, ByteSize, Changes, Edit, Entry, TableId, TableState};
+use glidepath_model::{Action, ByteSize, Entry, Name, TableId, TableState};
 use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
 use glidepath_protocols::group::{Committer, Group, Grouped, Leader, Persistence};
-use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain, table_name};
+use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_stores::{LiveEnv, Options, Store, open};
 use support::chain::runtime;
@@ -66,12 +66,8 @@ fn chain<E: Env>(env: E, store: E::Objects, layout: Layout) -> ManifestChain<E> 
     ManifestChain::new(env, store, Arc::new(place.inline_up_to(0)))
 }
 
-fn changes(id: TableId) -> Changes {
-    Changes::of(id, Edit::Create(TableState::new(1)))
-}
-
 fn actions(id: TableId) -> Vec<Action> {
-    vec![Action::Create { name: table_name(id), entry: Entry::table(None, TableState::new(1)) }]
+    vec![Action::Create { name: Name::numbered(id), entry: Entry::table(None, TableState::new(1)) }]
 }
 
 async fn create_all(store: &Store) {
@@ -93,13 +89,13 @@ fn writer_that_loses_its_disk() {
     let (env, store) = (LiveEnv::new(), open(url, &Options::default()).unwrap());
     let (number, process): (usize, u32) = (kind.parse().unwrap(), process.parse().unwrap());
     match Kind::ALL[number] {
-        Kind::File => write(|| file(env, store.clone()), changes, number, process),
-        Kind::Log => write(|| log(env, store.clone()), changes, number, process),
-        Kind::Chain(layout) => write(|| chain(env, store.clone(), layout), actions, number, process),
+        Kind::File => write(|| file(env, store.clone()), number, process),
+        Kind::Log => write(|| log(env, store.clone()), number, process),
+        Kind::Chain(layout) => write(|| chain(env, store.clone(), layout), number, process),
     }
 }
 
-fn write<C>(catalog: impl Fn() -> C + Sync, request: fn(TableId) -> C::Request, kind: usize, process: u32)
+fn write<C>(catalog: impl Fn() -> C + Sync, kind: usize, process: u32)
 where
     C: Grouped,
     Group<C>: Send + Sync,
@@ -117,7 +113,7 @@ where
                 handle.block_on(async {
                     for number in 0.. {
                         let id = TableId(((process * THREADS + thread) << 24) | number);
-                        if committer.commit(request(id)).await.is_ok() {
+                        if committer.commit(actions(id)).await.is_ok() {
                             say(&format!("committed {kind} {}", id.0));
                         }
                     }

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{CommitId, MetadataId, PartitionId, Root, TableId, TableState, Version};
+use crate::{Action, CommitId, Entry, Kind, MetadataId, Name, PartitionId, Root, TableId, TableState, Version};
 
 /// All edits of one commit: at most one per table, in the order of the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -107,10 +107,45 @@ impl Changes {
         Some(())
     }
 
+    /// The same in the words of every catalog.
+    #[must_use]
+    pub fn actions(&self) -> Vec<Action> {
+        let action = |TableChange { table, edit }: &TableChange| {
+            let name = Name::numbered(*table);
+            match edit {
+                Edit::Create(state) => Action::Create { name, entry: Entry::table(None, state.clone()) },
+                Edit::Advance(advance) => Action::Advance { name, advance: advance.clone() },
+                Edit::Drop(expected) => Action::Drop { name, kind: Kind::Table, expected: Some(*expected) },
+            }
+        };
+        self.edits.iter().map(action).collect()
+    }
+
+    /// The changes that mean the same as these actions; `None` where changes cannot say it.
+    #[must_use]
+    pub fn of_actions(actions: &[Action]) -> Option<Self> {
+        let mut changes = Self::default();
+        for action in actions {
+            let edit = match action {
+                Action::Create { entry, .. } => Edit::Create(entry.plain()?.clone()),
+                Action::Advance { advance, .. } => Edit::Advance(advance.clone()),
+                Action::Drop { kind: Kind::Table, expected: Some(expected), .. } => Edit::Drop(*expected),
+                _ => return None,
+            };
+            changes.set(action.name().number()?, edit);
+        }
+        // One edit for each table.
+        (changes.edits.len() == actions.len()).then_some(changes)
+    }
+
     /// How these changes stand to a root that is newer than the one they were prepared against.
     #[must_use]
     pub fn overlap(&self, newer: &Root) -> Overlap {
-        self.overlap_with(|id| newer.table(id))
+        let created = self.edits.iter().filter(|change| matches!(change.edit, Edit::Create(_)));
+        match created.map(|change| change.table).find(|table| newer.entries().has_other(*table)) {
+            Some(taken) => Overlap::Existence(taken),
+            None => self.overlap_with(|id| newer.table(id)),
+        }
     }
 
     /// As [`overlap`](Self::overlap), where the tables come from elsewhere than a whole root.
@@ -157,10 +192,23 @@ impl Changes {
     /// # Errors
     /// As `apply`.
     pub fn touch(&self, base: &Root) -> Result<Touched, NotApplicable> {
-        let mut touched = SmallVec::new();
+        self.touch_with(|id| base.table(id), |id| base.entries().has_other(id))
+    }
+
+    /// As [`touch`](Self::touch), where the tables come from elsewhere than a whole root; `taken` tells whether the name of a number
+    /// stands for what is not a table with a state.
+    ///
+    /// # Errors
+    /// As `apply`.
+    pub fn touch_with<'a>(
+        &self,
+        table: impl Fn(TableId) -> Option<&'a TableState>,
+        taken: impl Fn(TableId) -> bool,
+    ) -> Result<Touched, NotApplicable> {
+        let (mut touched, state_of) = (SmallVec::new(), table);
         for TableChange { table, edit } in &self.edits {
-            let after = match (edit, base.table(*table)) {
-                (Edit::Create(state), None) if edit.is_sound() => Some(state.clone()),
+            let after = match (edit, state_of(*table)) {
+                (Edit::Create(state), None) if edit.is_sound() && !taken(*table) => Some(state.clone()),
                 (Edit::Drop(expected), Some(state)) if state.version == *expected => None,
                 (Edit::Advance(advance), Some(state)) => {
                     let mut state = state.clone();
@@ -183,11 +231,13 @@ impl Touched {
     /// Changes the tables of the root they were taken from, and nothing else of it.
     pub fn apply_to(self, root: &mut Root) {
         for (table, state) in self.0 {
-            match state {
-                Some(state) => root.insert(table, state),
-                None => root.remove(table),
-            }
+            root.set_table(table, state);
         }
+    }
+
+    /// The tables.
+    pub fn into_tables(self) -> impl Iterator<Item = (TableId, Option<TableState>)> {
+        self.0.into_iter()
     }
 }
 

@@ -11,7 +11,7 @@ mod view;
 pub use action::{Action, Refusal};
 pub use entry::{Entry, Field, Kind};
 pub use name::{InvalidName, Name};
-pub use view::{Need, View};
+pub use view::{AtHand, Need, View};
 
 #[cfg(test)]
 mod tests;

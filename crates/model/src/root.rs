@@ -1,10 +1,9 @@
-//! The state of a catalog at one version: which tables there are and where each stands.
-
-use std::sync::Arc;
+//! The state of a catalog at one version: which entries there are and where each table stands.
 
 use smallvec::SmallVec;
 
-use crate::{CommitId, MetadataId, TableId, Version};
+use crate::runs::Runs;
+use crate::{Action, AtHand, CommitId, Entries, Entry, MetadataId, Name, Refusal, TableId, Version, View};
 
 /// A version per partition. Most tables of the published experiments have one partition, hence the inline space.
 pub type PartitionVersions = SmallVec<[Version; 1]>;
@@ -43,160 +42,150 @@ impl TableState {
 ///
 /// Roots that follow one another share the tables between them that are the same, a run of neighbours at a time: in a simulation
 /// thousands of clients each hold the root that they began with.
-#[derive(Clone, Debug)]
+///
+/// A numbered table is the entry of its [name](Name::numbered). As long as it has nothing but a state it is kept as a number, which
+/// is small and fast; that is only how it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Counts the commits to the catalog, whatever table they were for.
+    /// Counts the commits to the catalog, whatever entry they were for.
     pub version: Version,
     /// The commit that made this version.
     pub commit: CommitId,
-    /// Ordered by table, each table once. No run is empty.
-    runs: Vec<Arc<[Row]>>,
-    /// Of all runs together: every attempt to commit asks for it.
-    count: usize,
+    tables: Runs<TableId, TableState, RUN>,
+    entries: Entries,
 }
-
-type Row = (TableId, TableState);
 
 /// So many tables make a run. A change copies one run, and a reference to each other one.
 const RUN: usize = 8;
 
-impl PartialEq for Root {
-    fn eq(&self, other: &Self) -> bool {
-        // Runs may be cut differently in equal roots.
-        let outside = |root: &Self| (root.version, root.commit, root.count);
-        outside(self) == outside(other) && self.tables().eq(other.tables())
-    }
-}
-
-impl Eq for Root {}
-
 impl Root {
-    /// A catalog that nobody has committed to: no tables, version 0.
+    /// A catalog that nobody has committed to: no entries, version 0.
     #[must_use]
     pub fn empty() -> Self {
-        Self { version: Version(0), commit: CommitId(0), runs: Vec::new(), count: 0 }
+        Self { version: Version(0), commit: CommitId(0), tables: Runs::empty(), entries: Entries::default() }
     }
 
-    /// A root of these parts. `None` if the tables are not in strictly rising order, or one has no partition: then it
+    /// A root of these numbered tables. `None` if they are not in strictly rising order, or one has no partition: then it
     /// is not a catalog.
     #[must_use]
     pub fn from_parts(version: Version, commit: CommitId, tables: Vec<(TableId, TableState)>) -> Option<Self> {
-        let ordered = tables.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let partitioned = tables.iter().all(|(_, state)| !state.partitions.is_empty());
-        let (count, mut rest) = (tables.len(), tables.into_iter().peekable());
-        let mut runs = Vec::with_capacity(count.div_ceil(RUN));
-        while rest.peek().is_some() {
-            runs.push(rest.by_ref().take(RUN).collect());
-        }
-        (ordered && partitioned).then_some(Self { version, commit, runs, count })
+        let tables = Runs::new(tables).filter(|_| partitioned)?;
+        Some(Self { version, commit, tables, entries: Entries::default() })
     }
 
-    /// The tables, in the order of their ids.
+    /// The same with these entries beside its plain numbered tables. `None` if a name stands for one of each.
+    #[must_use]
+    pub fn with_entries(self, entries: Entries) -> Option<Self> {
+        let met = entries.iter().any(|(name, _)| name.number().is_some_and(|id| self.plain_table(id).is_some()));
+        (!met).then_some(Self { entries, ..self })
+    }
+
+    /// The tables that are kept as numbers, in the order of their ids.
     pub fn tables(&self) -> impl Iterator<Item = &(TableId, TableState)> {
-        self.runs.iter().flat_map(|run| run.iter())
+        self.tables.iter()
     }
 
-    /// How many tables there are.
+    /// The same, from this one on.
+    pub fn tables_from(&self, first: TableId) -> impl Iterator<Item = &(TableId, TableState)> {
+        self.tables.from(self.tables.position(|id| id.cmp(&first)))
+    }
+
+    /// How many tables are kept as numbers.
     #[must_use]
     pub fn table_count(&self) -> usize {
-        self.count
+        self.tables.len()
     }
 
-    /// Where a table stands; `None` if there is no such table.
+    /// All entries but the tables that are kept as numbers.
+    #[must_use]
+    pub fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    /// Where a numbered table stands, however it is kept; `None` if there is no such table.
     #[must_use]
     pub fn table(&self, id: TableId) -> Option<&TableState> {
-        // Tables are usually numbered without gaps.
-        let number = id.0 as usize;
-        match self.runs.get(number / RUN).and_then(|run| run.get(number % RUN)) {
-            Some((found, state)) if *found == id => return Some(state),
-            _ => {}
-        }
-        let run = self.runs.get(self.run_of(id))?;
-        slot(run, id).ok().map(|slot| &run[slot].1)
+        self.plain_table(id).or_else(|| self.entries.numbered(id))
     }
 
-    pub(crate) fn insert(&mut self, id: TableId, state: TableState) {
-        let index = self.run_of(id);
-        let Some(run) = self.runs.get_mut(index) else {
-            self.runs.push([(id, state)].into());
-            self.count += 1;
-            return;
-        };
-        match slot(run, id) {
-            Ok(slot) => Arc::make_mut(run)[slot].1 = state,
-            Err(slot) => {
-                let (before, after) = run.split_at(slot);
-                let rows: Vec<Row> = before.iter().cloned().chain([(id, state)]).chain(after.iter().cloned()).collect();
-                let cut = if rows.len() > 2 * RUN { RUN } else { rows.len() };
-                let parts = [&rows[..cut], &rows[cut..]].into_iter().filter(|part| !part.is_empty());
-                self.runs.splice(index..=index, parts.map(Arc::from));
-                self.count += 1;
+    /// Where a table stands that is kept as a number.
+    #[must_use]
+    pub fn plain_table(&self, id: TableId) -> Option<&TableState> {
+        // Tables are usually numbered without gaps.
+        match self.tables.guess(id.0 as usize) {
+            Some((found, state)) if *found == id => Some(state),
+            _ => self.tables.get(|other| other.cmp(&id)),
+        }
+    }
+
+    /// All entries: the tables that are kept as numbers, then the others in the order of listings.
+    pub fn all(&self) -> impl Iterator<Item = (Name, Entry)> {
+        let tables = self.tables().map(|(id, state)| (Name::numbered(*id), Entry::table(None, state.clone())));
+        tables.chain(self.entries.iter().map(|(name, entry)| (name.clone(), entry.clone())))
+    }
+
+    /// Decides actions, which must be done together or not at all, and does them. Whoever keeps the entries has a say about each
+    /// that is created or changed. Version and commit stay. Returns what changed.
+    ///
+    /// # Errors
+    /// The first refusal; the root is then as before.
+    pub fn decide(
+        &mut self,
+        actions: &[Action],
+        allowed: impl Fn(&Name, &Entry) -> Result<(), Refusal>,
+    ) -> Result<View, Refusal> {
+        let view = View::decided(actions, self, allowed)?;
+        self.take(&view);
+        Ok(view)
+    }
+
+    /// Does what was decided on a view of this root.
+    pub fn take(&mut self, decided: &View) {
+        for name in decided.gone().iter().flat_map(|namespace| self.entries.within(namespace)).collect::<Vec<_>>() {
+            self.entries.set(name, None);
+        }
+        for (name, _, now) in decided.changes() {
+            self.set(name, now);
+        }
+    }
+
+    fn set(&mut self, name: &Name, now: Option<&Entry>) {
+        match (name.number(), now.and_then(Entry::plain)) {
+            (Some(id), Some(state)) => {
+                self.entries.set(name.clone(), None);
+                self.tables.insert(id, state.clone());
+            }
+            (number, _) => {
+                if let Some(id) = number {
+                    self.tables.remove(&id);
+                }
+                self.entries.set(name.clone(), now.cloned());
             }
         }
     }
 
-    pub(crate) fn remove(&mut self, id: TableId) {
-        let index = self.run_of(id);
-        let Some(run) = self.runs.get_mut(index) else { return };
-        let Ok(slot) = slot(run, id) else { return };
-        self.count -= 1;
-        if run.len() == 1 {
-            self.runs.remove(index);
-        } else {
-            *run = [&run[..slot], &run[slot + 1..]].concat().into();
+    /// A numbered table begins to exist, stands elsewhere, or ceases to exist.
+    pub(crate) fn set_table(&mut self, id: TableId, state: Option<TableState>) {
+        match state {
+            state if self.entries.numbered(id).is_some() => self.entries.set_numbered(id, state),
+            Some(state) => self.tables.insert(id, state),
+            None => self.tables.remove(&id),
         }
-    }
-
-    /// The run that a table is in, or would be.
-    fn run_of(&self, id: TableId) -> usize {
-        self.runs.partition_point(|rows| rows[0].0 <= id).saturating_sub(1)
     }
 }
 
-fn slot(run: &[Row], id: TableId) -> Result<usize, usize> {
-    run.binary_search_by_key(&id, |(table, _)| *table)
+impl AtHand for Root {
+    fn entry(&self, name: &Name) -> Option<Entry> {
+        let plain = name.number().and_then(|id| self.plain_table(id));
+        plain.map(|state| Entry::table(None, state.clone())).or_else(|| self.entries.get(name).cloned())
+    }
+
+    fn children(&self, namespace: Option<&Name>, after: Option<&Name>, limit: usize) -> Vec<(Name, Entry)> {
+        let numbered = |first| self.tables_from(first).map(|(id, state)| (*id, state));
+        self.entries.children(numbered, (namespace, after), limit)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_root_is_an_ordered_map(
-            first in prop::collection::btree_map(0_u32..200, 1_usize..3, 0..120),
-            edits in prop::collection::vec((0_u32..200, 0_usize..3), 0..300),
-        ) {
-            let state = |partitions| TableState::new(partitions);
-            let mut map: BTreeMap<TableId, TableState> =
-                first.into_iter().map(|(id, partitions)| (TableId(id), state(partitions))).collect();
-            let rows = |map: &BTreeMap<_, _>| map.clone().into_iter().collect::<Vec<_>>();
-            let mut root = Root::from_parts(Version(1), CommitId(1), rows(&map)).unwrap();
-            let before = (root.clone(), rows(&map));
-            for (id, partitions) in edits {
-                match partitions {
-                    0 => {
-                        root.remove(TableId(id));
-                        map.remove(&TableId(id));
-                    }
-                    _ => {
-                        root.insert(TableId(id), state(partitions));
-                        map.insert(TableId(id), state(partitions));
-                    }
-                }
-                prop_assert_eq!(root.table(TableId(id)), map.get(&TableId(id)));
-            }
-            prop_assert_eq!(root.tables().cloned().collect::<Vec<_>>(), rows(&map));
-            prop_assert_eq!(root.table_count(), map.len());
-            prop_assert!((0..200).all(|id| root.table(TableId(id)) == map.get(&TableId(id))));
-            // However its runs are cut.
-            prop_assert_eq!(&root, &Root::from_parts(Version(1), CommitId(1), rows(&map)).unwrap());
-            // What was copied has not changed.
-            prop_assert_eq!(before.0.tables().cloned().collect::<Vec<_>>(), before.1);
-        }
-    }
-}
+mod tests;

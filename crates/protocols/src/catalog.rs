@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 
 use glidepath_env::{Cause, Denial};
-use glidepath_model::{Changes, TableId, TableState, Version};
+use glidepath_model::{Changes, Entry, Name, TableId, TableState, Version};
 use smallvec::SmallVec;
 
 /// A catalog: snapshots to read, and commits of changes that were prepared against one.
@@ -22,12 +22,24 @@ pub trait Catalog {
     /// The snapshot's place in the catalog's order of commits. Of two snapshots the newer has the higher.
     fn version(&self, at: &Self::Snapshot) -> Version;
 
-    /// Where tables stand in a snapshot, in the order asked; `None` for a table that it does not have.
+    /// Where numbered tables stand in a snapshot, in the order asked; `None` for a table that it does not have.
     fn tables<'a>(
         &self,
         at: &'a Self::Snapshot,
         ids: &[TableId],
     ) -> impl Future<Output = Result<TableStates<'a>, LoadError>>;
+
+    /// What a name stands for in a snapshot.
+    fn entry(&self, at: &Self::Snapshot, name: &Name) -> impl Future<Output = Result<Option<Entry>, LoadError>>;
+
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
+    fn children(
+        &self,
+        at: &Self::Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(Name, Entry)>, LoadError>>;
 
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
     /// `base` or fit it as they are ([`Changes::overlap`] is none).

@@ -11,6 +11,9 @@
 pub mod append_log;
 mod catalog;
 pub mod catalog_file;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod entry;
 pub mod group;
 pub mod manifest_chain;
 #[cfg(not(feature = "mutants"))]

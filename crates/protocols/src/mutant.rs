@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use glidepath_model::{Action, Changes, Edit, Entry, Name};
+use glidepath_model::{Action, Entry, Name};
 
 /// A known mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ pub enum Mutant {
     RenameLosesProperties,
     /// Manifest chain: what is dropped with its namespace is only what is directly in it.
     GrandchildrenStay,
-    /// Manifest chain: a property that is to be removed stays.
+    /// All protocols: a property that is to be removed stays.
     UnsetIgnored,
-    /// Manifest chain: a table is dropped at whatever version it is.
+    /// All protocols: a table is dropped at whatever version it is.
     ExpectedIgnored,
     /// Manifest chain: every namespace that is to be dropped is taken for an empty one.
     EmptinessIgnored,
@@ -110,24 +110,6 @@ pub(crate) fn entry<'a>(groups: &[&[Action]], name: &Name, now: Option<&'a Entry
         entry.to_mut().properties.clear();
     }
     now
-}
-
-/// The changes as a mistake has them.
-pub(crate) fn changes(changes: &Changes) -> Cow<'_, Changes> {
-    if !is(Mutant::PartitionForgotten) {
-        return Cow::Borrowed(changes);
-    }
-    let mut wrong = Changes::default();
-    for change in changes.edits() {
-        let mut edit = change.edit.clone();
-        if let Edit::Advance(advance) = &mut edit
-            && advance.partitions.len() > 1
-        {
-            let _ = advance.partitions.pop();
-        }
-        wrong.set(change.table, edit);
-    }
-    Cow::Owned(wrong)
 }
 
 #[cfg(not(any(test, feature = "mutants")))]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use glidepath_env::Key;
 use glidepath_model::{
-    Action, Advance, ByteSize, Changes, Edit, Entry, MetadataId, PartitionVersions, Refusal, TableId, TableState,
+    Action, Advance, ByteSize, Changes, Edit, Entry, MetadataId, Name, PartitionVersions, Refusal, TableId, TableState,
 };
 use smallvec::SmallVec;
 
 use crate::append_log::{self, AppendLog, Limits};
 use crate::catalog_file::{self, CatalogFile};
-use crate::manifest_chain::{self, Layout, ManifestChain, table_name};
+use crate::manifest_chain::{self, Layout, ManifestChain};
 use crate::{Catalog, Outcome};
 use counted::{World, at_once};
 
@@ -63,7 +63,7 @@ fn nothing_is_written_that_cannot_be_read_back() {
         let create = Changes::of(TableId(0), Edit::Create(TableState::new(1)));
         assert!(matches!(at_once(chain.commit(&empty, &create)), Outcome::Committed(_)));
         keeps_out_what_cannot_be_read(&chain, &world);
-        let name = table_name(TableId(3));
+        let name = Name::numbered(TableId(3));
         let action = Action::Create { name: name.clone(), entry: Entry::table(None, without_partitions()) };
         let (verdicts, _) = at_once(chain.attempt(&empty, &[&[action]]));
         assert_eq!(verdicts, [Err(Refusal::NoPartitions(name))]);

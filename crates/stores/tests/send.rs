@@ -27,7 +27,7 @@ async fn catalog_file(env: LiveEnv, store: Store, changes: Changes) {
     let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
     tokio::spawn(leader.lead());
     let writer = Committer::grouped(env, catalog, group);
-    drop(is_send(writer.commit(changes)).await);
+    drop(is_send(writer.commit(changes.actions())).await);
 }
 
 async fn append_log(env: LiveEnv, store: Store, changes: Changes) {
@@ -41,7 +41,7 @@ async fn append_log(env: LiveEnv, store: Store, changes: Changes) {
     let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
     tokio::spawn(leader.lead());
     let writer = Committer::grouped(env, catalog, group);
-    drop(is_send(writer.commit(changes)).await);
+    drop(is_send(writer.commit(changes.actions())).await);
 }
 
 async fn manifest_chain(env: LiveEnv, store: Store, changes: Changes) {

@@ -19,7 +19,6 @@ pub(crate) enum Chain {}
 
 impl Subject for Chain {
     type Place = Place;
-    type Request = Vec<Action>;
     type Catalog<E: Env> = ManifestChain<E>;
 
     fn place(prefix: &str) -> Place {

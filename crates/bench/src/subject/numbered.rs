@@ -1,4 +1,4 @@
-//! The protocols whose catalogs hold numbered tables: one object, and a log.
+//! Catalogs of numbered tables, in one object and in a log.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use glidepath_env::{Env, Key};
 use glidepath_model::{ByteSize, Changes, Edit, TableId, TableState};
 use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
+use glidepath_protocols::group::Request;
 use glidepath_protocols::{Catalog, LoadError};
 
 use crate::design::Design;
@@ -18,7 +19,6 @@ pub(crate) enum Log {}
 
 impl Subject for File {
     type Place = catalog_file::Place;
-    type Request = Changes;
     type Catalog<E: Env> = CatalogFile<E>;
 
     fn place(prefix: &str) -> catalog_file::Place {
@@ -39,7 +39,7 @@ impl Subject for File {
         if progress(rows) { Ok(()) } else { Err(FillError::Stopped) }
     }
 
-    fn create(rows: u64, writer: u32, number: u64) -> Changes {
+    fn create(rows: u64, writer: u32, number: u64) -> Request {
         creation(rows, writer, number)
     }
 
@@ -58,7 +58,6 @@ impl Subject for File {
 
 impl Subject for Log {
     type Place = append_log::Place;
-    type Request = Changes;
     type Catalog<E: Env> = AppendLog<E>;
 
     fn place(prefix: &str) -> append_log::Place {
@@ -79,7 +78,7 @@ impl Subject for Log {
         if progress(rows) { Ok(()) } else { Err(FillError::Stopped) }
     }
 
-    fn create(rows: u64, writer: u32, number: u64) -> Changes {
+    fn create(rows: u64, writer: u32, number: u64) -> Request {
         creation(rows, writer, number)
     }
 
@@ -101,9 +100,9 @@ fn tables(rows: u64) -> Vec<(TableId, TableState)> {
 }
 
 /// The ids of different clients lie between one another; each has two million.
-fn creation(rows: u64, client: u32, number: u64) -> Changes {
+fn creation(rows: u64, client: u32, number: u64) -> Request {
     let number = rows + number * u64::from(MOST_CLIENTS) + u64::from(client);
-    Changes::of(id(number), Edit::Create(TableState::new(1)))
+    Changes::of(id(number), Edit::Create(TableState::new(1))).actions()
 }
 
 async fn count<C: Catalog>(catalog: &C, at: &C::Snapshot, numbers: std::ops::Range<u64>) -> Result<u64, LoadError> {

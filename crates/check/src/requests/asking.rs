@@ -6,23 +6,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Env, Purpose};
-use glidepath_model::{Instant, Span, Version};
+use glidepath_model::{Entry, Instant, Name, Span, Version};
 use glidepath_protocols::group::Grouped;
+use glidepath_protocols::{Catalog, LoadError};
 use glidepath_sim::{SimEnv, Simulation};
 
 use super::book::{Book, Looked, Versions};
 use super::judge::Terms;
-use super::rules::Rules;
+use super::names::{Found, Names, Query};
 use crate::subject::Subject;
 
 /// A protocol whose writers send requests.
 pub(crate) trait Asking: Subject + Sized + 'static {
-    type Rules: Rules;
-    type Grouped: Grouped<Request = <Self::Rules as Rules>::Request, Refusal = <Self::Rules as Rules>::Refusal>
-        + Clone
-        + 'static;
+    type Grouped: Grouped + Clone + 'static;
 
     const TERMS: Terms;
+
+    /// Whether numbered tables are kept otherwise than other entries are, and must be among those that are asked for.
+    const NUMBERED: bool;
 
     /// What the threads of one process share. Processes of different numbers may be set up differently.
     fn place(process: u32) -> Arc<Self::Shared>;
@@ -35,29 +36,31 @@ pub(crate) trait Asking: Subject + Sized + 'static {
     /// Creates a catalog where there is one already; true if it was told that it is done.
     async fn creates_again(catalog: &Self::Grouped, tables: u32) -> bool;
 
-    /// Makes up a request, and looks at the catalog for that where it must; `None` where that was not possible.
-    async fn ask(asker: &Asker<'_, Self>, mark: u64) -> Option<<Self::Rules as Rules>::Request>;
+    /// The protocol's answer to a question.
+    async fn answer(catalog: &Self::Grouped, at: &Snapshot<Self>, query: &Query) -> Result<Found, LoadError>;
 
     /// Cleans up, where the protocol does, and as much as it dares.
     async fn clean(catalog: &Self::Grouped);
 
     /// What the catalog became, from all that was ever written.
-    fn became(simulation: &Simulation) -> Result<Versions<Self::Rules>, String>;
+    fn became(simulation: &Simulation) -> Result<Versions<Names>, String>;
 
     /// Judges what is there at the end, and what was removed. `skew` is how far clocks were off.
     fn aftermath(
         simulation: &Simulation,
-        versions: &Versions<Self::Rules>,
-        last: &BTreeMap<<Self::Rules as Rules>::Key, <Self::Rules as Rules>::Value>,
+        versions: &Versions<Names>,
+        last: &BTreeMap<Name, Entry>,
         skew: Span,
     ) -> Result<(), String>;
 }
+
+pub(crate) type Snapshot<S> = <<S as Asking>::Grouped as Catalog>::Snapshot;
 
 /// One writer, as it makes up a request.
 pub(crate) struct Asker<'a, S: Asking> {
     pub(crate) env: &'a SimEnv,
     pub(crate) catalog: &'a S::Grouped,
-    pub(crate) book: &'a Rc<RefCell<Book<S::Rules>>>,
+    pub(crate) book: &'a Rc<RefCell<Book<Names>>>,
     pub(crate) writer: u32,
     /// Tables that the scenario has.
     pub(crate) tables: u32,
@@ -74,13 +77,7 @@ impl<S: Asking> Asker<'_, S> {
     }
 
     /// Notes what was looked up, for the judge.
-    pub(crate) fn looked(
-        &self,
-        (began, loaded): (Instant, Instant),
-        version: Version,
-        query: <S::Rules as Rules>::Query,
-        found: <S::Rules as Rules>::Found,
-    ) {
+    pub(crate) fn looked(&self, (began, loaded): (Instant, Instant), version: Version, query: Query, found: Found) {
         let writer = self.writer;
         self.book.borrow_mut().looked.push(Looked { writer, began, loaded, version, query, found });
     }

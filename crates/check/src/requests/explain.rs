@@ -30,6 +30,8 @@ pub(crate) struct Case<'a, R: Rules> {
     pub(crate) difference: &'a Difference<R::Key, R::Value>,
     /// Whether each request that need not be part of it must change what differs, and nothing else.
     pub(crate) strict: bool,
+    /// So many requests at least.
+    pub(crate) least: usize,
     /// So many requests at most.
     pub(crate) most: usize,
 }
@@ -90,7 +92,7 @@ fn search<R: Rules>(
         return None;
     }
     let Some(part) = case.parts.get(from) else {
-        return Some(extra == 0 && state.differs_by(case.difference));
+        return Some(extra == 0 && taken.len() >= case.least && state.differs_by(case.difference));
     };
     if !part.must && search(state, case, from + 1, extra, taken, steps)? {
         return Some(true);

@@ -23,6 +23,8 @@ use super::state::{Difference, State};
 pub(crate) struct Terms {
     /// Whether a request is told exactly the version that it is in; else one that is not earlier.
     pub(crate) exact: bool,
+    /// Requests that one version holds at least, where it changes anything or not.
+    pub(crate) least: usize,
     /// Requests that one version holds at most.
     pub(crate) most: usize,
 }
@@ -192,7 +194,8 @@ impl<R: Rules> Judge<'_, R> {
     }
 
     fn search(&mut self, parts: &[Part], difference: &Difference<R::Key, R::Value>, strict: bool) -> Found {
-        let case = Case { asked: &self.book.asked, parts, difference, strict, most: self.terms.most };
+        let Terms { least, most, .. } = self.terms;
+        let case = Case { asked: &self.book.asked, parts, difference, strict, least, most };
         explain(&mut self.state, &case)
     }
 
@@ -314,7 +317,7 @@ impl<R: Rules> Judge<'_, R> {
             let parts: Vec<Part> = open.iter().filter_map(part).collect();
             let late: Vec<usize> =
                 open.iter().copied().filter(|index| told(index) && !self.asked(*index).meets(during)).collect();
-            let terms = Terms { most: usize::MAX, ..self.terms };
+            let terms = Terms { least: 0, most: usize::MAX, ..self.terms };
             let before = std::mem::replace(&mut self.terms, terms);
             let taken = self.explain(&parts, &Difference::new(), false);
             self.terms = before;

@@ -3,7 +3,7 @@
 //!
 //! Beside `run.rs`: there a writer commits by itself what it has seen; here it hands requests to a
 //! [`Committer`], which decides them on the newest version, alone or in a group of threads. Callers go away at any moment,
-//! tasks are not polled for a while. The judge knows the rules of requests by itself (`names.rs`, `tables.rs`).
+//! tasks are not polled for a while. The judge knows the rules of requests by itself (`names.rs`).
 //!
 //! Start with [`run`], then `judge.rs`.
 
@@ -11,12 +11,12 @@ mod asking;
 mod book;
 mod explain;
 mod judge;
+mod mix;
 mod named;
 mod names;
-mod numbered;
+mod roots;
 mod rules;
 mod state;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod vacuumed;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
-use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence, Request};
 use glidepath_protocols::{Catalog, LoadError};
 use glidepath_sim::{SimEnv, Simulation};
 
@@ -40,6 +40,7 @@ use crate::subject::STORE;
 use asking::Asker;
 pub(crate) use asking::Asking;
 use book::{Asked, Book, Told};
+use names::Names;
 use rules::Rules;
 use whims::{Whims, endured};
 
@@ -58,7 +59,7 @@ const TRIES: [u32; 3] = [60, 3, 12];
 /// Times that somebody comes new to a catalog in a run.
 const VISITS: u32 = 40;
 
-type Shelf<S> = Rc<RefCell<Book<<S as Asking>::Rules>>>;
+type Shelf = Rc<RefCell<Book<Names>>>;
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
@@ -82,7 +83,7 @@ pub(crate) fn run<S: Asking>(scenario: &Scenario, objects: &[(Key, Payload)], se
     if keep_mishaps {
         simulation.keep_mishaps();
     }
-    let book = Shelf::<S>::default();
+    let book = Shelf::default();
     let groups = Rc::new(RefCell::new(BTreeMap::new()));
     simulation.share_machines(machine(scenario));
     let counts = simulation.run(processes::<S>(scenario, seed, &book, &groups));
@@ -101,7 +102,7 @@ pub(crate) fn run<S: Asking>(scenario: &Scenario, objects: &[(Key, Payload)], se
 
 fn judged<S: Asking>(
     simulation: &Simulation,
-    book: &Book<S::Rules>,
+    book: &Book<Names>,
     groups: &BTreeMap<u32, u32>,
     scenario: &Scenario,
 ) -> Result<(), String> {
@@ -117,11 +118,14 @@ fn judged<S: Asking>(
     }
 }
 
-fn lines<R: Rules>(book: &Book<R>) -> Vec<(Instant, String)> {
+fn lines(book: &Book<Names>) -> Vec<(Instant, String)> {
     let mut lines = Vec::new();
     for asked in &book.asked {
         let (writer, mark) = (asked.writer, asked.mark);
-        lines.push((asked.called, format!("process {writer} asks for request {mark}: {}", R::words(&asked.request))));
+        lines.push((
+            asked.called,
+            format!("process {writer} asks for request {mark}: {}", Names::words(&asked.request)),
+        ));
         let heard = |at: Instant| (at, format!("process {writer} hears of request {mark}: {}", asked.told.words()));
         lines.extend(asked.answered.map(heard));
         if asked.answered.is_none() {
@@ -139,7 +143,7 @@ fn lines<R: Rules>(book: &Book<R>) -> Vec<(Instant, String)> {
 fn processes<S: Asking>(
     scenario: &Scenario,
     seed: u64,
-    book: &Shelf<S>,
+    book: &Shelf,
     groups: &Rc<RefCell<BTreeMap<u32, u32>>>,
 ) -> Vec<(Instant, Start)> {
     let writers = scenario.writers;
@@ -193,7 +197,7 @@ fn processes<S: Asking>(
 }
 
 /// Who comes new, looks whether there is a catalog and wants to create one, again and again: versions may be removed while it looks.
-fn newcomer<S: Asking>(scenario: &Scenario, book: &Shelf<S>) -> Start {
+fn newcomer<S: Asking>(scenario: &Scenario, book: &Shelf) -> Start {
     let (writers, book) = (scenario.writers, Rc::clone(book));
     let longest = writers.pause.as_nanos() as f64;
     Box::new(move |env: SimEnv| {
@@ -255,7 +259,7 @@ fn leader<S: Asking>(
 
 struct Writer<S: Asking> {
     env: SimEnv,
-    book: Shelf<S>,
+    book: Shelf,
     /// Counted from 0 in the order of beginning, leaders of groups too.
     number: u32,
     /// Its group.
@@ -280,13 +284,13 @@ impl<S: Asking> Writer<S> {
                 writer: self.number,
                 tables: writers.tables,
             };
-            if let Some(request) = S::ask(&asker, mark).await {
+            if let Some(request) = asker.request(mark).await {
                 self.send(mark, request).await;
             }
         }
     }
 
-    async fn send(&self, mark: u64, request: <S::Rules as Rules>::Request) {
+    async fn send(&self, mark: u64, request: Request) {
         let committer = &self.committer;
         let faults = self.scenario.faults;
         let whims = Whims::draw(&self.env, self.scenario.writers.round_trip, faults.timeout + faults.timeout);

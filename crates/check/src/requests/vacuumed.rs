@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use glidepath_env::Key;
-use glidepath_model::{Instant, Span, TableId, TableState, Version};
+use glidepath_model::{Entry, Instant, Name, Span, Version};
 use glidepath_protocols::manifest_chain::{Grace, Snapshot};
 use glidepath_sim::{Simulation, Written};
 
-use super::numbered::whole_log;
+use super::roots::whole_log;
 use crate::subject::STORE;
 
 /// Segments that the vacuum of these runs keeps, besides the newest.
@@ -19,7 +19,7 @@ pub(crate) const GRACE: Grace = Grace { versions: 2, age: Grace::SHORTEST };
 /// A version of a log.
 pub(crate) struct Placed {
     pub(crate) version: Version,
-    pub(crate) rows: BTreeMap<TableId, TableState>,
+    pub(crate) entries: BTreeMap<Name, Entry>,
     pub(crate) at: Instant,
     pub(crate) by: u32,
     /// The segment in which the next record goes.
@@ -45,8 +45,8 @@ pub(crate) fn placed(simulation: &Simulation) -> Result<Vec<Placed>, String> {
             _ => (Instant::ZERO, 0),
         };
         let segment = place.segment + u64::from(place.closes);
-        let (version, rows) = (place.version.version(), place.version.all().into_iter().collect());
-        versions.push(Placed { version, rows, at, by, segment });
+        let (version, entries) = (place.version.version(), place.version.root().all().collect());
+        versions.push(Placed { version, entries, at, by, segment });
     }
     Ok(versions)
 }

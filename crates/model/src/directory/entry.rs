@@ -58,4 +58,12 @@ impl Entry {
     pub fn table(location: Option<String>, state: TableState) -> Self {
         Self { kind: Kind::Table, location, state: Some(state), ..Self::namespace() }
     }
+
+    /// The state of a table that has nothing else. One with the name of a number is kept as that number.
+    #[must_use]
+    pub fn plain(&self) -> Option<&TableState> {
+        let Self { kind, location, properties, base_objects, state, unknown } = self;
+        let bare = location.is_none() && properties.is_empty() && base_objects.is_empty() && unknown.is_empty();
+        state.as_ref().filter(|_| *kind == Kind::Table && bare)
+    }
 }

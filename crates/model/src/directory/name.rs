@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::TableId;
+
 /// The most bytes a name may have, escaped: it must fit into a page beside others.
 const LONGEST: usize = 1024;
 
@@ -108,7 +110,27 @@ impl Name {
     /// The last part, as written.
     #[must_use]
     pub fn last(&self) -> &str {
-        self.0.rsplit_once('/').map_or(&self.0, |(_, last)| last)
+        self.place().1
+    }
+
+    /// The namespace it is in and its last part, as written; listings are in the order of these. The root has no letters.
+    #[must_use]
+    pub fn place(&self) -> (&str, &str) {
+        self.0.rsplit_once('/').unwrap_or(("", &self.0))
+    }
+
+    /// The name of a numbered table: an entry of the root like any other.
+    #[must_use]
+    pub fn numbered(table: TableId) -> Self {
+        Self(format!("t{:08x}", table.0).into())
+    }
+
+    /// The table whose name this is, if it is a numbered one's.
+    #[must_use]
+    pub fn number(&self) -> Option<TableId> {
+        let digits = self.0.strip_prefix('t').filter(|digits| digits.len() == 8)?;
+        let written = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        written.then(|| u32::from_str_radix(digits, 16).ok().map(TableId))?
     }
 
     /// The name with this last part, as written, in a namespace or the root.

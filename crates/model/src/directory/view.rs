@@ -24,6 +24,15 @@ pub struct View {
     gone: Vec<Name>,
 }
 
+/// A catalog that is at hand.
+pub trait AtHand {
+    /// What a name stands for.
+    fn entry(&self, name: &Name) -> Option<Entry>;
+
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
+    fn children(&self, namespace: Option<&Name>, after: Option<&Name>, limit: usize) -> Vec<(Name, Entry)>;
+}
+
 #[derive(Clone, Debug)]
 struct Seen {
     stored: Option<Entry>,
@@ -72,6 +81,38 @@ impl View {
         needs.sort_unstable();
         needs.dedup();
         needs
+    }
+
+    /// A view of what these actions are about in a catalog at hand, and what they make of it. Whoever keeps the entries has a say
+    /// about each that is created or changed.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub fn decided(
+        actions: &[Action],
+        stored: &impl AtHand,
+        allowed: impl Fn(&Name, &Entry) -> Result<(), Refusal>,
+    ) -> Result<Self, Refusal> {
+        let mut view = Self::default();
+        view.look_up(actions, stored);
+        view.apply_where(actions, allowed)?;
+        Ok(view)
+    }
+
+    /// Adds all that these actions look at, from a catalog at hand.
+    pub fn look_up(&mut self, actions: &[Action], stored: &impl AtHand) {
+        for need in self.needs(actions) {
+            match need {
+                Need::Entry(name) => {
+                    let entry = stored.entry(&name);
+                    self.insert(name, entry);
+                }
+                Need::Children(namespace, most) => {
+                    let children = stored.children(Some(&namespace), None, most);
+                    self.insert_children(namespace, children.into_iter().map(|(name, _)| name).collect(), most);
+                }
+            }
+        }
     }
 
     /// Adds what a name stands for in the stored catalog.
@@ -151,6 +192,12 @@ impl View {
             .iter()
             .map(|(name, Seen { stored, now })| (name, stored.as_ref().filter(|_| !self.is_gone(name)), now.as_ref()));
         all.filter(|(_, before, now)| before != now)
+    }
+
+    /// Whether all is as it was stored.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.gone.is_empty() && self.changes().next().is_none()
     }
 
     /// Namespaces of which all that was stored in them, however deep, is dropped before the [`changes`](Self::changes) are

@@ -53,7 +53,8 @@ pub(super) fn decode(number: u64, object: &[u8]) -> Result<Root, Cause> {
     let content = decode_header(object, CHECKPOINT, "a checkpoint", number).map_err(Cause::from_error)?;
     let root = catalog_file::File::decode(content).map_err(Cause::from_error)?.root().clone();
     let small = |version: &Version| version.0 < VERSIONS;
-    let states = root.tables().map(|(_, state)| state);
+    let named = root.entries().iter().filter_map(|(_, entry)| entry.state.as_ref());
+    let states = root.tables().map(|(_, state)| state).chain(named);
     if small(&root.version) && states.flat_map(|state| state.partitions.iter().chain([&state.version])).all(small) {
         Ok(root)
     } else {

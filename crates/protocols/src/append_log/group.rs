@@ -2,19 +2,14 @@
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Purpose};
-use glidepath_model::{Changes, CommitId};
+use glidepath_model::{Action, CommitId};
 
-use super::record::{HEADER, Record};
+use super::record::{HEADER, Intent, Record};
 use super::state::State;
 use super::{AppendLog, Landing, MOST_APPEND_BYTES, Snapshot, checked, landed};
 use crate::catalog::Outcome;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
-
-/// Changes that do not fit the catalog as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the tables have changed since this was prepared: read them again")]
-pub struct Void;
 
 /// What one append is to bring.
 struct Batch {
@@ -22,18 +17,15 @@ struct Batch {
     next: State,
     /// Its records, with their bytes.
     records: Vec<(Record, Vec<u8>)>,
-    verdicts: Vec<Verdict<Void>>,
+    verdicts: Vec<Verdict>,
 }
 
 impl<E: Env> Grouped for AppendLog<E> {
-    type Request = Changes;
-    type Refusal = Void;
-
     fn newest_known(&self) -> Option<Snapshot> {
         self.newest()
     }
 
-    async fn attempt_group(&self, base: &Snapshot, requests: &[&Changes]) -> GroupAttempt<Snapshot, Void> {
+    async fn attempt_group(&self, base: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
         let at = self.newest().filter(|other| other.0.place() > base.0.place()).unwrap_or_else(|| base.clone());
         let Batch { next, records, verdicts } = self.decide(&at, requests);
         let outcome = if records.is_empty() { None } else { Some(self.append_all(&at, next, records).await) };
@@ -43,14 +35,21 @@ impl<E: Env> Grouped for AppendLog<E> {
 
 impl<E: Env> AppendLog<E> {
     /// Decides as many of these as one append can bring: at least one.
-    fn decide(&self, at: &Snapshot, requests: &[&Changes]) -> Batch {
+    fn decide(&self, at: &Snapshot, requests: &[&[Action]]) -> Batch {
         let mut room = MOST_APPEND_BYTES - HEADER;
         let (mut next, mut records, mut verdicts) = (State::clone(&at.0), Vec::new(), Vec::new());
-        for changes in requests {
-            let changes = &*mutant::changes(changes);
+        for actions in requests {
+            let actions = &*mutant::actions(actions);
             let commit = CommitId(self.env.draw(Purpose::Names));
-            let record = Record { commit, closes: false, changes: Some(Changes::clone(changes)) };
-            let encoded = match next.countable(changes).and_then(|()| checked(&record)) {
+            let decided = match next.decide(actions) {
+                Ok(decided) => decided,
+                Err(refusal) => {
+                    verdicts.push(Verdict::Refused(refusal));
+                    continue;
+                }
+            };
+            let record = Record { commit, closes: false, intent: Some(Intent::of(actions)) };
+            let encoded = match State::countable_now(&decided).and_then(|()| checked(&record)) {
                 Ok(encoded) => encoded,
                 Err(cause) => {
                     verdicts.push(Verdict::Failed(cause));
@@ -60,10 +59,7 @@ impl<E: Env> AppendLog<E> {
             if encoded.len() > room && !mutant::is(Mutant::BatchUnlimited) {
                 break;
             }
-            if !next.apply(changes, commit) {
-                verdicts.push(Verdict::Refused(Void));
-                continue;
-            }
+            next.take(&decided, commit);
             verdicts.push(Verdict::Fits);
             room = room.saturating_sub(encoded.len());
             records.push((record, encoded));

@@ -17,6 +17,7 @@
 //!    will, as 5. Nothing: append the same bytes at the same place.
 //! 8. What cannot be settled stays unknown.
 
+mod actions;
 mod audit;
 mod checkpoint;
 mod group;
@@ -32,17 +33,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use glidepath_env::ReadError;
 use glidepath_env::{Cause, Denial, Env, Guard, ObjectStore, Payload, Purpose, PutError};
-use glidepath_model::{ByteSize, Changes, CommitId, Root, TableId, TableState, Version};
+use glidepath_model::{AtHand, ByteSize, Changes, CommitId, Entry, Name, Root, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 pub use audit::Placed;
 use checkpoint::Keys;
-pub use group::Void;
 use reading::Step;
 pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
-use record::{HEADER, Record};
+use record::{HEADER, Intent, Record};
 use state::{Segment, State};
 pub use vacuum::{VacuumError, Vacuumed};
 
@@ -128,10 +128,10 @@ impl Snapshot {
         self.0.version
     }
 
-    /// All tables, in the order of their ids. Copies them.
+    /// The whole catalog. Copies its numbered tables.
     #[must_use]
-    pub fn all(&self) -> Vec<(TableId, TableState)> {
-        self.0.root().map(|root| root.tables().cloned().collect()).unwrap_or_default()
+    pub fn root(&self) -> Root {
+        self.0.root().unwrap_or_else(Root::empty)
     }
 }
 
@@ -363,7 +363,7 @@ impl<E: Env> AppendLog<E> {
                 Ok(closes) => closes,
                 Err(cause) => return Outcome::refused(cause),
             };
-            let record = Record { commit, closes, changes: Some(changes.clone()) };
+            let record = Record { commit, closes, intent: Some(Intent::Changes(changes.clone())) };
             let payload = match at.0.countable(changes).and_then(|()| checked(&record)) {
                 Ok(encoded) => Bytes::from(at.0.with_header(encoded)),
                 Err(cause) => return Outcome::refused(cause),
@@ -433,6 +433,20 @@ impl<E: Env> Catalog for AppendLog<E> {
 
     async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
         Ok(ids.iter().map(|id| at.0.table(*id).map(Cow::Borrowed)).collect())
+    }
+
+    async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        Ok(at.0.entry(name))
+    }
+
+    async fn children(
+        &self,
+        at: &Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        Ok(at.0.children(namespace, after, limit))
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {

@@ -1,10 +1,12 @@
 //! What do the bytes of a log segment say? Format version 1; the layout is in `docs/protocols/append-log.md`.
 
 use glidepath_model::{
-    Advance, Changes, CommitId, Edit, MetadataId, PartitionId, PartitionVersions, TableChange, TableId, TableState,
-    Version,
+    Action, Advance, Changes, CommitId, Edit, MetadataId, PartitionId, PartitionVersions, TableChange, TableId,
+    TableState, Version,
 };
 use smallvec::SmallVec;
+
+use super::actions;
 
 /// Bytes before the first record of a segment; all that is left of one that was emptied.
 pub const HEADER: usize = 16;
@@ -18,6 +20,7 @@ const FORMAT: u16 = 1;
 const KNOWN_FEATURES: u16 = 0;
 
 const COMMIT: u8 = 1;
+const ACTIONS: u8 = 2;
 const CLOSES: u8 = 1;
 const SKIPPABLE: u8 = 2;
 
@@ -127,18 +130,40 @@ pub(super) struct Record {
     /// Whether it is the last one of its segment that counts.
     pub(super) closes: bool,
     /// What it does; `None` for a kind of record that may be passed over.
-    pub(super) changes: Option<Changes>,
+    pub(super) intent: Option<Intent>,
+}
+
+/// What a record does, where it can be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Intent {
+    /// To numbered tables, in few bytes.
+    Changes(Changes),
+    /// To whatever entries.
+    Actions(Vec<Action>),
+}
+
+impl Intent {
+    /// These actions, in as few bytes as they can be said.
+    pub(super) fn of(actions: &[Action]) -> Self {
+        Changes::of_actions(actions).map_or_else(|| Self::Actions(actions.to_vec()), Self::Changes)
+    }
 }
 
 impl Record {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
-        let (kind, skippable) = if self.changes.is_some() { (COMMIT, 0) } else { (0, SKIPPABLE) };
+        let (kind, skippable) = match self.intent {
+            Some(Intent::Changes(_)) => (COMMIT, 0),
+            Some(Intent::Actions(_)) => (ACTIONS, 0),
+            None => (0, SKIPPABLE),
+        };
         out.push(kind);
         out.push(skippable | if self.closes { CLOSES } else { 0 });
         out.extend_from_slice(&self.commit.0.to_le_bytes());
-        if let Some(changes) = &self.changes {
-            put_changes(&mut out, changes);
+        match &self.intent {
+            Some(Intent::Changes(changes)) => put_changes(&mut out, changes),
+            Some(Intent::Actions(actions)) => actions::put(&mut out, actions),
+            None => {}
         }
         let length = (out.len() + CHECKSUM) as u32;
         out[..4].copy_from_slice(&length.to_le_bytes());
@@ -166,12 +191,13 @@ impl Record {
         if flags & !(CLOSES | SKIPPABLE) != 0 {
             return Err(DecodeError::Features { found: u16::from(flags & !(CLOSES | SKIPPABLE)) });
         }
-        let changes = match kind {
-            COMMIT => Some(reader.changes()?),
+        let intent = match kind {
+            COMMIT => Some(Intent::Changes(reader.changes()?)),
+            ACTIONS => Some(Intent::Actions(actions::decode(reader.0)?)),
             _ if flags & SKIPPABLE != 0 => None,
             found => return Err(DecodeError::Kind { found }),
         };
-        Ok((Self { commit, closes: flags & CLOSES != 0, changes }, rest))
+        Ok((Self { commit, closes: flags & CLOSES != 0, intent }, rest))
     }
 }
 

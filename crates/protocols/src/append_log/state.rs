@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use glidepath_env::Cause;
-use glidepath_model::{Changes, CommitId, Edit, Root, TableId, TableState, Version};
+use glidepath_model::{
+    Action, AtHand, Changes, CommitId, Edit, Entries, Entry, Name, Refusal, Root, TableId, TableState, Version, View,
+};
 
-use super::record::{DecodeError, HEADER, Header, Record, VERSIONS};
+use super::record::{DecodeError, HEADER, Header, Intent, Record, VERSIONS};
+use crate::entry;
 
 /// How many of the last bytes of a segment a reader asks for again. No record is shorter than this.
 pub(super) const OVERLAP: usize = 8;
@@ -24,8 +27,8 @@ pub(super) struct Segment {
 
 /// A catalog as the log has it up to one place.
 ///
-/// Kept as the root at the beginning of the segment and what has changed since, so that a commit costs what a segment
-/// holds and not what the catalog holds.
+/// Numbered tables are kept as the root at the beginning of the segment has them and what has changed since, so that a commit costs
+/// what a segment holds and not what the catalog holds. Of the other entries states share what is the same.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) segment: Arc<Segment>,
@@ -37,7 +40,9 @@ pub(super) struct State {
     pub(super) last_bytes: [u8; OVERLAP],
     pub(super) version: Version,
     pub(super) commit: CommitId,
+    /// Tables that are kept as numbers.
     changed: BTreeMap<TableId, Option<TableState>>,
+    entries: Entries,
 }
 
 /// What became of a state by reading on.
@@ -52,8 +57,8 @@ impl State {
     pub(super) fn first(number: u64, start: Arc<Root>, anchored: bool) -> Self {
         let (version, commit) = (start.version, start.commit);
         let segment = Arc::new(Segment { number, start, anchored: AtomicBool::new(anchored) });
-        let changed = BTreeMap::new();
-        Self { segment, end: 0, records: 0, last_bytes: [0; OVERLAP], version, commit, changed }
+        let (changed, entries) = (BTreeMap::new(), segment.start.entries().clone());
+        Self { segment, end: 0, records: 0, last_bytes: [0; OVERLAP], version, commit, changed, entries }
     }
 
     /// How far in the log this is.
@@ -61,31 +66,41 @@ impl State {
         (self.segment.number, self.end)
     }
 
+    /// Where a numbered table stands, however it is kept.
     pub(super) fn table(&self, id: TableId) -> Option<&TableState> {
+        self.plain_table(id).or_else(|| self.entries.numbered(id))
+    }
+
+    fn plain_table(&self, id: TableId) -> Option<&TableState> {
         match self.changed.get(&id) {
             Some(state) => state.as_ref(),
-            None => self.segment.start.table(id),
+            None => self.segment.start.plain_table(id),
         }
+    }
+
+    /// Tables that are kept as numbers, from this one on.
+    fn tables_from(&self, first: TableId) -> impl Iterator<Item = (TableId, &TableState)> {
+        let mut start = self.segment.start.tables_from(first).peekable();
+        let mut changed = self.changed.range(first..).peekable();
+        std::iter::from_fn(move || {
+            loop {
+                let Some((next, _)) = changed.peek() else { return start.next().map(|(id, state)| (*id, state)) };
+                if let Some((id, state)) = start.next_if(|(id, _)| id < *next) {
+                    return Some((*id, state));
+                }
+                let (id, state) = changed.next()?;
+                start.next_if(|(other, _)| other == id);
+                if let Some(state) = state {
+                    return Some((*id, state));
+                }
+            }
+        })
     }
 
     /// The whole catalog.
     pub(super) fn root(&self) -> Option<Root> {
-        let mut tables = Vec::with_capacity(self.segment.start.table_count() + self.changed.len());
-        let mut changed = self.changed.iter().peekable();
-        let put = |tables: &mut Vec<_>, (id, state): (&TableId, &Option<TableState>)| {
-            tables.extend(state.as_ref().map(|state| (*id, state.clone())));
-        };
-        for (id, state) in self.segment.start.tables() {
-            while let Some(change) = changed.next_if(|(other, _)| *other < id) {
-                put(&mut tables, change);
-            }
-            match changed.next_if(|(other, _)| *other == id) {
-                Some(change) => put(&mut tables, change),
-                None => tables.push((*id, state.clone())),
-            }
-        }
-        changed.for_each(|change| put(&mut tables, change));
-        Root::from_parts(self.version, self.commit, tables)
+        let tables = self.tables_from(TableId(0)).map(|(id, state)| (id, state.clone())).collect();
+        Root::from_parts(self.version, self.commit, tables)?.with_entries(self.entries.clone())
     }
 
     /// What to append here for an encoded record: the first of a segment brings the header.
@@ -98,16 +113,68 @@ impl State {
 
     /// Applies changes by the one conflict rule; whether they fit. If not, nothing is changed.
     pub(super) fn apply(&mut self, changes: &Changes, commit: CommitId) -> bool {
-        // A root of only the tables that are touched: the rule does not look at others.
-        let touched = changes.edits().iter();
-        let touched = touched.filter_map(|edit| Some((edit.table, self.table(edit.table)?.clone()))).collect();
-        let Some(before) = Root::from_parts(self.version, self.commit, touched) else { return false };
-        let Ok(after) = changes.apply(&before, commit) else { return false };
-        for edit in changes.edits() {
-            self.changed.insert(edit.table, after.table(edit.table).cloned());
+        let Ok(touched) = changes.touch_with(|id| self.table(id), |id| self.entries.has_other(id)) else {
+            return false;
+        };
+        for (id, state) in touched.into_tables() {
+            if self.entries.numbered(id).is_some() {
+                self.entries.set_numbered(id, state);
+            } else {
+                self.changed.insert(id, state);
+            }
         }
-        (self.version, self.commit) = (after.version, after.commit);
+        (self.version, self.commit) = (self.version.next(), commit);
         true
+    }
+
+    /// Decides actions that a record holds, or is to hold, and changes nothing yet.
+    pub(super) fn decide(&self, actions: &[Action]) -> Result<View, Refusal> {
+        View::decided(actions, self, |name, entry| entry::no_larger_than(entry::MOST_BYTES, name, entry))
+    }
+
+    /// Does what was decided on this state.
+    pub(super) fn take(&mut self, decided: &View, commit: CommitId) {
+        for name in decided.gone().iter().flat_map(|namespace| self.entries.within(namespace)).collect::<Vec<_>>() {
+            self.entries.set(name, None);
+        }
+        for (name, _, now) in decided.changes() {
+            match (name.number(), now.and_then(Entry::plain)) {
+                (Some(id), Some(state)) => {
+                    self.entries.set(name.clone(), None);
+                    self.changed.insert(id, Some(state.clone()));
+                }
+                (number, _) => {
+                    if let Some(id) = number {
+                        self.changed.insert(id, None);
+                    }
+                    self.entries.set(name.clone(), now.cloned());
+                }
+            }
+        }
+        (self.version, self.commit) = (self.version.next(), commit);
+    }
+
+    /// Does what a record wants; whether that can be done where it stands. If not, nothing is changed.
+    fn act(&mut self, intent: &Intent, commit: CommitId) -> bool {
+        match intent {
+            Intent::Changes(changes) => self.apply(changes, commit),
+            Intent::Actions(actions) => self.decide(actions).map(|decided| self.take(&decided, commit)).is_ok(),
+        }
+    }
+
+    /// Whether what was decided leads to versions that a checkpoint may hold. What it may not is not written.
+    pub(super) fn countable_now(decided: &View) -> Result<(), Cause> {
+        let counted = |entry: &Entry| {
+            entry.state.iter().all(|state| state.partitions.iter().chain([&state.version]).all(|at| at.0 < VERSIONS))
+        };
+        let mut now = decided.changes().filter_map(|(name, _, now)| Some((name, now?)));
+        match now.find(|(_, entry)| !counted(entry)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let words = format!("{name} is at the last version that a log can count, {}", VERSIONS - 1);
+                Err(Cause::words(words))
+            }
+        }
     }
 
     /// Whether these changes lead to versions that a checkpoint may hold. What it may not is not written.
@@ -140,7 +207,7 @@ impl State {
         }
         while !rest.is_empty() {
             let (record, behind) = Record::decode(rest)?;
-            let applied = record.changes.is_some_and(|changes| state.apply(&changes, record.commit));
+            let applied = record.intent.is_some_and(|intent| state.act(&intent, record.commit));
             if watched == Some(record.commit) {
                 found = Some(applied);
             }
@@ -167,6 +234,17 @@ impl State {
         if let Some(last) = bytes.last_chunk() {
             self.last_bytes = *last;
         }
+    }
+}
+
+impl AtHand for State {
+    fn entry(&self, name: &Name) -> Option<Entry> {
+        let plain = name.number().and_then(|id| self.plain_table(id));
+        plain.map(|state| Entry::table(None, state.clone())).or_else(|| self.entries.get(name).cloned())
+    }
+
+    fn children(&self, namespace: Option<&Name>, after: Option<&Name>, limit: usize) -> Vec<(Name, Entry)> {
+        self.entries.children(|first| self.tables_from(first), (namespace, after), limit)
     }
 }
 

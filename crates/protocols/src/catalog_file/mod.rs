@@ -13,6 +13,7 @@
 
 mod encoding;
 mod next;
+mod size;
 
 use std::borrow::Cow;
 use std::future::ready;
@@ -20,9 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use glidepath_env::{Cause, Env, Key, Object, ObjectStore, Payload};
 use glidepath_env::{Purpose, PutError, ReadError, Tag};
-use glidepath_model::{ByteSize, Changes, CommitId, NotApplicable, Root, TableId, TableState, Version};
+use glidepath_model::{Action, AtHand, ByteSize, Changes, CommitId, Entry, Name, Root, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::entry;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
@@ -52,7 +54,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The catalog under this key. Each table adds `filler_per_table` to the object, which stands for table metadata
+    /// The catalog under this key. Each table that is kept as a number adds `filler_per_table` to the object, which stands for table metadata
     /// kept inside the catalog; zero where it is not.
     #[must_use]
     pub fn new(key: Key, filler_per_table: ByteSize) -> Self {
@@ -243,6 +245,20 @@ impl<E: Env> Catalog for CatalogFile<E> {
         }))
     }
 
+    async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        Ok(at.root().entry(name))
+    }
+
+    async fn children(
+        &self,
+        at: &Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        Ok(at.root().children(namespace, after, limit))
+    }
+
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
         // Steps 1 and 2.
         let commit = CommitId(self.env.draw(Purpose::Names));
@@ -252,21 +268,16 @@ impl<E: Env> Catalog for CatalogFile<E> {
 }
 
 impl<E: Env> Grouped for CatalogFile<E> {
-    type Request = Changes;
-    type Refusal = NotApplicable;
-
     fn newest_known(&self) -> Option<Snapshot> {
         self.newest().clone()
     }
 
-    async fn attempt_group(&self, base: &Snapshot, requests: &[&Changes]) -> GroupAttempt<Snapshot, NotApplicable> {
+    async fn attempt_group(&self, base: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
         let commit = CommitId(self.env.draw(Purpose::Names));
         let mut requests = requests;
         loop {
-            let (verdicts, root) = decide(base, commit, requests);
-            if !verdicts.iter().any(|verdict| matches!(verdict, Verdict::Fits)) {
-                return GroupAttempt::Decided { verdicts, outcome: None };
-            }
+            let Decided { verdicts, next } = decide(base, commit, requests);
+            let Some(root) = next else { return GroupAttempt::Decided { verdicts, outcome: None } };
             let next = Next::built(Some(base), root);
             match self.too_large(&next) {
                 None => return GroupAttempt::Decided { verdicts, outcome: Some(self.install(next).await) },
@@ -280,19 +291,29 @@ impl<E: Env> Grouped for CatalogFile<E> {
     }
 }
 
-/// Which of these can be done one after another, and what they make of the base.
-fn decide(base: &Snapshot, commit: CommitId, requests: &[&Changes]) -> (Vec<Verdict<NotApplicable>>, Root) {
+/// Which requests can be done one after another.
+struct Decided {
+    verdicts: Vec<Verdict>,
+    /// What they make of the base, where that is not the same.
+    next: Option<Root>,
+}
+
+fn decide(base: &Snapshot, commit: CommitId, requests: &[&[Action]]) -> Decided {
     // One copy for all of them, however large the catalog is.
-    let mut root = base.root().clone();
-    root.commit = commit;
-    let verdict =
-        |changes: &&Changes| match mutant::changes(changes).touch(&root).map(|touched| touched.apply_to(&mut root)) {
-            Ok(()) => Verdict::Fits,
+    let (mut root, mut changed) = (base.root().clone(), false);
+    let verdict = |actions: &&[Action]| {
+        let allowed = |name: &Name, entry: &Entry| entry::no_larger_than(entry::MOST_BYTES, name, entry);
+        match root.decide(&mutant::actions(actions), allowed) {
+            Ok(done) => {
+                changed |= !done.is_unchanged();
+                Verdict::Fits
+            }
             Err(refusal) => Verdict::Refused(refusal),
-        };
+        }
+    };
     let verdicts = requests.iter().map(verdict).collect();
-    root.version = base.root().version.next();
-    (verdicts, root)
+    (root.commit, root.version) = (commit, base.root().version.next());
+    Decided { verdicts, next: changed.then_some(root) }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use glidepath_env::{Body, Guard, Payload};
 use glidepath_model::{ByteSize, Changes, CommitId, Overlap, Root, Version};
 
-use super::encoding::{Draft, File, tables_length};
+use super::encoding::{Draft, File};
+use super::size::Size;
 use super::{Place, Snapshot};
 
 /// The successor of a base, or the first root of all. It gives the same bytes under the same guard however often it is put.
@@ -18,8 +19,7 @@ pub(super) enum Next<'a> {
 /// A root that is there.
 pub(super) struct Built {
     root: Root,
-    /// Of its tables in the encoded file, in bytes.
-    tables_length: usize,
+    size: Size,
 }
 
 impl<'a> Next<'a> {
@@ -31,8 +31,8 @@ impl<'a> Next<'a> {
 
     /// This root, after its base where there is one.
     pub(super) fn built(base: Option<&'a Snapshot>, root: Root) -> Self {
-        let tables_length = tables_length(&root);
-        Self::Built { base, built: Built { root, tables_length } }
+        let size = Size::of(&root);
+        Self::Built { base, built: Built { root, size } }
     }
 
     pub(super) fn base(&self) -> Option<&'a Snapshot> {
@@ -67,17 +67,14 @@ impl<'a> Next<'a> {
     /// Of the encoded file, in bytes.
     pub(super) fn length(&self) -> usize {
         match self {
-            Self::Changed { base, changes, .. } => {
-                let (tables, length) = base.file.tables_after(changes);
-                base.file.draft_length(tables, length)
-            }
+            Self::Changed { base, changes, .. } => base.file.draft_length(base.file.size_after(changes)),
             Self::Built { .. } => self.draft().length(),
         }
     }
 
     /// The file as it is once it has been written.
     pub(super) fn into_file(self) -> File {
-        let (base, Built { root, tables_length }) = match self {
+        let (base, Built { root, size }) = match self {
             Self::Built { base, built } => (base, built),
             Self::Changed { base, commit, changes, built } => {
                 (Some(base), built.into_inner().unwrap_or_else(|| build(base, commit, changes)))
@@ -85,7 +82,7 @@ impl<'a> Next<'a> {
         };
         match base {
             None => File::first(root),
-            Some(base) => base.file.followed_by(root, tables_length),
+            Some(base) => base.file.followed_by(root, size),
         }
     }
 
@@ -97,9 +94,9 @@ impl<'a> Next<'a> {
     }
 
     fn draft(&self) -> Draft<'_> {
-        let Built { root, tables_length } = self.build();
+        let Built { root, size } = self.build();
         match self.base() {
-            Some(base) => base.file.draft(root, *tables_length),
+            Some(base) => base.file.draft(root, *size),
             None => Draft::first(root),
         }
     }
@@ -108,7 +105,7 @@ impl<'a> Next<'a> {
 fn build(base: &Snapshot, commit: CommitId, changes: &Changes) -> Built {
     let root = changes.apply(base.root(), commit);
     let root = root.unwrap_or_else(|error| unreachable!("changes without overlap apply: {error}"));
-    Built { root, tables_length: base.file.tables_after(changes).1 }
+    Built { root, size: base.file.size_after(changes) }
 }
 
 /// A file on its way to the store.
@@ -121,8 +118,8 @@ impl Body for NextFile<'_> {
     fn size(&self) -> ByteSize {
         let (tables, length) = match self.next {
             Next::Changed { base, changes, .. } => {
-                let (tables, length) = base.file.tables_after(changes);
-                (tables, base.file.draft_length(tables, length))
+                let size = base.file.size_after(changes);
+                (size.tables, base.file.draft_length(size))
             }
             Next::Built { built, .. } => (built.root.table_count(), self.next.length()),
         };
@@ -140,11 +137,12 @@ mod tests {
     use std::sync::Arc;
 
     use glidepath_env::{Key, Tag};
-    use glidepath_model::{Advance, Edit, MetadataId, PartitionId, TableId, TableState};
+    use glidepath_model::{Advance, Edit, MetadataId, Name, PartitionId, TableId, TableState};
     use proptest::prelude::*;
     use smallvec::smallvec;
 
     use super::*;
+    use crate::entry::tests::trees;
 
     proptest! {
         /// A root that is built when it is wanted, and its length before that, are those of one built at once.
@@ -153,6 +151,7 @@ mod tests {
             tables in prop::collection::btree_map(0_u32..300, 1_usize..4, 0..140),
             edits in prop::collection::vec((0_u32..300, 1_usize..4), 0..4),
             versions in 0_usize..40,
+            entries in trees(),
         ) {
             // Versions where the next one takes a byte more, and others.
             let version = |id: u32| Version([0, 127, 128, 16_383, u64::from(id)][id as usize % 5]);
@@ -161,12 +160,18 @@ mod tests {
                 metadata: MetadataId(0),
                 partitions: smallvec![version(id / 5); partitions],
             };
-            let tables = tables.into_iter().map(|(id, partitions)| (TableId(id), state(id, partitions))).collect();
-            let mut file = File::first(Root::from_parts(Version(0), CommitId(0), tables).unwrap());
+            let tables = tables.into_iter().filter(|(id, _)| entries.get(&Name::numbered(TableId(*id))).is_none());
+            let tables = tables.map(|(id, partitions)| (TableId(id), state(id, partitions))).collect();
+            // Some edits to numbered tables that have more than a state.
+            let mut edits: Vec<(u32, usize)> = edits;
+            let numbered = entries.iter().filter_map(|(name, _)| name.number());
+            edits.extend(numbered.map(|id| (id.0, 1 + id.0 as usize % 2)));
+            let root = Root::from_parts(Version(0), CommitId(0), tables).unwrap();
+            let mut file = File::first(root.with_entries(entries).unwrap());
             for version in 0..versions {
                 let root = Changes::default().apply(file.root(), CommitId(version as u64)).unwrap();
-                let length = tables_length(&root);
-                file = file.followed_by(root, length);
+                let size = Size::of(&root);
+                file = file.followed_by(root, size);
             }
             let base = Snapshot { file: Arc::new(file), tag: Tag::number(1) };
             let mut changes = Changes::default();
@@ -179,7 +184,10 @@ mod tests {
                     }
                     None => Edit::Create(TableState::new(partitions)),
                 };
-                changes.set(TableId(id), edit);
+                let fits = Changes::of(TableId(id), edit.clone()).overlap(base.root()) == Overlap::None;
+                if fits {
+                    changes.set(TableId(id), edit);
+                }
             }
             let place = Place::new(Key::new("catalog"), ByteSize::from_bytes(7));
             let root = changes.apply(base.root(), CommitId(9)).unwrap();

@@ -248,16 +248,16 @@ fn a_file_is_no_larger_than_it_can_say() {
         else {
             panic!("it fits");
         };
-        let requests = [table(1), table(2), table(3)];
+        let requests = [1, 2, 3].map(|id| table(id).actions());
         let GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Committed(base)) } =
-            catalog.attempt_group(&base, &requests.each_ref()).await
+            catalog.attempt_group(&base, &requests.each_ref().map(Vec::as_slice)).await
         else {
             panic!("one of them fits");
         };
         assert_eq!(verdicts.len(), 1);
         let Outcome::Committed(base) = catalog.commit(&base, &table(2)).await else { panic!("just as many bytes") };
         assert!(matches!(catalog.commit(&base, &table(3)).await, Outcome::Refused(_)));
-        let decided = catalog.attempt_group(&base, &[&table(3)]).await;
+        let decided = catalog.attempt_group(&base, &[&table(3).actions()]).await;
         let GroupAttempt::Decided { verdicts, outcome: None } = decided else { panic!("{decided:?}") };
         assert!(matches!(&verdicts[..], [Verdict::Failed(_)]), "{verdicts:?}");
         let reader = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place()));

@@ -1,10 +1,10 @@
 //! How does a leader get the requests of a group done? Steps 2 to 7 and 9 of a group's commit.
 
 use glidepath_env::{Cause, Env, Purpose};
-use glidepath_model::Span;
+use glidepath_model::{Action, Span};
 
 use super::queue::{Seat, Taken};
-use super::{Answer, CommitError, Group, GroupAttempt, Grouped, MOST, Persistence, Verdict};
+use super::{Answer, CommitError, Group, GroupAttempt, Grouped, MOST, Persistence, Request, Verdict};
 use crate::catalog::Outcome;
 use crate::mutant::{self, Mutant};
 
@@ -14,7 +14,7 @@ use crate::mutant::{self, Mutant};
 pub struct Leader<E: Env, C: Grouped> {
     env: E,
     catalog: C,
-    seat: Seat<C::Request, Answer<C>>,
+    seat: Seat<Request, Answer<C>>,
     persistence: Persistence,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Work<'a, E, C> {
 
 /// A request in hand. Dropped, it tells its writer so (step 9).
 struct Member<C: Grouped> {
-    taken: Taken<C::Request, Answer<C>>,
+    taken: Taken<Request, Answer<C>>,
     /// Tries that it has taken part in.
     tries: u32,
 }
@@ -88,8 +88,8 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
     /// answered and it brings none.
     pub(super) async fn answer(
         &self,
-        first: Vec<Taken<C::Request, Answer<C>>>,
-        join: impl Fn(usize) -> Vec<Taken<C::Request, Answer<C>>>,
+        first: Vec<Taken<Request, Answer<C>>>,
+        join: impl Fn(usize) -> Vec<Taken<Request, Answer<C>>>,
     ) {
         let member = |taken| Member { taken, tries: 0 };
         let mut batch: Vec<Member<C>> = first.into_iter().map(member).collect();
@@ -136,7 +136,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
             }
         };
         batch.iter_mut().for_each(|member| member.taken.sent = true);
-        let requests: Vec<&C::Request> = batch.iter().map(|member| member.taken.request()).collect();
+        let requests: Vec<&[Action]> = batch.iter().map(|member| member.taken.request().as_slice()).collect();
         let tried = self.catalog.attempt_group(&on, &requests).await;
         batch.iter_mut().for_each(|member| member.taken.sent = false);
         let (verdicts, outcome) = match tried {
@@ -212,10 +212,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
 }
 
 /// What is told by a version that has what fits, or that shows that there was nothing to do.
-fn decided<S: Clone, R>(verdict: &Verdict<R>, at: &S) -> Option<Result<S, CommitError<R>>>
-where
-    R: Clone,
-{
+fn decided<S: Clone>(verdict: &Verdict, at: &S) -> Option<Result<S, CommitError>> {
     Some(match verdict {
         Verdict::Fits => Ok(at.clone()),
         Verdict::Refused(refusal) => Err(CommitError::Refused(refusal.clone())),
@@ -225,15 +222,15 @@ where
 
 /// What is told those that were sent, where they did not get in for certain. Those beside them were refused by what is not, or
 /// not certainly, in the catalog.
-fn sent<S, R>(verdict: &Verdict<R>, answer: impl Fn() -> CommitError<R>) -> Option<Result<S, CommitError<R>>> {
+fn sent<S>(verdict: &Verdict, answer: impl Fn() -> CommitError) -> Option<Result<S, CommitError>> {
     matches!(verdict, Verdict::Fits).then(|| Err(answer()))
 }
 
 /// Tells those that were decided what `answer` gives, and leaves in the batch those to whom it gives nothing.
 fn tell<C: Grouped>(
     batch: &mut Vec<Member<C>>,
-    verdicts: Vec<Verdict<C::Refusal>>,
-    answer: impl Fn(&Verdict<C::Refusal>) -> Option<Answer<C>>,
+    verdicts: Vec<Verdict>,
+    answer: impl Fn(&Verdict) -> Option<Answer<C>>,
 ) {
     let undecided = batch.split_off(verdicts.len());
     let mut answers: Vec<Option<Answer<C>>> = verdicts.iter().map(answer).collect();

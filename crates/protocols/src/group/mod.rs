@@ -26,7 +26,7 @@ mod queue;
 use std::sync::Arc;
 
 use glidepath_env::{Backoff, Cause, Env, Exponential, JitterRange};
-use glidepath_model::Span;
+use glidepath_model::{Action, Refusal, Span};
 
 use crate::catalog::{Catalog, LoadError, Outcome};
 use leader::Work;
@@ -46,11 +46,6 @@ pub const MOST_WAITING: usize = 4096;
 
 /// A catalog that can commit several requests as one version.
 pub trait Grouped: Catalog {
-    /// What one writer asks for, done whole or not at all.
-    type Request;
-    /// Why the catalog as it is does not allow it.
-    type Refusal: Clone;
-
     /// The newest version that this process knows of, without a request to the store.
     fn newest_known(&self) -> Option<Self::Snapshot>;
 
@@ -59,17 +54,20 @@ pub trait Grouped: Catalog {
     fn attempt_group(
         &self,
         base: &Self::Snapshot,
-        requests: &[&Self::Request],
-    ) -> impl Future<Output = GroupAttempt<Self::Snapshot, Self::Refusal>>;
+        requests: &[&[Action]],
+    ) -> impl Future<Output = GroupAttempt<Self::Snapshot>>;
 }
+
+/// What one writer asks for, done whole or not at all.
+pub type Request = Vec<Action>;
 
 /// How a try of a group ended.
 #[derive(Debug)]
-pub enum GroupAttempt<S, R> {
+pub enum GroupAttempt<S> {
     /// The first of them were decided.
     Decided {
         /// One for each that was decided: at least one, and fewer than were given where one version cannot hold them all.
-        verdicts: Vec<Verdict<R>>,
+        verdicts: Vec<Verdict>,
         /// What became of those that fit, together. `None`: nothing was to be sent.
         outcome: Option<Outcome<S>>,
     },
@@ -79,11 +77,11 @@ pub enum GroupAttempt<S, R> {
 
 /// Whether one request can be done to the version that was tried.
 #[derive(Clone, Debug)]
-pub enum Verdict<R> {
+pub enum Verdict {
     /// It can, and is part of what was sent.
     Fits,
     /// The catalog as it was, with the requests before it done, does not allow it.
-    Refused(R),
+    Refused(Refusal),
     /// It cannot be done to any version, because of its size for instance.
     Failed(Cause),
 }
@@ -109,10 +107,10 @@ impl Default for Persistence {
 
 /// Why a request was not committed, by what the caller can do.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum CommitError<R> {
+pub enum CommitError {
     /// The newest version at some moment since the call does not allow it. It was not done.
     #[error("{0}")]
-    Refused(R),
+    Refused(Refusal),
     /// Others were always faster. It was not done; it may be tried again.
     #[error("contention: gave up after {tries} tries")]
     Contention {
@@ -134,9 +132,9 @@ pub enum CommitError<R> {
 }
 
 /// What a request is answered.
-pub type Answer<C> = Result<<C as Catalog>::Snapshot, CommitError<<C as Grouped>::Refusal>>;
+pub type Answer<C> = Result<<C as Catalog>::Snapshot, CommitError>;
 
-type QueueOf<C> = Queue<<C as Grouped>::Request, Answer<C>>;
+type QueueOf<C> = Queue<Request, Answer<C>>;
 
 /// Writers of a process that share commits, and need a [`Leader`]. Clones are handles to the same group; once all of them are
 /// dropped, and everybody is answered, its leader ends.
@@ -217,7 +215,7 @@ impl<E: Env, C: Grouped> Committer<E, C> {
     ///
     /// # Errors
     /// [`CommitError`] says whether it can have been done.
-    pub async fn commit(&self, request: C::Request) -> Answer<C> {
+    pub async fn commit(&self, request: Request) -> Answer<C> {
         let ticket = match &self.way {
             // Step 1.
             Way::Grouped(group) => group.queue.enqueue(request).map_err(turned_away)?,
@@ -231,7 +229,7 @@ impl<E: Env, C: Grouped> Committer<E, C> {
     }
 }
 
-fn turned_away<R>(why: NotQueued) -> CommitError<R> {
+fn turned_away(why: NotQueued) -> CommitError {
     let failed = |words: &str| CommitError::Failed(Cause::words(words));
     match why {
         NotQueued::Full(waiting) => CommitError::Full { waiting },
@@ -244,7 +242,7 @@ fn turned_away<R>(why: NotQueued) -> CommitError<R> {
 }
 
 /// Step 9.
-fn left_behind<R>(left: Left) -> CommitError<R> {
+fn left_behind(left: Left) -> CommitError {
     let cause = Cause::words("the leader of the group of writers stopped before it had an answer");
     match left {
         Left::Sent => CommitError::Unknown(cause),

@@ -22,7 +22,7 @@ const STORE: StoreId = StoreId(0);
 const ROUND_TRIP: Span = Span::from_millis(30);
 
 type Chain = ManifestChain<SimEnv>;
-type Told = Result<Version, CommitError<Refusal>>;
+type Told = Result<Version, CommitError>;
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 

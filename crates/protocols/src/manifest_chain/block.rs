@@ -24,7 +24,7 @@ use glidepath_model::{Entry, MetadataId, Name, TableState, Version};
 
 use super::measured::{Message, measured};
 use super::page::Key;
-use super::rows;
+use crate::entry;
 use crate::wire::DecodeError;
 
 /// Arrow counts the bytes of a column in 31 bits.
@@ -77,10 +77,10 @@ impl Default for Columns {
 impl Columns {
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), ArrowError> {
         self.key.append_value(key);
-        let entry = rows::decode(value).ok().filter(|entry| rows::encode(entry) == value);
+        let entry = entry::decode(value).ok().filter(|entry| entry::encode(entry) == value);
         // The keys of an index have no value.
         self.as_written.append_option((entry.is_none() && !value.is_empty()).then_some(value));
-        self.kind.append_option(entry.as_ref().map(|entry| rows::kind_byte(entry.kind)));
+        self.kind.append_option(entry.as_ref().map(|entry| entry::kind_byte(entry.kind)));
         self.location.append_option(entry.as_ref().and_then(|entry| entry.location.as_ref()));
         for (name, value) in entry.iter().flat_map(|entry| &entry.properties) {
             self.properties.keys().append_value(name);
@@ -100,7 +100,7 @@ impl Columns {
         }
         self.partitions.append(true);
         let unknown = entry.as_ref().filter(|entry| !entry.unknown.is_empty());
-        self.unknown.append_option(unknown.map(|entry| rows::encode_fields(&entry.unknown)));
+        self.unknown.append_option(unknown.map(|entry| entry::encode_fields(&entry.unknown)));
         Ok(())
     }
 
@@ -215,14 +215,14 @@ impl<'a> Seen<'a> {
         if self.as_written.is_valid(row) {
             out.extend_from_slice(self.as_written.value(row));
         } else if self.kind.is_valid(row) {
-            out.extend_from_slice(&rows::encode(&self.entry(row)?));
+            out.extend_from_slice(&entry::encode(&self.entry(row)?));
         }
         Ok(())
     }
 
     fn entry(&self, row: usize) -> Result<Entry, DecodeError> {
         let wrong = DecodeError::Content("a column of another type within a column");
-        let kind = rows::kind_of(self.kind.value(row))?;
+        let kind = entry::kind_of(self.kind.value(row))?;
         let mut entry = Entry { kind, ..Entry::namespace() };
         entry.location = self.location.is_valid(row).then(|| self.location.value(row).to_owned());
         let pairs = self.properties.value(row);
@@ -244,7 +244,7 @@ impl<'a> Seen<'a> {
             });
         }
         if self.unknown.is_valid(row) {
-            entry.unknown = rows::decode_fields(self.unknown.value(row))?;
+            entry.unknown = entry::decode_fields(self.unknown.value(row))?;
         }
         Ok(entry)
     }

@@ -14,6 +14,7 @@ use super::tree::{self, Child, Edit, Packer};
 use super::whole::{Rewrite, Stopped};
 use super::{ManifestChain, RECHECK, Snapshot, is_recent, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
+use crate::entry;
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 
@@ -22,9 +23,6 @@ pub(super) const INLINE_MAX: usize = 256 << 10;
 
 /// A pack is full when it has so many bytes: at most those of one page more.
 const PACK: usize = 4 << 20;
-
-/// What an entry takes at most, encoded: a page that has it alone fits into a block of columns, and into any object.
-pub(super) const MOST_ENTRY_BYTES: usize = 64 << 20;
 
 /// Pages in a version's own object take at most so many bytes: places are told in 32 bits.
 pub(super) const MOST_INLINE: usize = 1 << 30;
@@ -174,8 +172,7 @@ impl<E: Env> ManifestChain<E> {
 
     /// An entry is in one page, and its place is told in 32 bits, with whatever else is in the same object.
     fn allowed(&self, name: &Name, entry: &Entry) -> Result<(), Refusal> {
-        let (bytes, most) = (rows::encode(entry).len(), self.place.most_entry_bytes);
-        if bytes > most { Err(Refusal::TooLarge { name: name.clone(), bytes, most }) } else { Ok(()) }
+        entry::no_larger_than(self.place.most_entry_bytes, name, entry)
     }
 
     /// Steps 2 to 7.

@@ -9,6 +9,7 @@ use super::read::damaged;
 use super::tree::Pages as _;
 use super::{ManifestChain, Snapshot, rows};
 use crate::catalog::LoadError;
+use crate::entry;
 
 /// A name that does not stand for the same at two versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl<E: Env> ManifestChain<E> {
                     let name = name.ok_or_else(|| LoadError::Undecodable(Cause::words("a key is not a name")))?;
                     // Keys of the indices follow from the entries.
                     if rows::by_name(&name) == key {
-                        let entry = |value: Option<bytes::Bytes>| value.map(|value| rows::decode(&value)).transpose();
+                        let entry = |value: Option<bytes::Bytes>| value.map(|value| entry::decode(&value)).transpose();
                         let (before, now) = (entry(before).map_err(damaged)?, entry(now).map_err(damaged)?);
                         found.push(Changed { name, before, now });
                     }

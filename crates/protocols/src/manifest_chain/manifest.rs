@@ -5,7 +5,7 @@ use glidepath_env::Key;
 use glidepath_model::{CommitId, Field, Version};
 
 use super::page::{Home, PageRef};
-use super::rows;
+use crate::entry;
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_checksum};
 
 const FRAME: Frame =
@@ -74,7 +74,7 @@ impl Manifest {
         if let Some(root) = self.root {
             root.encode(&mut content);
         }
-        content.extend_from_slice(&rows::encode_fields(&self.unknown));
+        content.extend_from_slice(&entry::encode_fields(&self.unknown));
         let indexed = if self.indexed { INDEXED } else { 0 };
         let whole = if self.layout == Layout::Whole { WHOLE } else { 0 };
         let mut out = FRAME.begin(indexed | whole, HEAD + content.len() + CHECKSUM);
@@ -95,7 +95,7 @@ impl Manifest {
             1 => Some(PageRef::decode(&mut reader)?),
             _ => return Err(DecodeError::Content("neither a root nor none")),
         };
-        let unknown = rows::decode_fields(reader.0)?;
+        let unknown = entry::decode_fields(reader.0)?;
         let indexed = flags & INDEXED != 0;
         let layout = if flags & WHOLE == 0 { Layout::Paged } else { Layout::Whole };
         Ok(Self { version, commit, before, oldest, written_ms, entries, indexed, layout, root, unknown })

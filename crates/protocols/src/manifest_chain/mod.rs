@@ -42,10 +42,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, ReadError};
 use glidepath_model::{
-    Action, Changes, CommitId, Edit, Entry, Instant, Kind, Name, Refusal, Span, TableId, TableState, Version,
+    Action, Changes, CommitId, Entry, Instant, Kind, Name, Refusal, Span, TableId, TableState, Version,
 };
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::entry;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use cache::Cache;
@@ -98,7 +99,7 @@ impl Place {
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
-        let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, commit::MOST_ENTRY_BYTES);
+        let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, entry::MOST_BYTES);
         let (pages, sizes) = (PageSize::default(), Sizes::default());
         Self { keys, cache, inline_max, most_entry_bytes, pages, sizes, newest: Mutex::new(None) }
     }
@@ -335,16 +336,12 @@ impl<E: Env> ManifestChain<E> {
 }
 
 impl<E: Env> Grouped for ManifestChain<E> {
-    type Request = Vec<Action>;
-    type Refusal = Refusal;
-
     fn newest_known(&self) -> Option<Snapshot> {
         self.known().as_ref().filter(|head| head.is_recent(self.env.now())).cloned()
     }
 
-    async fn attempt_group(&self, base: &Snapshot, requests: &[&Vec<Action>]) -> GroupAttempt<Snapshot, Refusal> {
-        let groups: Vec<&[Action]> = requests.iter().map(|actions| actions.as_slice()).collect();
-        let (verdicts, attempt) = self.attempt(base, &groups).await;
+    async fn attempt_group(&self, base: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
+        let (verdicts, attempt) = self.attempt(base, requests).await;
         let verdict = |decided: Result<(), Refusal>| decided.map_or_else(Verdict::Refused, |()| Verdict::Fits);
         let verdicts = verdicts.into_iter().map(verdict).collect();
         match attempt {
@@ -355,21 +352,6 @@ impl<E: Env> Grouped for ManifestChain<E> {
             Attempt::Ended(outcome) => GroupAttempt::Decided { verdicts, outcome: Some(outcome) },
             Attempt::NotMade(error) => GroupAttempt::NotMade(error),
         }
-    }
-}
-
-/// The name under which the trait [`Catalog`] finds a numbered table.
-#[must_use]
-pub fn table_name(id: TableId) -> Name {
-    Name::of_parts([format!("t{:08x}", id.0).as_str()]).expect("nine letters and digits are a name")
-}
-
-fn action(table: TableId, edit: &Edit) -> Action {
-    let name = table_name(table);
-    match edit {
-        Edit::Create(state) => Action::Create { name, entry: Entry::table(None, state.clone()) },
-        Edit::Advance(advance) => Action::Advance { name, advance: advance.clone() },
-        Edit::Drop(expected) => Action::Drop { name, kind: Kind::Table, expected: Some(*expected) },
     }
 }
 
@@ -387,16 +369,30 @@ impl<E: Env> Catalog for ManifestChain<E> {
     async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
         let mut states = TableStates::new();
         for id in ids {
-            let entry: Option<Entry> = self.entry(at, &table_name(*id)).await?;
-            let state: Option<TableState> = entry.and_then(|entry| entry.state);
+            let entry: Option<Entry> = self.entry(at, &Name::numbered(*id)).await?;
+            let table = entry.filter(|entry| entry.kind == Kind::Table);
+            let state: Option<TableState> = table.and_then(|entry| entry.state);
             states.push(state.map(Cow::Owned));
         }
         Ok(states)
     }
 
+    async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        Self::entry(self, at, name).await
+    }
+
+    async fn children(
+        &self,
+        at: &Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        Self::children(self, at, namespace, after, limit).await
+    }
+
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
-        let actions: Vec<Action> = changes.edits().iter().map(|change| action(change.table, &change.edit)).collect();
-        let (verdicts, attempt) = self.attempt(base, &[&actions]).await;
+        let (verdicts, attempt) = self.attempt(base, &[&changes.actions()]).await;
         let refused: Option<&Refusal> = verdicts.first().and_then(|verdict| verdict.as_ref().err());
         match attempt {
             Attempt::Nothing => match refused {

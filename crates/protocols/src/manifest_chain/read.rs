@@ -12,6 +12,7 @@ use super::rows::{self, Between};
 use super::tree::{self, Missing};
 use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
+use crate::entry;
 
 /// Requests for pages that one operation makes at a time.
 const FETCHES: usize = 16;
@@ -24,7 +25,7 @@ impl<E: Env> ManifestChain<E> {
     pub async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
         let key = rows::by_name(name);
         let value = self.with_pages(|pages| tree::get(pages, at.manifest.root, &key)).await?;
-        value.map(|bytes| rows::decode(&bytes).map_err(damaged)).transpose()
+        value.map(|bytes| entry::decode(&bytes).map_err(damaged)).transpose()
     }
 
     /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
@@ -97,7 +98,7 @@ impl<E: Env> ManifestChain<E> {
             self.with_pages(|pages| tree::range(pages, at.manifest.root, (&between.from, &between.to), limit)).await?;
         let entry = |(key, value): &(bytes::Bytes, bytes::Bytes)| {
             let name = rows::name_in(key).ok_or_else(not_a_name)?;
-            Ok((name, rows::decode(value).map_err(damaged)?))
+            Ok((name, entry::decode(value).map_err(damaged)?))
         };
         items.iter().map(entry).collect()
     }

@@ -1,6 +1,8 @@
+use glidepath_model::{Kind, Name};
 use proptest::prelude::*;
 
 use super::*;
+use crate::entry::tests::entries;
 
 fn versions() -> impl Strategy<Value = Version> {
     (0..VERSIONS).prop_map(Version)
@@ -27,11 +29,47 @@ fn records() -> impl Strategy<Value = Record> {
         edits.into_iter().for_each(|(table, edit)| changes.set(TableId(table), edit));
         changes
     });
-    (any::<u64>(), any::<bool>(), prop::option::of(changes)).prop_map(|(commit, closes, changes)| Record {
+    let actions = prop::collection::vec(any_action(), 0..4);
+    let intent = prop_oneof![changes.prop_map(Intent::Changes), actions.prop_map(Intent::Actions)];
+    (any::<u64>(), any::<bool>(), prop::option::of(intent)).prop_map(|(commit, closes, intent)| Record {
         commit: CommitId(commit),
         closes,
-        changes,
+        intent,
     })
+}
+
+fn any_name() -> impl Strategy<Value = Name> {
+    prop::collection::vec("[a-c%/]{1,3}", 1..3)
+        .prop_map(|parts| Name::of_parts(parts.iter().map(String::as_str)).unwrap())
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    let entry = entries().prop_map(|mut entry| {
+        let state = entry.state.as_mut();
+        state.into_iter().for_each(|state| {
+            state.version.0 %= VERSIONS;
+            state.partitions.iter_mut().for_each(|version| version.0 %= VERSIONS);
+        });
+        entry
+    });
+    let kind = prop::sample::select(vec![Kind::Namespace, Kind::Table]);
+    let advance = edits().prop_filter_map("an advance", |edit| match edit {
+        Edit::Advance(advance) => Some(advance),
+        _ => None,
+    });
+    let properties = prop::collection::btree_map(".{0,3}", prop::option::of(".{0,3}"), 0..3);
+    prop_oneof![
+        (any_name(), entry).prop_map(|(name, entry)| Action::Create { name, entry }),
+        (any_name(), kind, prop::option::of(versions())).prop_map(|(name, kind, expected)| Action::Drop {
+            name,
+            kind,
+            expected
+        }),
+        any_name().prop_map(|name| Action::DropAll { name }),
+        (any_name(), any_name()).prop_map(|(from, to)| Action::Rename { from, to }),
+        (any_name(), properties).prop_map(|(name, changes)| Action::SetProperties { name, changes }),
+        (any_name(), advance).prop_map(|(name, advance)| Action::Advance { name, advance }),
+    ]
 }
 
 /// A record of any kind, flags and content, rightly framed: what a faulty writer, or a newer one, could make.
@@ -108,7 +146,7 @@ fn unknown_kinds_are_passed_over_only_where_they_say_so() {
     assert_eq!(unknown(0), Err(DecodeError::Kind { found: 9 }));
     assert_eq!(unknown(CLOSES), Err(DecodeError::Kind { found: 9 }));
     assert_eq!(unknown(4 | SKIPPABLE), Err(DecodeError::Features { found: 4 }));
-    let passed_over = Record { commit: CommitId(7), closes: true, changes: None };
+    let passed_over = Record { commit: CommitId(7), closes: true, intent: None };
     assert_eq!(unknown(CLOSES | SKIPPABLE), Ok(passed_over));
 }
 

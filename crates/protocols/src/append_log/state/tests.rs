@@ -1,4 +1,4 @@
-use glidepath_model::{Advance, Edit, MetadataId, PartitionId};
+use glidepath_model::{Advance, Kind, MetadataId, PartitionId};
 use proptest::prelude::*;
 
 use super::*;
@@ -22,8 +22,56 @@ fn records() -> impl Strategy<Value = Record> {
         edits.into_iter().for_each(|(table, edit)| changes.set(TableId(table), edit));
         changes
     });
-    (any::<u64>(), prop::bool::weighted(0.05), prop::option::weighted(0.9, changes))
-        .prop_map(|(commit, closes, changes)| Record { commit: CommitId(commit), closes, changes })
+    let actions = prop::collection::vec(any_action(), 0..3);
+    let intent = prop_oneof![changes.prop_map(Intent::Changes), actions.prop_map(Intent::Actions)];
+    (any::<u64>(), prop::bool::weighted(0.05), prop::option::weighted(0.9, intent))
+        .prop_map(|(commit, closes, intent)| Record { commit: CommitId(commit), closes, intent })
+}
+
+const NAMES: [&str; 9] =
+    ["a", "a-b", "a/b", "a/b/c", "t00000000", "t00000001", "t00000001/a", "t00000003", "t0000000z"];
+
+fn any_name() -> impl Strategy<Value = Name> {
+    prop::sample::select(NAMES.to_vec()).prop_map(|text| Name::parse(text).unwrap())
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    let namespace = any_name().prop_map(|name| Action::Create { name, entry: Entry::namespace() });
+    let located = |(name, located): (Name, Option<String>)| Action::Create {
+        name,
+        entry: Entry::table(located, TableState::new(2)),
+    };
+    let property = |(name, value): (Name, Option<String>)| Action::SetProperties {
+        name,
+        changes: BTreeMap::from([("k".to_owned(), value)]),
+    };
+    let advance = |(name, edit): (Name, Edit)| match edit {
+        Edit::Advance(advance) => Action::Advance { name, advance },
+        Edit::Drop(version) => Action::Drop { name, kind: Kind::Table, expected: Some(version) },
+        Edit::Create(_) => Action::Drop { name, kind: Kind::Namespace, expected: None },
+    };
+    let some = || prop::option::of("[xy]");
+    prop_oneof![
+        namespace,
+        (any_name(), some()).prop_map(located),
+        (any_name(), some()).prop_map(property),
+        (any_name(), edits()).prop_map(advance),
+        any_name().prop_map(|name| Action::DropAll { name }),
+        (any_name(), any_name()).prop_map(|(from, to)| Action::Rename { from, to }),
+    ]
+}
+
+/// What a root becomes by a record; `None` where that is void.
+fn plainly(root: &Root, record: &Record) -> Option<Root> {
+    match record.intent.as_ref()? {
+        Intent::Changes(changes) => changes.apply(root, record.commit).ok(),
+        Intent::Actions(actions) => {
+            let mut next = root.clone();
+            next.decide(actions, |_, _| Ok(())).ok()?;
+            (next.version, next.commit) = (root.version.next(), record.commit);
+            Some(next)
+        }
+    }
 }
 
 fn first() -> State {
@@ -46,7 +94,7 @@ proptest! {
             for record in batch {
                 bytes.extend(record.encode());
                 if !closed {
-                    let next = record.changes.as_ref().and_then(|changes| changes.apply(&plain, record.commit).ok());
+                    let next = plainly(&plain, record);
                     watched = (record.commit == last).then_some(next.is_some());
                     plain = next.unwrap_or(plain);
                 }
@@ -61,6 +109,17 @@ proptest! {
             prop_assert_eq!(state.segment.number, number + u64::from(closed));
             for id in (0..4).map(TableId) {
                 prop_assert_eq!(state.table(id), plain.table(id));
+            }
+            for name in NAMES.map(|text| Name::parse(text).unwrap()) {
+                prop_assert_eq!(state.entry(&name), plain.entry(&name));
+                for limit in [1, 2, 9] {
+                    for namespace in [None, Some(&name)] {
+                        let listed = state.children(namespace, None, limit);
+                        prop_assert_eq!(listed, plain.children(namespace, None, limit));
+                        let listed = state.children(namespace, Some(&name), limit);
+                        prop_assert_eq!(listed, plain.children(namespace, Some(&name), limit));
+                    }
+                }
             }
         }
     }

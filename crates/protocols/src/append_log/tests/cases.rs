@@ -8,7 +8,7 @@ use glidepath_env::{Env, Guard, Key, ObjectStore, Payload};
 use glidepath_model::{Changes, CommitId, Instant, Span, TableId, TableState, Version};
 use glidepath_sim::{Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 
-use super::super::record::{Header, Record};
+use super::super::record::{Header, Intent, Record};
 use super::super::{AppendLog, Landing, Limits, Place, Snapshot, checkpoint};
 use super::counting::{CountingEnv, CountingStore};
 use super::world::{STORE, advance, first_root, limits, seed_catalog, storm, world};
@@ -75,7 +75,9 @@ fn numbered_segment(number: u64, records: &[(u32, u64, u64, bool)]) -> Vec<u8> {
         let mut state = TableState::new(1);
         state.partitions[0] = Version(*expected);
         let changes = Some(Changes::of(TableId(*table), advance(&state, *metadata)));
-        bytes.extend(Record { commit: CommitId(*metadata), closes: *closes, changes }.encode());
+        bytes.extend(
+            Record { commit: CommitId(*metadata), closes: *closes, intent: changes.map(Intent::Changes) }.encode(),
+        );
     }
     bytes
 }
@@ -198,7 +200,7 @@ fn what_was_vacuumed_before_it_was_settled_stays_unknown() {
 #[test]
 fn unknown_records_stop_everybody_unless_they_may_be_skipped() {
     let unknown = |kind: u8, flags: u8| {
-        let mut record = Record { commit: CommitId(5), closes: false, changes: None }.encode();
+        let mut record = Record { commit: CommitId(5), closes: false, intent: None }.encode();
         (record[4], record[5]) = (kind, flags);
         let end = record.len() - 4;
         let checksum = crc32fast::hash(&record[..end]);

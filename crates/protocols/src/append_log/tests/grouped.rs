@@ -62,7 +62,7 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
                     let state = at.table(TableId(writer)).unwrap();
                     let metadata = u64::from(writer) << 32 | u64::from(number) << 1 | 1;
                     let changes = Changes::of(TableId(writer), advance(state, metadata));
-                    match committer.commit(changes).await {
+                    match committer.commit(changes.actions()).await {
                         Ok(_) => told.borrow_mut()[writer as usize].0 += 1,
                         Err(CommitError::Unknown(_)) => told.borrow_mut()[writer as usize].1 += 1,
                         Err(_) => {}
@@ -143,7 +143,8 @@ fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
             let log = AppendLog::new(env.clone(), env.store(STORE), place);
             assert!(matches!(log.create(Vec::new()).await, Outcome::Committed(_)));
             let at = log.load().await.unwrap();
-            let mut rest: Vec<&Changes> = tables.iter().collect();
+            let requests: Vec<_> = tables.iter().map(Changes::actions).collect();
+            let mut rest: Vec<_> = requests.iter().map(Vec::as_slice).collect();
             while !rest.is_empty() {
                 let GroupAttempt::Decided { verdicts, outcome } = log.attempt_group(&at, &rest).await else { panic!() };
                 assert!(matches!(outcome, None | Some(Outcome::Committed(_))), "{outcome:?}");

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use proptest::prelude::*;
 
 use super::super::{CommitError, MOST};
-use super::fake::{Ask, Asking, Ending, Office, Refusal, Told, apply, poll};
+use super::fake::{Ask, Asking, Ending, Office, Refused, Told, apply, poll};
 use crate::mutant::{self, Mutant};
 use Ask::{Create, Drop, TooMuch};
 
@@ -14,9 +14,9 @@ fn version(told: &Told) -> Option<u64> {
     told.as_ref().ok().map(|(version, _)| version.0)
 }
 
-fn refused(told: &Told) -> Option<Refusal> {
+fn refused(told: &Told) -> Option<Refused> {
     match told {
-        Err(CommitError::Refused(refusal)) => Some(*refusal),
+        Err(CommitError::Refused(refusal)) => Some(Refused::of(refusal)),
         _ => None,
     }
 }
@@ -33,10 +33,10 @@ fn failed(told: &Told, words: &str) -> bool {
 fn answers_go_to_those_who_asked() {
     let told = Office::new(&[]).told(&[Create(1), Drop(9), Create(1), Create(2)]);
     assert_eq!((version(&told[0]), version(&told[3])), (Some(1), Some(1)));
-    assert_eq!(refused(&told[1]), Some(Refusal::Missing(9)));
-    assert_eq!(refused(&told[2]), Some(Refusal::Exists(1)));
+    assert_eq!(refused(&told[1]), Some(Refused::Missing(9)));
+    assert_eq!(refused(&told[2]), Some(Refused::Exists(1)));
     let told = mutant::with(Mutant::GroupAnswersSwapped, || Office::new(&[]).told(&[Create(1), Drop(9)]));
-    assert_eq!((refused(&told[0]), version(&told[1])), (Some(Refusal::Missing(9)), Some(1)));
+    assert_eq!((refused(&told[0]), version(&told[1])), (Some(Refused::Missing(9)), Some(1)));
 }
 
 #[test]
@@ -55,15 +55,15 @@ fn a_stale_base_refuses_nothing() {
     };
     assert_eq!(run().iter().map(version).collect::<Vec<_>>(), [Some(4), Some(4)]);
     let told = mutant::with(Mutant::GroupRefusesStale, run);
-    assert_eq!(told.iter().map(refused).collect::<Vec<_>>(), [Some(Refusal::Exists(1)), Some(Refusal::Missing(2))]);
+    assert_eq!(told.iter().map(refused).collect::<Vec<_>>(), [Some(Refused::Exists(1)), Some(Refused::Missing(2))]);
 }
 
 #[test]
 fn what_was_never_there_is_not_dropped_after_a_conflict_either() {
     let told = Office::new(&[Ending::Beaten(Create(5))]).told(&[Create(1), Drop(9), Create(5)]);
     assert_eq!(version(&told[0]), Some(2));
-    assert_eq!(refused(&told[1]), Some(Refusal::Missing(9)));
-    assert_eq!(refused(&told[2]), Some(Refusal::Exists(5)));
+    assert_eq!(refused(&told[1]), Some(Refused::Missing(9)));
+    assert_eq!(refused(&told[2]), Some(Refused::Exists(5)));
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn mates_of_an_unknown_outcome_are_decided_again() {
     let told = run(false);
     assert!(unknown(&told[0]));
     assert_eq!(version(&told[1]), Some(1), "nothing that is there refuses it");
-    assert_eq!(refused(&told[2]), Some(Refusal::Missing(9)));
+    assert_eq!(refused(&told[2]), Some(Refused::Missing(9)));
     let told = run(true);
     assert!(unknown(&told[0]));
-    assert_eq!(refused(&told[1]), Some(Refusal::Exists(1)));
+    assert_eq!(refused(&told[1]), Some(Refused::Exists(1)));
     let told = mutant::with(Mutant::GroupUnknownIsNotDone, || run(true));
     assert!(failed(&told[0], "no answer"), "and yet it is there");
 }
@@ -115,7 +115,7 @@ fn batches_over_the_limit_go_into_several_versions() {
     office.numbers.0.borrow_mut().room = 2;
     let told = office.told(&[Create(1), Create(1), TooMuch, Create(2), Create(3), Drop(1)]);
     assert_eq!(version(&told[0]), Some(1));
-    assert_eq!(refused(&told[1]), Some(Refusal::Exists(1)));
+    assert_eq!(refused(&told[1]), Some(Refused::Exists(1)));
     assert!(failed(&told[2], "too much"));
     assert_eq!([&told[3], &told[4], &told[5]].map(version), [Some(1), Some(2), Some(2)]);
 }
@@ -268,9 +268,9 @@ fn endings() -> impl Strategy<Value = Ending> {
 type Open = (Ask, usize, Asking);
 
 /// A refusal, and between which lengths of the log it must be right at some point.
-type Refused = (Ask, Refusal, usize, usize);
+type RefusedAsk = (Ask, Refused, usize, usize);
 
-fn collect(office: &Office, open: &mut Vec<Open>, refusals: &mut Vec<Refused>, counts: &mut Counts) {
+fn collect(office: &Office, open: &mut Vec<Open>, refusals: &mut Vec<RefusedAsk>, counts: &mut Counts) {
     open.retain_mut(|(ask, from, asking)| {
         let Some(told) = poll(asking) else { return true };
         counts.take(*ask, &told);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use glidepath_env::Denial;
-use glidepath_model::{Changes, Instant, TableId, Version};
+use glidepath_model::{Changes, Entry, Instant, Kind, Name, TableId, Version};
 use glidepath_sim::SimStore;
 
 use super::super::*;
@@ -42,11 +42,50 @@ pub(super) enum Ask {
     TooMuch,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?}")]
-pub(super) enum Refusal {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
     Exists(u32),
     Missing(u32),
+}
+
+impl Ask {
+    fn of(request: &[Action]) -> Self {
+        let number = |name: &Name| name.number().unwrap().0;
+        match request {
+            [Action::Create { name, .. }] => Self::Create(number(name)),
+            [Action::Drop { name, .. }] => Self::Drop(number(name)),
+            _ => Self::TooMuch,
+        }
+    }
+
+    fn request(self) -> Request {
+        let name = |number| Name::numbered(TableId(number));
+        match self {
+            Self::Create(number) => vec![Action::Create { name: name(number), entry: Entry::namespace() }],
+            Self::Drop(number) => {
+                vec![Action::Drop { name: name(number), kind: Kind::Namespace, expected: None }]
+            }
+            Self::TooMuch => Vec::new(),
+        }
+    }
+}
+
+impl Refused {
+    pub(super) fn of(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Exists(name) => Self::Exists(name.number().unwrap().0),
+            Refusal::NotFound(name) => Self::Missing(name.number().unwrap().0),
+            other => panic!("{other}"),
+        }
+    }
+
+    fn told(self) -> Refusal {
+        let name = |number| Name::numbered(TableId(number));
+        match self {
+            Self::Exists(number) => Refusal::Exists(name(number)),
+            Self::Missing(number) => Refusal::NotFound(name(number)),
+        }
+    }
 }
 
 /// What becomes of one version that is sent.
@@ -81,10 +120,10 @@ pub(super) struct World {
     pub(super) log: Vec<Ask>,
 }
 
-pub(super) fn apply(names: &mut BTreeSet<u32>, ask: Ask) -> Result<(), Refusal> {
+pub(super) fn apply(names: &mut BTreeSet<u32>, ask: Ask) -> Result<(), Refused> {
     match ask {
-        Ask::Create(name) if !names.insert(name) => Err(Refusal::Exists(name)),
-        Ask::Drop(name) if !names.remove(&name) => Err(Refusal::Missing(name)),
+        Ask::Create(name) if !names.insert(name) => Err(Refused::Exists(name)),
+        Ask::Drop(name) if !names.remove(&name) => Err(Refused::Missing(name)),
         _ => Ok(()),
     }
 }
@@ -143,41 +182,53 @@ impl Catalog for Numbers {
         Ok(ids.iter().map(|_| None).collect())
     }
 
+    async fn entry(&self, _: &At, _: &Name) -> Result<Option<Entry>, LoadError> {
+        Ok(None)
+    }
+
+    async fn children(
+        &self,
+        _: &At,
+        _: Option<&Name>,
+        _: Option<&Name>,
+        _: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        Ok(Vec::new())
+    }
+
     async fn commit(&self, _: &At, _: &Changes) -> Outcome<At> {
         Outcome::Conflict(None)
     }
 }
 
 impl Grouped for Numbers {
-    type Request = Ask;
-    type Refusal = Refusal;
-
     fn newest_known(&self) -> Option<At> {
         self.0.borrow().known.clone()
     }
 
-    async fn attempt_group(&self, base: &At, requests: &[&Ask]) -> GroupAttempt<At, Refusal> {
+    async fn attempt_group(&self, base: &At, requests: &[&[Action]]) -> GroupAttempt<At> {
+        let requests: Vec<Ask> = requests.iter().map(|request| Ask::of(request)).collect();
         let (mut names, mut fitting, mut verdicts) = (base.1.clone(), Vec::new(), Vec::new());
         let room = match self.0.borrow().room {
             0 => usize::MAX,
             room => room,
         };
-        for ask in requests {
+        for ask in &requests {
             if fitting.len() == room {
                 break;
             }
-            verdicts.push(match **ask {
+            verdicts.push(match *ask {
                 Ask::TooMuch => Verdict::Failed(Cause::words("too much")),
                 ask => match apply(&mut names, ask) {
                     Ok(()) => {
                         fitting.push(ask);
                         Verdict::Fits
                     }
-                    Err(refusal) => Verdict::Refused(refusal),
+                    Err(refusal) => Verdict::Refused(refusal.told()),
                 },
             });
         }
-        self.0.borrow_mut().tries.push(requests.iter().map(|ask| **ask).collect());
+        self.0.borrow_mut().tries.push(requests);
         if fitting.is_empty() {
             return GroupAttempt::Decided { verdicts, outcome: None };
         }
@@ -228,7 +279,7 @@ impl Office {
     /// Asks, as far as that goes without waiting.
     pub(super) fn ask(&self, ask: Ask) -> (Asking, Option<Told>) {
         let committer = Committer::grouped(Timeless, self.numbers.clone(), self.group.clone());
-        let mut asking: Asking = Box::pin(async move { committer.commit(ask).await });
+        let mut asking: Asking = Box::pin(async move { committer.commit(ask.request()).await });
         let told = poll(&mut asking);
         (asking, told)
     }

@@ -25,7 +25,7 @@ fn entries() -> impl Strategy<Value = Bytes> {
                 }),
                 unknown: unknown.into_iter().map(|(tag, bytes)| Kept { tag, bytes }).collect(),
             };
-            rows::encode(&entry)
+            entry::encode(&entry)
         },
     )
 }
@@ -155,7 +155,7 @@ fn columns_are_named_and_typed_for_other_programs() {
     for (found, wanted) in types.iter().zip(wanted) {
         assert!(found.starts_with(wanted), "{found}");
     }
-    let items = [(Key::from_static(b"o\0a"), rows::encode(&Entry::namespace()))];
+    let items = [(Key::from_static(b"o\0a"), entry::encode(&Entry::namespace()))];
     let stream = stream(&items);
     let mut reader = arrow_ipc::reader::StreamReader::try_new(&stream[..], None).unwrap();
     let batch = reader.next().unwrap().unwrap();

@@ -16,6 +16,7 @@ use super::super::rows;
 use super::super::tree::{self, Missing};
 use super::{Extent, Look, Trouble};
 use crate::catalog::LoadError;
+use crate::entry;
 use crate::wire::DecodeError;
 
 /// A key that differs from the newer version.
@@ -210,14 +211,14 @@ impl<E: Env> Look<'_, E> {
     async fn entry_differs(&mut self, at: &Manifest, difference: Difference) -> Result<(), LoadError> {
         let Difference { name, newer, here, .. } = difference;
         self.count += i64::from(here.is_some()) - i64::from(newer.is_some());
-        let here = match here.as_deref().map(rows::decode).transpose() {
+        let here = match here.as_deref().map(entry::decode).transpose() {
             Ok(entry) => entry,
             Err(error) => {
                 self.report_version(Trouble::BadItem(format!("{name}: {error}")), at.version);
                 return Ok(());
             }
         };
-        let newer = newer.as_deref().and_then(|bytes| rows::decode(bytes).ok());
+        let newer = newer.as_deref().and_then(|bytes| entry::decode(bytes).ok());
         let (wanted, others) = (index_keys(at, &name, here.as_ref()), index_keys(at, &name, newer.as_ref()));
         for key in &wanted {
             if self.look_up(|pages| tree::get(pages, at.root, key)).await? == Some(None) {
@@ -246,7 +247,7 @@ impl<E: Env> Look<'_, E> {
         {
             let key = rows::by_name(&parent);
             if let Some(found) = self.look_up(|pages| tree::get(pages, at.root, &key)).await?
-                && !is_namespace(found.and_then(|bytes| rows::decode(&bytes).ok()).as_ref())
+                && !is_namespace(found.and_then(|bytes| entry::decode(&bytes).ok()).as_ref())
             {
                 self.report_version(Trouble::Orphan(name.clone()), at.version);
             }
@@ -266,7 +267,7 @@ impl<E: Env> Look<'_, E> {
         let Difference { key, name, newer, here } = difference;
         let by_name = rows::by_name(&name);
         let Some(found) = self.look_up(|pages| tree::get(pages, at.root, &by_name)).await? else { return Ok(()) };
-        let entry = found.and_then(|bytes| rows::decode(&bytes).ok());
+        let entry = found.and_then(|bytes| entry::decode(&bytes).ok());
         let fits = index_keys(at, &name, entry.as_ref()).contains(&key);
         match (newer, here) {
             (_, Some(_)) if !fits => self.report_version(Trouble::StrayIndex(name), at.version),

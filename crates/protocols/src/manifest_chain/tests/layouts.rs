@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use smallvec::smallvec;
 
 use crate::catalog::{Catalog, Outcome};
+use crate::entry;
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::Pages as _;
-use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, Place, Sizes, Snapshot, rows, whole};
+use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, Place, Sizes, Snapshot, whole};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
@@ -226,7 +227,7 @@ fn an_entry_is_no_larger_than_may_be() {
         entry.location = Some("x".repeat(letters));
         entry
     };
-    let letters = (0..most).rev().find(|letters| rows::encode(&with(*letters)).len() == most).unwrap();
+    let letters = (0..most).rev().find(|letters| entry::encode(&with(*letters)).len() == most).unwrap();
     for layout in Layout::ALL {
         let world = World::default();
         let place = Place::new("", 1 << 20).entries_of_at_most(most);

@@ -1,0 +1,168 @@
+//! What do the actions of a record say? The layout is in `docs/protocols/append-log.md`.
+
+use std::collections::BTreeMap;
+
+use glidepath_model::{Action, Advance, Kind, MetadataId, Name, PartitionId, Version};
+use smallvec::SmallVec;
+
+use super::record::{DecodeError, VERSIONS};
+use crate::entry;
+use crate::wire::{self, Reader, put_bytes, put_varint};
+
+const CREATE: u8 = 1;
+const DROP: u8 = 2;
+const DROP_ALL: u8 = 3;
+const RENAME: u8 = 4;
+const SET_PROPERTIES: u8 = 5;
+const ADVANCE: u8 = 6;
+
+const NONE: u8 = 0;
+const SOME: u8 = 1;
+
+pub(super) fn put(out: &mut Vec<u8>, actions: &[Action]) {
+    put_varint(out, actions.len() as u64);
+    for action in actions {
+        out.push(match action {
+            Action::Create { .. } => CREATE,
+            Action::Drop { .. } => DROP,
+            Action::DropAll { .. } => DROP_ALL,
+            Action::Rename { .. } => RENAME,
+            Action::SetProperties { .. } => SET_PROPERTIES,
+            Action::Advance { .. } => ADVANCE,
+        });
+        put_bytes(out, action.name().as_str().as_bytes());
+        match action {
+            Action::Create { entry, .. } => put_bytes(out, &entry::encode(entry)),
+            Action::Drop { kind, expected, .. } => {
+                out.push(entry::kind_byte(*kind));
+                put_version(out, *expected);
+            }
+            Action::DropAll { .. } => {}
+            Action::Rename { to, .. } => put_bytes(out, to.as_str().as_bytes()),
+            Action::SetProperties { changes, .. } => put_properties(out, changes),
+            Action::Advance { advance, .. } => put_advance(out, advance),
+        }
+    }
+}
+
+fn put_version(out: &mut Vec<u8>, version: Option<Version>) {
+    match version {
+        None => out.push(NONE),
+        Some(version) => {
+            out.push(SOME);
+            put_varint(out, version.0);
+        }
+    }
+}
+
+fn put_properties(out: &mut Vec<u8>, changes: &BTreeMap<String, Option<String>>) {
+    put_varint(out, changes.len() as u64);
+    for (key, value) in changes {
+        put_bytes(out, key.as_bytes());
+        match value {
+            None => out.push(NONE),
+            Some(value) => {
+                out.push(SOME);
+                put_bytes(out, value.as_bytes());
+            }
+        }
+    }
+}
+
+fn put_advance(out: &mut Vec<u8>, advance: &Advance) {
+    out.extend_from_slice(&advance.metadata.0.to_le_bytes());
+    put_varint(out, advance.partitions.len() as u64);
+    for (partition, expected) in &advance.partitions {
+        put_varint(out, u64::from(partition.0));
+        put_varint(out, expected.0);
+    }
+}
+
+/// Reads actions, which must be all that there is.
+pub(super) fn decode(bytes: &[u8]) -> Result<Vec<Action>, DecodeError> {
+    all(bytes).map_err(|error| match error {
+        wire::DecodeError::Content(words) => DecodeError::Content(words),
+        _ => DecodeError::Content("actions that end too early"),
+    })
+}
+
+fn all(bytes: &[u8]) -> Result<Vec<Action>, wire::DecodeError> {
+    let mut reader = Reader(bytes);
+    let actions = (0..reader.count()?).map(|_| action(&mut reader)).collect::<Result<_, _>>()?;
+    reader.end()?;
+    Ok(actions)
+}
+
+fn action(reader: &mut Reader<'_>) -> Result<Action, wire::DecodeError> {
+    let [which] = reader.array()?;
+    let name = name(reader)?;
+    Ok(match which {
+        CREATE => {
+            let entry = entry::decode(reader.bytes()?)?;
+            let versions = entry.state.iter().flat_map(|state| state.partitions.iter().chain([&state.version]));
+            versions.copied().try_for_each(counted)?;
+            Action::Create { name, entry }
+        }
+        DROP => {
+            let kind: Kind = entry::kind_of(reader.array::<1>()?[0])?;
+            let expected = if some(reader)? { Some(version(reader)?) } else { None };
+            Action::Drop { name, kind, expected }
+        }
+        DROP_ALL => Action::DropAll { name },
+        RENAME => Action::Rename { from: name, to: self::name(reader)? },
+        SET_PROPERTIES => Action::SetProperties { name, changes: properties(reader)? },
+        ADVANCE => Action::Advance { name, advance: advance(reader)? },
+        _ => return Err(wire::DecodeError::Content("an unknown kind of action")),
+    })
+}
+
+fn name(reader: &mut Reader<'_>) -> Result<Name, wire::DecodeError> {
+    Name::parse(reader.text()?).map_err(|_| wire::DecodeError::Content("invalid name"))
+}
+
+fn some(reader: &mut Reader<'_>) -> Result<bool, wire::DecodeError> {
+    match reader.array()? {
+        [NONE] => Ok(false),
+        [SOME] => Ok(true),
+        _ => Err(wire::DecodeError::Content("neither there nor not")),
+    }
+}
+
+fn counted(version: Version) -> Result<(), wire::DecodeError> {
+    if version.0 < VERSIONS { Ok(()) } else { Err(wire::DecodeError::Content("version too large")) }
+}
+
+fn version(reader: &mut Reader<'_>) -> Result<Version, wire::DecodeError> {
+    let version = Version(reader.varint()?);
+    counted(version).map(|()| version)
+}
+
+fn properties(reader: &mut Reader<'_>) -> Result<BTreeMap<String, Option<String>>, wire::DecodeError> {
+    let mut changes = BTreeMap::new();
+    for _ in 0..reader.count()? {
+        let key = reader.text()?.to_owned();
+        if changes.last_key_value().is_some_and(|(last, _)| *last >= key) {
+            return Err(wire::DecodeError::Content("properties out of order"));
+        }
+        let value = if some(reader)? { Some(reader.text()?.to_owned()) } else { None };
+        changes.insert(key, value);
+    }
+    Ok(changes)
+}
+
+fn advance(reader: &mut Reader<'_>) -> Result<Advance, wire::DecodeError> {
+    let metadata = MetadataId(reader.u64()?);
+    let count = reader.count()?;
+    let mut partitions = SmallVec::with_capacity(count);
+    for _ in 0..count {
+        let partition = (PartitionId(reader.small()?), version(reader)?);
+        if partitions.last().is_some_and(|(last, _): &(PartitionId, Version)| *last >= partition.0) {
+            return Err(wire::DecodeError::Content("partitions out of order"));
+        }
+        partitions.push(partition);
+    }
+    if partitions.is_empty() {
+        return Err(wire::DecodeError::Content("an advance of no partition"));
+    }
+    Ok(Advance { metadata, partitions })
+}
