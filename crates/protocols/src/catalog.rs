@@ -68,6 +68,16 @@ pub enum Outcome<S> {
 }
 
 impl<S> Outcome<S> {
+    /// The same with another kind of snapshot.
+    pub(crate) fn map<T>(self, snapshot: impl FnOnce(S) -> T) -> Outcome<T> {
+        match self {
+            Self::Committed(at) => Outcome::Committed(snapshot(at)),
+            Self::Conflict(newer) => Outcome::Conflict(newer.map(snapshot)),
+            Self::Refused(denial) => Outcome::Refused(denial),
+            Self::Unknown(cause) => Outcome::Unknown(cause),
+        }
+    }
+
     /// Not made, for a reason that does not pass by itself.
     pub(crate) fn refused(cause: Cause) -> Self {
         Self::Refused(Denial::certain(cause))

@@ -6,7 +6,8 @@
 //! Writers of one process share commits by [`group`], whatever the protocol.
 //!
 //! Start with [`Catalog`], the trait that all of them implement, then [`catalog_file`]
-//! (one object, replaced) and [`append_log`] (records, folded).
+//! (one object, replaced) and [`append_log`] (records, folded). [`registry`] lists them, and opens a catalog by what its store
+//! says of it.
 
 pub mod append_log;
 mod catalog;
@@ -21,6 +22,7 @@ pub mod manifest_chain;
 mod mutant;
 #[cfg(feature = "mutants")]
 pub mod mutant;
+pub mod registry;
 mod settling;
 #[cfg(test)]
 mod tests;

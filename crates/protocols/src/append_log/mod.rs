@@ -20,6 +20,7 @@
 mod actions;
 mod audit;
 mod checkpoint;
+mod design;
 mod group;
 mod reading;
 mod record;
@@ -40,6 +41,7 @@ use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 pub use audit::Placed;
 use checkpoint::Keys;
+pub use design::NAME;
 use reading::Step;
 pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
 use record::{HEADER, Intent, Record};

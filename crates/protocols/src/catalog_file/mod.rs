@@ -11,6 +11,7 @@
 //! 6. Anything else: read back, and look for the id at its version; put the same again while the head is still the base.
 //! 7. What cannot be settled stays unknown.
 
+mod design;
 mod encoding;
 mod next;
 mod size;
@@ -29,6 +30,7 @@ use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 use crate::wire::DecodeError;
+pub use design::NAME;
 pub use encoding::{File, LINEAGE};
 use next::Next;
 

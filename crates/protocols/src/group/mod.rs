@@ -75,6 +75,18 @@ pub enum GroupAttempt<S> {
     NotMade(LoadError),
 }
 
+impl<S> GroupAttempt<S> {
+    /// The same with another kind of snapshot.
+    pub(crate) fn map<T>(self, snapshot: impl FnOnce(S) -> T) -> GroupAttempt<T> {
+        match self {
+            Self::Decided { verdicts, outcome } => {
+                GroupAttempt::Decided { verdicts, outcome: outcome.map(|outcome| outcome.map(snapshot)) }
+            }
+            Self::NotMade(error) => GroupAttempt::NotMade(error),
+        }
+    }
+}
+
 /// Whether one request can be done to the version that was tried.
 #[derive(Clone, Debug)]
 pub enum Verdict {

@@ -1,0 +1,64 @@
+//! The object that says which protocol keeps a catalog. It is written once, before the catalog is created, and never changes.
+
+use bytes::Bytes;
+use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, ReadError};
+
+use super::{AnySnapshot, Protocol};
+use crate::catalog::{LoadError, Outcome};
+use crate::settling::{self, Doubt};
+
+fn key(prefix: &str) -> Key {
+    Key::new(&format!("{prefix}protocol"))
+}
+
+/// What the label says; `None` where there is none.
+pub(super) async fn read<E: Env>(store: &E::Objects, prefix: &str) -> Result<Option<Protocol>, LoadError> {
+    match store.get(&key(prefix)).await {
+        Ok(object) => {
+            let text = std::str::from_utf8(&object.payload.bytes).ok();
+            let name = text.and_then(|text| text.strip_suffix('\n'));
+            let known = name.and_then(Protocol::named);
+            known.map(Some).ok_or_else(|| {
+                let found = name.map_or_else(|| "no name".to_owned(), |name| format!("{name:?}"));
+                let words = format!("the object `protocol` says {found}, which is no protocol that this version knows");
+                LoadError::Undecodable(Cause::words(words))
+            })
+        }
+        Err(ReadError::NotFound) => Ok(None),
+        Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+    }
+}
+
+/// Puts the label where there is none. `None` once it names this protocol, whoever wrote it: then nobody can make it name another
+/// one.
+pub(super) async fn put<E: Env>(
+    env: &E,
+    store: &E::Objects,
+    prefix: &str,
+    protocol: Protocol,
+) -> Option<Outcome<AnySnapshot>> {
+    let body = || Payload::from(Bytes::from(format!("{}\n", protocol.name())));
+    let mut doubt = Doubt::default();
+    for round in 0..settling::ROUNDS {
+        match store.put(&key(prefix), body(), Guard::Absent).await {
+            Ok(_) => return None,
+            Err(PutError::Lost) => {}
+            Err(error) => {
+                if let Some(denial) = doubt.take(error, store.capabilities().delivers_once) {
+                    return Some(Outcome::Refused(denial));
+                }
+            }
+        }
+        match read::<E>(store, prefix).await {
+            Ok(Some(found)) => return (found != protocol).then_some(Outcome::Conflict(None)),
+            Ok(None) => {}
+            Err(LoadError::Failed(cause)) => doubt.note(cause),
+            Err(error) => return Some(Outcome::not_read(error)),
+        }
+        if doubt.hopeless() {
+            break;
+        }
+        settling::wait(env, round).await;
+    }
+    Some(Outcome::Unknown(doubt.cause()))
+}

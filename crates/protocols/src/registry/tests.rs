@@ -1,0 +1,96 @@
+use glidepath_model::{Instant, Span};
+use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+
+use super::*;
+use crate::conformance::run_all;
+
+const STORE: StoreId = StoreId(0);
+
+/// Runs this in a simulated world without faults.
+fn alone<F: Future<Output = ()> + 'static>(run: impl FnOnce(SimEnv) -> F + 'static) {
+    let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(10)))];
+    let horizon = Instant::ZERO + Span::from_secs(100_000);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores });
+    simulation.run([(Instant::ZERO, run)]);
+}
+
+async fn create(env: &SimEnv, prefix: &str, protocol: Protocol) -> Outcome<AnySnapshot> {
+    AnyCatalog::create(env.clone(), env.store(STORE), prefix, protocol, &Creation::default()).await.1
+}
+
+#[test]
+fn names_are_those_that_find_a_protocol() {
+    for protocol in Protocol::ALL {
+        assert_eq!(Protocol::named(protocol.name()), Some(*protocol));
+    }
+    assert_eq!(Protocol::named("tickets-of-old"), None);
+}
+
+/// Through a handle of any protocol a catalog is what it is through its own.
+#[test]
+fn a_catalog_of_any_protocol_does_what_a_catalog_must() {
+    for &protocol in Protocol::ALL {
+        alone(move |env| async move {
+            let prefix = format!("{}/", protocol.name());
+            assert!(matches!(create(&env, &prefix, protocol).await, Outcome::Committed(_)));
+            let find = || AnyCatalog::find(env.clone(), env.store(STORE), &prefix);
+            let (writer, reader) = (find().await.unwrap(), find().await.unwrap());
+            assert_eq!(writer.protocol(), protocol);
+            assert_eq!(run_all(&writer, &reader).await, [], "{}", protocol.name());
+        });
+    }
+}
+
+#[test]
+fn a_place_takes_one_protocol_only() {
+    for &first in Protocol::ALL {
+        for &second in Protocol::ALL {
+            alone(move |env| async move {
+                assert!(matches!(create(&env, "", first).await, Outcome::Committed(_)));
+                assert!(matches!(create(&env, "", second).await, Outcome::Conflict(_)), "{first:?} {second:?}");
+                let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await.unwrap();
+                assert_eq!(found.protocol(), first);
+                assert!(found.load().await.is_ok());
+            });
+        }
+    }
+}
+
+/// One that was created before there were labels.
+#[test]
+fn a_catalog_without_a_label_keeps_its_place() {
+    alone(|env| async move {
+        let old = UNLABELLED.open(env.clone(), env.store(STORE), "");
+        assert!(matches!(old.create_empty(&Creation::default()).await, Outcome::Committed(_)));
+        for &protocol in Protocol::ALL {
+            assert!(matches!(create(&env, "", protocol).await, Outcome::Conflict(_)));
+        }
+        let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await.unwrap();
+        assert_eq!(found.protocol(), UNLABELLED);
+    });
+}
+
+/// Who dies between label and catalog leaves a place that only the same protocol may take.
+#[test]
+fn a_creation_that_died_is_made_again() {
+    alone(|env| async move {
+        assert!(label::put(&env, &env.store(STORE), "", Protocol::AppendLog).await.is_none());
+        let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await.unwrap();
+        assert!(matches!(found.load().await, Err(LoadError::NotFound)));
+        assert!(matches!(create(&env, "", Protocol::CatalogFile).await, Outcome::Conflict(None)));
+        assert!(matches!(create(&env, "", Protocol::AppendLog).await, Outcome::Committed(_)));
+    });
+}
+
+#[test]
+fn a_snapshot_of_another_protocol_is_not_read() {
+    alone(|env| async move {
+        assert!(matches!(create(&env, "a/", Protocol::CatalogFile).await, Outcome::Committed(_)));
+        assert!(matches!(create(&env, "b/", Protocol::AppendLog).await, Outcome::Committed(_)));
+        let [a, b] = ["a/", "b/"].map(|prefix| AnyCatalog::find(env.clone(), env.store(STORE), prefix));
+        let (a, b) = (a.await.unwrap(), b.await.unwrap());
+        let at = b.load().await.unwrap();
+        assert!(a.children(&at, None, None, 1).await.is_err());
+        assert!(matches!(a.commit(&at, &Changes::default()).await, Outcome::Refused(_)));
+    });
+}
