@@ -1,4 +1,4 @@
-//! `glidepath catalog`: what is in a catalog that is kept by `manifest_chain`, and how is it changed and looked after?
+//! `glidepath catalog`: what is in a catalog, and how is it changed and looked after? Whatever its protocol.
 //!
 //! One file for each group of subcommands: `change.rs` (all that commit), `look.rs`, `history.rs`, `vacuum.rs`, `fsck.rs`.
 //! What they share: `place.rs` (from a URL to a catalog, and how failures are told), `show.rs` (how things look).

@@ -17,7 +17,7 @@ impl Place {
     /// With an empty catalog.
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
-        assert_eq!(place.does("create STORE"), "created an empty catalog (version 0)\n");
+        assert_eq!(place.does("create STORE"), "created an empty catalog, kept by manifest-chain (version 0)\n");
         place
     }
 
@@ -94,7 +94,10 @@ fn a_catalog_from_its_creation_to_its_vacuum() {
 fn a_whole_catalog_goes_by_the_same_commands() {
     let place = Place(tempfile::tempdir().unwrap());
     place.fails("create STORE --layout striped", 2, "allowed are paged and whole");
-    assert_eq!(place.does("create STORE --layout whole"), "created an empty catalog (version 0)\n");
+    assert_eq!(
+        place.does("create STORE --layout whole"),
+        "created an empty catalog, kept by manifest-chain (version 0)\n"
+    );
     lives(&place);
     assert_eq!(place.json("describe STORE --json")["layout"], "whole");
     assert!(place.does("describe STORE").contains("layout            whole"));
@@ -175,6 +178,43 @@ fn a_namespace_goes_with_all_that_is_in_it() {
         assert_eq!(place.lines("history STORE --limit 1 --json")[0]["changes"].as_array().unwrap().len(), 4);
         assert_eq!(place.fsck("").0, 0);
     }
+}
+
+/// Every protocol holds names, and a command finds out by itself which one keeps a catalog.
+#[test]
+fn a_catalog_of_any_protocol_goes_by_the_same_commands() {
+    for protocol in ["catalog-file", "append-log", "manifest-chain"] {
+        let place = Place(tempfile::tempdir().unwrap());
+        let created = place.does(&format!("create STORE --protocol {protocol}"));
+        assert_eq!(created, format!("created an empty catalog, kept by {protocol} (version 0)\n"));
+        place.does("create-namespace STORE sales --property owner=ann");
+        place.does("create-table STORE sales/orders --location there --property a=b --base sales");
+        place.does("set STORE sales/orders c=d --unset a");
+        place.does("rename STORE sales/orders sales/all");
+        let table = place.json("describe STORE sales/all --json");
+        assert_eq!((&table["properties"]["c"], &table["location"]), (&"d".into(), &"there".into()), "{table}");
+        assert_eq!(table["properties"].as_object().unwrap().len(), 1, "{table}");
+        assert_eq!(place.lines("list STORE --recursive --json").len(), 2);
+        place.fails("exists STORE sales/orders", 3, "there is no sales/orders");
+        place.fails("drop STORE sales", 5, "--cascade");
+        place.fails("create-table STORE nowhere/t", 3, "no namespace nowhere");
+        place.does("drop STORE sales --cascade");
+        let catalog = place.json("describe STORE --json");
+        assert_eq!((&catalog["protocol"], &catalog["version"]), (&protocol.into(), &5.into()));
+        // The place is taken, for whatever protocol.
+        for other in ["catalog-file", "append-log", "manifest-chain"] {
+            let words = format!("kept by {protocol}, at version 5");
+            place.fails(&format!("create STORE --protocol {other}"), 4, &words);
+        }
+        if protocol != "manifest-chain" {
+            for command in ["history STORE", "vacuum STORE", "fsck STORE", "list STORE --version 1"] {
+                place.fails(command, 2, &format!("kept by {protocol}; only manifest-chain can do that"));
+            }
+        }
+    }
+    let place = Place(tempfile::tempdir().unwrap());
+    place.fails("create STORE --protocol tickets", 2, "allowed are catalog-file, manifest-chain, append-log");
+    place.fails("create STORE --protocol append-log --layout whole", 2, "are for manifest-chain");
 }
 
 #[test]

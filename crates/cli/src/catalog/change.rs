@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use glidepath_model::{Action, Entry, Kind, MetadataId, Name, TableState, Version};
-use glidepath_protocols::manifest_chain::{Layout, Snapshot};
+use glidepath_protocols::manifest_chain::{self, Layout};
+use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, Outcome};
+use glidepath_stores::LiveEnv;
 use serde_json::json;
 
-use super::place::{Site, code, done as was_done, not_found, settled};
+use super::place::{Opened, Site, code, done as was_done, not_found, settled};
 use super::{Common, name, show};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -18,10 +20,14 @@ use crate::output::{print, print_json};
 pub(super) struct Create {
     #[command(flatten)]
     common: Common,
-    /// How its entries lie in objects, for good: paged writes what a commit changes, whole writes one file of columns anew
-    #[arg(long, value_name = "LAYOUT", default_value = "paged", value_parser = layout)]
-    layout: Layout,
-    /// Without indices by type and by base object: smaller commits, slower searches
+    /// What keeps it, for good: catalog-file (one object), manifest-chain or append-log
+    #[arg(long, value_name = "PROTOCOL", default_value = manifest_chain::NAME, value_parser = protocol)]
+    protocol: Protocol,
+    /// How the entries of a manifest chain lie in objects, for good: paged writes what a commit changes, whole writes one file of
+    /// columns anew [default: paged]
+    #[arg(long, value_name = "LAYOUT", value_parser = layout)]
+    layout: Option<Layout>,
+    /// A manifest chain without indices by type and by base object: smaller commits, slower searches
     #[arg(long)]
     without_indices: bool,
 }
@@ -139,6 +145,11 @@ impl From<OfKind> for Kind {
     }
 }
 
+fn protocol(text: &str) -> Result<Protocol, String> {
+    let all = || Protocol::ALL.iter().map(|protocol| protocol.name()).collect::<Vec<_>>().join(", ");
+    Protocol::named(text).ok_or_else(|| format!("allowed are {}", all()))
+}
+
 fn layout(text: &str) -> Result<Layout, String> {
     let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
     known.ok_or_else(|| format!("allowed are {}", Layout::ALL.map(Layout::name).join(" and ")))
@@ -158,17 +169,45 @@ fn metadata(text: &str) -> Result<MetadataId, String> {
 
 impl Create {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let site = Site::of_new(&self.common.store)?;
-        match site.wait(site.chain.create(self.layout, !self.without_indices)) {
-            Outcome::Committed(at) => tell(&self.common, "created", "an empty catalog", &at),
-            Outcome::Conflict(found) => {
-                let version = found.map(|found| format!(", at version {}", found.version().0)).unwrap_or_default();
-                Err(Failure::Coded(code::EXISTS, format!("there exists a catalog here already{version}")))
+        if self.protocol != Protocol::ManifestChain && (self.layout.is_some() || self.without_indices) {
+            let words = format!("--layout and --without-indices are for {}", manifest_chain::NAME);
+            return Err(Failure::Mistake(words));
+        }
+        let opened = Opened::of(&self.common.store)?;
+        let creation = Creation { layout: self.layout.unwrap_or(Layout::Paged), indexed: !self.without_indices };
+        let (env, store) = (LiveEnv::new(), opened.store.clone());
+        let (catalog, outcome) = opened.wait(AnyCatalog::create(env, store, "", self.protocol, &creation));
+        match outcome {
+            Outcome::Committed(at) => {
+                let what = format!("an empty catalog, kept by {}", self.protocol.name());
+                tell(&self.common, &catalog, "created", &what, &at)
             }
+            Outcome::Conflict(_) => Err(self.exists(&opened)),
             Outcome::Refused(cause) => Err(Failure::Failed(format!("not created: {cause}"))),
             Outcome::Unknown(cause) => {
                 let words = format!("outcome unknown: {cause}; it may have been created: look before trying again");
                 Err(Failure::Coded(code::UNKNOWN, words))
+            }
+        }
+    }
+
+    /// What is in the place already.
+    fn exists(&self, opened: &Opened) -> Failure {
+        let Ok(found) = opened.wait(AnyCatalog::find(LiveEnv::new(), opened.store.clone(), "")) else {
+            return Failure::Coded(code::EXISTS, "there exists a catalog here already".to_owned());
+        };
+        let name = found.protocol().name();
+        match opened.wait(found.load()) {
+            Ok(at) => {
+                let words =
+                    format!("there exists a catalog here already, kept by {name}, at version {}", found.version(&at).0);
+                Failure::Coded(code::EXISTS, words)
+            }
+            // Another creation is under way, or died half-way.
+            Err(_) => {
+                let words =
+                    format!("this place was taken for a catalog kept by {name}: create it with --protocol {name}");
+                Failure::Coded(code::EXISTS, words)
             }
         }
     }
@@ -201,14 +240,14 @@ impl Set {
         let changes = set.chain(self.unset.iter().map(|key| (key.clone(), None))).collect();
         let site = Site::of(&self.common.store)?;
         // What was there before the commit is told, not judged: the commit removes what is there when it takes effect.
-        let before = site.read(site.chain.entry(&site.at(None)?, &self.name))?.ok_or_else(|| not_found(&self.name))?;
+        let before = site.read(site.catalog.entry(&site.head()?, &self.name))?.ok_or_else(|| not_found(&self.name))?;
         let missing: Vec<&str> =
             self.unset.iter().filter(|key| !before.properties.contains_key(*key)).map(String::as_str).collect();
         let action = Action::SetProperties { name: self.name.clone(), changes };
         let at = settled(site.wait(site.committer(self.patience.tries).commit(vec![action])))?;
         let had_none = missing.iter().map(|key| format!("; it had no property {key:?}")).collect::<String>();
         let words = format!("set properties of {}{had_none}", self.name);
-        tell_with(&self.common, &at, json!({ "missing_properties": missing }), &words)
+        tell_with(&self.common, (&site.catalog, &at), json!({ "missing_properties": missing }), &words)
     }
 }
 
@@ -238,7 +277,7 @@ impl Drop {
 
     fn kind_now(&self) -> Result<Kind, Failure> {
         let site = Site::of(&self.common.store)?;
-        let entry = site.read(site.chain.entry(&site.at(None)?, &self.name))?;
+        let entry = site.read(site.catalog.entry(&site.head()?, &self.name))?;
         entry.map(|entry| entry.kind).ok_or_else(|| not_found(&self.name))
     }
 }
@@ -253,18 +292,29 @@ impl Rename {
 fn commit(common: &Common, patience: &Patience, action: Action, done: &str, what: &str) -> Result<(), Failure> {
     let site = Site::of(&common.store)?;
     // Where there is no catalog, that is the answer, and not that a commit failed.
-    site.read(site.chain.load())?;
+    site.head()?;
     let at = settled(site.wait(site.committer(patience.tries).commit(vec![action])))?;
-    tell(common, done, what, &at)
+    tell(common, &site.catalog, done, what, &at)
 }
 
-fn tell(common: &Common, done: &str, what: &str, at: &Snapshot) -> Result<(), Failure> {
-    tell_with(common, at, json!({}), &format!("{done} {what}"))
+fn tell(
+    common: &Common,
+    catalog: &AnyCatalog<LiveEnv>,
+    done: &str,
+    what: &str,
+    at: &AnySnapshot,
+) -> Result<(), Failure> {
+    tell_with(common, (catalog, at), json!({}), &format!("{done} {what}"))
 }
 
 /// Tells of a commit, in words or as JSON with more fields.
-fn tell_with(common: &Common, at: &Snapshot, mut fields: serde_json::Value, words: &str) -> Result<(), Failure> {
-    let (version, commit) = (at.version().0, at.commit().0);
+fn tell_with(
+    common: &Common,
+    (catalog, at): (&AnyCatalog<LiveEnv>, &AnySnapshot),
+    mut fields: serde_json::Value,
+    words: &str,
+) -> Result<(), Failure> {
+    let (version, commit) = (catalog.version(at).0, catalog.commit_of(at).0);
     if common.json {
         fields["version"] = version.into();
         fields["commit"] = format!("{commit:016x}").into();

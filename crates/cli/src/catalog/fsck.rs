@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
-        let checked = site.read(site.chain.fsck())?;
+        let checked = site.read(site.chain("fsck")?.fsck())?;
         let mended = if self.mend { mend(&site, &checked)? } else { Vec::new() };
         match self.common.json {
             true => print_json(&as_json(&checked, &mended))?,
@@ -49,13 +49,13 @@ fn mend(site: &Site, checked: &Checked) -> Result<Vec<String>, Failure> {
     }
     let has = |wanted: fn(&Trouble) -> bool| checked.findings.iter().any(|finding| wanted(&finding.trouble));
     if has(|trouble| matches!(trouble, Trouble::HintDamaged | Trouble::HintBehind(_))) {
-        let version = site.read(site.chain.mend_hint())?;
+        let version = site.read(site.chain("fsck")?.mend_hint())?;
         done.push(format!("the hint says {version} now"));
     }
     if has(|trouble| matches!(trouble, Trouble::Unused)) {
         // Makes no version old, and deletes what is of none of the kept ones.
         let grace = Grace { versions: u64::MAX, age: Span::from_nanos(u64::MAX) };
-        let swept = site.wait(site.chain.vacuum(grace)).map_err(|error| vacuum::failed(&error))?;
+        let swept = site.wait(site.chain("fsck")?.vacuum(grace)).map_err(|error| vacuum::failed(&error))?;
         done.push(format!("deleted {} objects of old versions and {} packs", swept.versions, swept.packs));
     }
     Ok(done)

@@ -30,21 +30,19 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
-        let oldest = site.at(None)?.oldest_kept();
+        let (chain, oldest) = (site.chain("history")?, site.chain_at("history", None)?.oldest_kept());
         let mut output = BufWriter::new(std::io::stdout().lock());
-        let mut next = Some(site.at(self.version)?);
+        let mut next = Some(site.chain_at("history", self.version)?);
         for _ in 0..self.limit {
             let Some(at) = next.take() else { break };
             let number = at.version();
             let before = match number.0.checked_sub(1).map(Version).filter(|before| *before >= oldest) {
-                Some(before) => site.read(site.chain.version_at(before))?,
+                Some(before) => site.read(chain.version_at(before))?,
                 None => None,
             };
             // What the oldest kept version changed cannot be told any more; the first version changed nothing.
             let changes = match &before {
-                Some(before) => {
-                    Some(site.read(site.chain.changed(Some(before), &at, self.changes.saturating_add(1)))?)
-                }
+                Some(before) => Some(site.read(chain.changed(Some(before), &at, self.changes.saturating_add(1)))?),
                 None => None,
             };
             self.print(&mut output, &at, before.as_ref(), changes.as_deref())?;

@@ -5,7 +5,8 @@ use std::io::{BufWriter, Write as _};
 
 use clap::Args;
 use glidepath_model::{Entry, Kind, Name};
-use glidepath_protocols::manifest_chain::Snapshot;
+use glidepath_protocols::Catalog as _;
+use glidepath_protocols::registry::AnySnapshot;
 use serde_json::json;
 
 use super::change::OfKind;
@@ -88,7 +89,7 @@ impl List {
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;
         if let Some(namespace) = &self.namespace {
-            let entry = site.read(site.chain.entry(&at, namespace))?.ok_or_else(|| not_found(namespace))?;
+            let entry = site.read(site.catalog.entry(&at, namespace))?.ok_or_else(|| not_found(namespace))?;
             if entry.kind == Kind::Table {
                 let words = format!("{namespace} is a table, not a namespace; `describe` shows it");
                 return Err(Failure::Coded(code::OTHERWISE, words));
@@ -98,7 +99,7 @@ impl List {
     }
 
     /// Prints entries as they come; in memory is a page for each level of namespaces.
-    fn print(&self, site: &Site, at: &Snapshot) -> Result<(), Failure> {
+    fn print(&self, site: &Site, at: &AnySnapshot) -> Result<(), Failure> {
         let mut output = BufWriter::new(std::io::stdout().lock());
         let top = Level { namespace: self.namespace.clone(), page: VecDeque::new(), next: Some(self.after.clone()) };
         let (mut levels, mut left) = (vec![top], self.limit);
@@ -124,13 +125,13 @@ impl List {
         output.flush().map_err(Failure::from)
     }
 
-    fn next(&self, site: &Site, at: &Snapshot, level: &mut Level) -> Result<Option<(Name, Entry)>, Failure> {
+    fn next(&self, site: &Site, at: &AnySnapshot, level: &mut Level) -> Result<Option<(Name, Entry)>, Failure> {
         if level.page.is_empty()
             && let Some(after) = level.next.take()
         {
             // A short listing needs no long page.
             let size = if self.recursive || self.kind.is_some() { PAGE } else { PAGE.min(self.limit) };
-            let found = site.chain.children(at, level.namespace.as_ref(), after.as_ref(), size);
+            let found = site.catalog.children(at, level.namespace.as_ref(), after.as_ref(), size);
             level.page = site.read(found)?.into();
             if level.page.len() == size {
                 level.next = level.page.back().map(|(name, _)| Some(name.clone()));
@@ -144,20 +145,29 @@ impl Describe {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;
-        let Some(name) = &self.name else { return self.catalog(&at) };
-        let entry = site.read(site.chain.entry(&at, name))?.ok_or_else(|| not_found(name))?;
+        let Some(name) = &self.name else { return self.catalog(&site, &at) };
+        let entry = site.read(site.catalog.entry(&at, name))?.ok_or_else(|| not_found(name))?;
         match self.common.json {
             true => print_json(&show::entry(name, &entry)),
             false => print(&show::description(name, &entry)),
         }
     }
 
-    fn catalog(&self, at: &Snapshot) -> Result<(), Failure> {
-        let commit = format!("{:016x}", at.commit().0);
-        let (version, oldest) = (at.version().0, at.oldest_kept().0);
+    fn catalog(&self, site: &Site, at: &AnySnapshot) -> Result<(), Failure> {
+        let protocol = site.catalog.protocol().name();
+        let (version, commit) = (site.catalog.version(at).0, format!("{:016x}", site.catalog.commit_of(at).0));
+        let AnySnapshot::ManifestChain(at) = at else {
+            return match self.common.json {
+                true => print_json(&json!({ "protocol": protocol, "version": version, "commit": commit })),
+                false => {
+                    print(&format!("catalog ({protocol})\n  version           {version}\n  commit            {commit}"))
+                }
+            };
+        };
+        let oldest = at.oldest_kept().0;
         if self.common.json {
             return print_json(&json!({
-                "protocol": "manifest-chain",
+                "protocol": protocol,
                 "version": version,
                 "oldest_kept_version": oldest,
                 "commit": commit,
@@ -169,7 +179,7 @@ impl Describe {
         }
         let indices = if at.indexed() { "by type and by base object" } else { "none" };
         print(&format!(
-            "catalog (manifest-chain)\n  version           {version}, written {}\n  commit            {commit}\n  \
+            "catalog ({protocol})\n  version           {version}, written {}\n  commit            {commit}\n  \
              oldest kept       {oldest}\n  entries           {}\n  layout            {}\n  indices           {indices}",
             show::time(at.written_ms()),
             at.entries(),
@@ -182,7 +192,7 @@ impl Exists {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;
-        let entry = site.read(site.chain.entry(&at, &self.name))?;
+        let entry = site.read(site.catalog.entry(&at, &self.name))?;
         let wanted = |entry: &Entry| self.kind.is_none_or(|kind| Kind::from(kind) == entry.kind);
         let found = entry.filter(wanted);
         if self.common.json {

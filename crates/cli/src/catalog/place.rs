@@ -1,22 +1,16 @@
 //! From a URL to a catalog, and from what went wrong there to a message and an exit code.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use glidepath_model::{Name, Refusal, Version};
 use glidepath_protocols::group::{Answer, CommitError, Committer, Persistence};
-use glidepath_protocols::manifest_chain::{ManifestChain, Place, Snapshot};
+use glidepath_protocols::manifest_chain::{self, ManifestChain};
+use glidepath_protocols::registry::{AnyCatalog, AnySnapshot};
 use glidepath_protocols::{Catalog as _, LoadError};
-use glidepath_stores::{LiveEnv, OpenError, Options, open};
+use glidepath_stores::{LiveEnv, OpenError, Options, Store, open};
 use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
-
-/// A catalog on a live store.
-pub(super) type Chain = ManifestChain<LiveEnv>;
-
-/// Bytes of pages kept at hand.
-const CACHED_BYTES: usize = 64 << 20;
 
 /// Exit codes of these commands, beside those of all commands.
 pub(super) mod code {
@@ -30,11 +24,16 @@ pub(super) mod code {
     pub(in crate::catalog) const DONE_UNSAID: u8 = 10;
 }
 
+/// A store that was opened, and who waits for it.
+pub(super) struct Opened {
+    pub(super) store: Store,
+    runtime: Runtime,
+}
+
 /// Where a catalog is, opened.
 pub(super) struct Site {
-    env: LiveEnv,
-    pub(super) chain: Chain,
-    runtime: Runtime,
+    pub(super) catalog: AnyCatalog<LiveEnv>,
+    opened: Opened,
 }
 
 impl Site {
@@ -48,11 +47,32 @@ impl Site {
                 Err(error) => return Err(Failure::Failed(format!("{url}: {error}"))),
             }
         }
-        Self::of_new(url)
+        let opened = Opened::of(url)?;
+        let found = opened.wait(AnyCatalog::find(LiveEnv::new(), opened.store.clone(), ""));
+        Ok(Self { catalog: found.map_err(|error| told(&error))?, opened })
     }
 
-    /// Opens a store for a catalog to be created.
-    pub(super) fn of_new(url: &str) -> Result<Self, Failure> {
+    /// Waits for something.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.opened.wait(future)
+    }
+
+    /// The catalog as the protocol that keeps its old versions, for what only that can do.
+    pub(super) fn chain(&self, what: &str) -> Result<&ManifestChain<LiveEnv>, Failure> {
+        match &self.catalog {
+            AnyCatalog::ManifestChain(chain) => Ok(chain),
+            other => Err(Failure::Mistake(format!(
+                "{what}: this catalog is kept by {}; only {} can do that so far",
+                other.protocol().name(),
+                manifest_chain::NAME
+            ))),
+        }
+    }
+}
+
+impl Opened {
+    /// Opens a store, of which nothing is read yet.
+    pub(super) fn of(url: &str) -> Result<Self, Failure> {
         if url.starts_with("memory:") {
             let words = "memory: is gone when the command ends, so no other command would find what it did; \
                          use file:///directory for a try";
@@ -65,29 +85,43 @@ impl Site {
         // One thread: a command does one thing at a time.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
-        let env = LiveEnv::new();
-        let chain = ManifestChain::new(env, store, Arc::new(Place::new("", CACHED_BYTES)));
-        Ok(Self { env, chain, runtime })
+        Ok(Self { store, runtime })
     }
 
     /// Waits for something.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
+}
 
+impl Site {
     /// Waits for something that reads the catalog.
     pub(super) fn read<T>(&self, future: impl Future<Output = Result<T, LoadError>>) -> Result<T, Failure> {
         self.wait(future).map_err(|error| told(&error))
     }
 
+    /// The catalog as it is now.
+    pub(super) fn head(&self) -> Result<AnySnapshot, Failure> {
+        self.read(self.catalog.load())
+    }
+
     /// The catalog at a version, or the newest.
-    pub(super) fn at(&self, version: Option<u64>) -> Result<Snapshot, Failure> {
-        let head = self.read(self.chain.load())?;
+    pub(super) fn at(&self, version: Option<u64>) -> Result<AnySnapshot, Failure> {
+        match version {
+            None => self.head(),
+            Some(_) => self.chain_at("--version", version).map(AnySnapshot::ManifestChain),
+        }
+    }
+
+    /// A chain at a version, or the newest, where `what` asks for it.
+    pub(super) fn chain_at(&self, what: &str, version: Option<u64>) -> Result<manifest_chain::Snapshot, Failure> {
+        let chain = self.chain(what)?;
+        let head = self.read(chain.load())?;
         let Some(version) = version.map(Version).filter(|version| *version != head.version()) else {
             return Ok(head);
         };
         let kept = (head.oldest_kept()..=head.version()).contains(&version);
-        let found = if kept { self.read(self.chain.version_at(version))? } else { None };
+        let found = if kept { self.read(chain.version_at(version))? } else { None };
         found.ok_or_else(|| {
             let words = format!(
                 "there is no {version}: those that are kept are {} to {}",
@@ -99,8 +133,8 @@ impl Site {
     }
 
     /// Who commits.
-    pub(super) fn committer(&self, tries: u32) -> Committer<LiveEnv, Chain> {
-        Committer::alone(self.env, self.chain.clone(), Persistence { tries, ..Persistence::default() })
+    pub(super) fn committer(&self, tries: u32) -> Committer<LiveEnv, AnyCatalog<LiveEnv>> {
+        Committer::alone(LiveEnv::new(), self.catalog.clone(), Persistence { tries, ..Persistence::default() })
     }
 }
 
@@ -131,7 +165,7 @@ pub(super) fn not_found(name: &Name) -> Failure {
 }
 
 /// What became of a commit.
-pub(super) fn settled(answer: Answer<Chain>) -> Result<Snapshot, Failure> {
+pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot, Failure> {
     answer.map_err(|error| {
         let code = match &error {
             CommitError::Refused(refusal) => match refusal {

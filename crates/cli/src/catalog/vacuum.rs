@@ -28,9 +28,10 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
-        let before = site.at(None)?.oldest_kept();
+        let chain = site.chain("vacuum")?;
+        let before = site.chain_at("vacuum", None)?.oldest_kept();
         let grace = Grace { versions: self.keep_versions, age: self.keep_age };
-        let swept = site.wait(site.chain.vacuum(grace)).map_err(|error| failed(&error))?;
+        let swept = site.wait(chain.vacuum(grace)).map_err(|error| failed(&error))?;
         if self.common.json {
             return done(print_json(&json!({
                 "deleted_versions": swept.versions,
