@@ -223,7 +223,7 @@ fn bad_ends_are_told_apart() {
     place.does("create-namespace STORE sales");
     place.does("create-table STORE sales/orders");
     for (arguments, code, words) in [
-        ("create STORE", 4, "exists a catalog here already, at version 2"),
+        ("create STORE", 4, "exists a catalog here already, kept by manifest-chain, at version 2"),
         ("create-namespace STORE sales", 4, "sales exists already"),
         ("create-table STORE sales/orders", 4, "sales/orders exists already"),
         ("create-table STORE ops/orders", 3, "there is no namespace ops"),
