@@ -3,7 +3,7 @@
 //! A protocol is a folder, with its `NAME` and an `impl` of [`Design`], and a line in the list below. [`AnyCatalog`] is a catalog of any of them, for
 //! programs that do not choose one: it does what its protocol does, and adds nothing but a choice between a few cases.
 //!
-//! The object `protocol` ([`label`]) says which protocol keeps the catalog below a prefix. Steps of a creation:
+//! The object `protocol` (`registry/label.rs`) says which protocol keeps the catalog below a prefix. Steps of a creation:
 //!
 //! 1. Read the label. Where it names another protocol, there is, or will be, another catalog: conflict.
 //! 2. Where there is no label, look for a catalog of the protocol that had none: it keeps its place.
