@@ -64,6 +64,7 @@ fn seeds_that_failed_hold() {
         (Protocol::ManifestChain, "crowd", 16864),
         (Protocol::ManifestChainWhole, "crowd", 5044),
         (Protocol::ManifestChainWhole, "suspends", 8130),
+        (Protocol::CatalogFile, "storm", 1384),
     ] {
         for seed in seed..seed + 4 {
             assert_eq!(trial(protocol, name).check(seed).violation, None, "{} {name} {seed}", protocol.name());

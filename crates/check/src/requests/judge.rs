@@ -4,7 +4,9 @@
 //!
 //! 1. What makes a version of the one before must be some requests of the process that wrote it, in the order of their calls:
 //!    all that were told so, perhaps some whose outcome nobody knows, none that was told it was not done, none twice.
-//! 2. A request that was told that it is done, and changes nothing, is right where the version it was told does not change by it.
+//! 2. A request that was told that it is done, and changes nothing, is right where the version it was told does not change by it;
+//!    where a protocol may tell a later version, also where an earlier one of its time has room for it: it leads to the same
+//!    entries with that request in its place.
 //! 3. A refusal is right where a version that was the newest between call and answer, or a state between two requests of
 //!    such a version, refuses the request for the same reason.
 //! 4. What was looked up is what the version has, and the version was the newest at some moment of its loading.
@@ -39,6 +41,9 @@ struct Judge<'a, R: Rules> {
     open: BTreeMap<u32, Vec<usize>>,
     /// Of each request: the version that it was found in, or found to be right at.
     found_in: Vec<Option<Version>>,
+    /// Of requests that were told a later version: one that they may have been in and changed nothing of, because others behind them
+    /// in it undid what they did.
+    undone_in: BTreeMap<usize, Version>,
     /// Refused, and not yet found to be right.
     refused: Vec<usize>,
 }
@@ -67,7 +72,7 @@ pub(crate) fn judge<R: Rules>(
     let found_in = vec![None; book.asked.len()];
     let (first, entries) = &versions.first;
     let state = State::new(entries.clone());
-    let mut judge = Judge { book, terms, state, indices, open, found_in, refused };
+    let mut judge = Judge { book, terms, state, indices, open, found_in, undone_in: BTreeMap::new(), refused };
     let until = |next: usize| versions.steps.get(next).map_or(Instant::from_nanos(u64::MAX), |step| step.at);
     judge.rest(*first, (Instant::ZERO, until(0)))?;
     let mut before = *first;
@@ -113,6 +118,7 @@ impl<R: Rules> Judge<'_, R> {
         }
         if let Some(group) = group {
             self.between(&taken, group, (step.at, step.at));
+            self.undone(&taken, group, step);
             self.between_with_one_more(&taken, group, step);
             if let Some(open) = self.open.get_mut(&group) {
                 open.retain(|index| self.found_in[*index].is_none());
@@ -261,6 +267,34 @@ impl<R: Rules> Judge<'_, R> {
         }
     }
 
+    /// Step 2, for requests that were told a later version than this one.
+    fn undone(&mut self, taken: &[usize], group: u32, step: &Step<R>) {
+        let open = self.open.get(&group).map(Vec::as_slice).unwrap_or_default();
+        let told_later = |index: &&usize| {
+            let asked = self.asked(**index);
+            matches!(asked.told, Told::Done(told) if told > step.version) && asked.spans(step.at)
+        };
+        let later: Vec<usize> =
+            open.iter().filter(told_later).filter(|index| !taken.contains(*index)).copied().collect();
+        if self.terms.exact || later.is_empty() {
+            return;
+        }
+        let mut all = taken.to_vec();
+        for more in later {
+            let mut with = [all.as_slice(), &[more]].concat();
+            with.sort_unstable();
+            let part = |index: &usize| Part { index: *index, must: true, by: step.version };
+            let parts: Vec<Part> = with.iter().map(part).collect();
+            if let Found::Explained(_) = self.search(&parts, &step.difference, false) {
+                self.undone_in.insert(more, step.version);
+                all = with;
+            }
+        }
+        if all.len() > taken.len() {
+            self.between(&all, group, (step.at, step.at));
+        }
+    }
+
     /// Step 3: which of the refused are right by the state as it is.
     fn look_at_refused(&mut self, during: (Instant, Instant), group: Option<u32>) {
         let Self { book, state, refused, .. } = self;
@@ -308,15 +342,21 @@ impl<R: Rules> Judge<'_, R> {
             if !open.iter().any(|index| told(index) && self.found_in[*index].is_none()) {
                 continue;
             }
+            let undone = |index: &usize| self.undone_in.contains_key(index);
             let part = |index: &usize| {
                 let asked = self.asked(*index);
                 let possible = told(index) || matches!(asked.told, Told::Unknown | Told::Nothing);
-                let part = Part { index: *index, must: told(index), by: self.asked(*index).told.deadline() };
+                let must = told(index) && !undone(index);
+                let part = Part { index: *index, must, by: self.asked(*index).told.deadline() };
                 (possible && asked.meets(during)).then_some(part)
             };
             let parts: Vec<Part> = open.iter().filter_map(part).collect();
-            let late: Vec<usize> =
-                open.iter().copied().filter(|index| told(index) && !self.asked(*index).meets(during)).collect();
+            let late: Vec<usize> = open
+                .iter()
+                .copied()
+                .filter(|index| told(index) && !undone(index) && !self.asked(*index).meets(during))
+                .collect();
+            let elsewhere: Vec<usize> = open.iter().copied().filter(|index| told(index) && undone(index)).collect();
             let terms = Terms { least: 0, most: usize::MAX, ..self.terms };
             let before = std::mem::replace(&mut self.terms, terms);
             let taken = self.explain(&parts, &Difference::new(), false);
@@ -333,6 +373,9 @@ impl<R: Rules> Judge<'_, R> {
                 self.found_in[*index] = Some(version);
             }
             self.between(&taken, group, during);
+            for index in elsewhere {
+                self.found_in[index] = self.found_in[index].or(self.undone_in.get(&index).copied());
+            }
             if let Some(open) = self.open.get_mut(&group) {
                 open.retain(|index| self.found_in[*index].is_none());
             }

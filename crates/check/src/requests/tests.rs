@@ -207,6 +207,27 @@ fn of_equal_requests_the_acknowledged_one_is_found() {
     assert!(judged_by(Terms { exact: false, least: 0, most: 1 }, both, chain).is_err());
 }
 
+/// Who may be told a later version than its own may have been in one that undid it, if it had been called by then. (Seed 1384 of
+/// catalog-file under storm.)
+#[test]
+fn told_a_later_version_and_undone_in_its_own() {
+    let chain: &[&[(&str, u64)]] = &[&[("a", 1)], &[], &[("b", 9)]];
+    let told = |exact, called| {
+        let mut all = vec![
+            asked(3, create("a/x", 3), (called, 2500), Told::Done(Version(2))),
+            asked(2, vec![Action::DropAll { name: name("a") }], (200, 2500), Told::Done(Version(1))),
+            asked(9, create("b", 9), (300, 2500), Told::Done(Version(2))),
+        ];
+        all.sort_by_key(|asked| asked.called);
+        judged_by(Terms { exact, least: 0, most: usize::MAX }, all, chain)
+    };
+    assert_eq!(told(false, 100), Ok(()));
+    // Exact answers name their own version; behind the drop, or after its version, nothing undoes it.
+    for (exact, called) in [(true, 100), (false, 250), (false, 1200)] {
+        assert!(told(exact, called).unwrap_err().contains("is not there"));
+    }
+}
+
 #[test]
 fn right_answers_are_right() {
     let done = |version| Told::Done(Version(version));
