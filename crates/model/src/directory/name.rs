@@ -63,6 +63,9 @@ impl Name {
     /// # Errors
     /// Where it is not written as [`Display`](fmt::Display) would write it.
     pub fn parse(text: &str) -> Result<Self, InvalidName> {
+        if text.len() <= LONGEST && text.split('/').all(is_plain) {
+            return Ok(Self(text.into()));
+        }
         let name = Self::checked(text.to_owned())?;
         let parts = text.split('/').map(|part| unescape(part).unwrap_or_else(|| part.to_owned()));
         let parts: Vec<String> = parts.collect();
@@ -149,6 +152,13 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether a part has nothing that could be escaped, judged fast: `false` may be wrong. Most names are of such parts, and whoever
+/// decodes a catalog parses all of them.
+fn is_plain(part: &str) -> bool {
+    let visible = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
+    !part.is_empty() && !part.starts_with('.') && part.bytes().all(visible)
 }
 
 fn needs_escape(character: char) -> bool {
