@@ -20,12 +20,11 @@ pub(crate) struct Size {
 
 impl Size {
     pub(crate) fn of(root: &Root) -> Self {
-        let mut scratch = Vec::new();
         Self {
             tables: root.table_count(),
             table_bytes: root.tables().map(|(id, state)| table_length(*id, state)).sum(),
             entries: root.entries().len(),
-            entry_bytes: root.entries().iter().map(|(name, entry)| entry_length(name, entry, &mut scratch)).sum(),
+            entry_bytes: root.entries().iter().map(|(name, entry)| entry_length(name, entry)).sum(),
         }
     }
 
@@ -62,8 +61,7 @@ impl Size {
     fn after_edit(self, root: &Root, id: TableId, edit: &Edit) -> Self {
         let name = Name::numbered(id);
         let Some((before, state)) = root.entries().get(&name).zip(root.table(id)) else { return self };
-        let mut scratch = Vec::new();
-        let without = Self { entry_bytes: self.entry_bytes - entry_length(&name, before, &mut scratch), ..self };
+        let without = Self { entry_bytes: self.entry_bytes - entry_length(&name, before), ..self };
         match edit {
             Edit::Advance(advance) => {
                 let mut state = state.clone();
@@ -74,7 +72,7 @@ impl Size {
                     }
                 }
                 let after = Entry { state: Some(state), ..before.clone() };
-                Self { entry_bytes: without.entry_bytes + entry_length(&name, &after, &mut scratch), ..without }
+                Self { entry_bytes: without.entry_bytes + entry_length(&name, &after), ..without }
             }
             Edit::Create(_) | Edit::Drop(_) => Self { entries: self.entries - 1, ..without },
         }
@@ -90,7 +88,7 @@ fn table_length(id: TableId, state: &TableState) -> usize {
     varint_length(u64::from(id.0)) + entry::state_length(state)
 }
 
-fn entry_length(name: &Name, entry: &Entry, scratch: &mut Vec<u8>) -> usize {
-    let (name, entry) = (name.as_str().len(), entry::length(entry, scratch));
+fn entry_length(name: &Name, entry: &Entry) -> usize {
+    let (name, entry) = (name.as_str().len(), entry::length(entry));
     varint_length(name as u64) + name + varint_length(entry as u64) + entry
 }
