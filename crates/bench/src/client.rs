@@ -1,32 +1,31 @@
 //! What does one client do, live and simulated?
 
-use std::sync::Arc;
-
 use glidepath_env::{Env, Purpose};
 use glidepath_model::Instant;
 use glidepath_protocols::group::{Committer, Group, Persistence};
+use glidepath_protocols::registry::{AnyCatalog, AnyPlace};
 use glidepath_protocols::{Catalog, LoadError};
 
 use crate::cell::{Cell, Outcome};
 use crate::counted::Counted;
 use crate::design::{Operation, Start};
-use crate::subject::Subject;
+use crate::rows::{LISTED, Rows};
 
 /// A client: its world, and where it works. All clients of one process share place and group, which needs a leader where they
 /// commit together.
-pub(crate) struct Client<S: Subject, E: Env<Objects: Clone> + Clone> {
+pub(crate) struct Client<E: Env<Objects: Clone> + Clone> {
     pub(crate) env: Counted<E>,
     pub(crate) prefix: String,
-    pub(crate) place: Arc<S::Place>,
-    pub(crate) group: Group<S::Catalog<Counted<E>>>,
+    pub(crate) place: AnyPlace,
+    pub(crate) group: Group<AnyCatalog<Counted<E>>>,
     /// Which one it is, of all processes.
     pub(crate) number: u32,
 }
 
-impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
+impl<E: Env<Objects: Clone> + Clone> Client<E> {
     /// Works until the time is over and as many operations are done as are wanted at least, or somebody says to stop.
     pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
-        let catalog = || S::catalog(self.env.clone(), self.env.clone(), Arc::clone(&self.place));
+        let catalog = || self.place.open(self.env.clone(), self.env.clone());
         let committer = match cell.grouped {
             true => Committer::grouped(self.env.clone(), catalog(), self.group.clone()),
             false => Committer::alone(self.env.clone(), catalog(), Persistence::default()),
@@ -37,7 +36,7 @@ impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
             self.env.compute().await;
             let result = match cell.operation {
                 Operation::Commit => {
-                    let answer = committer.commit(S::create(cell.rows, self.number, number)).await;
+                    let answer = committer.commit(Rows::of(cell.design).create(cell.rows, self.number, number)).await;
                     answer.map(drop).map_err(|error| error.to_string())
                 }
                 read => self.read(cell, read, number, committer.catalog()).await,
@@ -56,28 +55,26 @@ impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
         cell: &Cell,
         read: Operation,
         number: u64,
-        warm: &S::Catalog<Counted<E>>,
+        warm: &AnyCatalog<Counted<E>>,
     ) -> Result<(), String> {
         let cold;
         let catalog = match cell.start {
             Start::Warm => warm,
             Start::Cold => {
-                let place = Arc::new(S::place(&self.prefix));
-                cold = S::catalog(self.env.clone(), self.env.clone(), place);
+                cold = cell.design.protocol.open(self.env.clone(), self.env.clone(), &self.prefix);
                 &cold
             }
         };
+        let rows = Rows::of(cell.design);
         let found = async {
             let at = catalog.load().await?;
             let row = self.env.draw(Purpose::Tables) % cell.rows.max(1);
             // The number behind the last one stands for nothing.
             let (asked, there) = if number.is_multiple_of(2) { (row, 1) } else { (cell.rows, 0) };
             Ok::<_, LoadError>(match read {
-                Operation::List => {
-                    (S::list(catalog, &at, cell.rows).await?, cell.rows.min(crate::subject::LISTED as u64))
-                }
-                Operation::Exists => (u64::from(S::describe(catalog, &at, asked).await?), there),
-                Operation::Describe | Operation::Commit => (u64::from(S::describe(catalog, &at, row).await?), 1),
+                Operation::List => (rows.list(catalog, &at, cell.rows).await?, cell.rows.min(LISTED as u64)),
+                Operation::Exists => (u64::from(rows.describe(catalog, &at, asked).await?), there),
+                Operation::Describe | Operation::Commit => (u64::from(rows.describe(catalog, &at, row).await?), 1),
             })
         };
         match found.await {

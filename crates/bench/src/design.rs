@@ -1,36 +1,20 @@
 //! Which designs of a catalog can be compared, and what may a client ask of one?
 
 use glidepath_protocols::manifest_chain::Layout;
+use glidepath_protocols::registry::Protocol;
 use serde::{Deserialize, Serialize};
 
 /// A protocol, and how the catalog is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "protocol", rename_all = "kebab-case")]
-pub enum Design {
-    /// The whole catalog in one object. Its entries are tables.
-    CatalogFile,
-    /// Records appended to a log, and folded. Its entries are tables.
-    AppendLog,
-    /// A chain of versions. A third of its entries are namespaces, the rest tables.
-    ManifestChain {
-        /// How its entries are kept.
-        #[serde(with = "by_name")]
-        layout: Layout,
-        /// Whether there are indices by type and by base object.
-        indexed: bool,
-    },
-}
-
-/// A protocol by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// See [`Design::CatalogFile`].
-    CatalogFile,
-    /// See [`Design::AppendLog`].
-    AppendLog,
-    /// See [`Design::ManifestChain`].
-    ManifestChain,
+pub struct Design {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// How its entries are kept, where there are several ways.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
+    pub layout: Option<Layout>,
+    /// Whether there are indices by type and by base object, where there can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indexed: Option<bool>,
 }
 
 /// What a client does, again and again.
@@ -55,21 +39,6 @@ pub enum Start {
     Cold,
     /// What the operations before it have read.
     Warm,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::ManifestChain, Self::AppendLog, Self::CatalogFile];
-
-    /// As on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CatalogFile => "catalog-file",
-            Self::AppendLog => "append-log",
-            Self::ManifestChain => "manifest-chain",
-        }
-    }
 }
 
 impl Operation {
@@ -109,18 +78,24 @@ impl Start {
 }
 
 impl Design {
+    /// Of a protocol that has one layout.
+    #[must_use]
+    pub fn of(protocol: Protocol) -> Self {
+        Self { protocol, layout: None, indexed: None }
+    }
+
+    /// A manifest chain.
+    #[must_use]
+    pub fn chain(layout: Layout, indexed: bool) -> Self {
+        Self { protocol: Protocol::ManifestChain, layout: Some(layout), indexed: Some(indexed) }
+    }
+
     /// In words.
     #[must_use]
     pub fn name(self) -> String {
-        match self {
-            Self::CatalogFile => Protocol::CatalogFile.name().to_owned(),
-            Self::AppendLog => Protocol::AppendLog.name().to_owned(),
-            Self::ManifestChain { layout, indexed } => {
-                let layout = if layout == Layout::Paged { "" } else { " whole" };
-                let indices = if indexed { "" } else { ", no indices" };
-                format!("{}{layout}{indices}", Protocol::ManifestChain.name())
-            }
-        }
+        let layout = if self.layout == Some(Layout::Whole) { " whole" } else { "" };
+        let indices = if self.indexed == Some(false) { ", no indices" } else { "" };
+        format!("{}{layout}{indices}", self.protocol.name())
     }
 }
 
@@ -129,12 +104,13 @@ mod by_name {
     use glidepath_protocols::manifest_chain::Layout;
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
-    pub(super) fn serialize<S: Serializer>(layout: &Layout, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(layout.name())
+    pub(super) fn serialize<S: Serializer>(layout: &Option<Layout>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_some(&layout.map(Layout::name))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Layout>, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Layout::ALL.into_iter().find(|layout| layout.name() == text).ok_or_else(|| D::Error::custom("paged or whole"))
+        let found = Layout::ALL.into_iter().find(|layout| layout.name() == text);
+        found.map(Some).ok_or_else(|| D::Error::custom("paged or whole"))
     }
 }

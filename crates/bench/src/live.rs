@@ -1,10 +1,10 @@
 //! How does a cell run on a live store? Its clients are threads of this process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
 use glidepath_protocols::group::{Group, Leader, Persistence};
+use glidepath_protocols::registry::Settings;
 use glidepath_stores::{LiveEnv, Store};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
@@ -13,8 +13,8 @@ use crate::cell::{Cell, Outcome};
 use crate::client::Client;
 use crate::counted::Counted;
 use crate::design::Design;
+use crate::rows::{self, FillError};
 use crate::scratch::ScratchError;
-use crate::subject::{Chain, File, FillError, Log, Subject};
 
 /// Why a cell could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -46,22 +46,8 @@ pub fn fill(
     rows: u64,
     progress: impl FnMut(u64) -> bool,
 ) -> Result<(), LiveError> {
-    match design {
-        Design::CatalogFile => fill_one::<File>(store, prefix, design, rows, progress),
-        Design::AppendLog => fill_one::<Log>(store, prefix, design, rows, progress),
-        Design::ManifestChain { .. } => fill_one::<Chain>(store, prefix, design, rows, progress),
-    }
-}
-
-fn fill_one<S: Subject>(
-    store: &Store,
-    prefix: &str,
-    design: Design,
-    rows: u64,
-    progress: impl FnMut(u64) -> bool,
-) -> Result<(), LiveError> {
-    let catalog = S::catalog(LiveEnv::new(), store.clone(), Arc::new(S::place(prefix)));
-    Ok(runtime()?.block_on(S::fill(&catalog, design, rows, progress))?)
+    let catalog = design.protocol.open(LiveEnv::new(), store.clone(), prefix);
+    Ok(runtime()?.block_on(rows::fill(&catalog, design, rows, progress))?)
 }
 
 /// Runs the clients of a cell against the catalog at `prefix`, until its time is over and each has done as many
@@ -71,30 +57,10 @@ fn fill_one<S: Subject>(
 /// # Errors
 /// [`LiveError::Start`]; what goes wrong with operations is part of the outcome.
 pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicBool) -> Result<Outcome, LiveError> {
-    match cell.design {
-        Design::CatalogFile => work_on::<File>(store, prefix, cell, first, stop),
-        Design::AppendLog => work_on::<Log>(store, prefix, cell, first, stop),
-        Design::ManifestChain { .. } => work_on::<Chain>(store, prefix, cell, first, stop),
-    }
-}
-
-type Live = Counted<LiveEnv>;
-
-fn work_on<S: Subject>(
-    store: &Store,
-    prefix: &str,
-    cell: &Cell,
-    first: u32,
-    stop: &AtomicBool,
-) -> Result<Outcome, LiveError>
-where
-    Group<S::Catalog<Live>>: Send + Sync,
-    Leader<Live, S::Catalog<Live>>: Send,
-{
     let runtime = runtime()?;
     let env = Counted::new(LiveEnv::new(), store.clone(), cell.added_latency);
-    let (place, group) = (Arc::new(S::place(prefix)), Group::<S::Catalog<Live>>::default());
-    let catalog = S::catalog(env.clone(), env.clone(), Arc::clone(&place));
+    let (place, group) = (cell.design.protocol.place(prefix, &Settings::default()), Group::default());
+    let catalog = place.open(env.clone(), env.clone());
     let leader = Leader::new(env.clone(), catalog, &group, Persistence::default());
     let (began_ns, processor) = (unix_ns(), processor_ns());
     let until = env.now() + cell.duration;
@@ -103,9 +69,9 @@ where
         scope.spawn(move || leader.map(|leader| handle.block_on(leader.lead())));
         let start = |number| {
             let (handle, env, prefix) = (runtime.handle(), env.clone(), prefix.to_owned());
-            let (place, group) = (Arc::clone(&place), group.clone());
+            let (place, group) = (place.clone(), group.clone());
             scope.spawn(move || {
-                let client = Client::<S, LiveEnv> { env, prefix, place, group, number };
+                let client = Client::<LiveEnv> { env, prefix, place, group, number };
                 handle.block_on(client.work(cell, until, || stop.load(Ordering::Relaxed)))
             })
         };

@@ -3,20 +3,19 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::group::{Group, Leader, Persistence};
+use glidepath_protocols::registry::{AnyCatalog, AnyPlace, Settings};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
 use crate::cell::{Cell, Outcome};
 use crate::client::Client;
 use crate::counted::Counted;
-use crate::design::Design;
 use crate::machine::{Machine, Processors};
-use crate::subject::{Chain, File, FillError, Log, Subject};
+use crate::rows::{self, FillError};
 
 const STORE: StoreId = StoreId(0);
 const PREFIX: &str = "bench/";
@@ -26,14 +25,14 @@ type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 type Simulated = Counted<SimEnv>;
 
 /// What the clients of one process share.
-struct Shared<S: Subject> {
-    place: Arc<S::Place>,
-    group: Group<S::Catalog<Simulated>>,
+struct Shared {
+    place: AnyPlace,
+    group: Group<AnyCatalog<Simulated>>,
 }
 
-impl<S: Subject> Shared<S> {
-    fn new() -> Self {
-        Self { place: Arc::new(S::place(PREFIX)), group: Group::default() }
+impl Shared {
+    fn of(cell: &Cell) -> Self {
+        Self { place: cell.design.protocol.place(PREFIX, &Settings::default()), group: Group::default() }
     }
 }
 
@@ -43,20 +42,6 @@ impl<S: Subject> Shared<S> {
 /// # Errors
 /// Where the store cannot hold such a catalog, as one that cannot append cannot hold a log.
 pub fn predict(
-    profile: &Profile,
-    machine: &Machine,
-    cell: &Cell,
-    seed: u64,
-    stop: &'static AtomicBool,
-) -> Result<Outcome, FillError> {
-    match cell.design {
-        Design::CatalogFile => predict_for::<File>(profile, machine, cell, seed, stop),
-        Design::AppendLog => predict_for::<Log>(profile, machine, cell, seed, stop),
-        Design::ManifestChain { .. } => predict_for::<Chain>(profile, machine, cell, seed, stop),
-    }
-}
-
-fn predict_for<S: Subject + 'static>(
     profile: &Profile,
     machine: &Machine,
     cell: &Cell,
@@ -77,8 +62,8 @@ fn predict_for<S: Subject + 'static>(
     let fill_ended = Rc::clone(&filled);
     let fill = move |env: SimEnv| -> Life {
         Box::pin(async move {
-            let catalog = S::catalog(env.clone(), env.store(STORE), Arc::new(S::place(PREFIX)));
-            *fill_ended.borrow_mut() = S::fill(&catalog, cell.design, cell.rows, |_| !stopped()).await;
+            let catalog = cell.design.protocol.open(env.clone(), env.store(STORE), PREFIX);
+            *fill_ended.borrow_mut() = rows::fill(&catalog, cell.design, cell.rows, |_| !stopped()).await;
         })
     };
     // Long after the catalog is there.
@@ -97,17 +82,18 @@ fn predict_for<S: Subject + 'static>(
             }
         }
     };
-    let processes: Vec<Shared<S>> = (0..if cell.processes { cell.writers } else { 1 }).map(|_| Shared::new()).collect();
+    let processes: Vec<Shared> =
+        (0..if cell.processes { cell.writers } else { 1 }).map(|_| Shared::of(&cell)).collect();
     let grouped = processes.iter().filter(|_| cell.grouped);
     let leaders: Vec<_> = grouped.map(|shared| (begin, leader(shared, world.clone()))).collect();
     let clients = (0..cell.writers).map(|number| {
         let shared = &processes[number as usize % processes.len()];
-        let (place, group) = (Arc::clone(&shared.place), shared.group.clone());
+        let (place, group) = (shared.place.clone(), shared.group.clone());
         let (outcomes, world) = (Rc::clone(&outcomes), world.clone());
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
                 let env = world(env);
-                let client = Client::<S, SimEnv> { env, prefix: PREFIX.to_owned(), place, group, number };
+                let client = Client::<SimEnv> { env, prefix: PREFIX.to_owned(), place, group, number };
                 let outcome = client.work(&cell, begin + cell.duration, stopped).await;
                 let (began_ns, ended_ns) = (0, client.env.now().since(begin).as_nanos());
                 outcomes.borrow_mut().push(Outcome { began_ns, ended_ns, ..outcome });
@@ -126,11 +112,11 @@ fn predict_for<S: Subject + 'static>(
 }
 
 /// The leader of a process's group, a task like its clients.
-fn leader<S: Subject + 'static>(shared: &Shared<S>, world: impl FnOnce(SimEnv) -> Simulated + 'static) -> Start {
-    let (place, group) = (Arc::clone(&shared.place), shared.group.clone());
+fn leader(shared: &Shared, world: impl FnOnce(SimEnv) -> Simulated + 'static) -> Start {
+    let (place, group) = (shared.place.clone(), shared.group.clone());
     Box::new(move |env: SimEnv| -> Life {
         let env = world(env);
-        let leader = Leader::new(env.clone(), S::catalog(env.clone(), env, place), &group, Persistence::default());
+        let leader = Leader::new(env.clone(), place.open(env.clone(), env), &group, Persistence::default());
         Box::pin(async move {
             if let Ok(leader) = leader {
                 leader.lead().await;

@@ -7,7 +7,7 @@ use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 use serde::Serialize;
 
 use crate::cell::{Cell, Figures, Outcome};
-use crate::subject::FillError;
+use crate::rows::FillError;
 
 /// A cell and what came of it.
 #[derive(Clone, Debug, Serialize)]

@@ -2,16 +2,17 @@
 
 use glidepath_model::Span;
 use glidepath_protocols::manifest_chain::Layout;
+use glidepath_protocols::registry::Protocol;
 
 use crate::cell::Cell;
-use crate::design::{Design, Operation, Protocol, Start};
+use crate::design::{Design, Operation, Start};
 
 /// What is varied, and what is the same in all cells.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// Varied.
     pub protocols: Vec<Protocol>,
-    /// Varied, for manifest chains.
+    /// Varied, for protocols that have several.
     pub layouts: Vec<Layout>,
     /// Varied, for manifest chains.
     pub indexed: Vec<bool>,
@@ -38,14 +39,16 @@ pub struct Sweep {
 impl Sweep {
     /// The designs to be filled with entries.
     fn designs(&self) -> Vec<Design> {
-        let of = |protocol: &Protocol| match protocol {
-            Protocol::CatalogFile => vec![Design::CatalogFile],
-            Protocol::AppendLog => vec![Design::AppendLog],
-            Protocol::ManifestChain => {
-                let layouts = self.layouts.iter();
-                let both = layouts.flat_map(|layout| self.indexed.iter().map(move |indexed| (*layout, *indexed)));
-                both.map(|(layout, indexed)| Design::ManifestChain { layout, indexed }).collect()
+        let of = |protocol: &Protocol| {
+            let possible = protocol.traits().layouts;
+            if possible.is_empty() {
+                return vec![Design::of(*protocol)];
             }
+            let layouts = self.layouts.iter().filter(|layout| possible.contains(layout));
+            let both = layouts.flat_map(|layout| self.indexed.iter().map(move |indexed| (*layout, *indexed)));
+            let design =
+                |(layout, indexed)| Design { layout: Some(layout), indexed: Some(indexed), ..Design::of(*protocol) };
+            both.map(design).collect()
         };
         self.protocols.iter().flat_map(of).collect()
     }
@@ -97,7 +100,7 @@ mod tests {
     #[test]
     fn what_does_not_apply_is_not_varied() {
         let sweep = Sweep {
-            protocols: Protocol::ALL.to_vec(),
+            protocols: vec![Protocol::CatalogFile, Protocol::ManifestChain, Protocol::AppendLog],
             layouts: Layout::ALL.to_vec(),
             indexed: vec![true, false],
             operations: vec![Operation::Commit, Operation::List],
@@ -113,8 +116,8 @@ mod tests {
         let cells = sweep.cells();
         let of = |design: Design| cells.iter().filter(|cell| cell.design == design).count();
         // Rows, writers, and each of: commits grouped or not, lists cold or warm.
-        assert_eq!(of(Design::CatalogFile), 2 * 3 * 4);
-        assert_eq!(of(Design::ManifestChain { layout: Layout::Whole, indexed: false }), 2 * 3 * 4);
+        assert_eq!(of(Design::of(Protocol::CatalogFile)), 2 * 3 * 4);
+        assert_eq!(of(Design::chain(Layout::Whole, false)), 2 * 3 * 4);
         assert_eq!(cells.len(), 2 * 3 * 4 * 6);
         let processes = Sweep { processes: true, ..sweep }.cells();
         assert_eq!(processes.len(), 2 * 3 * 3 * 6);

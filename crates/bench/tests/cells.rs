@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_bench::{Cell, Design, Machine, Operation, Outcome, Scratch, Start, fill, predict, work};
+use glidepath_bench::{Cell, Design, Machine, Operation, Outcome, Protocol, Scratch, Start, fill, predict, work};
 use glidepath_env::{Key, ObjectStore};
 use glidepath_model::Span;
 use glidepath_protocols::Catalog;
@@ -18,7 +18,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// By number of operations: how many fit into a time depends on what else the machine does.
 const CELL: Cell = Cell {
-    design: Design::ManifestChain { layout: Layout::Paged, indexed: true },
+    design: Design { protocol: Protocol::ManifestChain, layout: Some(Layout::Paged), indexed: Some(true) },
     operation: Operation::Commit,
     start: Start::Warm,
     rows: 300,
@@ -110,8 +110,8 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
 fn reads_find_what_is_there_live_and_simulated() {
     let store = open("memory:", &Options::default()).unwrap();
     let profile = Profile::constant(Span::from_millis(30));
-    let whole = Design::ManifestChain { layout: Layout::Whole, indexed: true };
-    for design in [CELL.design, whole, Design::AppendLog, Design::CatalogFile] {
+    let whole = Design::chain(Layout::Whole, true);
+    for design in [CELL.design, whole, Design::of(Protocol::AppendLog), Design::of(Protocol::CatalogFile)] {
         let place = format!("{design:?}/");
         fill(&store, &place, design, CELL.rows, |_| true).unwrap();
         for operation in [Operation::Describe, Operation::Exists, Operation::List] {
@@ -160,7 +160,7 @@ fn clients_wait_for_processors() {
 #[test]
 fn what_a_store_cannot_do_is_not_predicted() {
     let profile = Profile { append: None, ..Profile::constant(Span::from_millis(1)) };
-    let cell = Cell { design: Design::AppendLog, ..CELL };
+    let cell = Cell { design: Design::of(Protocol::AppendLog), ..CELL };
     let error = predict(&profile, &Machine::boundless(), &cell, 1, &NEVER).unwrap_err().to_string();
     assert!(error.contains("cannot append"), "{error}");
 }

@@ -8,7 +8,6 @@
 //! Start with [`Scenario`], then [`Trial::check`] for one seed and [`explore`] for many.
 
 mod explore;
-mod frozen;
 mod library;
 mod on_disk;
 mod requests;
@@ -16,6 +15,7 @@ mod run;
 mod scenario;
 mod smallest;
 mod subject;
+mod tidy;
 mod trace;
 
 pub use explore::{Explored, Found, explore};
@@ -23,4 +23,4 @@ pub use library::{LIBRARY, scenario};
 pub use run::{Checked, Trial};
 pub use scenario::{OnDisk, Scenario, ScenarioError, Writers};
 pub use smallest::smallest;
-pub use subject::Protocol;
+pub use subject::Subject;

@@ -11,15 +11,17 @@ use glidepath_history::{Edit, Effect, Ending, Expected, History, Item, ProcessId
 use glidepath_model::{
     Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
 };
+use glidepath_protocols::afterwards::{Frozen, Write, at_once};
+use glidepath_protocols::registry::{Design, Visitor};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{EffectPoint, Faults, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
 
-use crate::frozen::{Frozen, at_once};
 use crate::on_disk;
-use crate::requests::{self, Asking};
+use crate::requests;
 use crate::scenario::Scenario;
-use crate::subject::{self, Log, OneFile, Paged, Protocol, STORE, Standing, Subject, Whole};
+use crate::subject::{self, STORE, Standing, Subject, place, shared, standings, tables, writes};
+use crate::tidy::tidy;
 use crate::trace;
 
 /// No run takes longer, in simulated time.
@@ -48,7 +50,7 @@ pub struct Checked {
 /// A protocol in a scenario, ready to be run with any seed.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    protocol: Protocol,
+    subject: Subject,
     scenario: Scenario,
     /// What a fresh catalog consists of.
     objects: Vec<(Key, Payload)>,
@@ -62,30 +64,19 @@ impl Trial {
     /// # Panics
     /// If the protocol cannot even create a catalog in a store without faults.
     #[must_use]
-    pub fn new(protocol: Protocol, scenario: &Scenario) -> Self {
+    pub fn new(subject: Subject, scenario: &Scenario) -> Self {
         let tables = scenario.writers.tables;
-        let objects = match protocol {
-            Protocol::CatalogFile => created::<OneFile>(tables),
-            Protocol::ManifestChain => created::<Paged>(tables),
-            Protocol::ManifestChainWhole => created::<Whole>(tables),
-            Protocol::AppendLog => created::<Log>(tables),
-        };
-        let begun = match protocol {
-            Protocol::CatalogFile => requests::begun::<OneFile>(tables),
-            Protocol::ManifestChain => requests::begun::<Paged>(tables),
-            Protocol::ManifestChainWhole => requests::begun::<Whole>(tables),
-            Protocol::AppendLog => requests::begun::<Log>(tables),
-        };
+        let (objects, begun) = subject.protocol.visit(Beginnings { subject, tables });
         let made = |objects: Result<Vec<(Key, Payload)>, String>| {
             objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"))
         };
-        Self { protocol, scenario: scenario.clone(), objects: made(objects), begun: made(begun) }
+        Self { subject, scenario: scenario.clone(), objects: made(objects), begun: made(begun) }
     }
 
-    /// The protocol.
+    /// The protocol and its layout.
     #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
+    pub fn subject(&self) -> Subject {
+        self.subject
     }
 
     /// The scenario.
@@ -108,29 +99,55 @@ impl Trial {
     }
 
     fn run(&self, seed: u64, keep_mishaps: bool) -> Ran {
-        match self.protocol {
-            Protocol::CatalogFile => self.run_of::<OneFile>(seed, keep_mishaps),
-            Protocol::ManifestChain => self.run_of::<Paged>(seed, keep_mishaps),
-            Protocol::ManifestChainWhole => self.run_of::<Whole>(seed, keep_mishaps),
-            Protocol::AppendLog => self.run_of::<Log>(seed, keep_mishaps),
-        }
+        self.subject.protocol.visit(RunOf { trial: self, seed, keep_mishaps })
     }
 
     /// Every second seed is a run of requests, but on disks.
-    fn run_of<S: Asking>(&self, seed: u64, keep_mishaps: bool) -> Ran {
+    fn run_of<D: Design>(&self, seed: u64, keep_mishaps: bool) -> Ran {
         let run = match &self.scenario.disk {
             Some(disk) => {
                 let plan = on_disk::Plan { writers: self.scenario.writers, disk: *disk, objects: &self.objects };
-                on_disk::run::<S>(&plan, seed, keep_mishaps)
+                on_disk::run::<D>(&plan, seed, keep_mishaps)
             }
             None if seed.is_multiple_of(2) => {
-                return requests::run::<S>(&self.scenario, &self.begun, seed, keep_mishaps);
+                return requests::run::<D>(&self.scenario, &self.begun, seed, keep_mishaps);
             }
-            None => run::<S>(&self.scenario, &self.objects, seed, keep_mishaps),
+            None => run::<D>(&self.scenario, &self.objects, seed, keep_mishaps),
         };
         let Run { checked, history, mishaps } = run;
         let lines = if keep_mishaps { trace::lines(&history) } else { Vec::new() };
         Ran { checked, lines, mishaps }
+    }
+}
+
+/// What runs begin with: of changes, and of requests.
+struct Beginnings {
+    subject: Subject,
+    tables: u32,
+}
+
+type Objects = Result<Vec<(Key, Payload)>, String>;
+
+impl Visitor for Beginnings {
+    type Output = (Objects, Objects);
+
+    fn visit<D: Design>(self) -> (Objects, Objects) {
+        let Self { subject, tables } = self;
+        (created::<D>(subject, tables), requests::begun::<D>(subject, tables))
+    }
+}
+
+struct RunOf<'a> {
+    trial: &'a Trial,
+    seed: u64,
+    keep_mishaps: bool,
+}
+
+impl Visitor for RunOf<'_> {
+    type Output = Ran;
+
+    fn visit<D: Design>(self) -> Ran {
+        self.trial.run_of::<D>(self.seed, self.keep_mishaps)
     }
 }
 
@@ -149,19 +166,19 @@ pub(crate) struct Run {
     pub(crate) mishaps: Vec<Mishap>,
 }
 
-fn run<S: Subject + 'static>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Run {
+fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Run {
     let tables = scenario.writers.tables;
     let mut simulation = world(scenario, objects, seed);
     if keep_mishaps {
         simulation.keep_mishaps();
     }
     let history = Rc::new(RefCell::new(History::new()));
-    let counts = simulation.run(processes::<S>(scenario, &history));
+    let counts = simulation.run(processes::<D>(scenario, &history));
     let history = history.take();
     let mut checked = counted(&history, counts.faults);
-    let judged = judged::<S>(&simulation.written(STORE), simulation.objects(STORE), &history, tables);
+    let judged = judged::<D>(&writes(&simulation), simulation.objects(STORE), &history, tables);
     let judged = judged.and_then(|()| match scenario.writers.vacuum_every {
-        Some(_) => S::references(&cleaned::<S>(&simulation.objects(STORE)), true),
+        Some(_) => tidy::<D>(&cleaned::<D>(&simulation.objects(STORE)), true),
         None => Ok(()),
     });
     checked.violation = judged.err();
@@ -221,13 +238,16 @@ pub(crate) fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) ->
 }
 
 /// What a fresh catalog consists of.
-fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+fn created<D: Design>(subject: Subject, count: u32) -> Objects {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
-        let catalog = S::catalog(env.clone(), env.store(STORE), S::shared(0));
-        *told.borrow_mut() = S::create(&catalog, tables).await;
+        let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
+        *told.borrow_mut() = match D::create(&catalog, subject.creation(tables(count))).await {
+            Outcome::Committed(_) => Ok(()),
+            other => Err(format!("{other:?}")),
+        };
     };
     simulation.run([(Instant::ZERO, creator)]);
     let objects = simulation.objects(STORE).into_iter().collect();
@@ -235,11 +255,11 @@ fn created<S: Subject + 'static>(tables: u32) -> Result<Vec<(Key, Payload)>, Str
 }
 
 /// What is left of these objects when somebody has cleaned up, on a day when nothing went wrong and long after.
-pub(crate) fn cleaned<S: Subject + 'static>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
+pub(crate) fn cleaned<D: Design>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + HORIZON + HORIZON).await;
-        S::vacuum(&S::catalog(env.clone(), env.store(STORE), S::shared(0))).await;
+        let _ = D::clean(&D::open(env.clone(), env.store(STORE), shared::<D>(0))).await;
     };
     simulation.run([(Instant::ZERO, cleaner)]);
     simulation.objects(STORE)
@@ -249,27 +269,27 @@ pub(crate) fn cleaned<S: Subject + 'static>(objects: &BTreeMap<Key, Payload>) ->
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The writers, and who cleans up.
-fn processes<S: Subject + 'static>(
+fn processes<D: Design>(
     scenario: &Scenario,
     history: &Rc<RefCell<History>>,
 ) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
     let writers = scenario.writers;
-    let mut shared = S::shared(0);
+    let mut place = shared::<D>(0);
     let mut processes = Vec::new();
     for number in 0..=writers.count {
         let cleaner = number == writers.count;
         if number % writers.shared == 0 || cleaner {
-            shared = S::shared(number / writers.shared);
+            place = shared::<D>(number / writers.shared);
         }
-        let (shared, history) = (Arc::clone(&shared), Rc::clone(history));
+        let (place, history) = (Arc::clone(&place), Rc::clone(history));
         let start = move |env: SimEnv| -> Life {
-            let catalog = S::catalog(env.clone(), env.store(STORE), shared);
+            let catalog = D::open(env.clone(), env.store(STORE), place);
             match (cleaner, writers.vacuum_every) {
                 (true, Some(every)) => Box::pin(async move {
                     // As long as writers are at it.
                     for _ in 0..20 {
                         env.sleep_until(env.now() + every).await;
-                        S::vacuum(&catalog).await;
+                        let _ = D::clean(&catalog).await;
                     }
                 }),
                 (true, None) => Box::pin(async {}),
@@ -359,28 +379,28 @@ impl<E: World, C: Catalog> Writer<E, C> {
     }
 }
 
-/// Whether all is right, given all that was ever written (for each key in order) and what is there when all is over.
-pub(crate) fn judged<S: Subject>(
-    written: &[(Key, Payload)],
+/// Whether all is right, given all that was ever written and what is there when all is over.
+pub(crate) fn judged<D: Design>(
+    writes: &[Write],
     objects: BTreeMap<Key, Payload>,
     history: &History,
     tables: u32,
 ) -> Result<(), String> {
-    let versions = S::versions(written, tables)?;
+    let versions = standings(&D::versions(place::<D>(0), writes)?, tables)?;
     let chain = subject::chain(&versions);
     glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
-    S::references(&objects, false)?;
-    found_again::<S>(objects, tables, versions.last())
+    tidy::<D>(&objects, false)?;
+    found_again::<D>(objects, tables, versions.last())
 }
 
 /// Whether somebody who knows nothing, and comes when all is over, finds the last version.
-fn found_again<S: Subject>(
+fn found_again<D: Design>(
     objects: BTreeMap<Key, Payload>,
     tables: u32,
     last: Option<&(Version, Standing)>,
 ) -> Result<(), String> {
-    let world = Frozen(Rc::new(objects));
-    let catalog = S::catalog(world.clone(), world, S::shared(0));
+    let world = Frozen::of(objects);
+    let catalog = D::open(world.clone(), world, shared::<D>(0));
     let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
     let found = at_once(catalog.load()).map_err(lost)?;
     let ids: Vec<TableId> = (0..tables).map(TableId).collect();
@@ -396,30 +416,33 @@ fn found_again<S: Subject>(
 
 #[cfg(test)]
 mod tests {
+    use glidepath_protocols::append_log::Log;
+    use glidepath_protocols::manifest_chain::Chain;
+
     use super::*;
     use crate::library::scenario;
 
     /// What a scenario without vacuum leaves behind, and this object, are noticed, and gone after one.
-    fn leaves_and_cleans<S: Subject + 'static>(junk: &str) {
+    fn leaves_and_cleans<D: Design>(name: &str, junk: &str) {
         let scenario = scenario("storm").unwrap().unwrap();
-        let fresh = created::<S>(scenario.writers.tables).unwrap();
+        let fresh = created::<D>(Subject::named(name).unwrap(), scenario.writers.tables).unwrap();
         for seed in 1..20 {
             let mut simulation = world(&scenario, &fresh, seed);
-            simulation.run(processes::<S>(&scenario, &Rc::new(RefCell::new(History::new()))));
+            simulation.run(processes::<D>(&scenario, &Rc::new(RefCell::new(History::new()))));
             let mut objects = simulation.objects(STORE);
             objects.insert(Key::new(junk), bytes::Bytes::from_static(b"left over").into());
-            assert!(S::references(&objects, true).is_err(), "seed {seed}");
-            assert_eq!(S::references(&objects, false), Ok(()), "seed {seed}");
-            let cleaned = cleaned::<S>(&objects);
-            assert_eq!(S::references(&cleaned, true), Ok(()), "seed {seed}");
+            assert!(tidy::<D>(&objects, true).is_err(), "seed {seed}");
+            assert_eq!(tidy::<D>(&objects, false), Ok(()), "seed {seed}");
+            let cleaned = cleaned::<D>(&objects);
+            assert_eq!(tidy::<D>(&cleaned, true), Ok(()), "seed {seed}");
             assert!(cleaned.len() < objects.len(), "seed {seed}");
         }
     }
 
     #[test]
     fn what_is_left_behind_is_noticed() {
-        leaves_and_cleans::<Log>("catalog/checkpoint/00000000000000000001");
-        leaves_and_cleans::<Paged>("catalog/packs/0000000000000000-00000000000000ff-0000");
-        leaves_and_cleans::<Whole>("catalog/packs/0000000000000000-00000000000000ff-0000");
+        leaves_and_cleans::<Log>("append-log", "catalog/log/checkpoint/00000000000000000001");
+        leaves_and_cleans::<Chain>("manifest-chain", "catalog/packs/0000000000000000-00000000000000ff-0000");
+        leaves_and_cleans::<Chain>("manifest-chain-whole", "catalog/packs/0000000000000000-00000000000000ff-0000");
     }
 }

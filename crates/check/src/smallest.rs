@@ -22,7 +22,7 @@ pub fn smallest(trial: &Trial, found: &Found, stop: &AtomicBool) -> Option<(Tria
         let fails = |(writers, commits): (u32, u32)| {
             let mut scenario = trial.scenario().clone();
             (scenario.writers.count, scenario.writers.commits) = (writers, commits);
-            let smaller = Trial::new(trial.protocol(), &scenario);
+            let smaller = Trial::new(trial.subject(), &scenario);
             // Of two seeds that follow each other, one is a run of requests.
             (0..SEEDS).map(|number| found.seed.wrapping_add(2 * number)).find_map(|seed| {
                 let violation = (!stop.load(Ordering::Relaxed)).then(|| smaller.check(seed).violation)??;

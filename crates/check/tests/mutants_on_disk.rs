@@ -3,17 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use glidepath_check::{Protocol, Trial, scenario};
+use glidepath_check::{Subject, Trial, scenario};
 use glidepath_files::mutant::{Mutant, with};
 
 /// No mistake may need more.
 const SEEDS: u64 = 3_000;
 
 /// The first seed that catches it, and what it says.
-fn caught(mutant: Mutant, protocol: Protocol, name: &str) {
-    let trial = Trial::new(protocol, &scenario(name).unwrap().unwrap());
+fn caught(mutant: Mutant, protocol: &str, name: &str) {
+    let trial = Trial::new(Subject::named(protocol).unwrap(), &scenario(name).unwrap().unwrap());
     let found = with(mutant, || (1..=SEEDS).find_map(|seed| Some((seed, trial.check(seed).violation?))));
-    let what = format!("{} {name}", protocol.name());
+    let what = format!("{} {name}", protocol);
     let Some((seed, violation)) = found else { panic!("{mutant:?} goes unnoticed in {what}") };
     println!("| {mutant:?} | {what} | {seed} | {} |", violation.lines().next().unwrap_or_default());
     assert_eq!(trial.check(seed).violation, None, "{mutant:?}: seed {seed} fails without the mistake too");
@@ -21,7 +21,7 @@ fn caught(mutant: Mutant, protocol: Protocol, name: &str) {
 
 #[test]
 fn what_is_not_synced_is_missed_after_a_power_cut() {
-    for protocol in [Protocol::CatalogFile, Protocol::ManifestChain, Protocol::AppendLog] {
+    for protocol in ["catalog-file", "manifest-chain", "append-log"] {
         caught(Mutant::NoSyncOfFiles, protocol, "power");
         caught(Mutant::NoSyncOfFolders, protocol, "power");
     }
@@ -29,14 +29,14 @@ fn what_is_not_synced_is_missed_after_a_power_cut() {
 
 #[test]
 fn a_lock_that_does_not_lock_loses_updates() {
-    for protocol in [Protocol::CatalogFile, Protocol::ManifestChain, Protocol::AppendLog] {
+    for protocol in ["catalog-file", "manifest-chain", "append-log"] {
         caught(Mutant::LockDoesNotLock, protocol, "power");
     }
 }
 
 #[test]
 fn a_failed_sync_is_not_made_up_for_by_looking_nor_by_another() {
-    for protocol in [Protocol::CatalogFile, Protocol::ManifestChain, Protocol::AppendLog] {
+    for protocol in ["catalog-file", "manifest-chain", "append-log"] {
         for mutant in [Mutant::MarksIgnored, Mutant::MarksNotSet, Mutant::SyncedAgain] {
             caught(mutant, protocol, "everything-on-disk");
         }
@@ -45,6 +45,6 @@ fn a_failed_sync_is_not_made_up_for_by_looking_nor_by_another() {
 
 #[test]
 fn a_folder_that_is_not_durable_takes_what_is_in_it_along() {
-    caught(Mutant::FoldersTrusted, Protocol::ManifestChain, "everything-on-disk");
-    caught(Mutant::MovedAmongUnfinished, Protocol::AppendLog, "everything-on-disk");
+    caught(Mutant::FoldersTrusted, "manifest-chain", "everything-on-disk");
+    caught(Mutant::MovedAmongUnfinished, "append-log", "everything-on-disk");
 }

@@ -5,29 +5,24 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use glidepath_check::{LIBRARY, Protocol, Trial, explore, scenario};
+use glidepath_check::{LIBRARY, Subject, Trial, explore, scenario};
 
-fn trial(protocol: Protocol, name: &str) -> Trial {
-    Trial::new(protocol, &scenario(name).unwrap().unwrap())
+fn trial(protocol: &str, name: &str) -> Trial {
+    Trial::new(Subject::named(protocol).unwrap(), &scenario(name).unwrap().unwrap())
 }
 
 fn hold(first: u64, count: u64) {
-    for protocol in Protocol::ALL {
+    for subject in Subject::all() {
+        let protocol = &subject.name();
         for (name, _) in LIBRARY {
             let trial = trial(protocol, name);
             let explored = explore(&trial, (first, count), 2, &AtomicBool::new(false), |_| {});
             println!(
                 "{} {name}: {} seeds from {first}, {} attempts, {} committed, {} open, {} faults",
-                protocol.name(),
-                explored.seeds,
-                explored.attempts,
-                explored.committed,
-                explored.open,
-                explored.faults
+                protocol, explored.seeds, explored.attempts, explored.committed, explored.open, explored.faults
             );
             if let Some(found) = explored.found {
-                let replay =
-                    format!("glidepath check {} --scenario {name} --seed {} --trace", protocol.name(), found.seed);
+                let replay = format!("glidepath check {} --scenario {name} --seed {} --trace", protocol, found.seed);
                 panic!("{replay}\n{}\n{}", found.violation, trial.trace(found.seed));
             }
             assert!(explored.committed > explored.attempts / 20, "too little gets through to show anything");
@@ -55,19 +50,19 @@ fn fresh_seeds_hold() {
 #[test]
 fn seeds_that_failed_hold() {
     for (protocol, name, seed) in [
-        (Protocol::AppendLog, "everything", 254),
-        (Protocol::ManifestChain, "everything", 1432),
-        (Protocol::AppendLog, "everything-on-disk", 1_795_359_227_973_596_450),
-        (Protocol::AppendLog, "listings", 1_795_361_381_916_559_030),
-        (Protocol::ManifestChain, "denied", 3584),
-        (Protocol::ManifestChain, "listings", 20790),
-        (Protocol::ManifestChain, "crowd", 16864),
-        (Protocol::ManifestChainWhole, "crowd", 5044),
-        (Protocol::ManifestChainWhole, "suspends", 8130),
-        (Protocol::CatalogFile, "storm", 1384),
+        ("append-log", "everything", 254),
+        ("manifest-chain", "everything", 1432),
+        ("append-log", "everything-on-disk", 1_795_359_227_973_596_450),
+        ("append-log", "listings", 1_795_361_381_916_559_030),
+        ("manifest-chain", "denied", 3584),
+        ("manifest-chain", "listings", 20790),
+        ("manifest-chain", "crowd", 16864),
+        ("manifest-chain-whole", "crowd", 5044),
+        ("manifest-chain-whole", "suspends", 8130),
+        ("catalog-file", "storm", 1384),
     ] {
         for seed in seed..seed + 4 {
-            assert_eq!(trial(protocol, name).check(seed).violation, None, "{} {name} {seed}", protocol.name());
+            assert_eq!(trial(protocol, name).check(seed).violation, None, "{} {name} {seed}", protocol);
         }
     }
 }
@@ -77,13 +72,13 @@ fn seeds_that_failed_hold() {
 fn a_small_run_that_failed_holds() {
     let mut scenario = scenario("everything-on-disk").unwrap().unwrap();
     (scenario.writers.count, scenario.writers.commits) = (4, 5);
-    assert_eq!(Trial::new(Protocol::ManifestChainWhole, &scenario).check(777_237).violation, None);
+    assert_eq!(Trial::new(Subject::named("manifest-chain-whole").unwrap(), &scenario).check(777_237).violation, None);
 }
 
 #[test]
 fn a_seed_is_a_replay() {
-    for protocol in Protocol::ALL {
-        let trial = trial(protocol, "storm");
+    for subject in Subject::all() {
+        let trial = trial(&subject.name(), "storm");
         assert_eq!(trial.check(5), trial.check(5));
         assert_eq!(trial.trace(5), trial.trace(5));
         assert_ne!(trial.trace(5), trial.trace(6));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::TypedValueParser;
 use glidepath_bench::{Cell, Figures, Line, MOST_CLIENTS, Operation, Protocol, Start, Sweep, page};
 use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
@@ -10,6 +11,7 @@ use glidepath_protocols::manifest_chain::Layout;
 use glidepath_sim::Profile;
 use glidepath_stores::{Options, open};
 
+use crate::choice::{self, one_of};
 use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
@@ -32,20 +34,20 @@ pub(crate) struct Arguments {
     /// The store, by its URL: file:///directory, s3://bucket/prefix, az://..., gs://..., memory:
     #[arg(value_name = "STORE")]
     store: String,
-    /// How the catalog is committed to, of manifest-chain, append-log, catalog-file (docs/protocols)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "manifest-chain", value_parser = protocol)]
+    /// How the catalog is committed to (docs/protocols)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "manifest-chain", value_parser = choice::protocol())]
     protocol: Vec<Protocol>,
     /// How a manifest chain keeps its entries: paged, whole, or both
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "paged", value_parser = layout)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "paged", value_parser = choice::layout())]
     layout: Vec<Layout>,
     /// Whether a manifest chain has indices by type and by base object: on, off, or both
-    #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch)]
+    #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     index: Vec<bool>,
-    /// What clients do, of commit, describe, exists, list
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "commit", value_parser = operation)]
+    /// What clients do
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "commit", value_parser = one_of(&Operation::ALL, Operation::name))]
     operation: Vec<Operation>,
     /// How reads begin: warm (the process has read before), cold (it opens the catalog anew), or both
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "warm,cold", value_parser = start)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "warm,cold", value_parser = one_of(&Start::ALL, Start::name))]
     start: Vec<Start>,
     /// Entries in the catalog at the beginning
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1000", value_parser = count::<u64>)]
@@ -54,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16", value_parser = count::<u32>)]
     writers: Vec<u32>,
     /// Whether the writers of a process share commits: on, off, or both
-    #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch)]
+    #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     group: Vec<bool>,
     /// How long each cell lasts
     #[arg(long, value_name = "TIME", default_value = "5s")]
@@ -82,35 +84,13 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
-    let names: Vec<&str> = all.iter().map(|item| name(*item)).collect();
-    let found = all.iter().zip(&names).find(|(_, name)| **name == text);
-    found.map(|(item, _)| *item).ok_or_else(|| format!("allowed are {}", names.join(", ")))
-}
-
 fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| "allowed are whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
 }
 
-fn protocol(text: &str) -> Result<Protocol, String> {
-    one_of(&Protocol::ALL, Protocol::name, text)
-}
-
-fn layout(text: &str) -> Result<Layout, String> {
-    one_of(&Layout::ALL, Layout::name, text)
-}
-
-fn operation(text: &str) -> Result<Operation, String> {
-    one_of(&Operation::ALL, Operation::name, text)
-}
-
-fn start(text: &str) -> Result<Start, String> {
-    one_of(&Start::ALL, Start::name, text)
-}
-
-fn switch(text: &str) -> Result<bool, String> {
-    one_of(&[true, false], |on| if on { "on" } else { "off" }, text)
+fn switch() -> impl TypedValueParser<Value = bool> {
+    one_of(&[true, false], |on| if on { "on" } else { "off" })
 }
 
 /// Runs the sweep.

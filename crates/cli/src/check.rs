@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::Args;
-use glidepath_check::{Checked, Explored, Found, LIBRARY, Protocol, Scenario, Trial, explore, smallest};
+use clap::builder::PossibleValuesParser;
+use glidepath_check::{Checked, Explored, Found, LIBRARY, Scenario, Subject, Trial, explore, smallest};
 use glidepath_lab::runner::Progress;
 use serde::Serialize;
 
@@ -22,8 +23,8 @@ use crate::threads::Threads;
 /// printed with the command that replays it.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// catalog-file, manifest-chain, manifest-chain-whole, append-log, or all
-    #[arg(value_name = "PROTOCOL")]
+    /// A protocol, in one of its layouts, or all
+    #[arg(value_name = "PROTOCOL", value_parser = subjects())]
     protocol: String,
     /// Runs of each protocol in each scenario
     #[arg(long, value_name = "COUNT", default_value_t = 1000, conflicts_with = "seed")]
@@ -63,7 +64,7 @@ struct Case {
 /// What became of a case.
 #[derive(Serialize)]
 struct Line {
-    protocol: &'static str,
+    protocol: String,
     scenario: String,
     seeds: u64,
     attempts: u64,
@@ -110,25 +111,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
+fn subjects() -> PossibleValuesParser {
+    PossibleValuesParser::new(Subject::all().into_iter().map(Subject::name).chain(["all".to_owned()]))
+}
+
 fn cases(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
-    let protocols = match (arguments.protocol.as_str(), Protocol::named(&arguments.protocol)) {
-        ("all", _) => Protocol::ALL.to_vec(),
-        (_, Some(protocol)) => vec![protocol],
-        (name, None) => {
-            let known = Protocol::ALL.map(Protocol::name).join(", ");
-            return Err(Failure::Mistake(format!("there is no protocol \"{name}\"; known are {known}, and all")));
-        }
-    };
+    let subjects = Subject::named(&arguments.protocol).map_or_else(Subject::all, |one| vec![one]);
     let mut names = arguments.scenario.clone();
     if names.is_empty() {
         names.extend(LIBRARY.iter().map(|(name, _)| (*name).to_owned()));
     }
     let scenarios =
         names.iter().map(|name| Ok((name, scenario(name, arguments)?))).collect::<Result<Vec<_>, Failure>>()?;
-    let cases = protocols.into_iter().flat_map(|protocol| {
+    let cases = subjects.into_iter().flat_map(|subject| {
         let case = move |(name, scenario): &(&String, Scenario)| Case {
             scenario: (*name).clone(),
-            trial: Trial::new(protocol, scenario),
+            trial: Trial::new(subject, scenario),
         };
         scenarios.iter().map(case)
     });
@@ -195,7 +193,7 @@ fn explored(arguments: &Arguments, cases: &[Case], seeds: (u64, u64), stop: &Ato
 
 fn line(case: &Case, explored: &Explored, elapsed_s: f64, failure: Option<Violated>) -> Line {
     Line {
-        protocol: case.trial.protocol().name(),
+        protocol: case.trial.subject().name(),
         scenario: case.scenario.clone(),
         seeds: explored.seeds,
         attempts: explored.attempts,
@@ -214,7 +212,7 @@ fn violated(arguments: &Arguments, case: &Case, found: &Found, stop: &AtomicBool
     let smaller = smallest(&case.trial, found, stop);
     let (trial, Found { seed, violation }) =
         smaller.as_ref().map_or((&case.trial, found), |(trial, found)| (trial, found));
-    let (protocol, scenario) = (trial.protocol().name(), quoted(&case.scenario));
+    let (protocol, scenario) = (trial.subject().name(), quoted(&case.scenario));
     let mut replay = format!("glidepath check {protocol} --scenario {scenario} --seed {seed}");
     let writers = trial.scenario().writers;
     if smaller.is_some() || arguments.writers.is_some() {
@@ -247,7 +245,7 @@ fn text(lines: &[Line]) -> String {
     ];
     let row = |line: &Line| {
         let Line { seeds, attempts, commits, open, faults, .. } = line;
-        let mut row = vec![line.protocol.to_owned(), line.scenario.clone()];
+        let mut row = vec![line.protocol.clone(), line.scenario.clone()];
         row.extend([seeds, attempts, commits, open, faults].map(u64::to_string));
         row.extend([format!("{:.1}", line.simulated_h), format!("{:.0}", line.commits_per_min)]);
         row.push(if line.failure.is_some() { "NO" } else { "yes" }.to_owned());
@@ -256,7 +254,7 @@ fn text(lines: &[Line]) -> String {
     let mut text = table(&header.map(str::to_owned), 2, lines.iter().map(row).collect());
     for line in lines {
         if let Some(Violated { seed, violation, replay }) = &line.failure {
-            let (protocol, scenario) = (line.protocol, &line.scenario);
+            let (protocol, scenario) = (&line.protocol, &line.scenario);
             text += &format!(
                 "\n\n{protocol} does not hold in {scenario}, seed {seed}. The smallest run found that fails:\n"
             );

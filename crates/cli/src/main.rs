@@ -12,6 +12,7 @@
 mod bench;
 mod catalog;
 mod check;
+mod choice;
 mod experiments;
 mod failure;
 mod folder;

@@ -93,7 +93,7 @@ fn a_catalog_from_its_creation_to_its_vacuum() {
 #[test]
 fn a_whole_catalog_goes_by_the_same_commands() {
     let place = Place(tempfile::tempdir().unwrap());
-    place.fails("create STORE --layout striped", 2, "allowed are paged and whole");
+    place.fails("create STORE --layout striped", 2, "possible values: paged, whole");
     assert_eq!(
         place.does("create STORE --layout whole"),
         "created an empty catalog, kept by manifest-chain (version 0)\n"
@@ -213,7 +213,7 @@ fn a_catalog_of_any_protocol_goes_by_the_same_commands() {
         }
     }
     let place = Place(tempfile::tempdir().unwrap());
-    place.fails("create STORE --protocol tickets", 2, "allowed are catalog-file, manifest-chain, append-log");
+    place.fails("create STORE --protocol tickets", 2, "possible values: catalog-file, manifest-chain, append-log");
     place.fails("create STORE --protocol append-log --layout whole", 2, "are for manifest-chain");
 }
 

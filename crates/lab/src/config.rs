@@ -1,6 +1,7 @@
 //! The full configuration of one simulated point: what a user wrote, laid over a preset, with nothing left to default.
 
 use glidepath_model::Span;
+use glidepath_protocols::registry::Protocol;
 use glidepath_sim::{EffectPoint, Profile};
 use glidepath_workload::{
     Arrivals, Commit, ManifestList, Retry, SpecError, TableMetadata, Tables, Transaction, Workload,
@@ -51,18 +52,6 @@ pub struct CatalogConfig {
     pub effect: EffectPoint,
 }
 
-/// A commit protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// The whole catalog is one object, replaced by a guarded put.
-    CatalogFile,
-    /// A version is an object that is put if absent, with the pages that it changed.
-    ManifestChain,
-    /// Intentions are appended to a log; commits to different tables do not conflict.
-    AppendLog,
-}
-
 /// A configuration that was checked, with the profile it names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
@@ -100,17 +89,17 @@ impl Point {
                 return Err(SpecError { field, found: span.to_string(), allowed });
             }
         }
-        if config.catalog.protocol != Protocol::CatalogFile && config.tables.metadata == TableMetadata::Inlined {
-            let found = "\"inlined\" with a catalog.protocol that keeps no table metadata in the catalog".to_owned();
-            let allowed = "\"separate\", or catalog.protocol = \"catalog-file\"".to_owned();
+        let protocol = config.catalog.protocol;
+        if !protocol.traits().holds_metadata && config.tables.metadata == TableMetadata::Inlined {
+            let found = format!("\"inlined\" with {}, which keeps no table metadata in the catalog", protocol.name());
+            let others = Protocol::which(|traits| traits.holds_metadata);
+            let allowed = format!("\"separate\", or catalog.protocol = \"{others}\"");
             return Err(SpecError { field: "tables.metadata", found, allowed });
         }
-        if config.catalog.protocol == Protocol::AppendLog
-            && config.catalog.latency.is_none()
-            && !profile.capabilities().append
-        {
-            let found = format!("append-log on {}, which cannot append", config.provider);
-            let allowed = "catalog-file and manifest-chain there; append-log on a store that can append".to_owned();
+        if protocol.traits().appends && config.catalog.latency.is_none() && !profile.capabilities().append {
+            let found = format!("{} on {}, which cannot append", protocol.name(), config.provider);
+            let others = Protocol::which(|traits| !traits.appends);
+            let allowed = format!("{others} there; {} on a store that can append", protocol.name());
             return Err(SpecError { field: "catalog.protocol", found, allowed });
         }
         // What would not fit into memory: every arrival is at least some hundred bytes while it lives.

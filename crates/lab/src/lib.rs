@@ -15,8 +15,9 @@ pub mod schema;
 mod simulate;
 pub mod summary;
 
-pub use config::{CatalogConfig, Config, MODEL_VERSION, Point, Protocol, burst_misfit};
+pub use config::{CatalogConfig, Config, MODEL_VERSION, Point, burst_misfit};
 pub use experiment::{Axis, Experiment, PlannedPoint};
+pub use glidepath_protocols::registry::Protocol;
 pub use interval::Interval;
 pub use metrics::{Group, Latency, Metrics, RANKS, Rank, STRETCHES, SpentMeans};
 pub use simulate::{Outcome, simulate};

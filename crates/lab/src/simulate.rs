@@ -4,28 +4,23 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use glidepath_env::{Key, Payload};
-use glidepath_model::{Changes, Edit, Instant, Span, TableId, TableState};
+use glidepath_model::{Instant, Span, TableId, TableState};
 use glidepath_protocols::Catalog;
 use glidepath_protocols::Outcome::Committed;
-use glidepath_protocols::append_log::{self, AppendLog};
-use glidepath_protocols::catalog_file::{self, CatalogFile};
-use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
+use glidepath_protocols::registry::{Creation, Design, Settings, Visitor};
 use glidepath_sim::{Counts, Mode, Profile, Setup, SimEnv, SimStore, Simulation, StoreId, StoreModel, Stream};
 use glidepath_workload::{
     Arrival, ArrivalTimes, Client, End, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
 };
 
-use crate::config::{Point, Protocol};
+use crate::config::Point;
 use crate::metrics::window;
 
-/// Pages of a manifest chain that clients keep at hand.
-const CACHE_BYTES: usize = 64 << 20;
-
-/// The catalog file. One key for all, because a key is found faster than an equal one.
-static CATALOG: LazyLock<Key> = LazyLock::new(|| Key::new("catalog"));
+/// Where the catalog is in its store.
+const PREFIX: &str = "";
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -78,8 +73,8 @@ const SOURCE: u64 = 0;
 
 /// Simulates a point. The same point, seed and mode give the same outcome; with the protocol `catalog-file` both modes do.
 ///
-/// With the other protocols all transactions share what is known of the catalog, as those of long-lived clients do, and every
-/// operation is an event, whatever the mode: what one has learnt must not be seen by others before it happened.
+/// With protocols whose handles [share](Design::SHARES) what they know of the catalog, all transactions do, as those of long-lived
+/// clients, and every operation is an event, whatever the mode: what one has learnt must not be seen by others before it happened.
 #[must_use]
 pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
     simulate_while(point, seed, mode, &mut |_| true)
@@ -88,23 +83,29 @@ pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
 /// The same, but asks now and then whether to go on; where not, the run ends there, and its outcome is
 /// of that part only.
 pub(crate) fn simulate_while(point: &Point, seed: u64, mode: Mode, go_on: &mut dyn FnMut(Underway) -> bool) -> Outcome {
-    let filler = point.filler_per_table();
-    match point.config.catalog.protocol {
-        Protocol::CatalogFile => {
-            let place = Arc::new(catalog_file::Place::new(CATALOG.clone(), filler));
-            run(point, seed, mode, go_on, move |env, store| CatalogFile::new(env, store, Arc::clone(&place)))
-        }
-        Protocol::ManifestChain => {
-            let place = Arc::new(manifest_chain::Place::new("catalog/", CACHE_BYTES));
-            let open = move |env, store| ManifestChain::new(env, store, Arc::clone(&place));
-            run(point, seed, Mode::EveryOperation, go_on, open)
-        }
-        Protocol::AppendLog => {
-            let place = Arc::new(append_log::Place::new("catalog/", append_log::Limits::default()));
-            let open = move |env, store| AppendLog::new(env, store, Arc::clone(&place));
-            run(point, seed, Mode::EveryOperation, go_on, open)
-        }
+    point.config.catalog.protocol.visit(Simulated { point, seed, mode, go_on })
+}
+
+struct Simulated<'a> {
+    point: &'a Point,
+    seed: u64,
+    mode: Mode,
+    go_on: &'a mut dyn FnMut(Underway) -> bool,
+}
+
+impl Visitor for Simulated<'_> {
+    type Output = Outcome;
+
+    fn visit<D: Design>(self) -> Outcome {
+        let Self { point, seed, mode, go_on } = self;
+        let place = Arc::new(D::place(PREFIX, &settings(point)));
+        let mode = if D::SHARES { Mode::EveryOperation } else { mode };
+        run(point, seed, mode, go_on, move |env, store| D::open(env, store, Arc::clone(&place)))
     }
+}
+
+fn settings(point: &Point) -> Settings {
+    Settings { metadata_per_table: point.filler_per_table(), ..Settings::default() }
 }
 
 fn run<C: Catalog + 'static>(
@@ -258,39 +259,30 @@ fn put_in_place(simulation: &Simulation, point: &Point, catalog: StoreId, tables
 /// The objects of a catalog with the point's tables, as the protocol itself creates it in a world of its own.
 fn fresh_catalog(point: &Point) -> BTreeMap<Key, Payload> {
     let spec = &point.config.tables;
-    let filler = point.filler_per_table();
-    let states: Vec<_> = (0..spec.count).map(|id| (TableId(id), TableState::new(spec.partitions as usize))).collect();
-    let store = StoreId(0);
-    let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(1)))];
-    let horizon = Instant::ZERO + Span::from_secs(3600);
-    let mut simulation = Simulation::new(Setup { seed: SOURCE, horizon, mode: Mode::EveryOperation, stores });
-    let protocol = point.config.catalog.protocol;
-    let create = move |env: SimEnv| async move {
-        let at = env.store(store);
-        let created = match protocol {
-            Protocol::CatalogFile => {
-                let place = catalog_file::Place::new(CATALOG.clone(), filler);
-                matches!(CatalogFile::new(env, at, Arc::new(place)).create(states).await, Committed(_))
-            }
-            Protocol::AppendLog => {
-                let place = append_log::Place::new("catalog/", append_log::Limits::default());
-                matches!(AppendLog::new(env, at, Arc::new(place)).create(states).await, Committed(_))
-            }
-            Protocol::ManifestChain => {
-                let place = manifest_chain::Place::new("catalog/", CACHE_BYTES);
-                let chain = ManifestChain::new(env, at, Arc::new(place));
-                let mut changes = Changes::default();
-                for (id, state) in states {
-                    changes.set(id, Edit::Create(state));
-                }
-                match chain.create(Layout::Paged, true).await {
-                    Committed(empty) => matches!(chain.commit(&empty, &changes).await, Committed(_)),
-                    _ => false,
-                }
-            }
+    let tables = (0..spec.count).map(|id| (TableId(id), TableState::new(spec.partitions as usize))).collect();
+    point.config.catalog.protocol.visit(Fresh { settings: settings(point), tables })
+}
+
+struct Fresh {
+    settings: Settings,
+    tables: Vec<(TableId, TableState)>,
+}
+
+impl Visitor for Fresh {
+    type Output = BTreeMap<Key, Payload>;
+
+    fn visit<D: Design>(self) -> BTreeMap<Key, Payload> {
+        let store = StoreId(0);
+        let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(1)))];
+        let horizon = Instant::ZERO + Span::from_secs(3600);
+        let mut simulation = Simulation::new(Setup { seed: SOURCE, horizon, mode: Mode::EveryOperation, stores });
+        let create = move |env: SimEnv| async move {
+            let place = Arc::new(D::place(PREFIX, &self.settings));
+            let catalog = D::open(env.clone(), env.store(store), place);
+            let created = D::create(&catalog, Creation { tables: self.tables, ..Creation::default() }).await;
+            assert!(matches!(created, Committed(_)), "a store without faults takes a fresh catalog");
         };
-        assert!(created, "a store without faults takes a fresh catalog");
-    };
-    simulation.run([(Instant::ZERO, create)]);
-    simulation.objects(store)
+        simulation.run([(Instant::ZERO, create)]);
+        simulation.objects(store)
+    }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 
 use glidepath_env::{Cause, Denial};
-use glidepath_model::{Changes, Entry, Name, TableId, TableState, Version};
+use glidepath_model::{Changes, Entry, Kind, Name, TableId, TableState, Version};
 use smallvec::SmallVec;
 
 /// A catalog: snapshots to read, and commits of changes that were prepared against one.
@@ -41,12 +41,42 @@ pub trait Catalog {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Name, Entry)>, LoadError>>;
 
+    /// The names of all entries of a kind, in any order. By an index where there is one, else by a look at every entry.
+    fn of_kind(&self, at: &Self::Snapshot, kind: Kind) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
+        names(self, at, move |entry| entry.kind == kind)
+    }
+
+    /// The names of all entries that have `base` among their base objects, in any order; as [`of_kind`](Self::of_kind).
+    fn with_base(&self, at: &Self::Snapshot, base: &Name) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
+        names(self, at, |entry| entry.base_objects.contains(base))
+    }
+
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
     /// `base` or fit it as they are ([`Changes::overlap`] is none).
     ///
     /// One attempt may be several requests, but it never waits for other writers. Dropping the future leaves the
     /// outcome unknown.
     fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
+}
+
+/// The names of entries that are wanted, by a look at every entry.
+async fn names<C: Catalog + ?Sized>(
+    catalog: &C,
+    at: &C::Snapshot,
+    wanted: impl Fn(&Entry) -> bool,
+) -> Result<Vec<Name>, LoadError> {
+    let (mut namespaces, mut found) = (vec![None], Vec::new());
+    while let Some(namespace) = namespaces.pop() {
+        for (name, entry) in catalog.children(at, namespace.as_ref(), None, usize::MAX).await? {
+            if wanted(&entry) {
+                found.push(name.clone());
+            }
+            if entry.kind == Kind::Namespace {
+                namespaces.push(Some(name));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// States of tables, in the order asked; most ask for one. Borrowed where the snapshot itself holds them.

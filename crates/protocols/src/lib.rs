@@ -9,6 +9,7 @@
 //! (one object, replaced) and [`append_log`] (records, folded). [`registry`] lists them, and opens a catalog by what its store
 //! says of it.
 
+pub mod afterwards;
 pub mod append_log;
 mod catalog;
 pub mod catalog_file;
@@ -26,6 +27,8 @@ pub mod registry;
 mod settling;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "toy")]
+mod toy;
 mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};

@@ -1,6 +1,7 @@
 //! Which protocols are there, and how is a catalog opened whose protocol only its store knows?
 //!
-//! A protocol is a folder, with its `NAME` and an `impl` of [`Design`], and a line in the list below. [`AnyCatalog`] is a catalog of any of them, for
+//! A protocol is a folder, in it an `impl` of [`Design`], and a line in the list below. That is all: simulations, checks,
+//! benchmarks and the command line take what is in the list. [`AnyCatalog`] is a catalog of any of them, for
 //! programs that do not choose one: it does what its protocol does, and adds nothing but a choice between a few cases.
 //!
 //! The object `protocol` (`registry/label.rs`) says which protocol keeps the catalog below a prefix. Steps of a creation:
@@ -11,33 +12,96 @@
 //! 4. Create the catalog, as the protocol does. Who dies before leaves a label and no catalog; the same creation may be tried
 //!    again.
 
+mod any;
 mod label;
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use glidepath_env::{Cause, Env};
-use glidepath_model::{Action, Changes, CommitId, Entry, Name, TableId, Version};
+use glidepath_model::{Action, ByteSize, Changes, CommitId, Entry, Kind, Name, TableId, TableState, Version};
 
-use crate::append_log::{self, AppendLog};
+use crate::afterwards::{Made, Write};
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
-use crate::catalog_file::{self, CatalogFile};
 use crate::group::{GroupAttempt, Grouped};
-use crate::manifest_chain::{self, Layout, ManifestChain};
+use crate::manifest_chain::Layout;
+use crate::{append_log, catalog_file, manifest_chain};
 
-/// What a protocol brings along to be in the list.
-pub trait Design<E: Env>: Grouped + Sized {
-    /// A handle to the catalog below this prefix (empty, or ending in `/`), with the protocol's usual settings. Makes no request.
-    fn open(env: E, store: E::Objects, prefix: &str) -> Self;
+/// A protocol, as whoever works with any of them sees it. The type that implements it has no values.
+pub trait Design: 'static {
+    /// As people write it.
+    const NAME: &'static str;
 
-    /// Creates an empty catalog. `Conflict` if there is one.
-    fn create_empty(&self, creation: &Creation) -> impl Future<Output = Outcome<Self::Snapshot>>;
+    /// Whether it appends to objects, which few stores can.
+    const APPENDS: bool = false;
+
+    /// Whether table metadata can be kept in the catalog itself.
+    const HOLDS_METADATA: bool = false;
+
+    /// Whether a handle learns of versions by what other handles of its process did. Simulations then make an event of every operation,
+    /// so that nobody learns of what has not happened yet.
+    const SHARES: bool = true;
+
+    /// Whether an acknowledged commit is told its own version, not a later one.
+    const TELLS_OWN_VERSION: bool = false;
+
+    /// Whether each request of a group makes a version of its own.
+    const VERSION_PER_REQUEST: bool = false;
+
+    /// How entries can lie in objects; the first one is the usual. Empty where there is only one way.
+    const LAYOUTS: &'static [Layout] = &[];
+
+    /// A catalog at one version.
+    type Snapshot: Clone + Debug;
+
+    /// What the handles of a process to one catalog share.
+    type Place: Send + Sync + 'static;
+
+    /// A handle to a catalog.
+    type Catalog<E: Env>: Grouped<Snapshot = Self::Snapshot>;
+
+    /// The catalog below this prefix (empty, or ending in `/`).
+    fn place(prefix: &str, settings: &Settings) -> Self::Place;
+
+    /// A handle to it. Makes no request.
+    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Self::Place>) -> Self::Catalog<E>;
+
+    /// Creates a catalog. `Conflict` if there is one.
+    fn create<E: Env>(catalog: &Self::Catalog<E>, creation: Creation) -> impl Future<Output = Outcome<Self::Snapshot>>;
 
     /// The commit that made a snapshot.
     fn commit_of(at: &Self::Snapshot) -> CommitId;
+
+    /// Removes all that it may while others go on. Protocols that keep nothing old do nothing.
+    fn clean<E: Env>(catalog: &Self::Catalog<E>) -> impl Future<Output = Result<(), Cause>> {
+        let _ = catalog;
+        async { Ok(()) }
+    }
+
+    /// Every version that the catalog has had, oldest first, from all that was ever written to its store, in the order in which it took
+    /// effect.
+    ///
+    /// # Errors
+    /// What cannot be read, or should not have been written, in words.
+    fn versions(place: Self::Place, writes: &[Write]) -> Result<Vec<Made>, String>;
+}
+
+/// How a handle is set up. A protocol takes what concerns it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// What each numbered table adds to the catalog, as if its metadata were kept there.
+    pub metadata_per_table: ByteSize,
+    /// So small, in a way of its own for each number, that short runs meet every limit.
+    pub tiny: Option<u32>,
 }
 
 /// What is chosen when a catalog is created. A protocol takes what concerns it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Creation {
-    /// How the entries of a manifest chain lie in objects.
+    /// Numbered tables that are there from the beginning, by rising numbers. (Protocols that cannot create them at once commit them at
+    /// once behind the creation.)
+    pub tables: Vec<(TableId, TableState)>,
+    /// How the entries lie in objects, where there are several ways.
     pub layout: Layout,
     /// Whether a manifest chain has indices by type and by base object.
     pub indexed: bool,
@@ -45,177 +109,93 @@ pub struct Creation {
 
 impl Default for Creation {
     fn default() -> Self {
-        Self { layout: Layout::Paged, indexed: true }
+        Self { tables: Vec::new(), layout: Layout::Paged, indexed: true }
     }
 }
 
-macro_rules! protocols {
-    ($($(#[$doc:meta])* $variant:ident: $module:ident;)*) => {
-        /// A protocol that a catalog may be kept by.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Protocol {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl Protocol {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-        }
-
-        /// A catalog of any protocol.
-        pub enum AnyCatalog<E: Env> {
-            $($(#[$doc])* $variant($variant<E>),)*
-        }
-
-        impl<E: Env + Clone> Clone for AnyCatalog<E>
-        where
-            E::Objects: Clone,
-        {
-            fn clone(&self) -> Self {
-                match self {
-                    $(Self::$variant(catalog) => Self::$variant(catalog.clone()),)*
-                }
-            }
-        }
-
-        /// A snapshot of a catalog of any protocol.
-        #[derive(Clone, Debug)]
-        pub enum AnySnapshot {
-            $($(#[$doc])* $variant($module::Snapshot),)*
-        }
-
-        impl Protocol {
-            /// As people write it, and as the label has it.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $module::NAME,)*
-                }
-            }
-
-            /// A handle to the catalog of this protocol below a prefix (empty, or ending in `/`). Makes no request.
-            pub fn open<E: Env>(self, env: E, store: E::Objects, prefix: &str) -> AnyCatalog<E> {
-                match self {
-                    $(Self::$variant => AnyCatalog::$variant($variant::open(env, store, prefix)),)*
-                }
-            }
-        }
-
-        impl<E: Env> AnyCatalog<E> {
-            /// Its protocol.
-            #[must_use]
-            pub fn protocol(&self) -> Protocol {
-                match self {
-                    $(Self::$variant(_) => Protocol::$variant,)*
-                }
-            }
-
-            /// The commit that made a snapshot.
-            #[must_use]
-            pub fn commit_of(&self, at: &AnySnapshot) -> CommitId {
-                match at {
-                    $(AnySnapshot::$variant(at) => <$variant<E> as Design<E>>::commit_of(at),)*
-                }
-            }
-
-            async fn create_empty(&self, creation: &Creation) -> Outcome<AnySnapshot> {
-                match self {
-                    $(Self::$variant(catalog) => {
-                        catalog.create_empty(creation).await.map(AnySnapshot::$variant)
-                    })*
-                }
-            }
-        }
-
-        impl<E: Env> Catalog for AnyCatalog<E> {
-            type Snapshot = AnySnapshot;
-
-            async fn load(&self) -> Result<AnySnapshot, LoadError> {
-                match self {
-                    $(Self::$variant(catalog) => catalog.load().await.map(AnySnapshot::$variant),)*
-                }
-            }
-
-            fn version(&self, at: &AnySnapshot) -> Version {
-                match (self, at) {
-                    $((Self::$variant(catalog), AnySnapshot::$variant(at)) => catalog.version(at),)*
-                    _ => Version(0),
-                }
-            }
-
-            async fn tables<'a>(&self, at: &'a AnySnapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
-                match (self, at) {
-                    $((Self::$variant(catalog), AnySnapshot::$variant(at)) => catalog.tables(at, ids).await,)*
-                    _ => Err(foreign()),
-                }
-            }
-
-            async fn entry(&self, at: &AnySnapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
-                match (self, at) {
-                    $((Self::$variant(catalog), AnySnapshot::$variant(at)) => {
-                        Catalog::entry(catalog, at, name).await
-                    })*
-                    _ => Err(foreign()),
-                }
-            }
-
-            async fn children(
-                &self,
-                at: &AnySnapshot,
-                namespace: Option<&Name>,
-                after: Option<&Name>,
-                limit: usize,
-            ) -> Result<Vec<(Name, Entry)>, LoadError> {
-                match (self, at) {
-                    $((Self::$variant(catalog), AnySnapshot::$variant(at)) => {
-                        Catalog::children(catalog, at, namespace, after, limit).await
-                    })*
-                    _ => Err(foreign()),
-                }
-            }
-
-            async fn commit(&self, base: &AnySnapshot, changes: &Changes) -> Outcome<AnySnapshot> {
-                match (self, base) {
-                    $((Self::$variant(catalog), AnySnapshot::$variant(base)) => {
-                        catalog.commit(base, changes).await.map(AnySnapshot::$variant)
-                    })*
-                    _ => Outcome::not_read(foreign()),
-                }
-            }
-        }
-
-        impl<E: Env> Grouped for AnyCatalog<E> {
-            fn newest_known(&self) -> Option<AnySnapshot> {
-                match self {
-                    $(Self::$variant(catalog) => catalog.newest_known().map(AnySnapshot::$variant),)*
-                }
-            }
-
-            async fn attempt_group(&self, base: &AnySnapshot, requests: &[&[Action]]) -> GroupAttempt<AnySnapshot> {
-                match (self, base) {
-                    $((Self::$variant(catalog), AnySnapshot::$variant(base)) => {
-                        catalog.attempt_group(base, requests).await.map(AnySnapshot::$variant)
-                    })*
-                    _ => GroupAttempt::NotMade(foreign()),
-                }
-            }
-        }
-    };
+/// What is peculiar to a protocol: the constants of its [`Design`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// See [`Design::APPENDS`].
+    pub appends: bool,
+    /// See [`Design::HOLDS_METADATA`].
+    pub holds_metadata: bool,
+    /// See [`Design::LAYOUTS`].
+    pub layouts: &'static [Layout],
 }
 
-protocols! {
+/// Something to be done with the types of a protocol that is known only when the program runs.
+pub trait Visitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<D: Design>(self) -> Self::Output;
+}
+
+any::protocols! {
     /// One object, replaced by a guarded put.
-    CatalogFile: catalog_file;
+    CatalogFile: catalog_file::OneFile;
     /// A chain of versions.
-    ManifestChain: manifest_chain;
+    ManifestChain: manifest_chain::Chain;
     /// Records appended to a log.
-    AppendLog: append_log;
+    AppendLog: append_log::Log;
+    /// The least that a protocol can be.
+    Toy: crate::toy::Toy, if "toy";
 }
-
 /// Catalogs that have no label are of this protocol: it was the first that held names.
 const UNLABELLED: Protocol = Protocol::ManifestChain;
 
+impl serde::Serialize for Protocol {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Protocol {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let found = String::deserialize(deserializer)?;
+        let wrong = || {
+            let names: Vec<&str> = Self::ALL.iter().map(|protocol| protocol.name()).collect();
+            serde::de::Error::custom(format!("found {found:?}, allowed is one of {}", names.join(", ")))
+        };
+        Self::named(&found).ok_or_else(wrong)
+    }
+}
+
+struct TraitsOf;
+
+impl Visitor for TraitsOf {
+    type Output = Traits;
+
+    fn visit<D: Design>(self) -> Traits {
+        Traits { appends: D::APPENDS, holds_metadata: D::HOLDS_METADATA, layouts: D::LAYOUTS }
+    }
+}
+
 impl Protocol {
+    /// A handle to the catalog of this protocol below a prefix (empty, or ending in `/`), with the usual settings. Makes no request.
+    pub fn open<E: Env>(self, env: E, store: E::Objects, prefix: &str) -> AnyCatalog<E> {
+        self.place(prefix, &Settings::default()).open(env, store)
+    }
+
+    /// What is peculiar to it.
+    #[must_use]
+    pub fn traits(self) -> Traits {
+        self.visit(TraitsOf)
+    }
+
+    /// Those that are so, by name: "one, another or a third".
+    #[must_use]
+    pub fn which(so: impl Fn(Traits) -> bool) -> String {
+        let names: Vec<&str> = Self::ALL.iter().filter(|one| so(one.traits())).map(|one| one.name()).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+            None => "none".to_owned(),
+        }
+    }
+
     /// The protocol of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -244,7 +224,7 @@ where
         store: E::Objects,
         prefix: &str,
         protocol: Protocol,
-        creation: &Creation,
+        creation: Creation,
     ) -> (Self, Outcome<AnySnapshot>) {
         let catalog = protocol.open(env.clone(), store.clone(), prefix);
         // Steps 1 to 3.
@@ -261,7 +241,7 @@ where
         let outcome = match refused {
             Some(outcome) => outcome,
             // Step 4.
-            None => catalog.create_empty(creation).await,
+            None => catalog.create_here(creation).await,
         };
         (catalog, outcome)
     }

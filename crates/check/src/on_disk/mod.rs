@@ -17,11 +17,13 @@ use glidepath_env::{Env, Guard, Key, ObjectStore, Payload, unit_interval};
 use glidepath_files::{Durability, FileStore};
 use glidepath_history::{History, ProcessId};
 use glidepath_model::{Instant, Span};
+use glidepath_protocols::registry::Design;
 use glidepath_sim::{Disk, DiskFaults, Mishap, Mode, Setup, SimEnv, Simulation, Stream};
 
 use crate::run::{Run, Writer, cleaned, counted, judged};
 use crate::scenario::{OnDisk, Writers};
-use crate::subject::Subject;
+use crate::subject::{kept, shared};
+use crate::tidy::tidy;
 use journal::Journal;
 use world::{DiskEnv, DiskStore};
 
@@ -52,7 +54,7 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Runs one seed and checks it.
-pub(crate) fn run<S: Subject + 'static>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> Run {
+pub(crate) fn run<D: Design>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> Run {
     let disk = Disk::new(seed);
     disk.watch("/store/objects/");
     seeded(&disk, seed, plan.objects);
@@ -70,7 +72,7 @@ pub(crate) fn run<S: Subject + 'static>(plan: &Plan<'_>, seed: u64, keep_mishaps
         }
         let latest = Rc::new(Cell::new(began));
         let mut simulation = calm(luck.draw());
-        simulation.run(processes::<S>(plan, phase, &disk, &history, &latest));
+        simulation.run(processes::<D>(plan, phase, &disk, &history, &latest));
         drop(simulation);
         let said = |mishap: Mishap| Mishap {
             at: mishap.at + began,
@@ -91,9 +93,10 @@ pub(crate) fn run<S: Subject + 'static>(plan: &Plan<'_>, seed: u64, keep_mishaps
     let history = history.take();
     let mut checked = counted(&history, disk.failures() + u64::from(plan.disk.cuts) + 1);
     let objects = journal.objects();
-    let right = broken.and_then(|()| judged::<S>(&journal.written(), objects.clone(), &history, plan.writers.tables));
+    let right =
+        broken.and_then(|()| judged::<D>(&kept(journal.written()), objects.clone(), &history, plan.writers.tables));
     let right = right.and_then(|()| match plan.writers.vacuum_every {
-        Some(_) => S::references(&cleaned::<S>(&objects), true),
+        Some(_) => tidy::<D>(&cleaned::<D>(&objects), true),
         None => Ok(()),
     });
     checked.violation = right.err();
@@ -125,7 +128,7 @@ fn seeded(disk: &Disk, seed: u64, objects: &[(Key, Payload)]) {
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The writers, and who cleans up.
-fn processes<S: Subject + 'static>(
+fn processes<D: Design>(
     plan: &Plan<'_>,
     phase: u32,
     disk: &Disk,
@@ -140,12 +143,12 @@ fn processes<S: Subject + 'static>(
                 let files = disk.process(sim.clone());
                 let Some(store) = opened(files).await else { return };
                 let env = DiskEnv { sim, began, latest };
-                let catalog = S::catalog(env.clone(), store, S::shared(number));
+                let catalog = D::open(env.clone(), store, shared::<D>(number));
                 match writers.vacuum_every {
                     Some(every) if number == writers.count => {
                         for _ in 0..20 {
                             env.sleep_until(env.now() + every).await;
-                            S::vacuum(&catalog).await;
+                            let _ = D::clean(&catalog).await;
                         }
                     }
                     _ if number == writers.count => {}

@@ -6,8 +6,9 @@ use glidepath_model::{
     Action, Advance, Entry, Instant, Kind, MetadataId, Name, PartitionId, TableId, TableState, Version,
 };
 use glidepath_protocols::Catalog;
+use glidepath_protocols::registry::Design;
 
-use super::asking::{Asker, Asking, Snapshot};
+use super::asking::{Asker, answer};
 use super::names::{MARK, Query};
 
 /// Namespaces that everybody creates and drops things in.
@@ -57,7 +58,7 @@ pub(crate) fn filling(namespaces: u64) -> Vec<Action> {
     actions
 }
 
-impl<S: Asking> Asker<'_, S> {
+impl<D: Design> Asker<'_, D> {
     /// Some actions.
     pub(crate) async fn request(&self, mark: u64) -> Option<Vec<Action>> {
         if self.pick(4) == 0 {
@@ -92,7 +93,7 @@ impl<S: Asking> Asker<'_, S> {
     }
 
     fn table_among(&self, in_each: u64) -> Name {
-        if S::NUMBERED && self.pick(3) == 0 {
+        if self.pick(3) == 0 {
             return Name::numbered(TableId(self.pick(u64::from(self.tables + PASSING)) as u32));
         }
         let namespace = if self.pick(4) > 0 { self.filled() } else { self.namespace() };
@@ -112,7 +113,7 @@ impl<S: Asking> Asker<'_, S> {
         Some(entry)
     }
 
-    async fn head(&self) -> Option<(Snapshot<S>, (Instant, Instant))> {
+    async fn head(&self) -> Option<(D::Snapshot, (Instant, Instant))> {
         let began = self.env.world_now();
         let at = self.catalog.load().await.ok()?;
         Some((at, (began, self.env.world_now())))
@@ -127,7 +128,7 @@ impl<S: Asking> Asker<'_, S> {
             2 => Query::Children(None),
             _ => Query::Children(Some(self.namespace())),
         };
-        let found = S::answer(self.catalog, &at, &query).await.ok()?;
+        let found = answer(self.catalog, &at, &query).await.ok()?;
         self.looked(loaded, self.catalog.version(&at), query, found);
         Some(())
     }

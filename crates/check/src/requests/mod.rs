@@ -8,13 +8,12 @@
 //! Start with [`run`], then `judge.rs`.
 
 mod asking;
+mod became;
 mod book;
 mod explain;
 mod judge;
 mod mix;
-mod named;
 mod names;
-mod roots;
 mod rules;
 mod state;
 #[cfg(test)]
@@ -31,14 +30,16 @@ use std::sync::Arc;
 use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence, Request};
-use glidepath_protocols::{Catalog, LoadError};
+use glidepath_protocols::registry::{Creation, Design};
+use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{SimEnv, Simulation};
 
 use crate::run::{Checked, Ran, calm, cleaned, world};
 use crate::scenario::Scenario;
-use crate::subject::STORE;
+use crate::subject::{STORE, Subject, shared};
+use crate::tidy::tidy;
 use asking::Asker;
-pub(crate) use asking::Asking;
+use became::{aftermath, became, begin, first_tables, terms};
 use book::{Asked, Book, Told};
 use names::Names;
 use rules::Rules;
@@ -63,13 +64,17 @@ type Shelf = Rc<RefCell<Book<Names>>>;
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
+/// What the threads of a process share: what they know, and a group if they have one.
+type Shares<D> = (Arc<<D as Design>::Place>, Option<Group<<D as Design>::Catalog<SimEnv>>>);
+
 /// What a catalog consists of with which a run begins.
-pub(crate) fn begun<S: Asking>(tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+pub(crate) fn begun<D: Design>(subject: Subject, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
-        let begun = S::begin(&S::grouped(&env, S::place(0)), tables).await;
+        let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
+        let begun = begin::<D>(&catalog, subject, tables).await;
         *told.borrow_mut() = begun;
     };
     simulation.run([(Instant::ZERO, creator)]);
@@ -78,7 +83,7 @@ pub(crate) fn begun<S: Asking>(tables: u32) -> Result<Vec<(Key, Payload)>, Strin
 }
 
 /// Runs one seed.
-pub(crate) fn run<S: Asking>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Ran {
+pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Ran {
     let mut simulation = world(scenario, objects, seed);
     if keep_mishaps {
         simulation.keep_mishaps();
@@ -86,7 +91,7 @@ pub(crate) fn run<S: Asking>(scenario: &Scenario, objects: &[(Key, Payload)], se
     let book = Shelf::default();
     let groups = Rc::new(RefCell::new(BTreeMap::new()));
     simulation.share_machines(machine(scenario));
-    let counts = simulation.run(processes::<S>(scenario, seed, &book, &groups));
+    let counts = simulation.run(processes::<D>(scenario, seed, &book, &groups));
     let (book, groups) = (book.take(), groups.take());
     let mut checked = Checked { faults: counts.faults, ..Checked::default() };
     for asked in &book.asked {
@@ -95,12 +100,12 @@ pub(crate) fn run<S: Asking>(scenario: &Scenario, objects: &[(Key, Payload)], se
         checked.committed += u64::from(matches!(asked.told, Told::Done(_)));
         checked.open += u64::from(matches!(asked.told, Told::Unknown | Told::Nothing));
     }
-    checked.violation = judged::<S>(&simulation, &book, &groups, scenario).err();
+    checked.violation = judged::<D>(&simulation, &book, &groups, scenario).err();
     let lines = if keep_mishaps { lines(&book) } else { Vec::new() };
     Ran { checked, lines, mishaps: simulation.mishaps() }
 }
 
-fn judged<S: Asking>(
+fn judged<D: Design>(
     simulation: &Simulation,
     book: &Book<Names>,
     groups: &BTreeMap<u32, u32>,
@@ -109,11 +114,11 @@ fn judged<S: Asking>(
     if let Some((at, wrong)) = book.misled.first() {
         return Err(format!("at {:.6} s {wrong}, though there was one", at.since(Instant::ZERO).as_secs_f64()));
     }
-    let versions = S::became(simulation)?;
-    let last = judge::judge(&versions, book, S::TERMS, |process| groups.get(&process).copied())?;
-    S::aftermath(simulation, &versions, &last, scenario.faults.clock_skew)?;
+    let versions = became::<D>(simulation)?;
+    let last = judge::judge(&versions, book, terms::<D>(), |process| groups.get(&process).copied())?;
+    aftermath::<D>(simulation, &versions, &last, scenario.faults.clock_skew)?;
     match scenario.writers.vacuum_every {
-        Some(_) => S::references(&cleaned::<S>(&simulation.objects(STORE)), true),
+        Some(_) => tidy::<D>(&cleaned::<D>(&simulation.objects(STORE)), true),
         None => Ok(()),
     }
 }
@@ -140,7 +145,7 @@ fn lines(book: &Book<Names>) -> Vec<(Instant, String)> {
 
 /// The writers, the leaders of their groups, and who cleans up. `groups` is told whose requests each process of the simulation
 /// commits.
-fn processes<S: Asking>(
+fn processes<D: Design>(
     scenario: &Scenario,
     seed: u64,
     book: &Shelf,
@@ -149,28 +154,28 @@ fn processes<S: Asking>(
     let writers = scenario.writers;
     let threads = writers.shared.max(THREADS);
     let mut processes = Vec::<Start>::new();
-    let mut shared = (S::place(0), None);
+    let mut process_shares = (shared::<D>(0), None);
     for number in 0..writers.count {
         let process = number / threads;
         if number.is_multiple_of(threads) {
             // Half of the processes, and with the next seed the other half.
             let grouped = (u64::from(process) + seed / 2).is_multiple_of(2);
-            shared = (S::place(process), grouped.then(|| Group::<S::Grouped>::new(MOST_WAITING)));
-            processes.push(leader::<S>(scenario, process, shared.clone(), groups));
+            process_shares = (shared::<D>(process), grouped.then(|| Group::<D::Catalog<SimEnv>>::new(MOST_WAITING)));
+            processes.push(leader::<D>(scenario, process, process_shares.clone(), groups));
         }
-        let ((place, group), book, groups) = (shared.clone(), Rc::clone(book), Rc::clone(groups));
+        let ((place, group), book, groups) = (process_shares.clone(), Rc::clone(book), Rc::clone(groups));
         let scenario = scenario.clone();
         processes.push(Box::new(move |env: SimEnv| {
             Box::pin(async move {
                 let mine = if group.is_some() { process } else { writers.count + number };
                 groups.borrow_mut().insert(env.process(), mine);
-                let catalog = S::grouped(&env, place);
+                let catalog = D::open(env.clone(), env.store(STORE), place);
                 let committer = match group {
                     Some(group) => Committer::grouped(env.clone(), catalog, group),
                     None => Committer::alone(env.clone(), catalog, persistence(process)),
                 };
                 let number = env.process() - 1;
-                Writer::<S> { env, book, number, mine, scenario, committer }.write().await;
+                Writer::<D> { env, book, number, mine, scenario, committer }.write().await;
             })
         }));
     }
@@ -179,25 +184,25 @@ fn processes<S: Asking>(
         processes.push(Box::new(|_| Box::pin(async {})));
     }
     if let Some(every) = writers.vacuum_every {
-        let place = S::place(writers.count);
+        let place = shared::<D>(writers.count);
         processes.push(Box::new(move |env: SimEnv| {
             Box::pin(async move {
-                let catalog = S::grouped(&env, place);
+                let catalog = D::open(env.clone(), env.store(STORE), place);
                 // As long as writers are at it.
                 for _ in 0..20 {
                     env.sleep_until(env.now() + every).await;
-                    S::clean(&catalog).await;
+                    let _ = D::clean(&catalog).await;
                 }
             })
         }));
-        processes.push(newcomer::<S>(scenario, book));
+        processes.push(newcomer::<D>(scenario, book));
     }
     let at = |number: usize| Instant::ZERO + Span::from_millis(number as u64);
     processes.into_iter().enumerate().map(|(number, start)| (at(number), start)).collect()
 }
 
 /// Who comes new, looks whether there is a catalog and wants to create one, again and again: versions may be removed while it looks.
-fn newcomer<S: Asking>(scenario: &Scenario, book: &Shelf) -> Start {
+fn newcomer<D: Design>(scenario: &Scenario, book: &Shelf) -> Start {
     let (writers, book) = (scenario.writers, Rc::clone(book));
     let longest = writers.pause.as_nanos() as f64;
     Box::new(move |env: SimEnv| {
@@ -205,16 +210,22 @@ fn newcomer<S: Asking>(scenario: &Scenario, book: &Shelf) -> Start {
             for _ in 0..VISITS {
                 let pause = unit_interval(env.draw(Purpose::Backoff)) * longest;
                 env.sleep_until(env.now() + Span::from_nanos_f64(pause)).await;
-                let catalog = S::grouped(&env, S::place(writers.count + 1));
+                let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(writers.count + 1));
                 let wrong = match catalog.load().await {
                     Err(LoadError::NotFound) => "a newcomer was told that there is no catalog",
-                    _ if S::creates_again(&catalog, writers.tables).await => "a second catalog was acknowledged",
+                    _ if creates_again::<D>(&catalog, writers.tables).await => "a second catalog was acknowledged",
                     _ => continue,
                 };
                 book.borrow_mut().misled.push((env.world_now(), wrong));
             }
         })
     })
+}
+
+/// Creates a catalog where there is one already; true if it was told that it is done.
+async fn creates_again<D: Design>(catalog: &D::Catalog<SimEnv>, tables: u32) -> bool {
+    let creation = Creation { tables: first_tables(tables), ..Creation::default() };
+    matches!(D::create(catalog, creation).await, Outcome::Committed(_))
 }
 
 /// Processes of the simulation that share a machine: the threads of a process, and its leader.
@@ -229,10 +240,10 @@ fn persistence(process: u32) -> Persistence {
 
 /// Who commits for a group. Now and then it is not polled for a while, or goes away and another takes its place. Where there is
 /// no group it has nothing to do.
-fn leader<S: Asking>(
+fn leader<D: Design>(
     scenario: &Scenario,
     process: u32,
-    (place, group): (Arc<S::Shared>, Option<Group<S::Grouped>>),
+    (place, group): Shares<D>,
     groups: &Rc<RefCell<BTreeMap<u32, u32>>>,
 ) -> Start {
     let groups = Rc::clone(groups);
@@ -243,7 +254,7 @@ fn leader<S: Asking>(
             let Some(group) = group else { return };
             groups.borrow_mut().insert(env.process(), process);
             let next = || {
-                let catalog = S::grouped(&env, Arc::clone(&place));
+                let catalog = D::open(env.clone(), env.store(STORE), Arc::clone(&place));
                 Leader::new(env.clone(), catalog, &group, persistence(process)).ok()
             };
             for _ in 0..TERMS {
@@ -257,7 +268,7 @@ fn leader<S: Asking>(
     })
 }
 
-struct Writer<S: Asking> {
+struct Writer<D: Design> {
     env: SimEnv,
     book: Shelf,
     /// Counted from 0 in the order of beginning, leaders of groups too.
@@ -265,10 +276,10 @@ struct Writer<S: Asking> {
     /// Its group.
     mine: u32,
     scenario: Scenario,
-    committer: Committer<SimEnv, S::Grouped>,
+    committer: Committer<SimEnv, D::Catalog<SimEnv>>,
 }
 
-impl<S: Asking> Writer<S> {
+impl<D: Design> Writer<D> {
     async fn write(&self) {
         let writers = self.scenario.writers;
         for _ in 0..writers.commits {
@@ -277,7 +288,7 @@ impl<S: Asking> Writer<S> {
             let pause = unit_interval(self.env.draw(Purpose::Backoff)) * longest.as_nanos() as f64;
             self.env.sleep_until(self.env.now() + Span::from_nanos_f64(pause)).await;
             let mark = self.book.borrow_mut().new_mark();
-            let asker = Asker::<S> {
+            let asker = Asker::<D> {
                 env: &self.env,
                 catalog: self.committer.catalog(),
                 book: &self.book,

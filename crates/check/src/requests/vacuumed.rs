@@ -3,74 +3,85 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use glidepath_env::Key;
-use glidepath_model::{Entry, Instant, Name, Span, Version};
-use glidepath_protocols::manifest_chain::{Grace, Snapshot};
+use glidepath_model::{Instant, Span, Version};
+use glidepath_protocols::LoadError;
+use glidepath_protocols::afterwards::{Frozen, at_once, first_written};
+use glidepath_protocols::append_log::{Log, every_place_written};
+use glidepath_protocols::manifest_chain::{Chain, Grace, ManifestChain, Severity, Snapshot};
+use glidepath_protocols::registry::Design;
 use glidepath_sim::{Simulation, Written};
 
-use super::roots::whole_log;
-use crate::subject::STORE;
+use super::book::Versions;
+use super::names::Names;
+use crate::subject::{STORE, place, shared, writes};
+use crate::tidy::numbered;
 
-/// Segments that the vacuum of these runs keeps, besides the newest.
-pub(crate) const KEPT_SEGMENTS: u64 = 2;
+/// Segments that a vacuum keeps at least, besides the newest.
+const KEPT_SEGMENTS: u64 = 2;
 
-/// What the vacuum of a manifest chain keeps in these runs.
-pub(crate) const GRACE: Grace = Grace { versions: 2, age: Grace::SHORTEST };
+/// What a vacuum of a manifest chain keeps at least.
+const GRACE: Grace = Grace::LEAST;
 
-/// A version of a log.
-pub(crate) struct Placed {
-    pub(crate) version: Version,
-    pub(crate) entries: BTreeMap<Name, Entry>,
-    pub(crate) at: Instant,
-    pub(crate) by: u32,
-    /// The segment in which the next record goes.
-    segment: u64,
-}
-
-/// The versions of a log, each with the instant of the append that it came with.
-pub(crate) fn placed(simulation: &Simulation) -> Result<Vec<Placed>, String> {
-    let mut appends = BTreeMap::<u64, Vec<(u64, Written)>>::new();
-    for write in simulation.journal(STORE) {
-        if let Some((number, object)) = segment(&write) {
-            let length = object as u64;
-            appends.entry(number).or_default().push((length, write));
+/// Whether all that was removed in a run was allowed to go, and nothing is damaged.
+pub(crate) fn rightly<D: Design>(
+    simulation: &Simulation,
+    versions: &Versions<Names>,
+    skew: Span,
+) -> Result<(), String> {
+    match D::NAME {
+        Log::NAME => log(simulation),
+        Chain::NAME => {
+            whole(simulation)?;
+            let journal = simulation.journal(STORE);
+            let removed = journal.iter().any(|write| write.object.is_none());
+            if removed { chain(&journal, &every_version(simulation, versions)?, skew) } else { Ok(()) }
         }
+        _ => Ok(()),
     }
-    let mut versions = Vec::new();
-    for place in whole_log(simulation)? {
-        let all = appends.get(&place.segment).map(Vec::as_slice).unwrap_or_default();
-        // The first append that made the segment so long.
-        let append = all.iter().find(|(length, _)| *length >= place.end);
-        let (at, by) = match append {
-            Some((_, write)) if place.end > 0 => (write.at, write.by),
-            _ => (Instant::ZERO, 0),
-        };
-        let segment = place.segment + u64::from(place.closes);
-        let (version, entries) = (place.version.version(), place.version.root().all().collect());
-        versions.push(Placed { version, entries, at, by, segment });
-    }
-    Ok(versions)
 }
 
-/// The number of the segment that was written, and its length.
-fn segment(write: &Written) -> Option<(u64, usize)> {
-    let digits = write.key.as_str().strip_prefix("catalog/log/")?;
-    Some((digits.parse().ok()?, write.object.as_ref()?.bytes.len()))
+/// Whether fsck finds no damage in what is there at the end.
+fn whole(simulation: &Simulation) -> Result<(), String> {
+    let world = Frozen::of(simulation.objects(STORE));
+    let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
+    let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
+    let checked = at_once(catalog.fsck()).map_err(lost)?;
+    match checked.findings.iter().find(|finding| finding.severity() <= Severity::Unread) {
+        Some(finding) => Err(format!("when all was over, fsck found of {}: {finding}", finding.object)),
+        None => Ok(()),
+    }
+}
+
+/// All versions of a chain, those that were cleaned away too.
+fn every_version(simulation: &Simulation, versions: &Versions<Names>) -> Result<Vec<Kept>, String> {
+    let world = Frozen::of(first_written(&writes(simulation)));
+    let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
+    let mut kept = Vec::new();
+    for snapshot in at_once(catalog.every_version()).map_err(|error| error.to_string())? {
+        let objects = at_once(catalog.objects(&snapshot)).map_err(|error| error.to_string())?;
+        let step = versions.steps.iter().find(|step| step.version == snapshot.version());
+        let at = step.map_or(Instant::ZERO, |step| step.at);
+        kept.push(Kept { snapshot, at, objects });
+    }
+    Ok(kept)
 }
 
 /// Whether segments were emptied, and checkpoints removed, of those only that lie far enough back.
-pub(crate) fn log(simulation: &Simulation) -> Result<(), String> {
-    let versions = placed(simulation)?;
-    let newest =
-        |at: Instant| versions.iter().take_while(|version| version.at <= at).map(|version| version.segment).max();
+fn log(simulation: &Simulation) -> Result<(), String> {
+    let journal = simulation.journal(STORE);
+    // Each version with the segment in which the next record goes.
+    let versions = every_place_written(place::<Log>(0), &writes(simulation))?.into_iter();
+    let versions = versions.map(|(placed, write)| (journal[write].at, placed.segment + u64::from(placed.closes)));
+    let versions: Vec<(Instant, u64)> = versions.collect();
+    let newest = |now: Instant| versions.iter().take_while(|(at, _)| *at <= now).map(|(_, segment)| *segment).max();
     let mut lengths = BTreeMap::<u64, usize>::new();
-    for write in simulation.journal(STORE) {
-        let checkpoint = write.key.as_str().strip_prefix("catalog/checkpoint/").and_then(|digits| digits.parse().ok());
-        let gone = match (segment(&write), checkpoint) {
-            (Some((number, length)), _) => {
-                let before = lengths.insert(number, length).unwrap_or(0);
-                (length < before).then_some(number)
+    for write in journal {
+        let gone = match (numbered(&write.key), &write.object) {
+            (Some(("log", number)), Some(object)) => {
+                let before = lengths.insert(number, object.bytes.len()).unwrap_or(0);
+                (object.bytes.len() < before).then_some(number)
             }
-            (None, Some(number)) if write.object.is_none() => Some(number),
+            (Some((_, number)), None) => Some(number),
             _ => None,
         };
         let newest = newest(write.at).unwrap_or(0);
@@ -88,15 +99,15 @@ pub(crate) fn log(simulation: &Simulation) -> Result<(), String> {
 }
 
 /// A version of a manifest chain, and what it consists of.
-pub(crate) struct Kept {
-    pub(crate) snapshot: Snapshot,
-    pub(crate) at: Instant,
-    pub(crate) objects: BTreeSet<Key>,
+struct Kept {
+    snapshot: Snapshot,
+    at: Instant,
+    objects: BTreeSet<Key>,
 }
 
 /// Whether each version says rightly what need not be kept any more, and nothing was deleted that was kept or needed by
 /// what was. `skew` is how far clocks were off.
-pub(crate) fn chain(journal: &[Written], versions: &[Kept], skew: Span) -> Result<(), String> {
+fn chain(journal: &[Written], versions: &[Kept], skew: Span) -> Result<(), String> {
     let ms = |span: Span| span.as_nanos() / 1_000_000;
     let written: BTreeMap<Version, u64> =
         versions.iter().map(|kept| (kept.snapshot.version(), kept.snapshot.written_ms())).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use glidepath_model::{Action, Entry, Kind, MetadataId, Name, TableState, Version};
-use glidepath_protocols::manifest_chain::{self, Layout};
+use glidepath_protocols::manifest_chain::Layout;
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, Outcome};
 use glidepath_stores::LiveEnv;
@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::place::{Opened, Site, code, done as was_done, not_found, settled};
 use super::{Common, name, show};
+use crate::choice;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
@@ -21,11 +22,11 @@ pub(super) struct Create {
     #[command(flatten)]
     common: Common,
     /// What keeps it, for good: catalog-file (one object), manifest-chain or append-log
-    #[arg(long, value_name = "PROTOCOL", default_value = manifest_chain::NAME, value_parser = protocol)]
+    #[arg(long, value_name = "PROTOCOL", default_value = Protocol::ManifestChain.name(), value_parser = choice::protocol())]
     protocol: Protocol,
     /// How the entries of a manifest chain lie in objects, for good: paged writes what a commit changes, whole writes one file of
     /// columns anew [default: paged]
-    #[arg(long, value_name = "LAYOUT", value_parser = layout)]
+    #[arg(long, value_name = "LAYOUT", value_parser = choice::layout())]
     layout: Option<Layout>,
     /// A manifest chain without indices by type and by base object: smaller commits, slower searches
     #[arg(long)]
@@ -145,16 +146,6 @@ impl From<OfKind> for Kind {
     }
 }
 
-fn protocol(text: &str) -> Result<Protocol, String> {
-    let all = || Protocol::ALL.iter().map(|protocol| protocol.name()).collect::<Vec<_>>().join(", ");
-    Protocol::named(text).ok_or_else(|| format!("allowed are {}", all()))
-}
-
-fn layout(text: &str) -> Result<Layout, String> {
-    let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
-    known.ok_or_else(|| format!("allowed are {}", Layout::ALL.map(Layout::name).join(" and ")))
-}
-
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -169,14 +160,16 @@ fn metadata(text: &str) -> Result<MetadataId, String> {
 
 impl Create {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        if self.protocol != Protocol::ManifestChain && (self.layout.is_some() || self.without_indices) {
-            let words = format!("--layout and --without-indices are for {}", manifest_chain::NAME);
+        if self.protocol.traits().layouts.is_empty() && (self.layout.is_some() || self.without_indices) {
+            let those = Protocol::which(|traits| !traits.layouts.is_empty());
+            let words = format!("--layout and --without-indices are for {those}");
             return Err(Failure::Mistake(words));
         }
         let opened = Opened::of(&self.common.store)?;
-        let creation = Creation { layout: self.layout.unwrap_or(Layout::Paged), indexed: !self.without_indices };
+        let (layout, indexed) = (self.layout.unwrap_or(Layout::Paged), !self.without_indices);
+        let creation = Creation { layout, indexed, ..Creation::default() };
         let (env, store) = (LiveEnv::new(), opened.store.clone());
-        let (catalog, outcome) = opened.wait(AnyCatalog::create(env, store, "", self.protocol, &creation));
+        let (catalog, outcome) = opened.wait(AnyCatalog::create(env, store, "", self.protocol, creation));
         match outcome {
             Outcome::Committed(at) => {
                 let what = format!("an empty catalog, kept by {}", self.protocol.name());

@@ -5,7 +5,7 @@ use std::path::Path;
 use glidepath_model::{Name, Refusal, Version};
 use glidepath_protocols::group::{Answer, CommitError, Committer, Persistence};
 use glidepath_protocols::manifest_chain::{self, ManifestChain};
-use glidepath_protocols::registry::{AnyCatalog, AnySnapshot};
+use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError};
 use glidepath_stores::{LiveEnv, OpenError, Options, Store, open};
 use tokio::runtime::Runtime;
@@ -64,7 +64,7 @@ impl Site {
             other => Err(Failure::Mistake(format!(
                 "{what}: this catalog is kept by {}; only {} can do that so far",
                 other.protocol().name(),
-                manifest_chain::NAME
+                Protocol::ManifestChain.name()
             ))),
         }
     }

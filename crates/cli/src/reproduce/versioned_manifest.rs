@@ -67,7 +67,7 @@ fn our(
     stop: &'static AtomicBool,
 ) -> Result<Ours, Failure> {
     let cell = Cell {
-        design: Design::ManifestChain { layout: Layout::Paged, indexed: true },
+        design: Design::chain(Layout::Paged, true),
         operation: Operation::Commit,
         start: Start::Warm,
         rows,

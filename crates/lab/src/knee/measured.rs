@@ -23,7 +23,7 @@ use super::outcome::Found;
 use super::queue::Meter;
 use super::variants::task;
 use super::{KneeError, KneeOptions, Progress, queue};
-use crate::config::{Point, Protocol};
+use crate::config::Point;
 
 /// Fewer knees say nothing of how far they differ.
 const FEWEST: usize = 4;
@@ -113,7 +113,7 @@ pub fn with_measurement(
 /// A point on a store with this alternative. What the point never asks for is left out: it takes long to make ready for drawing.
 fn with(point: &Point, alternative: &Alternative) -> Result<Point, KneeError> {
     let mut profile = alternative.profile(&point.profile);
-    if point.config.catalog.protocol != Protocol::AppendLog && !point.appends_to_lists() {
+    if !point.config.catalog.protocol.traits().appends && !point.appends_to_lists() {
         profile.append = None;
     }
     Ok(Point::new(point.config.clone(), profile)?)

@@ -1,13 +1,15 @@
 //! Which versions has the catalog had? For those who look after a log, not for commits: the cost grows with the log.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env, ObjectStore, ReadError};
+use glidepath_env::{Cause, Env, Key, ObjectStore, Payload, ReadError};
 
 use super::reading::undecodable;
 use super::record::{HEADER, Record};
 use super::state::State;
-use super::{AppendLog, Snapshot};
+use super::{AppendLog, Place, Snapshot};
+use crate::afterwards::{Frozen, Write, at_once};
 use crate::catalog::LoadError;
 
 /// A version, and where the record that made it is.
@@ -74,6 +76,56 @@ impl<E: Env> AppendLog<E> {
             }
         }
     }
+}
+
+/// Every version that a log has had, from all that was ever written to its store, each with the write that made it: the first append
+/// that made its segment so long.
+///
+/// # Errors
+/// What cannot be read, or should not have been written, in words.
+pub fn every_place_written(place: Place, writes: &[Write]) -> Result<Vec<(Placed, usize)>, String> {
+    let mut lengths = BTreeMap::<u64, Vec<(u64, usize)>>::new();
+    for (number, write) in writes.iter().enumerate() {
+        if let (Some(segment), Some(object)) = (place.keys.segment_number(&write.key), &write.object) {
+            lengths.entry(segment).or_default().push((object.bytes.len() as u64, number));
+        }
+    }
+    let created = writes.iter().position(|write| write.key == place.keys.checkpoint(0)).unwrap_or(0);
+    let world = Frozen::of(whole_log(&place, writes)?);
+    let catalog = AppendLog::new(world.clone(), world, Arc::new(place));
+    let made_by = |placed: &Placed| {
+        let all = lengths.get(&placed.segment).map(Vec::as_slice).unwrap_or_default();
+        let append = all.iter().find(|(length, _)| placed.end > 0 && *length >= placed.end);
+        append.map_or(created, |(_, write)| *write)
+    };
+    let places = at_once(catalog.every_place()).map_err(|error| error.to_string())?;
+    let with_write = |placed: Placed| {
+        let write = made_by(&placed);
+        (placed, write)
+    };
+    Ok(places.into_iter().map(with_write).collect())
+}
+
+/// What each segment was before it was emptied, and what was first written under every other key.
+fn whole_log(place: &Place, writes: &[Write]) -> Result<BTreeMap<Key, Payload>, String> {
+    let (mut longest, mut emptied) = (BTreeMap::<Key, Payload>::new(), BTreeMap::<Key, Payload>::new());
+    for write in writes {
+        let (key, Some(object)) = (write.key.clone(), &write.object) else { continue };
+        match longest.get_mut(&key) {
+            None => drop(longest.insert(key, object.clone())),
+            Some(_) if place.keys.segment_number(&key).is_none() => {}
+            Some(known) if !emptied.contains_key(&key) && object.bytes.starts_with(&known.bytes) => {
+                *known = object.clone();
+            }
+            Some(known) if object.bytes.len() < known.bytes.len() => {
+                if emptied.insert(key.clone(), object.clone()).is_some_and(|before| before != *object) {
+                    return Err(format!("{key} came back after it had been emptied"));
+                }
+            }
+            Some(_) => return Err(format!("{key} was overwritten")),
+        }
+    }
+    Ok(longest)
 }
 
 fn broken(words: String) -> LoadError {

@@ -39,9 +39,18 @@ impl Keys {
 
     /// The number of a checkpoint's key; `None` for any other.
     pub(super) fn checkpoint_number(&self, key: &Key) -> Option<u64> {
-        let digits = key.as_str().strip_prefix(self.checkpoints().as_str())?;
-        (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.parse().ok())?
+        numbered(key, self.checkpoints().as_str())
     }
+
+    /// The number of a segment's key; `None` for any other.
+    pub(super) fn segment_number(&self, key: &Key) -> Option<u64> {
+        numbered(key, &format!("{}/log/", self.prefix))
+    }
+}
+
+fn numbered(key: &Key, prefix: &str) -> Option<u64> {
+    let digits = key.as_str().strip_prefix(prefix)?;
+    (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
 /// The catalog at the beginning of a segment. The same log gives the same bytes, whoever writes them.

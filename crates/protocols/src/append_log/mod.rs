@@ -39,9 +39,9 @@ use glidepath_model::{AtHand, ByteSize, Changes, CommitId, Entry, Name, Root, Ta
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
-pub use audit::Placed;
+pub use audit::{Placed, every_place_written};
 use checkpoint::Keys;
-pub use design::NAME;
+pub use design::Log;
 use reading::Step;
 pub use record::{DecodeError, HEADER as EMPTIED_BYTES};
 use record::{HEADER, Intent, Record};

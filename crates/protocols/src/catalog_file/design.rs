@@ -3,25 +3,51 @@
 use std::sync::Arc;
 
 use glidepath_env::{Env, Key};
-use glidepath_model::{ByteSize, CommitId};
+use glidepath_model::{CommitId, Root};
 
-use super::{CatalogFile, Place, Snapshot};
+use super::{CatalogFile, File, Place, Snapshot};
+use crate::afterwards::{Made, Write, changed};
 use crate::catalog::Outcome;
-use crate::registry::{Creation, Design};
+use crate::registry::{Creation, Design, Settings};
 
-/// As people write it.
-pub const NAME: &str = "catalog-file";
+/// The protocol: the whole catalog in one object.
+pub enum OneFile {}
 
-impl<E: Env> Design<E> for CatalogFile<E> {
-    fn open(env: E, store: E::Objects, prefix: &str) -> Self {
-        Self::new(env, store, Arc::new(Place::new(Key::new(&format!("{prefix}catalog")), ByteSize::default())))
+impl Design for OneFile {
+    const NAME: &'static str = "catalog-file";
+    const HOLDS_METADATA: bool = true;
+    const SHARES: bool = false;
+
+    type Snapshot = Snapshot;
+    type Place = Place;
+    type Catalog<E: Env> = CatalogFile<E>;
+
+    fn place(prefix: &str, settings: &Settings) -> Place {
+        Place::new(Key::new(&format!("{prefix}catalog")), settings.metadata_per_table)
     }
 
-    async fn create_empty(&self, _: &Creation) -> Outcome<Snapshot> {
-        self.create(Vec::new()).await
+    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Place>) -> CatalogFile<E> {
+        CatalogFile::new(env, store, place)
+    }
+
+    fn create<E: Env>(catalog: &CatalogFile<E>, creation: Creation) -> impl Future<Output = Outcome<Snapshot>> {
+        catalog.create(creation.tables)
     }
 
     fn commit_of(at: &Snapshot) -> CommitId {
         at.root().commit
+    }
+
+    /// Each write of the object is a version.
+    fn versions(place: Place, writes: &[Write]) -> Result<Vec<Made>, String> {
+        let (mut before, mut versions) = (Root::empty(), Vec::new());
+        for (number, write) in writes.iter().enumerate().filter(|(_, write)| write.key == place.key) {
+            let object = write.object.as_ref().ok_or("the catalog was deleted")?;
+            let file = File::decode(&object.bytes).map_err(|error| error.to_string())?;
+            let now = file.root().clone();
+            versions.push(Made { version: now.version, write: number, changed: changed(&before, &now) });
+            before = now;
+        }
+        Ok(versions)
     }
 }

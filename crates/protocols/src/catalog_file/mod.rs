@@ -30,7 +30,7 @@ use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 use crate::wire::DecodeError;
-pub use design::NAME;
+pub use design::OneFile;
 pub use encoding::{File, LINEAGE};
 use next::Next;
 

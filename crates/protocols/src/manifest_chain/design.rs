@@ -2,29 +2,85 @@
 
 use std::sync::Arc;
 
-use glidepath_env::Env;
-use glidepath_model::CommitId;
+use glidepath_env::{Cause, Env};
+use glidepath_model::{Changes, CommitId, Edit};
 
-use super::{ManifestChain, Place, Snapshot};
-use crate::catalog::Outcome;
-use crate::registry::{Creation, Design};
+use super::{Grace, Layout, ManifestChain, Place, Sizes, Snapshot};
+use crate::afterwards::{Frozen, Made, Write, at_once, first_written};
+use crate::catalog::{Catalog, LoadError, Outcome};
+use crate::registry::{Creation, Design, Settings};
 
-/// As people write it.
-pub const NAME: &str = "manifest-chain";
+/// The protocol: a chain of versions.
+pub enum Chain {}
 
 /// Bytes of pages kept at hand.
 const CACHED_BYTES: usize = 64 << 20;
 
-impl<E: Env> Design<E> for ManifestChain<E> {
-    fn open(env: E, store: E::Objects, prefix: &str) -> Self {
-        Self::new(env, store, Arc::new(Place::new(prefix, CACHED_BYTES)))
+impl Design for Chain {
+    const NAME: &'static str = "manifest-chain";
+    const TELLS_OWN_VERSION: bool = true;
+    const LAYOUTS: &'static [Layout] = &[Layout::Paged, Layout::Whole];
+
+    type Snapshot = Snapshot;
+    type Place = Place;
+    type Catalog<E: Env> = ManifestChain<E>;
+
+    fn place(prefix: &str, settings: &Settings) -> Place {
+        let place = Place::new(prefix, CACHED_BYTES);
+        match settings.tiny {
+            None => place,
+            // Trees of several levels; every second process puts its pages into packs, however few they are.
+            Some(number) => tiny(place.pages_of(256 << (number % 3)), number.is_multiple_of(2)),
+        }
     }
 
-    async fn create_empty(&self, creation: &Creation) -> Outcome<Snapshot> {
-        self.create(creation.layout, creation.indexed).await
+    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Place>) -> ManifestChain<E> {
+        ManifestChain::new(env, store, place)
+    }
+
+    async fn create<E: Env>(catalog: &ManifestChain<E>, creation: Creation) -> Outcome<Snapshot> {
+        let created = catalog.create(creation.layout, creation.indexed).await;
+        let empty = match created {
+            Outcome::Committed(empty) if !creation.tables.is_empty() => empty,
+            other => return other,
+        };
+        let mut changes = Changes::default();
+        for (id, state) in creation.tables {
+            changes.set(id, Edit::Create(state));
+        }
+        catalog.commit(&empty, &changes).await
     }
 
     fn commit_of(at: &Snapshot) -> CommitId {
         at.commit()
+    }
+
+    async fn clean<E: Env>(catalog: &ManifestChain<E>) -> Result<(), Cause> {
+        catalog.vacuum(Grace::LEAST).await.map(drop).map_err(Cause::from_error)
+    }
+
+    /// Versions are never overwritten.
+    fn versions(place: Place, writes: &[Write]) -> Result<Vec<Made>, String> {
+        let world = Frozen::of(first_written(writes));
+        let chain = ManifestChain::new(world.clone(), world, Arc::new(place));
+        let broken = |error: LoadError| error.to_string();
+        let (mut before, mut versions) = (None, Vec::new());
+        for at in at_once(chain.every_version()).map_err(broken)? {
+            let changed = at_once(chain.changed(before.as_ref(), &at, usize::MAX)).map_err(broken)?;
+            let key = chain.place.keys.version(at.version());
+            let write = writes.iter().position(|write| write.key == key).unwrap_or(0);
+            let changed = changed.into_iter().map(|changed| (changed.name, changed.now)).collect();
+            versions.push(Made { version: at.version(), write, changed });
+            before = Some(at);
+        }
+        Ok(versions)
+    }
+}
+
+/// Blocks of a few rows.
+fn tiny(place: Place, large_parts: bool) -> Place {
+    match large_parts {
+        true => place.whole_sized(Sizes { block_bytes: 8 << 10, ..Sizes::default() }),
+        false => place.inline_up_to(0).whole_sized(Sizes { block_bytes: 4 << 10, part_bytes: 1 }),
     }
 }

@@ -52,7 +52,7 @@ use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 use cache::Cache;
 pub use commit::{Attempt, Verdicts};
-pub use design::NAME;
+pub use design::Chain;
 pub use fsck::{Checked, Extent, Finding, Severity, Trouble};
 pub use inspect::Changed;
 pub use manifest::Layout;
@@ -380,7 +380,7 @@ impl<E: Env> Catalog for ManifestChain<E> {
     }
 
     async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
-        Self::entry(self, at, name).await
+        self.find_entry(at, name).await
     }
 
     async fn children(
@@ -390,7 +390,15 @@ impl<E: Env> Catalog for ManifestChain<E> {
         after: Option<&Name>,
         limit: usize,
     ) -> Result<Vec<(Name, Entry)>, LoadError> {
-        Self::children(self, at, namespace, after, limit).await
+        self.list_children(at, namespace, after, limit).await
+    }
+
+    async fn of_kind(&self, at: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
+        self.names_of_kind(at, kind).await
+    }
+
+    async fn with_base(&self, at: &Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
+        self.names_with_base(at, base).await
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {

@@ -22,7 +22,7 @@ impl<E: Env> ManifestChain<E> {
     ///
     /// # Errors
     /// `Failed` also where the snapshot is so old that it is no longer kept.
-    pub async fn entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+    pub(super) async fn find_entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
         let key = rows::by_name(name);
         let value = self.with_pages(|pages| tree::get(pages, at.manifest.root, &key)).await?;
         value.map(|bytes| entry::decode(&bytes).map_err(damaged)).transpose()
@@ -31,8 +31,8 @@ impl<E: Env> ManifestChain<E> {
     /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
     ///
     /// # Errors
-    /// As [`entry`](Self::entry).
-    pub async fn children(
+    /// As [`find_entry`](Self::find_entry).
+    pub(super) async fn list_children(
         &self,
         at: &Snapshot,
         namespace: Option<&Name>,
@@ -46,7 +46,7 @@ impl<E: Env> ManifestChain<E> {
     /// Up to `limit` entries, in the order of their namespaces, behind `after` where given.
     ///
     /// # Errors
-    /// As [`entry`](Self::entry).
+    /// As [`find_entry`](Self::find_entry).
     pub async fn all(
         &self,
         at: &Snapshot,
@@ -59,8 +59,8 @@ impl<E: Env> ManifestChain<E> {
     /// Names of namespaces, or of tables. By the index; without one, by looking at every entry.
     ///
     /// # Errors
-    /// As [`entry`](Self::entry).
-    pub async fn of_kind(&self, at: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
+    /// As [`find_entry`](Self::find_entry).
+    pub(super) async fn names_of_kind(&self, at: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
         let wanted = |entry: &Entry| entry.kind == kind;
         self.names(at, rows::of_kind(kind), wanted).await
     }
@@ -68,8 +68,8 @@ impl<E: Env> ManifestChain<E> {
     /// Names of all that was made from `base`. By the index; without one, by looking at every entry.
     ///
     /// # Errors
-    /// As [`entry`](Self::entry).
-    pub async fn with_base(&self, at: &Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
+    /// As [`find_entry`](Self::find_entry).
+    pub(super) async fn names_with_base(&self, at: &Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
         self.names(at, rows::with_base(base), |entry: &Entry| entry.base_objects.contains(base)).await
     }
 

@@ -46,6 +46,9 @@ pub struct Grace {
 impl Grace {
     /// The shortest age allowed.
     pub const SHORTEST: Span = Span::from_nanos(2 * RECHECK.as_nanos());
+
+    /// Next to nothing is kept.
+    pub const LEAST: Self = Self { versions: 2, age: Self::SHORTEST };
 }
 
 /// What a vacuum did.

@@ -15,7 +15,7 @@ fn alone<F: Future<Output = ()> + 'static>(run: impl FnOnce(SimEnv) -> F + 'stat
 }
 
 async fn create(env: &SimEnv, prefix: &str, protocol: Protocol) -> Outcome<AnySnapshot> {
-    AnyCatalog::create(env.clone(), env.store(STORE), prefix, protocol, &Creation::default()).await.1
+    AnyCatalog::create(env.clone(), env.store(STORE), prefix, protocol, Creation::default()).await.1
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_place_takes_one_protocol_only() {
 fn a_catalog_without_a_label_keeps_its_place() {
     alone(|env| async move {
         let old = UNLABELLED.open(env.clone(), env.store(STORE), "");
-        assert!(matches!(old.create_empty(&Creation::default()).await, Outcome::Committed(_)));
+        assert!(matches!(old.create_here(Creation::default()).await, Outcome::Committed(_)));
         for &protocol in Protocol::ALL {
             assert!(matches!(create(&env, "", protocol).await, Outcome::Conflict(_)));
         }

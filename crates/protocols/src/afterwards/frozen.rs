@@ -13,12 +13,23 @@ use glidepath_env::{
 };
 use glidepath_model::Instant;
 
-/// The world of somebody who looks on afterwards.
+/// A store with these objects that never changes, and the environment of whoever reads it.
 #[derive(Clone)]
-pub(crate) struct Frozen(pub(crate) Rc<BTreeMap<Key, Payload>>);
+pub struct Frozen(Rc<BTreeMap<Key, Payload>>);
 
-/// Runs what waits for nothing.
-pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+impl Frozen {
+    /// A store with these objects.
+    #[must_use]
+    pub fn of(objects: BTreeMap<Key, Payload>) -> Self {
+        Self(Rc::new(objects))
+    }
+}
+
+/// Runs a future that only reads a [`Frozen`] store, to its end.
+///
+/// # Panics
+/// If the future waits for anything else.
+pub fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
         Poll::Pending => panic!("a frozen store answers at once, and reading it waits for nothing else"),

@@ -1,0 +1,175 @@
+//! Which entries has a catalog under load, and how does a client use them?
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use glidepath_env::{Cause, Denial, Env};
+use glidepath_model::{Action, Changes, Edit, Entry, Name, TableId, TableState};
+use glidepath_protocols::group::{GroupAttempt, Grouped, Request, Verdict};
+use glidepath_protocols::manifest_chain::Layout;
+use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Creation};
+use glidepath_protocols::{Catalog, LoadError, Outcome};
+
+use crate::design::Design;
+
+/// Names that one listing asks for at most.
+pub(crate) const LISTED: usize = 1000;
+
+/// Clients of one catalog, at most: each has numbers of its own.
+pub const MOST_CLIENTS: u32 = 2048;
+
+/// Entries that are created in one commit.
+const BATCH: u64 = 25_000;
+
+/// Why a catalog could not be filled.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FillError {
+    /// There is one.
+    #[error("there is a catalog already: give an empty place")]
+    Taken,
+    /// It could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store did not take it.
+    #[error("the catalog could not be filled: {0}")]
+    Commit(Cause),
+    /// Somebody said to stop.
+    #[error("stopped before the catalog was filled")]
+    Stopped,
+}
+
+/// What the entries of a catalog are. They are numbered; those of the beginning are below [`Cell::rows`](crate::Cell::rows).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Numbered tables.
+    Tables,
+    /// A third are namespaces, the rest tables, as in the published sweep of manifest chains.
+    Named,
+}
+
+impl Rows {
+    pub(crate) fn of(design: Design) -> Self {
+        if design.layout.is_some() { Self::Named } else { Self::Tables }
+    }
+
+    /// Creates an entry that no other pair of numbers creates, and that is not there at the beginning.
+    pub(crate) fn create(self, rows: u64, client: u32, number: u64) -> Request {
+        match self {
+            // The ids of different clients lie between one another; each has two million.
+            Self::Tables => {
+                let number = rows + number * u64::from(MOST_CLIENTS) + u64::from(client);
+                Changes::of(id(number), Edit::Create(TableState::new(1))).actions()
+            }
+            // A namespace, as in the published sweep.
+            Self::Named => {
+                let mut entry = Entry::namespace();
+                entry.properties = BTreeMap::from([("bench".to_owned(), "true".to_owned())]);
+                vec![Action::Create { name: named(&format!("w{client:04}-{number:08}")), entry }]
+            }
+        }
+    }
+
+    /// Whether there is the entry of this number, looked up as a client does who wants to know all about it.
+    pub(crate) async fn describe<E: Env>(
+        self,
+        catalog: &AnyCatalog<E>,
+        at: &AnySnapshot,
+        number: u64,
+    ) -> Result<bool, LoadError> {
+        match self {
+            Self::Tables => count(catalog, at, number..number + 1).await.map(|found| found == 1),
+            Self::Named => Ok(catalog.entry(at, &name(number)).await?.is_some()),
+        }
+    }
+
+    /// How many of the first [`LISTED`] entries there are.
+    pub(crate) async fn list<E: Env>(
+        self,
+        catalog: &AnyCatalog<E>,
+        at: &AnySnapshot,
+        rows: u64,
+    ) -> Result<u64, LoadError> {
+        match self {
+            Self::Tables => count(catalog, at, 0..rows.min(LISTED as u64)).await,
+            Self::Named => Ok(catalog.children(at, None, None, LISTED).await?.len() as u64),
+        }
+    }
+}
+
+/// Fills an empty place. `progress` is told how many entries there are, and says whether to go on.
+pub(crate) async fn fill<E: Env>(
+    catalog: &AnyCatalog<E>,
+    design: Design,
+    rows: u64,
+    mut progress: impl FnMut(u64) -> bool,
+) -> Result<(), FillError> {
+    let tables = match Rows::of(design) {
+        Rows::Tables => (0..rows).map(|number| (id(number), TableState::new(1))).collect(),
+        Rows::Named => Vec::new(),
+    };
+    let (layout, indexed) = (design.layout.unwrap_or(Layout::Paged), design.indexed.unwrap_or(true));
+    let mut head = created(catalog.create_here(Creation { tables, layout, indexed }).await)?;
+    let mut done = if Rows::of(design) == Rows::Tables { rows } else { 0 };
+    loop {
+        if done > 0 && !progress(done) {
+            return Err(FillError::Stopped);
+        }
+        if done == rows {
+            return Ok(());
+        }
+        let upto = (done + BATCH).min(rows);
+        let actions: Vec<Action> = (done..upto).map(first).collect();
+        head = match catalog.attempt_group(&head, &[&actions]).await {
+            GroupAttempt::Decided { outcome: Some(outcome), .. } => created(outcome)?,
+            GroupAttempt::Decided { verdicts, outcome: None } => return Err(FillError::Commit(undone(verdicts))),
+            GroupAttempt::NotMade(error) => return Err(error.into()),
+        };
+        done = upto;
+    }
+}
+
+/// What a creation must come to.
+fn created<S>(outcome: Outcome<S>) -> Result<S, FillError> {
+    match outcome {
+        Outcome::Committed(head) => Ok(head),
+        Outcome::Conflict(_) => Err(FillError::Taken),
+        Outcome::Refused(Denial { cause, .. }) | Outcome::Unknown(cause) => Err(FillError::Commit(cause)),
+    }
+}
+
+/// Why entries could not be created.
+fn undone(verdicts: Vec<Verdict>) -> Cause {
+    match verdicts.into_iter().next() {
+        Some(Verdict::Failed(cause)) => cause,
+        Some(Verdict::Refused(refusal)) => Cause::words(refusal.to_string()),
+        Some(Verdict::Fits) | None => Cause::words("the entries were there before"),
+    }
+}
+
+fn id(number: u64) -> TableId {
+    TableId(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+async fn count<E: Env>(catalog: &AnyCatalog<E>, at: &AnySnapshot, numbers: Range<u64>) -> Result<u64, LoadError> {
+    let ids: Vec<TableId> = numbers.map(id).collect();
+    let found = catalog.tables(at, &ids).await?;
+    Ok(found.iter().flatten().count() as u64)
+}
+
+fn name(number: u64) -> Name {
+    let kind = if number.is_multiple_of(3) { "ns" } else { "table" };
+    named(&format!("{kind}_{number}"))
+}
+
+fn named(text: &str) -> Name {
+    Name::of_parts([text]).expect("letters, digits and a line are a name")
+}
+
+fn first(number: u64) -> Action {
+    if number.is_multiple_of(3) {
+        return Action::Create { name: name(number), entry: Entry::namespace() };
+    }
+    let mut entry = Entry::table(Some(format!("table_{number}")), TableState::new(1));
+    entry.properties.insert("bench".to_owned(), "true".to_owned());
+    Action::Create { name: name(number), entry }
+}

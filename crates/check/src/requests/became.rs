@@ -1,0 +1,106 @@
+//! What does a catalog begin with, what did it become, and does somebody who comes new find it so?
+
+use std::collections::BTreeMap;
+
+use glidepath_model::{Entry, Kind, Name, Span, TableId, TableState, Version};
+use glidepath_protocols::afterwards::{Frozen, at_once};
+use glidepath_protocols::group::{GroupAttempt, Grouped};
+use glidepath_protocols::manifest_chain::Layout;
+use glidepath_protocols::registry::Design;
+use glidepath_protocols::{Catalog, LoadError, Outcome};
+use glidepath_sim::{SimEnv, Simulation};
+
+use super::asking::answer;
+use super::book::{Step, Versions};
+use super::judge::Terms;
+use super::mix::{FILLED, FILLED_WHOLE, filling};
+use super::names::{Names, Query};
+use super::rules::Rules;
+use super::state::State;
+use super::vacuumed;
+use crate::subject::{STORE, Subject, place, shared, writes};
+use crate::tidy::tidy;
+
+pub(crate) type Entries = BTreeMap<Name, Entry>;
+
+pub(crate) fn terms<D: Design>() -> Terms {
+    let (least, most) = if D::VERSION_PER_REQUEST { (1, 1) } else { (0, usize::MAX) };
+    Terms { exact: D::TELLS_OWN_VERSION, least, most }
+}
+
+pub(crate) fn first_tables(count: u32) -> Vec<(TableId, TableState)> {
+    (0..count).map(|id| (TableId(id), TableState::new(1 + id as usize % 4))).collect()
+}
+
+/// Creates the catalog that a run begins with.
+pub(crate) async fn begin<D: Design>(
+    catalog: &D::Catalog<SimEnv>,
+    subject: Subject,
+    tables: u32,
+) -> Result<(), String> {
+    let created = D::create(catalog, subject.creation(first_tables(tables))).await;
+    let Outcome::Committed(first) = created else { return Err("not created".to_owned()) };
+    // Catalogs that are written anew by each commit have fewer entries.
+    let filling = filling(if subject.layout == Some(Layout::Paged) { FILLED } else { FILLED_WHOLE });
+    match catalog.attempt_group(&first, &[&filling]).await {
+        GroupAttempt::Decided { outcome: Some(Outcome::Committed(_)), .. } => Ok(()),
+        _ => Err("not filled".to_owned()),
+    }
+}
+
+/// What the catalog became. Versions that were there before the run are not judged.
+pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Names>, String> {
+    let journal = simulation.journal(STORE);
+    let (mut first, mut entries, mut steps) = (None, Entries::new(), Vec::new());
+    for made in D::versions(place::<D>(0), &writes(simulation))? {
+        let write = &journal[made.write];
+        if write.by == 0 {
+            first = Some(made.version);
+            for (name, entry) in made.changed {
+                match entry {
+                    Some(entry) => drop(entries.insert(name, entry)),
+                    None => drop(entries.remove(&name)),
+                }
+            }
+        } else {
+            let difference = made.changed.into_iter().collect();
+            steps.push(Step { version: made.version, at: write.at, by: write.by, difference });
+        }
+    }
+    Ok(Versions { first: (first.ok_or("there is no first version")?, entries), steps })
+}
+
+/// Judges what is there at the end, and what was removed. `skew` is how far clocks were off.
+pub(crate) fn aftermath<D: Design>(
+    simulation: &Simulation,
+    versions: &Versions<Names>,
+    last: &Entries,
+    skew: Span,
+) -> Result<(), String> {
+    vacuumed::rightly::<D>(simulation, versions, skew)?;
+    let objects = simulation.objects(STORE);
+    tidy::<D>(&objects, false)?;
+    let world = Frozen::of(objects);
+    at_once(found_again(&D::open(world.clone(), world, shared::<D>(0)), versions.last(), last))
+}
+
+/// Whether somebody who knows nothing, and comes when all is over, finds the last version, and all that is in it by every way
+/// that there is.
+async fn found_again<C: Catalog>(catalog: &C, version: Version, last: &Entries) -> Result<(), String> {
+    let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
+    let head = catalog.load().await.map_err(lost)?;
+    if catalog.version(&head) != version {
+        let found = catalog.version(&head);
+        return Err(format!("when all was over, a reader found {found}; the last one is {version}"));
+    }
+    let state = State::new(last.clone());
+    let inside = last.iter().filter(|(_, entry)| entry.kind == Kind::Namespace).map(|(name, _)| Some(name.clone()));
+    let queries = inside.chain([None]).map(Query::Children).chain(last.keys().cloned().map(Query::Entry));
+    for query in queries.chain([Kind::Namespace, Kind::Table].map(Query::OfKind)) {
+        let found = answer(catalog, &head, &query).await.map_err(lost)?;
+        if found != Names::found(&state, &query) {
+            return Err(format!("{version} answers {query:?} with {found:?}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Is all there that is referred to, and after a vacuum nothing else? For the protocols that have more than one object.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use glidepath_env::{Key, Payload};
+use glidepath_history::{Leftovers, references};
+use glidepath_model::{Span, Version};
+use glidepath_protocols::LoadError;
+use glidepath_protocols::afterwards::{Frozen, at_once};
+use glidepath_protocols::append_log::{self, Log};
+use glidepath_protocols::manifest_chain::{Chain, ManifestChain, Snapshot};
+use glidepath_protocols::registry::Design;
+
+use crate::subject::shared;
+
+/// Whether all that is referred to is there; and, if somebody has cleaned up long after all was over, nothing else.
+pub(crate) fn tidy<D: Design>(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
+    match D::NAME {
+        Chain::NAME => chain(objects, cleaned),
+        Log::NAME => log(objects, cleaned),
+        _ => Ok(()),
+    }
+}
+
+fn chain(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
+    let world = Frozen::of(objects.clone());
+    let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
+    let broken = |error: LoadError| error.to_string();
+    let versions = at_once(catalog.every_version()).map_err(broken)?;
+    let oldest = versions.last().map_or(Version(0), Snapshot::oldest_kept);
+    let mut needed = BTreeSet::new();
+    for version in versions.iter().filter(|version| version.version() >= oldest) {
+        needed.extend(at_once(catalog.objects(version)).map_err(broken)?);
+    }
+    let needed = needed.iter().map(Key::as_str);
+    // A pack that was staged for a version that is still kept, and lost, may stay until that one goes.
+    let young = |key: &Key| {
+        let pack = key.as_str().strip_prefix("catalog/packs/").and_then(|pack| pack.get(..16));
+        let version = pack.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        key.as_str() == "catalog/hint" || version.is_some_and(|version| version > oldest.0)
+    };
+    let age = |key: &Key| if young(key) { Span::ZERO } else { Span::from_secs(1) };
+    let present = objects.keys().map(|key| (key.as_str(), age(key)));
+    let leftovers = if cleaned { Leftovers::NotOlderThan(Span::ZERO) } else { Leftovers::Allowed };
+    references(present, needed, leftovers).map(drop).map_err(|violation| violation.to_string())
+}
+
+/// What is needed shows when the catalog is read; here only what is not. The newest segment may have no object yet.
+fn log(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
+    let segments = objects.keys().filter_map(numbered).filter(|(kind, _)| *kind == "log");
+    let newest = segments.map(|(_, number)| number).max().unwrap_or(0);
+    let left = objects.iter().filter_map(|(key, payload)| Some((numbered(key)?, payload)));
+    let left = left.filter(|((kind, number), payload)| match *kind {
+        _ if number + 2 >= newest => false,
+        "log" => payload.bytes.len() > append_log::EMPTIED_BYTES,
+        _ => *number > 0,
+    });
+    match left.map(|((kind, number), _)| format!("{kind} {number}")).next() {
+        Some(object) if cleaned => Err(format!("{object} is left though nobody needs it; the newest is {newest}")),
+        _ => Ok(()),
+    }
+}
+
+/// The kind of a log's object (`log` or `checkpoint`), and its number.
+pub(crate) fn numbered(key: &Key) -> Option<(&str, u64)> {
+    let (kind, digits) = key.as_str().strip_prefix("catalog/log/")?.split_once('/')?;
+    Some((kind, digits.parse().ok()?))
+}

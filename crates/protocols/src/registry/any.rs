@@ -1,0 +1,205 @@
+//! The code that is the same for each protocol, made of the list in `registry.rs`: choices between a few cases.
+
+macro_rules! protocols {
+    ($($(#[doc = $doc:literal])* $variant:ident: $design:ty $(, if $feature:literal)?;)*) => {
+        /// A protocol that a catalog may be kept by.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Protocol {
+            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant,)*
+        }
+
+        impl Protocol {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$($(#[cfg(feature = $feature)])? Self::$variant),*];
+        }
+
+        /// A catalog of any protocol.
+        pub enum AnyCatalog<E: Env> {
+            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant(<$design as Design>::Catalog<E>),)*
+        }
+
+        impl<E: Env + Clone> Clone for AnyCatalog<E>
+        where
+            E::Objects: Clone,
+        {
+            fn clone(&self) -> Self {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => Self::$variant(catalog.clone()),)*
+                }
+            }
+        }
+
+        /// A snapshot of a catalog of any protocol.
+        #[derive(Clone, Debug)]
+        pub enum AnySnapshot {
+            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant(<$design as Design>::Snapshot),)*
+        }
+
+        /// What the handles of a process to one catalog share, whatever its protocol.
+        #[derive(Clone)]
+        pub enum AnyPlace {
+            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant(Arc<<$design as Design>::Place>),)*
+        }
+
+        impl AnyPlace {
+            /// A handle to the catalog. Makes no request.
+            pub fn open<E: Env>(&self, env: E, store: E::Objects) -> AnyCatalog<E> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(place) => {
+                        AnyCatalog::$variant(<$design>::open(env, store, Arc::clone(place)))
+                    })*
+                }
+            }
+        }
+
+        impl Protocol {
+            /// As people write it, and as the label has it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant => <$design>::NAME,)*
+                }
+            }
+
+            /// The catalog of this protocol below a prefix (empty, or ending in `/`).
+            #[must_use]
+            pub fn place(self, prefix: &str, settings: &Settings) -> AnyPlace {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant => {
+                        AnyPlace::$variant(Arc::new(<$design>::place(prefix, settings)))
+                    })*
+                }
+            }
+        }
+
+        impl Protocol {
+            /// Does something that depends on the protocol's types.
+            pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant => visitor.visit::<$design>(),)*
+                }
+            }
+        }
+
+        impl<E: Env> AnyCatalog<E> {
+            /// Its protocol.
+            #[must_use]
+            pub fn protocol(&self) -> Protocol {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(_) => Protocol::$variant,)*
+                }
+            }
+
+            /// The commit that made a snapshot.
+            #[must_use]
+            pub fn commit_of(&self, at: &AnySnapshot) -> CommitId {
+                match at {
+                    $($(#[cfg(feature = $feature)])? AnySnapshot::$variant(at) => <$design>::commit_of(at),)*
+                }
+            }
+
+            /// Creates the catalog, without a look at the label: for those who chose the place themselves.
+            pub async fn create_here(&self, creation: Creation) -> Outcome<AnySnapshot> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => {
+                        <$design>::create(catalog, creation).await.map(AnySnapshot::$variant)
+                    })*
+                }
+            }
+        }
+
+        impl<E: Env> Catalog for AnyCatalog<E> {
+            type Snapshot = AnySnapshot;
+
+            async fn load(&self) -> Result<AnySnapshot, LoadError> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => catalog.load().await.map(AnySnapshot::$variant),)*
+                }
+            }
+
+            fn version(&self, at: &AnySnapshot) -> Version {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => catalog.version(at),)*
+                    _ => Version(0),
+                }
+            }
+
+            async fn tables<'a>(&self, at: &'a AnySnapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => catalog.tables(at, ids).await,)*
+                    _ => Err(foreign()),
+                }
+            }
+
+            async fn entry(&self, at: &AnySnapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {
+                        Catalog::entry(catalog, at, name).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
+            async fn children(
+                &self,
+                at: &AnySnapshot,
+                namespace: Option<&Name>,
+                after: Option<&Name>,
+                limit: usize,
+            ) -> Result<Vec<(Name, Entry)>, LoadError> {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {
+                        Catalog::children(catalog, at, namespace, after, limit).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
+            async fn of_kind(&self, at: &AnySnapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {
+                        Catalog::of_kind(catalog, at, kind).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
+            async fn with_base(&self, at: &AnySnapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {
+                        Catalog::with_base(catalog, at, base).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
+            async fn commit(&self, base: &AnySnapshot, changes: &Changes) -> Outcome<AnySnapshot> {
+                match (self, base) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(base)) => {
+                        catalog.commit(base, changes).await.map(AnySnapshot::$variant)
+                    })*
+                    _ => Outcome::not_read(foreign()),
+                }
+            }
+        }
+
+        impl<E: Env> Grouped for AnyCatalog<E> {
+            fn newest_known(&self) -> Option<AnySnapshot> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => catalog.newest_known().map(AnySnapshot::$variant),)*
+                }
+            }
+
+            async fn attempt_group(&self, base: &AnySnapshot, requests: &[&[Action]]) -> GroupAttempt<AnySnapshot> {
+                match (self, base) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(base)) => {
+                        catalog.attempt_group(base, requests).await.map(AnySnapshot::$variant)
+                    })*
+                    _ => GroupAttempt::NotMade(foreign()),
+                }
+            }
+        }
+    };
+}
+
+pub(super) use protocols;
