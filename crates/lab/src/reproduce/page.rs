@@ -132,7 +132,10 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
     page.push_str("The column \"doubt\" gives the reasons, if any, to doubt the published figure itself.");
     let explained = missed.iter().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
     if explained > 0 {
-        line!(page, " {explained} of these are within tolerance if they are taken for the metric that they seem to be.");
+        line!(
+            page,
+            " {explained} of these are within tolerance if they are taken for the metric that they seem to be."
+        );
     }
     page.push_str("\n\n");
     page.push_str("| figure | metric | published | ours | deviation | doubt |\n|---|---|--:|--:|--:|---|\n");
@@ -143,7 +146,9 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
             Verdict::OnTheEdge { load, success_percent } => {
                 format!("On the edge: with {} % at {load} our knee lies there. ", number(*success_percent))
             }
-            Verdict::WithinAsPrinted => "Within the tolerance of another value that is printed with the same digits. ".to_owned(),
+            Verdict::WithinAsPrinted => {
+                "Within the tolerance of another value that is printed with the same digits. ".to_owned()
+            }
             Verdict::Within | Verdict::Outside | Verdict::Nothing => String::new(),
         };
         note.insert_str(0, &why);

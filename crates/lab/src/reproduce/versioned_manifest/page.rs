@@ -24,6 +24,7 @@ macro_rules! line {
 #[must_use]
 pub fn write(sweep: &Sweep, ours: &[Ours], made: &Made, picture: &str) -> String {
     let mut page = String::from("# Reproduction of the published sweep of a versioned manifest\n\n");
+    verdict(&mut page, sweep);
     about(&mut page, sweep, made);
     line!(page, "![Commits per second by rows, published and simulated]({picture})\n");
     nearness(&mut page, sweep);
@@ -35,6 +36,16 @@ pub fn write(sweep: &Sweep, ours: &[Ours], made: &Made, picture: &str) -> String
     page
 }
 
+fn verdict(page: &mut String, sweep: &Sweep) {
+    let mut close = kinds(sweep).into_iter().filter(|(kind, _)| kind.ends_with("commits/s")).map(|(kind, cells)| {
+        let near = cells.iter().filter(|cell| is_near(kind, cell[0], cell[1])).count();
+        let who = kind.split(':').next().unwrap_or(kind);
+        format!("{near} of {} with {who}", cells.len())
+    });
+    let (one, many) = (close.next().unwrap_or_default(), close.next().unwrap_or_default());
+    line!(page, "**From first principles, these rates are within 25 % of the published ones: {one}, {many}.**\n");
+}
+
 fn about(page: &mut String, sweep: &Sweep, made: &Made) {
     let (one, many) = sweep.extent.seeds;
     if made.quick {
@@ -44,7 +55,10 @@ fn about(page: &mut String, sweep: &Sweep, made: &Made) {
     if let Some(seconds) = made.seconds {
         line!(page, "It took {seconds:.0} s on this machine ({} processors).", processors());
     }
-    line!(page, "The figures are means: over {one} seeds of 100 commits by one process, and over {many} seeds of 30 s by many.\n");
+    line!(
+        page,
+        "The figures are means: over {one} seeds of 100 commits by one process, and over {many} seeds of 30 s by many.\n"
+    );
 }
 
 /// A cell's figures of one kind: published, from first principles, fitted.
