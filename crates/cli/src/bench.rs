@@ -85,12 +85,12 @@ pub(crate) struct Arguments {
 fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
     let names: Vec<&str> = all.iter().map(|item| name(*item)).collect();
     let found = all.iter().zip(&names).find(|(_, name)| **name == text);
-    found.map(|(item, _)| *item).ok_or_else(|| format!("allowed are {}", names.join(", ")))
+    found.map(|(item, _)| *item).ok_or_else(|| format!("allowed: {}", names.join(", ")))
 }
 
 fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| "allowed are whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
+        .map_err(|_| "allowed: whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cases = cases(arguments)?;
     let seeds = arguments.seed.map_or((arguments.first_seed, arguments.seeds), |seed| (seed, 1));
     if seeds.1 == 0 {
-        return Err(Failure::Mistake("--seeds: found 0, allowed is 1 or more".to_owned()));
+        return Err(Failure::Mistake("--seeds: found 0; allowed: 1 or more".to_owned()));
     }
     if arguments.trace {
         return trace(&cases, seeds.0);

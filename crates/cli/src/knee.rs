@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let [planned] = &experiment.points[..] else {
         let keys: Vec<&str> = experiment.axes.iter().map(|axis| axis.key.as_str()).collect();
         let message =
-            format!("{}: found several values, allowed is one; `glidepath knees` takes several", keys.join(", "));
+            format!("{}: found several values; allowed: one. `glidepath knees` takes several", keys.join(", "));
         return Err(Failure::Mistake(message));
     };
     let threads = arguments.threads.count();
@@ -166,7 +166,7 @@ pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
     let budget = Duration::from_nanos(span.as_nanos());
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
-    if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}, allowed is 1s to 24h")) }
+    if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}; allowed: 1s to 24h")) }
 }
 
 /// A share, also as a percentage.
@@ -175,5 +175,5 @@ fn share(text: &str) -> Result<f64, String> {
     let share = number.trim().parse::<f64>().map(|number| number * unit);
     let allowed = 0.001..=1.0;
     let share = share.ok().filter(|share| allowed.contains(share));
-    share.ok_or_else(|| format!("found {text}, allowed is 0.1% to 100% (or 0.001 to 1)"))
+    share.ok_or_else(|| format!("found {text}; allowed: 0.1% to 100% (or 0.001 to 1)"))
 }

@@ -212,7 +212,7 @@ impl Measure {
         if !self.operations.is_empty() {
             let names = ["cas", "create", "append", "get", "put"];
             if let Some(unknown) = self.operations.iter().find(|name| !names.contains(&name.as_str())) {
-                let found = format!("--operations: found \"{unknown}\", allowed are {}", names.join(", "));
+                let found = format!("--operations: found \"{unknown}\"; allowed: {}", names.join(", "));
                 return Err(Failure::Mistake(found));
             }
             let asked = |name: &str| self.operations.iter().any(|asked| asked == name);
@@ -280,7 +280,7 @@ const PRICES: &[(&str, Prices)] = &[
 
 /// `1,2,4` or `1-16`.
 fn counts(text: &str) -> Result<Vec<u32>, Failure> {
-    let wrong = || Failure::Mistake(format!("--writers: found \"{text}\", allowed are counts such as 1,2,4,8 or 1-16"));
+    let wrong = || Failure::Mistake(format!("--writers: found \"{text}\"; allowed: counts such as 1,2,4,8 or 1-16"));
     let number = |text: &str| u32::from_str(text.trim()).map_err(|_| wrong());
     if let Some((first, last)) = text.split_once('-') {
         let (first, last) = (number(first)?, number(last)?);

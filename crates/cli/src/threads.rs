@@ -19,5 +19,5 @@ impl Threads {
 }
 
 fn count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "allowed is a whole number from 1 on; leave it out for one on each processor".to_owned())
+    text.parse().map_err(|_| "allowed: a whole number from 1 on; leave it out for one on each processor".to_owned())
 }

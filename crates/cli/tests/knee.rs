@@ -54,7 +54,7 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("--within 101%", "--within"),
         ("--within narrow", "0.1% to 100%"),
         ("--budget 10ms", "1s to 24h"),
-        ("--tolerance 2", "tolerance: found 2, allowed is 0.001 to 1"),
+        ("--tolerance 2", "tolerance: found 2; allowed: 0.001 to 1"),
         ("--sensitivity maybe", "maybe"),
     ] {
         let error = refused(glidepath(folder.path(), &format!("knee {arguments}")), 2);

@@ -77,7 +77,7 @@ pub struct Trial {
 
 /// Why a plan cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{option}: found {found}, allowed is {allowed}")]
+#[error("{option}: found {found}; allowed: {allowed}")]
 pub struct PlanError {
     /// The option of the command line.
     pub option: &'static str,

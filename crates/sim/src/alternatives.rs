@@ -180,7 +180,7 @@ mod tests {
             Alternatives::parse(&wrong.text().unwrap(), profile).unwrap_err().to_string()
         };
         let newer = Alternatives { version: 2, ..good.clone() };
-        assert!(told(&newer, &profile).starts_with("version: found 2, allowed is 1"));
+        assert!(told(&newer, &profile).starts_with("version: found 2; allowed: 1"));
         let mut changed = profile.clone();
         changed.get.median = Span::from_millis(9);
         assert!(told(&good, &changed).starts_with("of: found "), "{}", told(&good, &changed));

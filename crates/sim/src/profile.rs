@@ -115,7 +115,7 @@ pub enum ProfileError {
     #[error(transparent)]
     Shape(#[from] toml::de::Error),
     /// A number out of its range.
-    #[error("{field}: found {found}, allowed is {allowed}")]
+    #[error("{field}: found {found}; allowed: {allowed}")]
     Range {
         /// As written in the file.
         field: String,

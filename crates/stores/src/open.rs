@@ -37,7 +37,7 @@ impl Default for Options {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenError {
     /// The text cannot be read as the URL of a store.
-    #[error("{url:?} is not a store: {why}; allowed are {ALLOWED}")]
+    #[error("{url:?} is not a store: {why}; allowed: {ALLOWED}")]
     Url {
         /// As given, without credentials.
         url: String,

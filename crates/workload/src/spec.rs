@@ -226,7 +226,7 @@ fn entry_size() -> ByteSize {
 
 /// What is wrong with a workload: the field as written in the file, what was found, what is allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{field}: found {found}, allowed is {allowed}")]
+#[error("{field}: found {found}; allowed: {allowed}")]
 pub struct SpecError {
     /// Path of the field, with dots.
     pub field: &'static str,
