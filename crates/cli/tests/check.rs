@@ -120,7 +120,7 @@ fn mistakes_are_answered_in_one_message() {
         ("check all --scenario time.toml", "time.toml: TOML parse error"),
         ("check all --scenario storm --writers 0", "writers.count is 0"),
         ("check all --seeds 0", "--seeds: found 0"),
-        ("check all --seed 1 --trace", "name one protocol"),
+        ("check all --seed 1 --trace", "give one protocol"),
         ("check all --trace", "--seed"),
         ("check", "PROTOCOL"),
     ];
