@@ -90,7 +90,7 @@ clock_skew = \"2h\"
     fs::write(folder.path().join("clocks.toml"), text).unwrap();
     let failed = glidepath(folder.path(), "check manifest-chain --scenario clocks.toml --seeds 500");
     let text = String::from_utf8(failed.stdout.clone()).unwrap();
-    assert_eq!(refused(failed, 1), "error: 1 of 1 did not hold\n");
+    assert_eq!(refused(failed, 1), "error: 1 of 1 cases (a protocol in a scenario) did not hold\n");
     let replay = text.lines().find_map(|line| line.strip_prefix("replay: glidepath ")).unwrap();
     assert!(replay.contains("--scenario clocks.toml --seed ") && replay.ends_with(" --trace"), "{replay}");
     let again = glidepath(folder.path(), replay);
@@ -110,9 +110,9 @@ fn mistakes_are_answered_in_one_message() {
     let cases = [
         (
             "check nosuch",
-            "there is no protocol \"nosuch\"; known are catalog-file, manifest-chain, manifest-chain-whole, append-log, and all",
+            "there is no protocol \"nosuch\"; allowed: catalog-file, manifest-chain, manifest-chain-whole, append-log, all",
         ),
-        ("check all --scenario strom", "there is no scenario \"strom\"; known are storm,"),
+        ("check all --scenario strom", "there is no scenario \"strom\"; known: storm,"),
         ("check all --scenario no/such.toml", "no/such.toml: cannot read this scenario"),
         ("check all --scenario field.toml", "unknown field `cuont`"),
         ("check all --scenario share.toml", "share.toml: faults.answer_lost is 1.2: a share from 0 to 1"),

@@ -314,7 +314,7 @@ impl fmt::Display for Cause {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReadError {
     /// There was no such object at some moment between call and answer.
-    #[error("there is no object of that key")]
+    #[error("there is no object with that key")]
     NotFound,
     /// Says nothing about the object.
     #[error("the read failed: {0}")]
@@ -325,7 +325,7 @@ pub enum ReadError {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PutError {
     /// The guard did not hold; nothing was written. Read again before the next try.
-    #[error("the guard did not hold: somebody else wrote first")]
+    #[error("the guard did not hold: another writer was first")]
     Lost,
     /// It may have been written, or may yet be. Only reading back can settle it, and that only in part: what is absent
     /// now may still appear.

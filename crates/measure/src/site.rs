@@ -24,9 +24,7 @@ pub enum MeasureError {
     #[error("the store cannot be measured: {0}")]
     Unusable(String),
     /// A writer broke down: a mistake in this program or in a library below it.
-    #[error(
-        "{operation} with {writers} writers: a writer panicked ({cause}); the trial was ended and counts for nothing"
-    )]
+    #[error("{operation} with {writers} writers: a writer panicked ({cause}); the trial was ended and does not count")]
     Panicked {
         /// What it did.
         operation: String,

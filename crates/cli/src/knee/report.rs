@@ -107,7 +107,7 @@ fn stopped_words(stopped: &Stopped) -> String {
     };
     let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {
         format!(
-            "; about {} times the budget would do",
+            "; about {} times the budget would suffice",
             if factor < 10.0 { format!("{factor:.1}") } else { rate(factor) }
         )
     });

@@ -31,7 +31,7 @@ pub(super) const VERSIONS: u64 = 1 << 62;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Another kind of object.
-    #[error("it does not begin with the mark of {0}")]
+    #[error("it does not begin with the magic bytes of {0}")]
     Foreign(&'static str),
     /// Written by a newer version of Glidepath.
     #[error("it has format version {found}; this version of Glidepath reads {FORMAT}: use a newer one")]

@@ -31,7 +31,7 @@ pub enum VacuumError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The rest stays until the next time.
-    #[error("vacuuming stopped: {0}")]
+    #[error("vacuum stopped: {0}")]
     Stopped(Cause),
 }
 

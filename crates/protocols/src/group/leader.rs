@@ -20,7 +20,7 @@ pub struct Leader<E: Env, C: Grouped> {
 
 /// The group has a leader, which must end first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the group of writers has a leader already, and one is all that it may have")]
+#[error("the group of writers already has a leader; a group has only one")]
 pub struct AlreadyLed;
 
 impl<E: Env, C: Grouped> Leader<E, C> {

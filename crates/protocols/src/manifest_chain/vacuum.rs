@@ -67,13 +67,13 @@ pub struct Swept {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VacuumError {
     /// Readers could lose what they read.
-    #[error("the grace period is {given}; at least {least} is needed, so that no reader or sleeping writer is caught", given = .0, least = Grace::SHORTEST)]
+    #[error("the grace period is {given}; at least {least} is needed, so that no reader or sleeping writer loses what it still needs", given = .0, least = Grace::SHORTEST)]
     TooShort(Span),
     /// The chain could not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The version that says what is kept could not be committed.
-    #[error("could not commit what is kept: {0}")]
+    #[error("could not commit the version that says what is kept: {0}")]
     Commit(Cause),
     /// The store would not list or delete.
     #[error("could not {what}: {cause}")]
