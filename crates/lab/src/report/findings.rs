@@ -113,7 +113,7 @@ fn bursts(view: &View<'_>) -> Vec<String> {
     if let Some(allowed) = view.cells().find_map(|cell| crate::config::burst_misfit(cell.config)) {
         sentences.push(format!(
             "The window, the middle half of the run, does not hold a whole number of bursts, so all figures depend on its position. \
-             Choose a duration of {allowed}."
+             Allowed durations: {allowed}."
         ));
     }
     let shares = || view.cells().filter_map(|cell| Some(cell.summary.all.burst_success?.mean));
