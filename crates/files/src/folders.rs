@@ -54,7 +54,7 @@ impl<F: Files> Folders<F> {
         }
         let cause = vanished.map(|error| error.to_string()).unwrap_or_default();
         Err(io::Error::other(format!(
-            "its folders cannot be made, or somebody removes them: after {TRIES} tries, {cause}"
+            "its folders cannot be created, or another program removes them: after {TRIES} tries, {cause}"
         )))
     }
 

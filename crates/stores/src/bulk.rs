@@ -48,7 +48,7 @@ async fn read(store: &Store, size: ByteSize) -> Result<(), BulkError> {
     let found = object.map_err(|error| failed(error.to_string()))?.payload.size();
     match found == size {
         true => Ok(()),
-        false => Err(failed(format!("{key} has {} bytes: somebody else writes there", found.as_bytes()))),
+        false => Err(failed(format!("{key} has {} bytes: another program writes there", found.as_bytes()))),
     }
 }
 

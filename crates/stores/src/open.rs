@@ -79,10 +79,9 @@ pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
 fn no_scheme(text: &str) -> String {
     let folder = std::path::absolute(text).ok().and_then(|folder| Url::from_directory_path(folder).ok());
     match folder {
-        Some(folder) => format!(
-            "it does not say what kind of store; if it is a folder, write {}",
-            folder.as_str().trim_end_matches('/')
-        ),
-        None => "it does not say what kind of store".to_owned(),
+        Some(folder) => {
+            format!("the kind of store is missing; for a folder, write {}", folder.as_str().trim_end_matches('/'))
+        }
+        None => "the kind of store is missing".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use crate::library::did_you_mean;
 pub(crate) fn complaint(message: &str) -> String {
     let message = message.trim();
     if let Some(field) = message.strip_prefix("missing field ") {
-        return format!("{field} is missing: add it, or take a preset that has it", field = unquoted(field));
+        return format!("{field} is missing: add it, or choose a preset that has it", field = unquoted(field));
     }
     let kinds = [
         ("invalid type: ", ""),
@@ -68,7 +68,7 @@ mod tests {
                 "unknown field `scal`, expected one of `kind`, `scale`",
                 "found unknown field \"scal\" (did you mean \"scale\"?); allowed: \"kind\", \"scale\"",
             ),
-            ("missing field `kind`", "kind is missing: add it, or take a preset that has it"),
+            ("missing field `kind`", "kind is missing: add it, or choose a preset that has it"),
             (
                 "invalid type: string \"99999999999999999999\", expected u32",
                 "found 99999999999999999999; allowed: a whole number from 0 to 4294967295",

@@ -100,6 +100,6 @@ impl<E: Env> AppendLog<E> {
 fn stopped(error: ReadError) -> VacuumError {
     VacuumError::Stopped(match error {
         ReadError::Failed(cause) => cause,
-        ReadError::NotFound => Cause::words("a closed segment of the log is missing: it was removed by somebody else"),
+        ReadError::NotFound => Cause::words("a closed segment of the log is missing: another program removed it"),
     })
 }

@@ -10,7 +10,7 @@ use crate::mutant::{self, Mutant};
 
 /// Who commits what the writers of a group ask for. It must run in a task or a thread of its own, so that no writer that goes
 /// away, or is not polled for a while, stops it.
-#[must_use = "writers wait until somebody runs `lead`"]
+#[must_use = "writers wait until a task runs `lead`"]
 pub struct Leader<E: Env, C: Grouped> {
     env: E,
     catalog: C,

@@ -43,7 +43,7 @@ impl CloudStore {
         let body = flat(payload)?;
         let refused = |why: &str| Err(PutError::Refused(Denial::words(format!("{}: {why}", self.0.address.shown))));
         if body.is_empty() {
-            return refused("nothing was given to append");
+            return refused("the append is empty; give at least one byte");
         }
         match self.provider() {
             Provider::S3 if self.0.address.append => self.append_by_offset(&path, body, offset).await,
@@ -91,7 +91,7 @@ impl CloudStore {
             };
             match self.write_by_hand(Operation::Append, Condition::Offset, request).await {
                 Ok(headers) if number(&headers, "x-ms-blob-append-offset").is_some_and(|found| found != offset) => {
-                    return Err(PutError::Unknown(Cause::words("the store appended elsewhere than it was told to")));
+                    return Err(PutError::Unknown(Cause::words("the store appended at another offset than requested")));
                 }
                 Ok(headers) => return appended(&headers, end),
                 Err(failure) if offset == 0 && outcome::names_missing(&failure.ending) => appended_before = true,
@@ -103,7 +103,7 @@ impl CloudStore {
                 }
             }
         }
-        let cause = Cause::words("somebody else deleted the object each time that it had been created");
+        let cause = Cause::words("another client deleted the object each time after its creation");
         Err(PutError::Refused(Denial { cause, certain: false, passing: true }))
     }
 
@@ -172,7 +172,7 @@ fn uncertain(error: PutError, sent_before: bool) -> PutError {
 fn appended(headers: &HeaderMap, end: u64) -> Result<Appended, PutError> {
     match text(headers, ETAG.as_str()) {
         Some(etag) => Ok(Appended { tag: Tag::text(etag), end }),
-        None => Err(PutError::Unknown(Cause::words("appended, but the answer names no tag"))),
+        None => Err(PutError::Unknown(Cause::words("appended, but the answer has no tag (ETag)"))),
     }
 }
 

@@ -226,7 +226,7 @@ impl fmt::Display for Ending {
             Self::Broken { why } => write!(f, "the connection broke or the time ran out: {why}"),
             // Where a cloud's own machines are told what they may: the last place that is looked in.
             Self::NotTried { why } if why.contains("169.254.169.254") => {
-                write!(f, "no credentials in the environment or in files, and this machine has none of its own ({why})")
+                write!(f, "no credentials in the environment, in files, or from this machine's role ({why})")
             }
             Self::NotTried { why } => write!(f, "{why}"),
         }
@@ -251,12 +251,12 @@ impl Answer {
     fn advice(&self) -> &'static str {
         match (self.status, self.code.as_deref().unwrap_or_default()) {
             (301 | 307 | 308, _) => "; is this the bucket's region? Set ?region=",
-            (401 | 403, _) | (_, "XAdminUserNotFound") => "; check the credentials, and what they may do",
+            (401 | 403, _) | (_, "XAdminUserNotFound") => "; check the credentials and their permissions",
             (_, "NoSuchBucket" | "ContainerNotFound") => "; create it first, or correct the URL",
             // A missing object is told otherwise.
             (404, "") => "; is there such a bucket or container?",
             (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
-            (_, "InvalidBlobType") => "; what was put cannot be appended to, only what appends created",
+            (_, "InvalidBlobType") => "; an object that was put cannot be appended to, only one that an append created",
             (_, "BlockCountExceedsLimit" | "TooManyParts") => {
                 "; the object has as many appends as the provider allows (Azure 50,000, S3 Express One Zone 10,000): go on \
                  in another object"

@@ -31,7 +31,7 @@ impl CloudStore {
         let first = match put("first", Guard::Absent).await {
             Ok(tag) => tag,
             Err(PutError::Lost) => {
-                return Err(format!("there is an object {scratch} already; give a fresh scratch key"));
+                return Err(format!("the object {scratch} already exists; give a fresh scratch key"));
             }
             Err(error) => return Err(error.to_string()),
         };
@@ -61,7 +61,9 @@ impl CloudStore {
         }
         match append("lost", 4).await {
             Err(PutError::Lost) => Ok(()),
-            Ok(_) => Err(ignores("the offset of an append", "an append elsewhere than at the end was acknowledged")),
+            Ok(_) => {
+                Err(ignores("the offset of an append", "an append at another offset than the end was acknowledged"))
+            }
             Err(error) => Err(format!("an append elsewhere than at the end: {error}")),
         }
     }

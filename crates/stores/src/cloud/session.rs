@@ -162,7 +162,7 @@ impl Sessions {
             return Err(trace.ending(None));
         }
         let session = read(&parts.headers, &String::from_utf8_lossy(&body), began);
-        session.ok_or_else(|| Ending::Broken { why: "the answer holds no session".to_owned() })
+        session.ok_or_else(|| Ending::Broken { why: "the answer contains no session".to_owned() })
     }
 
     async fn send(&self, session: &Session, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
@@ -210,7 +210,7 @@ fn refusal(ending: &Ending) -> String {
         Ending::Answered(answer) if answer.status == 403 => " (they need s3express:CreateSession)",
         _ => "",
     };
-    format!("no session was to be had, which a directory bucket asks for: {ending}{permission}")
+    format!("no session could be created, and a directory bucket needs one: {ending}{permission}")
 }
 
 /// The session in an answer. Its end is reckoned from the server's own clock, so that ours may be wrong.

@@ -289,7 +289,7 @@ mod tests {
         let trace = Trace::new(Operation::Put);
         assert!(!trace.was_sent());
         trace.note(Ending::Answered(Answer { status: 403, ..Answer::default() }));
-        trace.note(Ending::NotTried { why: "no session was to be had".to_owned() });
+        trace.note(Ending::NotTried { why: "no session could be created".to_owned() });
         assert!(trace.was_sent() && matches!(trace.ending(None), Ending::NotTried { .. }));
     }
 }

@@ -167,10 +167,10 @@ impl Finding {
                  and no vacuum run until then"
             }
             Trouble::Gap(..) => {
-                "put the objects back; until then a reader may take an older version for the newest: let nobody commit"
+                "restore the objects; until then a reader may take an older version for the newest, so stop all commits"
             }
             Trouble::PackAhead => {
-                "find out whether versions were deleted, and put them back: let nobody commit until then"
+                "find out whether versions were deleted, and restore them; stop all commits until then"
             }
             Trouble::HintAhead(_) => {
                 "find out whether versions were deleted, and put them back; if you know that none were, delete the hint"
