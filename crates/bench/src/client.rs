@@ -82,7 +82,7 @@ impl<S: Subject, E: Env<Objects: Clone> + Clone> Client<S, E> {
         };
         match found.await {
             Ok((found, expected)) if found == expected => Ok(()),
-            Ok((found, expected)) => Err(format!("{found} entries were found where there are {expected}")),
+            Ok((found, expected)) => Err(format!("found {found} entries; expected {expected}")),
             Err(error) => Err(error.to_string()),
         }
     }

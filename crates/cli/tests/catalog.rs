@@ -405,7 +405,7 @@ fn what_is_proven_is_mended_and_nothing_else() {
     found(&json, "hint-damaged", &["--mend"]);
     found(&json, "unused", &[&pack]);
     found(&json, "pending", &[&pending, "leave it"]);
-    found(&json, "foreign", &[&foreign, "left alone"]);
+    found(&json, "foreign", &[&foreign, "no action needed"]);
     assert!(place.file(&pack).exists(), "without --mend nothing is changed");
     let (code, json) = place.fsck("--mend");
     assert_eq!((code, json["mended"].as_array().unwrap().len()), (0, 2), "{json:#}");

@@ -92,7 +92,7 @@ pub(crate) fn nonce<F: Files>(files: &F) -> u128 {
 pub(crate) async fn state<F: Files>(files: &F, file: &F::File) -> io::Result<State> {
     let mut slots = [0; CONTENT as usize];
     read_exact(files, file, &mut slots, 0, "it is too short").await?;
-    State::of_slots(&slots).ok_or_else(|| damaged("neither of its slots is whole"))
+    State::of_slots(&slots).ok_or_else(|| damaged("neither of its slots is intact"))
 }
 
 /// Bytes of the content of a state. Needs no lock.

@@ -309,7 +309,7 @@ async fn enter<F: Files>(files: &F, writers: &Path) -> io::Result<(PathBuf, F::F
             return Ok((folder, file));
         }
     }
-    Err(io::Error::other("the folder for unfinished files was removed again and again"))
+    Err(io::Error::other("another program removes the folder for unfinished files again and again"))
 }
 
 /// Removes the unfinished files of processes that ended without doing so.

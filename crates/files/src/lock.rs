@@ -172,7 +172,7 @@ impl<F: Files> Folders<F> {
                 return Ok(Held { files: &self.files, file, mark: RefCell::new(Mark::Clear), durable: self.durable });
             }
         }
-        Err(io::Error::other("the file of this lock was removed again and again"))
+        Err(io::Error::other("another program removes the file of this lock again and again"))
     }
 
     fn held_too_long(&self, name: &str) -> io::Error {

@@ -112,7 +112,7 @@ async fn try_out(store: &Store, key: &Key) -> Result<(), String> {
     let env = LiveEnv::new();
     let body = || fresh(&env, ByteSize::from_bytes(16));
     let first = store.put(key, body(), Guard::Absent).await.map_err(|error| format!("the first write: {error}"))?;
-    store.get(key).await.map_err(|error| format!("reading what was just written: {error}"))?;
+    store.get(key).await.map_err(|error| format!("reading the object just written: {error}"))?;
     match store.put(key, body(), Guard::Absent).await {
         Err(PutError::Lost) => {}
         Ok(_) => return Err("it ignores put-if-absent: a second creation of the same object succeeded".to_owned()),

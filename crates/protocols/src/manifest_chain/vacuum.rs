@@ -185,14 +185,14 @@ impl<E: Env> ManifestChain<E> {
                 }
             }
         }
-        Err(VacuumError::Commit(Cause::words(format!("others were faster {TRIES} times"))))
+        Err(VacuumError::Commit(Cause::words(format!("other writers committed first {TRIES} times"))))
     }
 
     /// Step 3.
     async fn needed_by(&self, oldest: Version) -> Result<BTreeSet<Home>, VacuumError> {
         let found = self.read_version(oldest, None).await?;
         let kept = found.ok_or_else(|| {
-            LoadError::Undecodable(Cause::words(format!("{oldest} should be kept, and is not there: damage")))
+            LoadError::Undecodable(Cause::words(format!("{oldest} should be kept, but is missing: damage")))
         })?;
         Ok(self.homes(&kept).await?)
     }
