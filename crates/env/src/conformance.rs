@@ -1,10 +1,10 @@
-//! Does a store keep the contract of [`ObjectStore`]? The contract as a list of named points, each of which can be tried
+//! Does a store keep the contract of [`ObjectStore`]? The contract is a list of named points, each of which can be tested
 //! against any store, simulated or live.
 //!
-//! The suite brings no runtime and spawns nothing: its futures run wherever the store's own do. A broken point comes back
+//! The suite brings no runtime and spawns nothing: its futures run wherever the store's own futures run. A broken point is returned
 //! as a value, so that a server's known deviations can be listed by name. Start with [`POINTS`] and [`run_all`].
 //!
-//! What only happens under faults (lost answers, crashes) is not tried here: a healthy store leaves nothing unknown, and
+//! Effects of faults (lost answers, crashes) are not tested here: a healthy store leaves nothing unknown, and
 //! an unknown outcome is reported as a violation.
 
 mod appends;

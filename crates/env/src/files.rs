@@ -1,6 +1,6 @@
-//! What a store that keeps objects in files sees of the machine: its file system, its clock, its random numbers.
+//! What does a store that keeps objects in files see of the machine? Its file system, its clock, its random numbers.
 //!
-//! Every call is a point at which others may act, the power may go, or the call may fail. Live, a call is done when it is
+//! At every call other processes may act, the power may fail, or the call may fail. Live, a call is done when it is
 //! first polled; such a store runs where blocking is allowed.
 
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What an object store offers, and how each operation can end.
+//! What does an object store offer, and which outcomes does each operation have?
 
 use std::cmp::Ordering;
 use std::error::Error;

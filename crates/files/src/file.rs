@@ -1,11 +1,11 @@
-//! What does an object's file look like, so that a reader without a lock, and whoever comes after a crash, sees one whole
+//! What does an object's file look like, so that a reader without a lock, and any process after a crash, sees one complete
 //! state of it?
 //!
-//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot says how long the
-//! content is and what the tag is, and carries a checksum. The valid slot with the higher generation counts.
+//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot has the length of the
+//! content, the tag, and a checksum. Of the intact slots, the one with the higher generation is valid.
 //!
-//! A put makes a new file with one slot. An append writes behind the content that counts, makes that durable, and then
-//! fills the slot that does not count: until that is whole, the other one does. Content that counts is never overwritten,
+//! A put makes a new file with one slot. An append writes behind the valid content, makes that durable, and then
+//! fills the other slot; until that slot is intact, the first one stays valid. Valid content is never overwritten,
 //! so a reader who has read the slots can take its time.
 
 use std::io;

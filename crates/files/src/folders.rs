@@ -1,11 +1,11 @@
-//! The folders of a store: where objects are, who may write, where unfinished files lie; and how a folder is made so that
-//! nobody takes it for durable before it is.
+//! Which folders does a store have (for objects, locks, and unfinished files), and how is a folder created so that
+//! no process takes it for durable before it is?
 //!
-//! | folder | what is in it |
+//! | folder | content |
 //! |---|---|
 //! | `objects` | the objects, as `names` says |
 //! | `locks` | a file for each lock: 256 for keys, one for making folders; its content is a mark, as `lock` says |
-//! | `writers` | a folder per process that writes now, locked while it lives, with its unfinished files |
+//! | `writers` | a folder per writing process, locked while the process lives, with its unfinished files |
 
 use std::io;
 use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};

@@ -1,15 +1,15 @@
-//! Who may write under a key now, and is what can be seen under it durable?
+//! Who may write under a key now, and is what is visible under it durable?
 //!
-//! A file in the folder of locks is two things. Whoever holds its lock may write under the keys that share it. And its content
+//! A file in the folder of locks has two functions. The holder of its lock may write under the keys that share it. And its content
 //! is a *mark*: it names the key (or folder) under which something may be visible that is not durable. A write sets the
 //! mark before the step by which it takes effect, and clears it when the last sync has succeeded. So a mark that stays means
-//! that the sync failed, or that the writer died before it; what a sync leaves that failed is not made durable by another
-//! one. Whoever finds such a mark *renews* it: writes the object once more, in the same state, and syncs that. Until then
-//! nobody reads the object, so no answer rests on what a power cut may take away.
+//! that the sync failed, or that the writer died before it. After a failed sync, another sync does not make the data durable.
+//! A process that finds such a mark *renews* the object: it writes it once more, in the same state, and syncs that. Until then
+//! no process reads the object, so no answer depends on data that a power cut can remove.
 //!
-//! A mark need not be durable itself: after a power cut all that is visible is durable. That it is cleared need not be either,
-//! for a key: to write a durable object once more does no harm. For a folder it must be: one in doubt is moved, with all that
-//! is in it, which must not befall what was acknowledged.
+//! A mark need not be durable itself, because after a power cut everything visible is durable. Clearing the mark of a key need not
+//! be durable either: writing a durable object once more does no harm. Clearing the mark of a folder must be durable: a folder in
+//! doubt is moved with everything in it, which must not happen to acknowledged objects.
 
 use std::cell::RefCell;
 use std::io;

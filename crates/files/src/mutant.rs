@@ -1,5 +1,5 @@
-//! Can the checkers fail? Known ways to get a store in files wrong, for tests to switch on. Without the feature `mutants`
-//! none can be.
+//! Can the checkers fail? Known mistakes of a store in files, which tests switch on. Without the feature `mutants`
+//! none can be switched on.
 
 /// A known mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

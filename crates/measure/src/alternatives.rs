@@ -1,8 +1,8 @@
 //! How far may a profile be off? Other profiles that the same measurement allows: some from its trials drawn anew
-//! (`resample.rs`), and two in which writes take effect as early, and as late, as the failure rates leave room for.
+//! (`resample.rs`), and two with the earliest and the latest effect time that the failure rates allow.
 //!
-//! Each is of the same kind as the profile: flat where that is flat, with holds fitted anew where that has holds. Their
-//! distributions are the quantiles of what was drawn, not fits: how they differ from each other is what counts.
+//! Each is of the same kind as the profile: flat if the profile is flat, with holds fitted anew if the profile has holds. Their
+//! distributions are the quantiles of the drawn samples, not fits, because only their differences matter.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;

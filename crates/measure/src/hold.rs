@@ -1,10 +1,10 @@
-//! For how long does a winner keep others out? Not to be seen from outside, so it is fitted: the hold with which a simulated
-//! store has the failure rate that was measured.
+//! For how long does a winner keep others out? This cannot be seen from outside, so it is fitted: the hold with which a simulated
+//! store has the measured failure rate.
 //!
-//! The simulated store is measured as the real one was ([`Rehearsal`]): trials of the same length, begun afresh, so that whatever
-//! such trials do to a failure rate they do to both (indirect inference: Gourieroux, Monfort and Renault, *Journal of Applied
-//! Econometrics* 8, 1993). They do: where a request may take 45 s, none of a trial's writers is in one when it begins, so that more
-//! of them contend than in the long run.
+//! The simulated store is measured like the real one ([`Rehearsal`]): in trials of the same length, each started afresh, so that the
+//! trials affect both failure rates alike (indirect inference: Gourieroux, Monfort and Renault, *Journal of Applied
+//! Econometrics* 8, 1993). The effect is real: if a request may take 45 s, no writer is inside such a request when a trial begins, so
+//! more of them contend than in the long run.
 
 use std::sync::atomic::AtomicBool;
 

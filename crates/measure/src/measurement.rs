@@ -1,4 +1,4 @@
-//! What the samples of one operation and number of writers amount to, over all trials.
+//! What do the samples of one operation and number of writers add up to, over all trials?
 
 use std::collections::BTreeMap;
 

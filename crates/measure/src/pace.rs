@@ -1,9 +1,9 @@
 //! Which operations of a trial count? All that began while every writer was at work, from the warm-up until counting is
-//! *closed*; each is waited for however long it takes, and the others go on meanwhile, so that none of them ends in less
-//! company than it began in. To count only those that also end in time would leave out the slow ones.
+//! *closed*. The trial waits for each of them however long it takes, and the other writers go on meanwhile, so that the number of
+//! writers does not fall before they end. Counting only operations that also end in time would leave out the slow ones.
 //!
-//! A writer that has made as many operations as the estimate of the cost allows it goes on no more, whatever is still waited for:
-//! it closes counting as soon as every writer has something that counts, and waits.
+//! A writer that has made the number of operations in the cost estimate makes no more, even while the trial waits for others.
+//! It closes counting as soon as every writer has an operation that counts, and waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

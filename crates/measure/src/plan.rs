@@ -1,4 +1,4 @@
-//! What is measured: which operations, with how many writers, how long, how often.
+//! What is measured? Which operations, with how many writers, how long, how often.
 
 use glidepath_model::{ByteSize, Span};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! From measurements to a profile: what simulations take.
+//! How do measurements become a profile for simulations?
 
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, Distribution, Measured, OperationProfile, Profile};

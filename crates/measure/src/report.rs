@@ -1,4 +1,4 @@
-//! What was measured, for people: a page with pictures, and the same tables as text.
+//! How does a person read a measurement? As a page with charts, and as the same tables in text.
 
 use glidepath_page::{Page, Section, Table};
 

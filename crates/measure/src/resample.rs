@@ -1,10 +1,10 @@
-//! What else could have been measured? The same trials, drawn anew: from blocks of what was measured come other measurements, and
-//! from each of these a profile.
+//! What else could have been measured? The same trials, drawn anew: blocks of the measured operations make up other measurements, and
+//! each of these gives a profile.
 //!
-//! Operations close together are alike (a writer that is stuck for seconds, runs of failures), so whole blocks are drawn and not
-//! single operations, each long against its longest operation (the block bootstrap: Künsch, *Annals of Statistics* 17, 1989; with
-//! blocks that do not overlap: Carlstein, *Annals of Statistics* 14, 1986). Of n blocks n - 1 are drawn, with replacement: with
-//! few blocks the spread between the draws would be too small otherwise, by 1 / n (Rao and Wu, *Journal of the American
+//! Operations close together are alike (a writer that is stuck for seconds, runs of failures). So whole blocks are drawn and not
+//! single operations, each much longer than its longest operation (the block bootstrap: Künsch, *Annals of Statistics* 17, 1989; with
+//! blocks that do not overlap: Carlstein, *Annals of Statistics* 14, 1986). Of n blocks n - 1 are drawn, with replacement, because with
+//! few blocks the spread between the draws would otherwise be too small, by 1 / n (Rao and Wu, *Journal of the American
 //! Statistical Association* 83, 1988).
 
 use std::collections::BTreeMap;

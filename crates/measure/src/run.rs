@@ -1,4 +1,4 @@
-//! Carries a plan out, trial by trial.
+//! How is a plan carried out? Trial by trial.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

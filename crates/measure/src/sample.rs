@@ -1,4 +1,4 @@
-//! What one writer saw of one operation, and which of it counts.
+//! What did one writer see of one operation, and which of its samples count?
 
 use glidepath_model::{Instant, Span};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Where is it measured: on a live store, by threads; or on a simulated one, by simulated processes.
+//! Where is it measured? On a live store, by threads; or on a simulated one, by simulated processes.
 
 use std::cell::RefCell;
 use std::rc::Rc;

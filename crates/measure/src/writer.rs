@@ -1,4 +1,4 @@
-//! One writer, on whichever store: it does the same again as soon as it is answered, until nobody's operation counts any
+//! What does one writer do, on any store? It repeats its operation as soon as it is answered, until no writer's operation counts any
 //! more.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What is a tornado, and how is it drawn? Bars to either side of one value, the longest first: what moves it most.
+//! What is a tornado chart, and how is it drawn? Bars to both sides of one value, the longest first.
 
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, RGBColor};

@@ -1,8 +1,8 @@
-//! Which other profiles does the same measurement allow? Some from its trials drawn anew, and two with writes that take effect as
-//! early, and as late, as what was measured leaves room for. What a simulation finds on each says how much of the answer was
+//! Which other profiles does the same measurement allow? Some from its trials drawn anew, and two with the earliest and the latest
+//! effect time that the measurement allows. The spread of a simulation's results over them shows how much of a result is
 //! chance in the measurement.
 //!
-//! They are a file of their own, which the profile names: all numbers of an operation many times over, without their sources.
+//! They are in a file of their own, which the profile names: all numbers of an operation many times over, without their sources.
 
 use serde::{Deserialize, Serialize};
 

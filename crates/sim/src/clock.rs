@@ -1,9 +1,9 @@
-//! A process's own view of the simulated world: its clock, its random numbers, its stores.
+//! What does a process see of the simulated world? Its clock, its random numbers, its stores.
 //!
-//! A process's clock may run ahead of the world's. Whatever only the process itself can see (its waits, the reads and
-//! writes of objects that nobody else can name) just moves its clock; where it touches what others can see, the request
-//! becomes an event at the time its clock shows, and the process parks until the world gets there. Requests of different
-//! processes so take effect in the order of virtual time, which is all that others can observe. (A process has one clock,
+//! A process's clock may run ahead of the world's. Operations that only the process itself can see (its waits, the reads and
+//! writes of objects that no other process can name) only advance its clock. A request to shared state
+//! becomes an event at the time the process's clock shows, and the process parks until the world gets there. So requests of different
+//! processes take effect in the order of virtual time, which is all that others can observe. (A process has one clock,
 //! so it must have one request to shared state in flight at a time; one that has several needs `Mode::EveryOperation`.)
 
 use std::cell::Cell;

@@ -1,5 +1,5 @@
-//! What do guarded writes to one object do to each other? Measured stores answer a write that wins and one that loses in
-//! different times, both depend on how many writers there are, and each winner keeps others out for a while.
+//! How do guarded writes to one object affect each other? Measured stores answer winners and losers in
+//! different times, both depend on the number of writers, and each winner keeps others out for a while.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! What latency is exceeded by which share of requests? Distributions as data, for operations that no single lognormal
+//! Which share of requests takes longer than a given time? Distributions as data, for operations that no single lognormal
 //! describes: a mixture of lognormals above a floor, or the quantiles themselves.
 
 use glidepath_model::Span;

@@ -1,7 +1,7 @@
-//! How long one request takes, and how long several take, one after another.
+//! How long does one request take, and how long do several take, one after another?
 //!
-//! A busy run draws a latency some hundred million times (a validated overwrite may read thousands of manifest lists), so
-//! distributions are tables of their quantiles ([`crate::quantiles`]), and what takes several requests is one draw.
+//! A busy run draws a latency some hundred million times (a validated overwrite may read thousands of manifest lists). So
+//! distributions are tables of their quantiles ([`crate::quantiles`]), and several requests are one draw.
 
 use std::cell::RefCell;
 

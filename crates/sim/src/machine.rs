@@ -1,6 +1,6 @@
-//! What do the clocks of a simulated machine show, which may be suspended, drift and jump?
+//! What do the clocks of a simulated machine show, if it may be suspended and its clocks drift and jump?
 //!
-//! Only worlds in which something is wrong with clocks have machines; in all others a process's clock is the world's.
+//! Only worlds with clock faults have machines; in all others a process's clock is the world's.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,4 +1,4 @@
-//! What a store costs and can do, as data: a TOML file in which every number names its source.
+//! What does a store cost, and what can it do? A TOML file in which every number names its source.
 
 use glidepath_env::Capabilities;
 use glidepath_model::Span;

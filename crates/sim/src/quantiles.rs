@@ -1,6 +1,6 @@
-//! The quantiles of a distribution as a table, so that a draw costs a few nanoseconds.
+//! How is a distribution drawn from in a few nanoseconds? From a table of its quantiles.
 //!
-//! A draw is one random number, one look-up and one interpolation; only the two tails, where interpolation would be coarse,
+//! A draw is one random number, one look-up and one interpolation. Only the two tails, where interpolation would be coarse,
 //! are computed exactly.
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! Runs processes against stores until the horizon.
+//! How does a run proceed? Processes run against stores until the horizon.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! When does a request take effect, and what does its sender learn?
 //!
-//! The store owns a request once it is sent: it takes effect at the service at its own instant, also if its sender has
+//! The store owns a request once it is sent: the request takes effect at the service at its own instant, even if its sender has
 //! given up or died by then. The sender learns of it after the rest of the round trip.
 
 use std::future::poll_fn;

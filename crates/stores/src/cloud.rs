@@ -1,7 +1,7 @@
 //! How is a store in a cloud reached, and what does each of its answers mean? S3, Azure Blob Storage and Google Cloud
 //! Storage, over the `object_store` crate with its own repeats switched off.
 //!
-//! The meaning of every answer is decided in one table per provider (`cloud/outcome.rs`, printed in `docs/stores/`),
+//! One table per provider decides the meaning of every answer (`cloud/outcome.rs`, printed in `docs/stores/`),
 //! from what the layer under the library saw on the wire (`cloud/wire.rs`).
 //!
 //! Start with [`CloudStore`].

@@ -1,4 +1,4 @@
-//! From a URL to a store.
+//! How does a URL become a store?
 
 use glidepath_model::Span;
 use url::Url;

@@ -1,4 +1,4 @@
-//! What is remembered of a transaction.
+//! What is recorded of a transaction?
 
 use glidepath_model::{Instant, Span, TableId};
 

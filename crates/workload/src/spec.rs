@@ -1,5 +1,5 @@
-//! The workload as data: every field of the `arrivals`, `transaction`, `tables`, `commit` and `retry` sections of an
-//! experiment file.
+//! What does an experiment file say of the workload? Every field of the sections `arrivals`, `transaction`, `tables`, `commit` and
+//! `retry`.
 
 use glidepath_env::{Backoff, Capabilities};
 use glidepath_model::{ByteSize, Span};

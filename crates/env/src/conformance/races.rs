@@ -1,5 +1,5 @@
-//! The points about many writers of one object. Every write carries something fresh, so that it can be told from all
-//! others, also where tags are hashes of the content.
+//! The points about many writers of one object. Every write contains something fresh, so that it differs from all
+//! others even if tags are hashes of the content.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! What the points have in common: keys of their own, and words for what a store should not have done.
+//! What the points share: keys of their own, and messages about a store's mistakes.
 
 use std::fmt::Display;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! Two measurements side by side: two stores, two machines, two ways to authenticate.
+//! How do two measurements compare: of two stores, two machines, or two ways to authenticate?
 
 use glidepath_page::Table;
 

@@ -1,4 +1,4 @@
-//! The pictures of a report: what the writers got done, how long it took, and how well the fits follow the data.
+//! Which charts does a report have? Throughput and failures of the writers, latencies, and how well the fits follow the data.
 
 use glidepath_page::Picture;
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};

@@ -1,4 +1,4 @@
-//! How long does bulk traffic take? It is private by contract, so it only moves the clock of the process that makes it.
+//! How long does bulk traffic take? It is private by contract, so it only advances the clock of the process that makes it.
 //! Faults do not strike it.
 
 use std::cell::RefCell;

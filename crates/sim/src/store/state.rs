@@ -1,4 +1,4 @@
-//! What a simulated store holds, and what each request does to it at the instant it takes effect.
+//! What does a simulated store hold, and what does each request do to it when it takes effect?
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};

@@ -1,4 +1,4 @@
-//! Where is the store? From the URL that a person wrote to a provider, a bucket, a prefix and an endpoint.
+//! Where is the store? A user's URL gives a provider, a bucket, a prefix and an endpoint.
 
 use percent_encoding::percent_decode_str;
 use url::Url;

@@ -1,15 +1,15 @@
-//! How does an append at an offset reach a store of a cloud? By one request of which the provider itself checks the offset:
-//! `PutObject` with a write offset on servers that speak as S3 Express One Zone does, `Append Block` with an append position
+//! How does an append at an offset reach a store of a cloud? By one request whose offset the provider itself checks:
+//! `PutObject` with a write offset on servers compatible with S3 Express One Zone, `Append Block` with an append position
 //! on Azure.
 //!
-//! An append blob has to exist before a block can be appended, so an append at 0 on Azure is two requests. What they mean
-//! together:
+//! An append blob has to exist before a block can be appended, so an append at 0 on Azure is two requests. Together they
+//! mean:
 //!
-//! 1. `Put Blob` of an empty append blob, if there is none of that name. That there is one already says nothing: an empty one
-//!    may be left from somebody who died after this step, and counts as absent for an append at 0.
-//! 2. `Append Block` at position 0. It alone decides: whoever else appends between the steps is met here, and wins.
-//! 3. If the blob was deleted between the steps, nothing was appended: again from the beginning.
-//! 4. If the second step is refused, the empty blob of the first is deleted, on condition that it is still as it was created.
+//! 1. `Put Blob` of an empty append blob, if there is none of that name. An existing blob proves nothing: an empty one
+//!    may be left from a writer that died after this step, and counts as absent for an append at 0.
+//! 2. `Append Block` at position 0. It alone decides: if another writer appended between the steps, this request loses.
+//! 3. If the blob was deleted between the steps, nothing was appended: start again with step 1.
+//! 4. If the second step is refused, the empty blob of the first is deleted, on condition that it is unchanged.
 
 use std::sync::Arc;
 

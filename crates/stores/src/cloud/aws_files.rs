@@ -1,7 +1,7 @@
 //! Which credentials do the files of Amazon's own tools hold? Those of one profile, from `~/.aws/credentials` and
 //! `~/.aws/config`: an access key, its secret, a session token, and a region.
 //!
-//! Profiles that have to fetch their credentials (single sign-on, roles, processes) are named in an error that says what to
+//! A profile that must fetch its credentials (single sign-on, roles, processes) causes an error that says what to
 //! do; nothing is fetched here. Nothing read here is ever printed.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! How is a provider's client made? From an address and the environment that the provider's own tools read.
+//! How is a provider's client created? From an address and the environment variables that the provider's own tools read.
 
 use std::env;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which object does a key name? Keys under the store's prefix, as the provider has them, and back.
+//! Which object does a key name? Conversion between keys and the provider's names under the store's prefix.
 
 use object_store::path::Path;
 

@@ -1,5 +1,5 @@
-//! What became of a request? One table per provider from how an exchange ended to what it means for the object, as pure
-//! functions; `docs/stores/` prints the tables, and the tests below hold them.
+//! What does the end of a request mean for the object? One table per provider, as pure
+//! functions; `docs/stores/` prints the tables, and the tests below check them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Can the store be used, and does it honour guards? Found out by trying: a server that ignores conditional headers answers
+//! Can the store be used, and does it honour guards? The probe tries it, because a server that ignores conditional headers answers
 //! 200 to everything.
 
 use bytes::Bytes;

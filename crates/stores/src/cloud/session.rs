@@ -1,12 +1,12 @@
-//! How does a directory bucket of S3 Express One Zone know who asks? By sessions: `CreateSession`, signed with the
-//! credentials that were found, gives an access key of its own that is good for five minutes, and every other request is
-//! signed with that.
+//! How does a directory bucket of S3 Express One Zone identify its clients? By sessions: `CreateSession`, signed with the
+//! credentials that were found, returns an access key that is valid for five minutes, and every other request is
+//! signed with that key.
 //!
-//! All requests on such a bucket pass through here, the client library's and those by hand, and are signed here alone. (The
-//! library has sessions of its own. They cannot be had from any other address than Amazon's, so nothing could be tried; and
-//! it signs for the service `s3`, Amazon's own tools for `s3express`.)
+//! All requests on such a bucket are signed here, those of the client library and our own. (The
+//! library has sessions of its own. They work with Amazon's address only, so they cannot be tested; and
+//! the library signs for the service `s3`, Amazon's own tools for `s3express`.)
 //!
-//! Where there is no session nothing is sent, so no write is of unknown outcome for want of one.
+//! Without a session nothing is sent, so the lack of a session never makes the outcome of a write unknown.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! When is a session renewed, and what is read from an answer?
+//! When is a session renewed, and what is read from an answer? Tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

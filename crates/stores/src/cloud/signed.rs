@@ -1,4 +1,4 @@
-//! How is a request made that the client library does not offer? By hand, with the library's own signing: single deletes
+//! How are requests made that the client library does not offer? Directly, with the library's own signing: single deletes
 //! and appends.
 
 use std::sync::Arc;

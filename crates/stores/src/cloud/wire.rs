@@ -1,6 +1,6 @@
-//! What really went over the wire? The layer under the client library that sees every exchange: it counts, and it notes
-//! how the exchange of an operation ended, which the library's own errors do not say exactly enough (it calls every
-//! 409 "already exists", and most broken connections alike).
+//! What really went over the wire? This layer under the client library sees every exchange. It counts them, and it records
+//! how the exchange of an operation ended, because the library's own errors are not exact enough (it reports every
+//! 409 as "already exists", and most broken connections alike).
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

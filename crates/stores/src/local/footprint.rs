@@ -1,4 +1,4 @@
-//! What of a store's own folders and lock files was added to a directory by a process that used it for a while, and may go?
+//! Which of a store's folders and lock files did a process add to a directory that it used for a while, and may it remove them?
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What is the file system of this machine, behind the seam? Every call is done when it returns.
+//! What does this machine's file system look like behind the seam? Every call is done when it returns.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
