@@ -22,7 +22,7 @@ use trial::{Broken, Trial};
 /// One point of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Names it for good, such as `stale-tag-loses`.
+    /// Its permanent name, such as `stale-tag-loses`.
     pub name: &'static str,
     /// What a store must do.
     pub rule: &'static str,
@@ -53,7 +53,7 @@ pub async fn run_all<S: ObjectStore>(handles: &[S], scratch: &Key) -> Vec<Violat
     violations
 }
 
-/// Tries one point of [`POINTS`] under keys that begin with `scratch`, which nobody else may use meanwhile and under
+/// Tries one point of [`POINTS`] under keys that begin with `scratch`, which no other program may use meanwhile and under
 /// which nothing may be yet; removes what it wrote, as far as the store lets it.
 ///
 /// Of the `handles` on one store the first is used for points about one writer, and all of them in turn for those about

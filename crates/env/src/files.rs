@@ -23,7 +23,7 @@ pub trait Files {
     /// Opens a file, or, to read, a folder.
     fn open(&self, path: &Path, access: Access) -> impl Future<Output = io::Result<Self::File>>;
 
-    /// Reads into the buffer what stands at an offset in bytes, and returns how many bytes: perhaps fewer than there are,
+    /// Reads the bytes at an offset into the buffer, and returns their number: perhaps fewer than there are,
     /// and none at the end only.
     fn read_at(&self, file: &Self::File, buffer: &mut [u8], at: u64) -> impl Future<Output = io::Result<usize>>;
 
@@ -60,7 +60,7 @@ pub trait Files {
     /// The names in a folder, in no order. Names that are not UTF-8 are left out.
     fn names(&self, folder: &Path) -> impl Future<Output = io::Result<Vec<String>>>;
 
-    /// Takes the lock of an open file or folder if nobody else, in any process, has it. It ends with the handle, and with
+    /// Takes the lock of an open file or folder if no other handle, in any process, has it. It ends with the handle, and with
     /// the process.
     fn try_lock(&self, file: &Self::File) -> impl Future<Output = io::Result<bool>>;
 

@@ -32,7 +32,7 @@ use glidepath_model::Instant;
 /// Traits make no `Send` promise: the simulated world lives in one thread. Live futures are `Send` by inference where
 /// concrete types are named.
 pub trait Env {
-    /// The object stores of this world. Which of them a protocol uses, its constructor is told.
+    /// The object stores of this world. The constructor of a protocol gets those that the protocol uses.
     type Objects: ObjectStore + BulkStore;
 
     /// The process's own clock, the same for all that runs in the process. It never goes back, and goes on while the machine

@@ -35,12 +35,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state of a file that nobody has appended to.
+    /// The state of a file without appends.
     pub(crate) fn first(length: u64, nonce: u128) -> Self {
         Self { generation: 1, length, nonce }
     }
 
-    /// The state after an append, with so many bytes in all.
+    /// The state after an append, with this length in all.
     pub(crate) fn next(&self, length: u64, nonce: u128) -> Self {
         Self { generation: self.generation + 1, length, nonce }
     }
@@ -184,7 +184,7 @@ pub(crate) async fn write_behind<F: Files>(
     write_zeros(files, file, at + payload.bytes.len() as u64, payload.filler.as_bytes()).await
 }
 
-/// Removes what stands behind the content that counts, and gives its space back. Should it fail, the next append
+/// Removes the bytes behind the valid content, and frees their space. If that fails, the next append
 /// overwrites what stays.
 pub(crate) async fn cut_off<F: Files>(files: &F, file: &F::File, state: &State) {
     let _ = files.set_len(file, CONTENT + state.length).await;

@@ -110,7 +110,7 @@ impl<F: Files> Folders<F> {
         Ok(own.get_or_insert((folder, alive)).0.join(name))
     }
 
-    /// A new durable file that nobody else sees yet.
+    /// A new durable file that no other process sees yet.
     pub(crate) async fn unfinished(&self, state: &State, payload: &Payload) -> io::Result<PathBuf> {
         let path = self.fresh_path().await?;
         let file = self.files.open(&path, Access::New).await?;
@@ -191,7 +191,7 @@ impl<F: Files> Folders<F> {
     }
 
     /// A folder in doubt is removed if it is empty; otherwise it is moved away and back, which names it once more. All
-    /// objects in it are in doubt themselves, so nobody misses one meanwhile.
+    /// objects in it are in doubt themselves, so no reader misses one meanwhile.
     async fn renew_folder(&self, held: &Held<'_, F>) -> io::Result<()> {
         if !self.durable || mutant::is(Mutant::FoldersTrusted) {
             return Ok(());

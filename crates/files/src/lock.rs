@@ -25,7 +25,7 @@ use crate::mutant::{self, Mutant};
 /// The lock under which folders are made.
 pub(crate) const FOLDERS: &str = "folders";
 
-/// Nobody waits longer for a lock.
+/// The longest wait for a lock.
 const LONGEST_WAIT: Span = Span::from_secs(10);
 
 /// Between tries to take a lock: the first wait, which doubles, and the longest.
@@ -36,7 +36,7 @@ const LONGEST_PAUSE: Span = Span::from_millis(5);
 pub(crate) struct Held<'a, F: Files> {
     files: &'a F,
     file: F::File,
-    /// The mark, as it stands in the file.
+    /// The mark, as read from the file.
     mark: RefCell<Mark>,
     /// Whether marks mean anything: where nothing is synced, nothing is ever durable.
     durable: bool,
@@ -71,8 +71,8 @@ impl Mark {
     }
 }
 
-/// The name of the lock that a key has. Keys share locks, so that there are few; nobody holds two of them, so sharing cannot
-/// make a circle. (The lock of folders may be taken by somebody who holds one of them, never the other way round.)
+/// The name of the lock that a key has. Keys share locks, so that there are few; no process holds two of them, so sharing cannot
+/// cause a deadlock. (A holder of one of them may take the lock of folders, never the reverse.)
 pub(crate) fn name_of_lock(key: &str) -> String {
     format!("{:02x}", crc32fast::hash(key.as_bytes()) & 0xff)
 }
@@ -104,7 +104,7 @@ impl<F: Files> Held<'_, F> {
         Ok(())
     }
 
-    /// Clears it. Where that fails, what is durable is made so once more by whoever comes next, which does no harm.
+    /// Clears it. If that fails, the next process makes a durable object durable once more, which does no harm.
     pub(crate) async fn clear(&self) {
         let is_set = *self.mark.borrow() != Mark::Clear;
         if is_set && self.files.set_len(&self.file, 0).await.is_ok() {
@@ -145,7 +145,7 @@ impl<F: Files> Folders<F> {
         self.locks.join(name)
     }
 
-    /// Waits until nobody else, in any process, holds this lock, but not for ever: who holds it may be stuck.
+    /// Waits until no other handle, in any process, holds this lock, but not for ever: its holder may be stuck.
     pub(crate) async fn hold(&self, name: &str) -> io::Result<Held<'_, F>> {
         let path = self.path_of_lock(name);
         let until = self.files.now() + LONGEST_WAIT;

@@ -21,10 +21,10 @@ use crate::profile::{ATTEMPTS, Provenance, Sorted, TIMES, failure_rates};
 use crate::resample::Blocks;
 use crate::sample::TrialSamples;
 
-/// So many are drawn. The deviation between 16 is known to 18 %, and a knee on each takes as long as all what-ifs.
+/// The number of draws. The deviation between 16 is known to 18 %, and a knee on each takes as long as all what-ifs.
 pub const DRAWN: u64 = 16;
 
-/// After so many attempts the failure rate of one drawn anew is sure enough.
+/// The number of attempts after which the failure rate of a draw is certain enough.
 const ATTEMPTS_OF_ONE: f64 = 6000.0;
 
 /// Shares of the round trip after which writes may take effect, the farthest from what the profile has first: where that is flat,
@@ -50,7 +50,7 @@ pub struct Evidence<'a> {
 }
 
 /// The alternatives to a profile that was made of this. The same evidence gives the same ones, on however many threads;
-/// `progress` is told how many of how many are made.
+/// `progress` gets the number made and the number in all.
 #[must_use]
 pub fn alternatives(
     profile: &Profile,

@@ -20,7 +20,7 @@ const RATE: f64 = 0.01;
 /// Mean latencies further apart than by chance and by this share are different.
 const MEAN: f64 = 0.05;
 
-/// So many standard errors are not chance.
+/// The number of standard errors beyond which a difference is not chance.
 const ERRORS: f64 = 3.0;
 
 /// The operation without contention, from all attempts at all numbers of writers, if that explains what was measured.

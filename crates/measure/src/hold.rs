@@ -16,7 +16,7 @@ use crate::plan::{Operation, Plan, Trial};
 use crate::sample::TrialSamples;
 use crate::site::{SimulatedSite, Site};
 
-/// What is measured and what is simulated differ where they do so by so many standard errors of the difference.
+/// The number of standard errors of the difference at which measurement and simulation count as different.
 const DIFFERENT: f64 = 3.0;
 
 /// A failure rate, a share of the attempts, and one standard error of it.
@@ -29,7 +29,7 @@ pub struct FailureRate {
 }
 
 impl FailureRate {
-    /// That of a measurement. Where its error cannot be told, it is taken to be a point.
+    /// That of a measurement. If its error is not known, it is assumed to be a point.
     #[must_use]
     pub fn of(measurement: &Measurement) -> Self {
         Self { rate: measurement.failure_rate(), error: measurement.failure_rate_error.unwrap_or(0.01) }
@@ -140,7 +140,7 @@ pub struct Rehearsal {
     trial: Option<Plan>,
     /// Trials at most.
     trials: u32,
-    /// No further trial is made after so many attempts.
+    /// The number of attempts after which no further trial is made.
     attempts: f64,
 }
 
@@ -166,7 +166,7 @@ impl Rehearsal {
         self.simulated(profile, operation, writers, mean).as_ref().map_or(NONE, FailureRate::of)
     }
 
-    /// What so many writers do to each other in a closed loop on this store; `mean_ns` is about how long an attempt takes.
+    /// How this number of writers affect each other in a closed loop on this store; `mean_ns` is about how long an attempt takes.
     pub(crate) fn simulated(
         &self,
         profile: &Profile,

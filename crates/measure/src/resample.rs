@@ -18,7 +18,7 @@ use crate::sample::{Sample, TrialSamples};
 /// Blocks that a trial is cut into at most.
 const MOST_BLOCKS: u64 = 10;
 
-/// A block lasts at least so many times the longest operation of its trials.
+/// The least length of a block, as a multiple of the longest operation of its trials.
 const LONGEST_FITS: u64 = 5;
 
 /// Draws for this purpose have a stream of their own.
@@ -67,7 +67,7 @@ impl Blocks {
     }
 }
 
-/// A trial cut into so many parts of equal time, by when operations began.
+/// A trial cut into a number of parts of equal time, by the beginning of operations.
 fn parts_of(trial: &TrialSamples, parts: u64) -> Vec<TrialSamples> {
     let first = trial.samples.iter().map(|sample| sample.began).min().unwrap_or(Instant::ZERO);
     let length = trial.window.as_nanos().max(1);

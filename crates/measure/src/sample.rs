@@ -15,7 +15,7 @@ pub enum End {
     Lost,
     /// The store turned it away: throttled, or another conditional write was in flight.
     Refused,
-    /// Nobody knows; or a read that failed.
+    /// Unknown; or a read that failed.
     Unknown,
 }
 

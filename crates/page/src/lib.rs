@@ -41,7 +41,7 @@ pub enum Section {
     Table(Table),
 }
 
-/// A picture with what is to be said of it.
+/// A chart with its caption.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Below it.

@@ -56,7 +56,7 @@ pub struct Swing {
 pub struct SwingEnd {
     /// On the axis.
     pub value: f64,
-    /// What the value is sure to lie between, drawn as a thin line.
+    /// The interval of the value, drawn as a thin line.
     pub interval: Option<[f64; 2]>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Contention {
 /// The place of the median.
 const MEDIAN: u64 = 1 << 63;
 
-/// What was measured with so many writers.
+/// What was measured with this number of writers.
 #[derive(Debug)]
 struct Knot {
     writers: f64,
@@ -81,7 +81,7 @@ impl Contention {
         Span::from_nanos_f64(share * trips.map(|trip| trip.value(luck)).fold(f64::MAX, f64::min))
     }
 
-    /// The round trip of a request that met so many writers, itself among them.
+    /// The round trip of a request that met this number of writers, itself included.
     fn round_trip(&self, writers: usize, won: bool, ticket: &Ticket) -> Span {
         let latency = |knot: &Knot| {
             let table = if won { &knot.success } else { &knot.failure };

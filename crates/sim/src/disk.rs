@@ -166,7 +166,7 @@ impl Disk {
         state.tree.borrow_mut().cut(&mut || unit_interval(luck.draw()) < share);
     }
 
-    /// Keeps what a path shows now, where somebody wants to know.
+    /// Records what a path shows now, if a caller asked for it.
     fn note(&self, path: &Path) {
         let Some(path) = path.to_str() else { return };
         if self.0.watched.borrow().as_deref().is_none_or(|folder| !path.starts_with(folder)) {

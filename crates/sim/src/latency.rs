@@ -65,14 +65,14 @@ impl Sampler {
         }
     }
 
-    /// One draw for a request that carries so many bytes.
+    /// One draw for a request of this size.
     #[inline]
     pub(crate) fn draw(&self, size: ByteSize, luck: &mut Stream) -> Span {
         let factor = self.factors.as_ref().map_or(1.0, |factors| factors.value(luck.draw()));
         Span::from_nanos_f64(self.median_ns(size) * factor).max(self.floor)
     }
 
-    /// How long so many requests of this size take, one after another.
+    /// How long `count` requests of this size take, one after another.
     pub(crate) fn draw_many(&self, count: u64, size: ByteSize, luck: &mut Stream) -> Span {
         let (mut left, mut took) = (count, Span::ZERO);
         while left > 0 {

@@ -26,7 +26,7 @@ pub(crate) struct Machine {
     /// Counted from 1.
     number: u64,
     faults: Faults,
-    /// Real nanoseconds take so many on its clocks.
+    /// Nanoseconds on its clocks per real nanosecond.
     speed: f64,
     /// All sleep that is over or began.
     slept: Cell<Span>,

@@ -47,7 +47,7 @@ pub struct Measured {
     pub alternatives: Option<String>,
 }
 
-/// A limit on the guarded writes to one object. A write beyond it is turned away before any effect.
+/// A limit on the guarded writes to one object. A write beyond it is refused before any effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Copy)]
 #[serde(deny_unknown_fields)]
 pub struct RateCap {
@@ -91,13 +91,13 @@ pub struct OperationProfile {
     pub effect_share: Option<f64>,
 }
 
-/// Guarded writes to one object by so many writers, each writing again as soon as it is answered.
+/// Guarded writes to one object by this number of writers in a closed loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContendedProfile {
     /// How many.
     pub writers: u32,
-    /// A write that comes sooner after the last one that won is turned away, whatever it is guarded by. Fitted, so that the
+    /// A write that arrives sooner after the last winner is refused, whatever its guard. Fitted, so that the
     /// failure rate is the measured one.
     #[serde(default)]
     pub hold: Span,

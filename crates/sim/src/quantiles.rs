@@ -12,7 +12,7 @@ use glidepath_env::unit_interval;
 use crate::distribution::Distribution;
 use crate::sum::{Single, Sum};
 
-/// The table has so many bins of equal probability. In each the density is taken as constant: in the middle that is off
+/// The number of bins, of equal probability. In each the density is taken as constant: in the middle that is off
 /// by parts in a million, and 8 KiB stay in the nearest cache.
 const BINS: usize = 1 << 10;
 

@@ -17,12 +17,12 @@ use crate::fault::{Faults, Mishap};
 use crate::machine::Machine;
 use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState, Written};
 
-/// When a private operation, one that nobody else can see, becomes an event.
+/// When a private operation, which no other process can see, becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Never: the process adds its latency to its own clock and runs on. Same results, a quarter of the events.
     LocalClocks,
-    /// Always. Needed where a fault may strike at any operation; and the yardstick for the other mode.
+    /// Always. Needed where a fault may strike at any operation; and the reference for the other mode.
     EveryOperation,
 }
 
@@ -40,7 +40,7 @@ pub struct Setup {
     pub stores: Vec<StoreModel>,
 }
 
-/// What a run amounted to.
+/// The counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Events processed, arrivals of processes included.
@@ -73,7 +73,7 @@ pub(crate) struct World {
     pub(crate) turn: Cell<Order>,
     /// When the next process may begin.
     next_arrival: Cell<Instant>,
-    /// Nothing happens after this: the horizon does as much, unless a process asked for less.
+    /// Nothing happens after this: the horizon, unless a process asked for an earlier end.
     pub(crate) end: Cell<Instant>,
     /// Events that happened without having been scheduled.
     unscheduled: Cell<u64>,
@@ -83,7 +83,7 @@ pub(crate) struct World {
     /// What is wrong with clocks; `None` where nothing is.
     clock_faults: Option<Faults>,
     machines: RefCell<Vec<Rc<Machine>>>,
-    /// So many processes that begin one after another run on one machine.
+    /// The number of processes, in the order of their beginning, that share a machine.
     processes_a_machine: Cell<u32>,
 }
 
@@ -122,7 +122,7 @@ impl World {
 }
 
 impl Simulation {
-    /// A world with nobody in it.
+    /// A world without processes.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let faulty = setup.stores.iter().any(|model| model.faults.any());
@@ -148,7 +148,7 @@ impl Simulation {
         Self { world: Rc::new(world), counts: Counts::default() }
     }
 
-    /// From now on so many processes (at least one) that begin one after another share a machine: its clocks, and its sleep.
+    /// From now on, every `processes` (at least one) that begin one after another share a machine: its clocks, and its sleep.
     pub fn share_machines(&self, processes: u32) {
         self.world.processes_a_machine.set(processes.max(1));
     }

@@ -6,15 +6,15 @@
 //! times. A mass between two grid points is split so that its mean stays where it is. So the mean of the sum is exact, and its
 //! standard deviation is too high by less than a hundredth (tested below).
 
-/// So many requests make a block.
+/// The number of requests in a block.
 pub(crate) const BLOCK: u64 = 1 << DOUBLINGS;
 
 const DOUBLINGS: u32 = 6;
 
-/// The grid has at most so many points.
+/// The most points of a grid.
 const POINTS: usize = 1 << 11;
 
-/// Latencies are cut at so many standard deviations of their logarithm: one in 10^10 is longer.
+/// Latencies are cut at this number of standard deviations of their logarithm: one in 10^10 is longer.
 const LONGEST: f64 = 6.5;
 
 /// The grid would be too coarse for a distribution wider than this.

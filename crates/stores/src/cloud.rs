@@ -133,7 +133,7 @@ impl CloudStore {
         Cause::words(format!("{}: {ending}", self.0.address.shown))
     }
 
-    /// Once a request has left, something on the way may have delivered it before it was turned away: `sent` says whether any of
+    /// Once a request has left, a proxy or library may have delivered it before it was refused: `sent` says whether any of
     /// its bytes can have left, in this exchange or in one before.
     fn denial(&self, ending: &Ending, sent: bool) -> Denial {
         Denial { cause: self.cause(ending), certain: !sent, passing: ending.passes() }

@@ -15,9 +15,9 @@ pub struct Options {
     pub request_timeout: Span,
     /// How long making a connection may take.
     pub connect_timeout: Span,
-    /// At most so many requests in flight at once, over all clones of a store.
+    /// The most requests in flight at once, over all clones of a store.
     pub requests_in_flight: usize,
-    /// How often a read that failed, or a write that was turned away before any effect (429, 503), is sent again. Guarded
+    /// How often a read that failed, or a write that was refused before any effect (429, 503), is sent again. Guarded
     /// writes whose outcome is unknown never are.
     pub repeats: u32,
 }

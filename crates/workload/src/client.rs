@@ -107,7 +107,7 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
         }
     }
 
-    /// Step 1: the start snapshot, and the changes that are to be made to it.
+    /// Step 1: the start snapshot, and the changes to make to it.
     async fn start(&self, targets: &Targets) -> Option<(C::Snapshot, Changes)> {
         let base = self.catalog.load().await.ok()?;
         let states = self.catalog.tables(&base, &targets.tables).await.ok()?;

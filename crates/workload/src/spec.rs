@@ -50,7 +50,7 @@ pub struct Burst {
     pub every: Span,
     /// How long each lasts.
     pub lasts: Span,
-    /// Arrivals are so many times as frequent meanwhile.
+    /// The factor by which arrivals are more frequent in a burst.
     pub factor: f64,
     /// If given, all the arrivals that are more than usual write this table (counted from 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,7 +232,7 @@ pub struct SpecError {
     pub field: &'static str,
     /// The value in the file.
     pub found: String,
-    /// The values that would do.
+    /// The allowed values.
     pub allowed: String,
 }
 

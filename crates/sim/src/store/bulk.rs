@@ -171,7 +171,7 @@ impl SimStore {
         }
     }
 
-    /// Lets so many requests take this time.
+    /// Lets `requests` requests take this time.
     async fn pass(&self, requests: u64, span: Span) {
         let process = &self.env.process;
         // The last one of them is counted below.

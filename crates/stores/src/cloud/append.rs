@@ -25,7 +25,7 @@ use super::outcome::{self, Condition, Ending, Provider, WriteMeaning};
 use super::signed::Request;
 use super::wire::Trace;
 
-/// How often an append at 0 begins anew because the object was deleted between its two steps.
+/// How often an append at 0 starts again because the object was deleted between its two steps.
 const MOST_BEGINNINGS: usize = 8;
 
 /// A write by hand that was not acknowledged.
@@ -161,7 +161,7 @@ impl CloudStore {
     }
 }
 
-/// What was sent before may have been delivered, whatever is refused now.
+/// An earlier delivery may have taken effect, even if this one is refused.
 fn uncertain(error: PutError, sent_before: bool) -> PutError {
     match error {
         PutError::Refused(denial) if sent_before => PutError::Refused(Denial { certain: false, ..denial }),

@@ -37,7 +37,7 @@ pub(super) struct Keys {
 
 type Settings = HashMap<String, String>;
 
-/// The profile that `AWS_PROFILE` names, or `default`; `variable` looks up the environment. `None` where nobody asked for a
+/// The profile that `AWS_PROFILE` names, or `default`; `variable` looks up the environment. `None` if no variable asks for a
 /// profile and there is none.
 pub(super) fn profile(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Profile>, String> {
     let named = variable("AWS_PROFILE");

@@ -172,7 +172,7 @@ pub(crate) fn names_missing(ending: &Ending) -> bool {
     matches!(ending, Ending::Answered(answer) if answer.status == 404 && code(answer))
 }
 
-/// Whether a request on a directory bucket was turned away because of whoever asks, which a new session may change. A HEAD is
+/// Whether a request on a directory bucket was refused because of the sender's session, which a new session may change. A HEAD is
 /// answered without a code.
 pub(crate) fn may_be_the_session(ending: &Ending) -> bool {
     let Ending::Answered(answer) = ending else { return false };
@@ -184,7 +184,7 @@ fn names_missing_object(code: &str) -> bool {
     matches!(code, "NoSuchKey" | "BlobNotFound" | "ResourceNotFound")
 }
 
-/// A 404 with another code is about something else: the bucket, or (versitygw) whoever asks.
+/// A 404 with another code is about something else: the bucket, or (versitygw) the sender.
 fn says_missing(answer: &Answer) -> bool {
     answer.status == 404 && answer.code.as_deref().is_none_or(names_missing_object)
 }
@@ -203,7 +203,7 @@ impl Ending {
         matches!(self, Self::Answered(_) | Self::Broken { .. })
     }
 
-    /// Whether a write that was turned away so may be taken a little later without anybody doing anything about it.
+    /// Whether a write that was refused for this reason may be accepted a little later by itself.
     pub(crate) fn passes(&self) -> bool {
         match self {
             Self::NotTried { .. } => false,

@@ -8,7 +8,7 @@ use super::CloudStore;
 use crate::open::OpenError;
 
 impl CloudStore {
-    /// Tries put-if-absent, put-if-match and, where the store offers them, appends, on a scratch key which nobody else may
+    /// Tries put-if-absent, put-if-match and, where the store offers them, appends, on a scratch key which no other program may
     /// use; removes what it wrote.
     ///
     /// # Errors

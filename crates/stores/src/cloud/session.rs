@@ -42,7 +42,7 @@ const LONGEST_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// A session is replaced so long before its end, or a fifth of its life before where that is less.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// When no new session was to be had and the old one still holds, nobody asks again for so long.
+/// The time without another attempt, after no new session could be created and while the old one is still valid.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Signs requests on one bucket, and keeps the session for it. Clones share it.
@@ -66,7 +66,7 @@ pub(crate) struct Source {
 struct Inner {
     source: Source,
     current: Mutex<Option<Arc<Session>>>,
-    /// Whoever asks for a session holds this, so that one renewal runs at a time.
+    /// A request for a session holds this, so that one renewal runs at a time.
     renewal: tokio::sync::Mutex<Option<Failure>>,
 }
 
@@ -143,7 +143,7 @@ impl Sessions {
         }
     }
 
-    /// `CreateSession`, once. Without a mode it gives as much as whoever asks may do, be it only reading.
+    /// `CreateSession`, once. Without a mode it gives all permissions that the sender has, even if only reading.
     async fn ask(&self) -> Result<Session, Ending> {
         let Source { wire, base, region, credentials, .. } = &self.0.source;
         let not_tried = |why: String| Ending::NotTried { why };

@@ -33,7 +33,7 @@ fn a_session_lasts_as_long_as_the_server_says_by_its_own_clock() {
     assert!(read(&HeaderMap::new(), "<Error><Code>SlowDown</Code></Error>", began).is_none());
 }
 
-/// Answers nobody, and counts who asked.
+/// Answers no request, and counts the requests.
 #[derive(Debug, Default)]
 struct Silent(Arc<AtomicU64>);
 

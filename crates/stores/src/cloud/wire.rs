@@ -65,7 +65,7 @@ impl Trace {
         }
     }
 
-    /// Whether the server answered with success, whatever the library made of it.
+    /// Whether the server answered with success, however the library reports it.
     pub(crate) fn succeeded(&self) -> bool {
         let seen = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(&*seen, Some(Ending::Answered(answer)) if (200..300).contains(&answer.status))
