@@ -41,8 +41,8 @@ impl Footprint {
     }
 
     /// Removes lock files and folders that were not there, once the store is closed, and returns those that stay: folders
-    /// with something in them, lock files that a process holds or that have a mark. Objects are not touched. Another process may use the store
-    /// at the same time; what it needs it makes again.
+    /// with something in them, lock files that a process holds or that have a mark. Objects are not touched. Another process may use the
+    /// store at the same time; it creates again what it needs.
     ///
     /// # Errors
     /// What the file system says.
