@@ -58,7 +58,7 @@ pub async fn run_all<S: ObjectStore>(handles: &[S], scratch: &Key) -> Vec<Violat
 ///
 /// Of the `handles` on one store the first is used for points about one writer, and all of them in turn for those about
 /// many, whose requests are in flight at the same time. (In a simulation one process must then run in the mode in which
-/// every operation is an event.) Points about what a store says that it cannot do hold.
+/// every operation is an event.) Points about an operation that the store reports as unsupported pass.
 ///
 /// # Errors
 /// A [`Violation`] where the store breaks the point.
@@ -73,7 +73,7 @@ pub async fn check<S: ObjectStore>(handles: &[S], scratch: &Key, point: &Point) 
     result.map_err(|Broken(found)| Violation { point: *point, found })
 }
 
-/// The list of points, and the way from a point's name to what tries it.
+/// The list of points, each with its name and its test.
 macro_rules! points {
     ($($name:literal: $rule:literal => $try:path;)*) => {
         /// The contract, point by point.

@@ -13,8 +13,8 @@ use glidepath_model::Instant;
 ///
 /// What is written is visible to all processes at once, and durable only by a sync: that of a file for its content, that of a
 /// folder for the names in it. A call that fails has had no effect, but for a sync and for a write:
-/// a sync that fails leaves what it should have made durable visible and, for good, perhaps not durable: no later sync
-/// makes it so, only writing it (or naming it) once more does. Whoever had the file or folder open before that
+/// a sync that fails leaves the new content visible and perhaps not durable: no later sync
+/// makes it durable, only writing it (or naming it) once more does. A process that had the file or folder open before that
 /// hears of the failure at its own next sync.
 pub trait Files {
     /// An open file or folder. Dropping it closes it, and ends the lock that was taken by it.
@@ -45,7 +45,7 @@ pub trait Files {
     /// Whether this path now leads to this file or folder.
     fn leads_to(&self, path: &Path, file: &Self::File) -> impl Future<Output = io::Result<bool>>;
 
-    /// Gives a file or folder another name in one step. A file that has that name loses it.
+    /// Renames a file or folder in one step. A file that has the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> impl Future<Output = io::Result<()>>;
 
     /// Takes a file's name away.

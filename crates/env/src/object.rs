@@ -24,7 +24,7 @@ pub trait ObjectStore {
     /// The whole object, as it was at some moment between call and answer.
     fn get(&self, key: &Key) -> impl Future<Output = Result<Object, ReadError>>;
 
-    /// Bytes `range` of the object. Cut short where the object ends; a range that begins at or beyond the end of the
+    /// Bytes `range` of the object, cut off at the end of the object; a range that begins at or beyond the end of the
     /// object gives no bytes.
     fn get_range(&self, key: &Key, range: Range<u64>) -> impl Future<Output = Result<Object, ReadError>>;
 
@@ -88,7 +88,7 @@ pub struct Capabilities {
     /// Offers [`ObjectStore::append`].
     pub append: bool,
     /// Every request reaches the store at most once: so [`PutError::Lost`] says that another writer was first. False wherever
-    /// something on the way (a proxy, a load balancer, a client library) may repeat a request: there a write may have lost to
+    /// a proxy, a load balancer or a client library may repeat a request: there a write may have lost to
     /// an earlier delivery of itself.
     pub delivers_once: bool,
 }
@@ -321,7 +321,7 @@ pub enum ReadError {
     Failed(Cause),
 }
 
-/// Why a guarded write did not return a tag: three ends that call for three different things.
+/// Why a guarded write did not return a tag: three failures that need three different reactions.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PutError {
     /// The guard did not hold; nothing was written. Read again before the next try.
@@ -341,10 +341,10 @@ pub enum PutError {
 pub struct Denial {
     /// For people.
     pub cause: Cause,
-    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing on the way can have
+    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing between process and store can have
     /// repeated it. Otherwise one delivery of it was refused, and another may have taken effect before, or may yet.
     pub certain: bool,
-    /// Whether the same write may be taken a little later, without anybody doing anything about it: the store is busy.
+    /// Whether the same write may be accepted a little later by itself: the store is busy.
     pub passing: bool,
 }
 

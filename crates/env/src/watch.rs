@@ -11,11 +11,11 @@ use glidepath_model::Instant;
 /// [`TOLERATED_SHARE`] of the time between them.
 const TOLERATED_NS: i128 = 1_000_000_000;
 
-/// Clocks may differ in speed by so much: twice what time services change the speed of the time of day by at most (adjtimex:
+/// The most by which clocks may differ in speed: twice what time services change the speed of the time of day by at most (adjtimex:
 /// 500 millionths).
 const TOLERATED_SHARE: i128 = 1000;
 
-/// So long a lead is compared with; slower than that, clocks may drift apart.
+/// The time over which a lead is compared; over longer times, clocks may drift apart.
 const WINDOW_NS: i128 = 60_000_000_000;
 
 /// What a machine's clocks show at one moment. Each may begin anywhere.

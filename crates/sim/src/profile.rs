@@ -24,8 +24,8 @@ pub struct Profile {
     /// Appends at an offset; absent where the store cannot append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<OperationProfile>,
-    /// Whether the latencies of guarded writes include learning what is there by the time they are answered. Those of the
-    /// published measurements seem to: only so do their latencies and failure rates fit together.
+    /// Whether the latencies of guarded writes include reading the current state. Those of the
+    /// published measurements seem to: otherwise their latencies and failure rates do not fit together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latency_includes_read: bool,
     /// The most writes that one object takes; absent where no such limit was seen.
@@ -77,7 +77,7 @@ pub struct OperationProfile {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Of guarded writes: what was measured with several writers on one object, in the order of their number. Where there
-    /// is any, it stands instead of median, sigma and floor.
+    /// is any, it replaces median, sigma and floor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contended: Vec<ContendedProfile>,
     /// Beside `contended`: how long after it was sent a write takes effect. Half of the shortest round trip in `contended`,
@@ -237,7 +237,7 @@ impl OperationProfile {
     }
 
     fn check(&self, name: &str) -> Result<(), ProfileError> {
-        // At 5 the 99th percentile is 100,000 times the median: beyond that a sigma is a slip of the pen.
+        // At 5 the 99th percentile is 100,000 times the median: a larger sigma is a typing error.
         if !(0.0..=5.0).contains(&self.sigma) {
             let allowed = "0 to 5 (the standard deviation of the logarithm of the latency)";
             return Err(range(format!("{name}.sigma"), &self.sigma.to_string(), allowed));
