@@ -341,8 +341,8 @@ pub enum PutError {
 pub struct Denial {
     /// For people.
     pub cause: Cause,
-    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing between process and store can have
-    /// repeated it. Otherwise one delivery of it was refused, and another may have taken effect before, or may yet.
+    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing between process
+    /// and store can have repeated it. Otherwise one delivery of it was refused, and another may have taken effect before, or may yet.
     pub certain: bool,
     /// Whether the same write may be accepted a little later by itself: the store is busy.
     pub passing: bool,
