@@ -79,7 +79,7 @@ impl<E: Env<Objects: Clone> + Clone> Client<E> {
         };
         match found.await {
             Ok((found, expected)) if found == expected => Ok(()),
-            Ok((found, expected)) => Err(format!("{found} entries were found where there are {expected}")),
+            Ok((found, expected)) => Err(format!("found {found} entries; expected {expected}")),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -128,8 +128,8 @@ fn measured(title: &'static str, lines: &[&Line]) -> Table {
     };
     Table {
         title,
-        note: "Requests, bytes and processor time are for each operation done. Processor time is that of the clients, with \
-               what the system does for them; a store that is a server has its own.",
+        note: "Requests, bytes and processor time are per operation. Processor time is that of the clients, including \
+               the kernel; a store that is a server uses processor time of its own.",
         head: vec![
             "catalog",
             "entries",
@@ -160,8 +160,8 @@ fn predictions(lines: &[Line]) -> Table {
     };
     Table {
         title: "Measured and predicted",
-        note: "Predicted: the same clients and the same protocol code on the simulated store with the profile. The error is of the \
-               rate: predicted over measured, less 1.",
+        note: "Predicted: the same clients and the same protocol code on the simulated store with the profile. The error is the \
+               predicted rate divided by the measured rate, less 1.",
         head: vec![
             "catalog",
             "entries",
@@ -223,10 +223,10 @@ fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
         return Vec::new();
     }
     let sizes: BTreeSet<u64> = lines.iter().map(|line| line.cell.rows).collect();
-    let caption = "How much more gets done with more clients.";
+    let caption = "Rate by number of clients.";
     let draw = |lines: &[&Line], which: &str, words: &dyn Fn(u64) -> Option<String>| {
         let series = series(lines, |cell| cell.rows, words, |cell| f64::from(cell.writers));
-        picture(caption, &format!("{what} against clients{which}"), "Clients at once", what, series)
+        picture(caption, &format!("{what} against clients{which}"), "Concurrent clients", what, series)
     };
     if sizes.len() == 1 || sizes.len() * distinct(lines, Cell::kind) <= LEGIBLE {
         let several = sizes.len() > 1;
@@ -247,7 +247,7 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
     let words = |writers: u32| several.then(|| counted(writers, "client"));
     // An empty catalog has its place on the logarithmic axis, too.
     let series = series(lines, |cell| cell.writers, words, |cell| cell.rows.max(1) as f64);
-    let caption = "What a greater catalog costs. An empty catalog is shown at 1 entry.";
+    let caption = "Rate by size of the catalog. An empty catalog is shown at 1 entry.";
     Some(picture(caption, &format!("{what} against entries"), "Entries in the catalog", what, series))
 }
 

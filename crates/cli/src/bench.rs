@@ -24,59 +24,59 @@ mod worker;
 
 pub(crate) use worker::{WorkerArguments, run_worker};
 
-/// Commit to catalogs on a real store, and compare with what the simulation predicts
+/// Commit to catalogs on a real store, and compare the rates with the prediction
 ///
-/// A sweep over the lists of values that are given. In each cell so many clients create entries (or read) as fast as they are
-/// answered, in a copy of a catalog of so many entries. Everything is kept under one prefix of the store, and removed.
+/// Runs a sweep over the given lists of values. In each cell, clients create entries (or read) in a closed loop, in a copy of a
+/// catalog with the given number of entries. All objects are under one prefix of the store, and are removed at the end.
 /// Results go into a folder: report.html, report.md, results.json.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The store, by its URL: file:///directory, s3://bucket/prefix, az://..., gs://..., memory:
     #[arg(value_name = "STORE")]
     store: String,
-    /// How the catalog is committed to (docs/protocols)
+    /// The protocols (docs/protocols)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "manifest-chain", value_parser = choice::protocol())]
     protocol: Vec<Protocol>,
-    /// How a manifest chain keeps its entries: paged, whole, or both
+    /// The layouts of a manifest chain
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "paged", value_parser = choice::layout())]
     layout: Vec<Layout>,
     /// Whether a manifest chain has indices by type and by base object: on, off, or both
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     index: Vec<bool>,
-    /// What clients do
+    /// The operations
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "commit", value_parser = one_of(&Operation::ALL, Operation::name))]
     operation: Vec<Operation>,
-    /// How reads begin: warm (the process has read before), cold (it opens the catalog anew), or both
+    /// The state before a read: warm (the process has read before), cold (it opens the catalog anew), or both
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "warm,cold", value_parser = one_of(&Start::ALL, Start::name))]
     start: Vec<Start>,
     /// Entries in the catalog at the beginning
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1000", value_parser = count::<u64>)]
     rows: Vec<u64>,
-    /// Clients at once
+    /// Concurrent clients
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16", value_parser = count::<u32>)]
     writers: Vec<u32>,
     /// Whether the writers of a process share commits: on, off, or both
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     group: Vec<bool>,
-    /// How long each cell lasts
+    /// The length of each cell
     #[arg(long, value_name = "TIME", default_value = "5s")]
     duration: Span,
-    /// So many operations of each client at least, however long they take
+    /// The least number of operations of each client, however long they take
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count::<u64>)]
     least: u64,
-    /// How long the first cell is run before anything counts: machines that were idle are slow to wake
+    /// How long the first cell runs before its results count: an idle machine is slow at first
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: Span,
-    /// Each client is a process of its own; otherwise all are threads of one
+    /// Make each client a process of its own; otherwise all clients are threads of one process
     #[arg(long)]
     processes: bool,
-    /// Added to every request before it is sent
+    /// The latency to add to every request before it is sent
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     added_latency: Span,
-    /// Simulate the same cells on this profile: a file (as `glidepath measure` writes it for this store) or a library name
+    /// Also simulate the cells with this profile: a file (from `glidepath measure` of this store) or a name (see `glidepath providers`)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
-    /// Where results go
+    /// The folder for results
     #[arg(long, value_name = "FOLDER", default_value = "results/bench")]
     out: PathBuf,
     /// Print JSON
@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
 
 fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| "allowed are whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
+        .map_err(|_| "allowed: whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
 }
 
 fn switch() -> impl TypedValueParser<Value = bool> {
@@ -127,7 +127,7 @@ fn read_profile(name: &str) -> Result<Profile, Failure> {
 impl Arguments {
     fn cells(&self) -> Result<Vec<Cell>, Failure> {
         if self.writers.contains(&0) || self.duration == Span::ZERO {
-            return Err(Failure::Mistake("--writers and --duration must be more than nothing".to_owned()));
+            return Err(Failure::Mistake("--writers and --duration: found 0; allowed: more than 0".to_owned()));
         }
         if self.writers.iter().any(|writers| *writers > MOST_CLIENTS) {
             return Err(Failure::Mistake(format!("--writers: at most {MOST_CLIENTS} clients at once")));
@@ -136,10 +136,12 @@ impl Arguments {
             return Err(Failure::Mistake(format!("--rows: at most {MOST_ROWS} entries")));
         }
         if self.rows.contains(&0) && self.operation.iter().any(|operation| operation.reads()) {
-            return Err(Failure::Mistake("--rows 0: in an empty catalog there is nothing to read".to_owned()));
+            return Err(Failure::Mistake(
+                "--rows: found 0; reads need at least one entry. Leave 0 out, or give --operation commit".to_owned(),
+            ));
         }
         if self.processes && self.store.starts_with("memory:") {
-            let words = "memory: is in one process; leave --processes out, or give another store";
+            let words = "memory: exists in one process only: leave --processes out, or give another store";
             return Err(Failure::Mistake(words.to_owned()));
         }
         let sweep = Sweep {
@@ -177,17 +179,17 @@ impl Arguments {
     fn facts(&self, store: &str, done: usize, planned: usize) -> String {
         let added = match self.added_latency {
             Span::ZERO => String::new(),
-            added => format!(" {added} were added to every request before it was sent."),
+            added => format!(" Each request was delayed by {added} before it was sent."),
         };
         let profile =
             self.profile.as_ref().map(|name| format!(" Predicted with the profile {name}.")).unwrap_or_default();
         let short = match planned - done {
             0 => String::new(),
-            _ => format!(" It was stopped before its end: {done} of {planned} cells are here."),
+            _ => format!(" The sweep was stopped: the report has {done} of {planned} cells."),
         };
         format!(
-            "{store}, measured {} from {} by {}. {} for each cell, in a catalog of its own; closed loop: each client goes on \
-             as soon as it is answered.{added}{profile}{short}",
+            "{store}, measured {} from {} by {}. Each cell takes {}, in a catalog of its own; closed loop: each client sends its next \
+             operation when the last one is answered.{added}{profile}{short}",
             today(),
             machine(),
             program(),
@@ -232,7 +234,7 @@ fn as_table(lines: &[Line]) -> String {
         ]
     };
     let mut text = table(&header.map(str::to_owned), 1, lines.iter().map(row).collect());
-    text.push_str("\nRequests, KiB sent and processor time are for each operation done.");
+    text.push_str("\nRequests, KiB sent and CPU ms are per operation.");
     for words in lines.iter().filter_map(|line| line.first_error.as_ref()).take(1) {
         text.push_str(&format!("\nThe first error: {words}"));
     }

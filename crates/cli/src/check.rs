@@ -16,35 +16,35 @@ use crate::output::{print, print_json, table};
 use crate::progress::Display;
 use crate::threads::Threads;
 
-/// Try to break a protocol: simulated writers under faults, what they were told compared with what is stored
+/// Try to break a protocol: run simulated writers under faults, and compare their answers with the stored catalog
 ///
-/// Each seed is a run of its own: who commits what, which requests go wrong, and how. With odd seeds each writer commits changes by
-/// itself; with even seeds threads of several processes send requests of every kind, alone or in groups. A seed that fails is
-/// printed with the command that replays it.
+/// Each seed is a run of its own: it decides who commits what, which requests go wrong, and how. With odd seeds each writer commits
+/// changes by itself; with even seeds threads of several processes send requests of every kind, alone or in groups. For a seed that
+/// fails, the command that replays it is printed.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A protocol, in one of its layouts, or all
+    /// The protocol, in one of its layouts, or all
     #[arg(value_name = "PROTOCOL", value_parser = subjects())]
     protocol: String,
-    /// Runs of each protocol in each scenario
+    /// The number of runs of each protocol in each scenario
     #[arg(long, value_name = "COUNT", default_value_t = 1000, conflicts_with = "seed")]
     seeds: u64,
-    /// The seed of the first run; the others follow it
+    /// The seed of the first run; the other seeds follow it
     #[arg(long, value_name = "SEED", default_value_t = 1, conflicts_with = "seed")]
     first_seed: u64,
-    /// Scenarios by name, or files of your own [default: all that ship with the program]
+    /// Names or files of scenarios [default: all that ship with the program]
     #[arg(long, value_name = "NAME or FILE", value_delimiter = ',')]
     scenario: Vec<String>,
-    /// This seed only
+    /// Run this seed only
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Print what everybody did, and which requests went wrong
+    /// Print what each process did, and which requests went wrong
     #[arg(long, requires = "seed", conflicts_with = "json")]
     trace: bool,
-    /// So many writers, instead of the scenario's
+    /// The number of writers, instead of the scenario's
     #[arg(long, value_name = "COUNT")]
     writers: Option<u32>,
-    /// So many commits of each writer, instead of the scenario's
+    /// The number of commits of each writer, instead of the scenario's
     #[arg(long, value_name = "COUNT")]
     commits: Option<u32>,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cases = cases(arguments)?;
     let seeds = arguments.seed.map_or((arguments.first_seed, arguments.seeds), |seed| (seed, 1));
     if seeds.1 == 0 {
-        return Err(Failure::Mistake("--seeds: found 0, allowed is 1 or more".to_owned()));
+        return Err(Failure::Mistake("--seeds: found 0; allowed: 1 or more".to_owned()));
     }
     if arguments.trace {
         return trace(&cases, seeds.0);
@@ -105,9 +105,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         print(&text(&lines))?;
     }
     match failures {
-        0 if stopped => Err(Failure::Interrupted("Stopped: what was done until then held.".to_owned())),
+        0 if stopped => Err(Failure::Interrupted("Stopped: all runs until then held.".to_owned())),
         0 => Ok(()),
-        count => Err(Failure::Failed(format!("{count} of {} did not hold", lines.len()))),
+        count => {
+            Err(Failure::Failed(format!("{count} of {} cases (a protocol in a scenario) did not hold", lines.len())))
+        }
     }
 }
 
@@ -143,7 +145,7 @@ fn scenario(name: &str, arguments: &Arguments) -> Result<Scenario, Failure> {
         let unknown = || {
             let known = known();
             Failure::Mistake(format!(
-                "there is no scenario \"{name}\"; known are {known}. Your own goes by its path, such as ./{name}.toml"
+                "there is no scenario \"{name}\"; known: {known}. Name a file by its path, such as ./{name}.toml"
             ))
         };
         LIBRARY.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()).ok_or_else(unknown)?
@@ -157,13 +159,13 @@ fn scenario(name: &str, arguments: &Arguments) -> Result<Scenario, Failure> {
 
 fn trace(cases: &[Case], seed: u64) -> Result<(), Failure> {
     let [case] = cases else {
-        let message = "--trace shows one run: name one protocol, and one scenario with --scenario";
+        let message = "--trace shows one run: give one protocol, and one scenario with --scenario";
         return Err(Failure::Mistake(message.to_owned()));
     };
     print(case.trial.trace(seed).trim_end())?;
     match case.trial.check(seed).violation {
         Some(violation) => Err(Failure::Failed(violation)),
-        None => print("This run is as it should be."),
+        None => print("This run holds: no violation."),
     }
 }
 

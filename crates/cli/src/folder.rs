@@ -27,7 +27,7 @@ pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
     let (path, wanted) = (folder.join(LABEL), label(experiment));
     match std::fs::read_to_string(&path) {
         Ok(found) if found != wanted => Err(Failure::Mistake(format!(
-            "{} holds the results of `{}`, and these would be of `{}`: give another --out, or remove that folder",
+            "{} holds the results of `{}`, and this command is `{}`: give another --out, or remove that folder",
             folder.display(),
             found.trim_end(),
             wanted.trim_end()
@@ -65,5 +65,5 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// What there is to say where a file of results cannot be written.
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::Failed(format!("{}: cannot write it: {error}", path.display()))
+    Failure::Failed(format!("{}: cannot write there: {error}", path.display()))
 }

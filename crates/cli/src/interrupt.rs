@@ -13,8 +13,8 @@ pub(crate) fn on_interrupt() -> Result<&'static AtomicBool, Failure> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        complain("\nStopping when what is under way is done; press Ctrl-C again to stop at once.");
+        complain("\nStopping after the current work; press Ctrl-C again to stop at once.");
     })
-    .map_err(|error| Failure::Failed(format!("cannot watch for Ctrl-C: {error}")))?;
+    .map_err(|error| Failure::Failed(format!("cannot handle Ctrl-C: {error}")))?;
     Ok(&STOP)
 }

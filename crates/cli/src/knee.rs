@@ -25,8 +25,8 @@ use crate::threads::Threads;
 
 /// Find the highest commit rate that is sustained, what binds there, and what would raise it
 ///
-/// The load is raised until fewer than the threshold succeed (of validated overwrites, where there are any), then bisected.
-/// What binds, and what each change would buy, is simulated too. The same question always has the same answer.
+/// Raises the load until fewer transactions than the threshold succeed (of validated overwrites, if there are any), then bisects.
+/// Also simulates what binds, and how far each change would raise the knee. The same question always has the same answer.
 #[derive(Args)]
 #[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
 pub(crate) struct Arguments {
@@ -38,13 +38,13 @@ pub(crate) struct Arguments {
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
     worst: Option<Span>,
-    /// Go on until the 95 % interval of the knee reaches no further to either side, such as 3% or 0.03
+    /// Continue until half of the 95 % interval of the knee is at most this share, such as 3% or 0.03
     #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = share)]
     within: f64,
-    /// How near the load is bracketed, as a share of it; never more than --within
+    /// The width of the bracket around the load, as a share of the load; never more than --within
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     tolerance: f64,
-    /// About how long two processors may take for all of it [default: 10s; 30s with --sensitivity]
+    /// The work in all, as the time that two processors take, about [default: 10s; 30s with --sensitivity]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
     /// Also vary each assumption (runtimes, bursts, sizes, latencies), and rank them by how much they move the knee
@@ -52,10 +52,10 @@ pub(crate) struct Arguments {
     sensitivity: bool,
     #[command(flatten)]
     threads: Threads,
-    /// The knee and what binds it, but no other changes
+    /// Find the knee and what binds, but simulate no other changes
     #[arg(long)]
     no_what_if: bool,
-    /// Where the report and its pictures go [with --sensitivity: results/knee; else none are written]
+    /// The folder for the report and its charts [default: results/knee with --sensitivity, otherwise none]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print JSON
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let [planned] = &experiment.points[..] else {
         let keys: Vec<&str> = experiment.axes.iter().map(|axis| axis.key.as_str()).collect();
         let message =
-            format!("{}: found several values, allowed is one; `glidepath knees` takes several", keys.join(", "));
+            format!("{}: found several values; allowed: one. `glidepath knees` takes several", keys.join(", "));
         return Err(Failure::Mistake(message));
     };
     let threads = arguments.threads.count();
@@ -159,14 +159,14 @@ fn search(
 }
 
 pub(crate) fn no_inter_arrival(_: &str) -> Result<String, String> {
-    Err("this is what is looked for: leave it out, or use `glidepath simulate`".to_owned())
+    Err("the search varies this value itself: leave the option out, or use `glidepath simulate`".to_owned())
 }
 
 pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
     let budget = Duration::from_nanos(span.as_nanos());
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
-    if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}, allowed is 1s to 24h")) }
+    if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}; allowed: 1s to 24h")) }
 }
 
 /// A share, also as a percentage.
@@ -175,5 +175,5 @@ fn share(text: &str) -> Result<f64, String> {
     let share = number.trim().parse::<f64>().map(|number| number * unit);
     let allowed = 0.001..=1.0;
     let share = share.ok().filter(|share| allowed.contains(share));
-    share.ok_or_else(|| format!("found {text}, allowed is 0.1% to 100% (or 0.001 to 1)"))
+    share.ok_or_else(|| format!("found {text}; allowed: 0.1% to 100% (or 0.001 to 1)"))
 }

@@ -24,13 +24,13 @@ use crate::threads::Threads;
 
 /// Find the knee at each point of a sweep
 ///
-/// As `glidepath knee`, for each combination of what an experiment, a file of your own, or options with several values vary; the
-/// loads that an experiment names are left out. Results go into a folder, and what is found is kept: run it again and it
-/// continues.
+/// Does what `glidepath knee` does for each combination of the values in an experiment, a file, or options with several values; it
+/// ignores the loads of the experiment. Results go into a folder, and finished knees are kept: give the same command again to
+/// continue.
 #[derive(Args)]
 #[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
 pub(crate) struct Arguments {
-    /// An experiment (see `glidepath experiments`), or a file of your own
+    /// An experiment (see `glidepath experiments`), or the path of a file
     #[arg(value_name = "EXPERIMENT or FILE.toml")]
     experiment: Option<String>,
     #[command(flatten)]
@@ -41,16 +41,16 @@ pub(crate) struct Arguments {
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
     worst: Option<Span>,
-    /// How near each load is found, as a share of it [default: 0.02; with --quick 0.05]
+    /// The width of the bracket around each load, as a share of the load [default: 0.02; with --quick 0.05]
     #[arg(long, value_name = "SHARE")]
     tolerance: Option<f64>,
-    /// For each knee, the same as of `glidepath knee`: with the same, both find the same [default: 10s; with --quick 2s]
+    /// The budget of each knee, as in `glidepath knee`: equal budgets find equal knees [default: 10s; with --quick 2s]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
-    /// Where results go [default: results/NAME-knees; without an experiment, nowhere]
+    /// The folder for results [default: results/NAME-knees; without an experiment, none]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// A coarse answer soon: fewer points, less work for each
+    /// A quick, coarse answer: fewer points, less work for each
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let seconds = began.elapsed().as_secs_f64();
     print(&format!(
-        "{} knees in {seconds:.1} s; all results are in {}, see report.html there",
+        "{} knees in {seconds:.1} s; all results are in {}: open report.html there",
         knees.len(),
         folder.display()
     ))
@@ -129,7 +129,7 @@ fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
         overrides.quick = false;
         let all = without_load(load(&overrides)?).points.len();
         experiment.notes.push(format!(
-            "Coarse (--quick): {} of {all} points, less work for each. Run it without --quick before you rely on it.",
+            "Coarse (--quick): {} of {all} points, less work for each. Run it without --quick before you rely on the results.",
             experiment.points.len()
         ));
     }
@@ -174,7 +174,7 @@ fn search(
         (Ended::Complete(knees), _) => Ok(knees),
         (Ended::Stopped { .. }, None) => Err(Failure::Interrupted("Stopped.".to_owned())),
         (Ended::Stopped { done, total }, Some(folder)) => Err(Failure::Interrupted(format!(
-            "Stopped after {done} of {total} knees, which are safe in {}. To continue, give the same command again:\n  {}",
+            "Stopped after {done} of {total} knees, which are kept in {}. To continue, give the same command again:\n  {}",
             folder.join(knees::JOURNAL).display(),
             command_line(),
         ))),
@@ -209,7 +209,7 @@ fn text(experiment: &Experiment, knees: &[Knee]) -> String {
     let Experiment { title, description, preset, notes, .. } = experiment;
     let threshold = knees.first().map_or(0.95, |knee| knee.threshold);
     let setting = format!(
-        "Preset {preset}. Knee: commits per second at which {:.4} % succeed (of validated overwrites where there are any), with \
+        "Preset {preset}. Knee: commits per second at which {:.4} % succeed (of validated overwrites if there are any), with \
          its 95 % interval.",
         100.0 * threshold
     );

@@ -21,10 +21,10 @@ impl Leftovers {
             None => {}
             Some(Ok(stays)) => {
                 for path in stays {
-                    complain(&format!("left behind: {}; it is in use, or something is in it", path.display()));
+                    complain(&format!("not removed: {}; it is in use, or not empty", path.display()));
                 }
             }
-            Some(Err(error)) => complain(&format!("folders of the store were left behind: {error}")),
+            Some(Err(error)) => complain(&format!("folders of the store were not removed: {error}")),
         }
     }
 }

@@ -5,35 +5,35 @@ use glidepath_lab::experiment::{Overrides, Setting};
 
 use crate::failure::Failure;
 
-/// What is simulated. Where an option takes values, several with commas between are all tried.
+/// What is simulated. An option that takes several values, separated by commas, tries all of them.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "What is simulated")]
 pub(crate) struct LoadOptions {
-    /// The configuration underneath: iceberg, published-2026-03, published-2026-06, or a file
+    /// The base configuration: iceberg, published-2026-03, published-2026-06, or a file
     #[arg(long, value_name = "NAME or FILE")]
     preset: Option<String>,
-    /// The store: a name (see `glidepath providers`) or a profile of your own
+    /// The store: a name (see `glidepath providers`) or a profile file
     #[arg(long, visible_alias = "profile", value_name = "NAME or FILE,...")]
     provider: Option<String>,
-    /// How many tables the catalog has
+    /// The number of tables in the catalog
     #[arg(long, value_name = "COUNT,...")]
     tables: Option<String>,
     /// The share of fast appends, 0 to 1; the others are validated overwrites
     #[arg(long, value_name = "SHARE,...")]
     fast_append: Option<String>,
-    /// The time between arrivals, such as 20ms (its mean or median, as the preset has it)
+    /// The time between arrivals, such as 20ms (the preset says whether it is the mean or the median)
     #[arg(long, value_name = "TIME,...")]
     inter_arrival: Option<String>,
-    /// Every request to the catalog takes this time; "none": the catalog is an object in the provider's store
+    /// The time of every request to the catalog; "none": the catalog is an object in the provider's store
     #[arg(long, value_name = "TIME,...")]
     catalog_latency: Option<String>,
-    /// The simulated time; numbers are taken from arrivals in its middle half
+    /// The simulated time; results count the arrivals in its middle half
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
     /// Any other field: --set retry.retries=4 --set tables.choice='{ zipf = 1.5 }'; "none" removes an optional one
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// How many seeds each point runs with
+    /// The number of seeds for each point
     #[arg(long, value_name = "COUNT")]
     seeds: Option<u64>,
 }

@@ -29,12 +29,12 @@ mod compare;
 /// The file of alternatives, beside that of the profile.
 const ALTERNATIVES: &str = "profile-alternatives.toml";
 
-/// Measure conditional writes on a store, and write a profile that simulations take
+/// Measure conditional writes on a store, and write a profile for simulations
 ///
 /// STORE is a URL (memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix) or
-/// sim:PROFILE, a simulated store. Results go into a folder: report.html, report.md, profile.toml, profile-alternatives.toml (what
-/// else might have been measured), samples.parquet.
-/// Everything written to the store is removed again; nothing else is touched.
+/// sim:PROFILE, a simulated store. Results go into a folder: report.html, report.md, profile.toml, profile-alternatives.toml (other
+/// profiles that the measurement allows), samples.parquet.
+/// The command removes everything that it wrote to the store, and touches nothing else.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Other {
-    /// Put two measurements side by side: two stores, two machines, two ways to authenticate
+    /// Compare two measurements: of two stores, two machines, or two ways to authenticate
     Compare(compare::Arguments),
 }
 
@@ -58,22 +58,22 @@ struct Measure {
     /// A coarse answer in under a minute
     #[arg(long)]
     quick: bool,
-    /// How many writers contend: 1,2,4,8,16 or 1-16
+    /// The numbers of contending writers: 1,2,4,8,16 or 1-16
     #[arg(long, value_name = "COUNTS")]
     writers: Option<String>,
-    /// What is measured, of cas, create, append, get, put
+    /// The operations to measure: cas, create, append, get, put
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     operations: Vec<String>,
-    /// How often each is measured
+    /// The number of trials of each operation and number of writers
     #[arg(long, value_name = "COUNT")]
     trials: Option<u32>,
-    /// How long a trial lasts, such as 5s
+    /// The length of a trial, such as 5s
     #[arg(long, value_name = "TIME")]
     duration: Option<Span>,
     /// The size of a guarded object, such as 100B or 4KiB
     #[arg(long, value_name = "SIZE")]
     body: Option<ByteSize>,
-    /// Where results go
+    /// The folder for results
     #[arg(long, value_name = "FOLDER", default_value = "results/measure")]
     out: PathBuf,
     /// Do not ask before requests that cost money
@@ -135,14 +135,16 @@ impl Measure {
         drop(display);
         let stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
         if !stopped.complete && stopped.trials.iter().all(|trial| trial.samples.is_empty()) {
-            return Err(Failure::Interrupted("stopped before anything was measured".to_owned()));
+            return Err(Failure::Interrupted(
+                "stopped before the first operation was measured; no results are written".to_owned(),
+            ));
         }
         let provenance = provenance(store);
         self.write(plan, &stopped, &provenance)?;
         if stopped.complete {
             Ok(())
         } else {
-            Err(Failure::Interrupted(format!("stopped; what was measured is in {}", self.out.display())))
+            Err(Failure::Interrupted(format!("stopped; the results so far are in {}", self.out.display())))
         }
     }
 
@@ -170,11 +172,11 @@ impl Measure {
                 match complete {
                     true => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
                     false => {
-                        "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, for it was stopped"
+                        "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, because the measurement was stopped"
                     }
                 }
             }
-            None => "report.html, report.md, samples.parquet; no profile, which needs cas or create",
+            None => "report.html, report.md, samples.parquet; no profile, because a profile needs cas or create",
         };
         print(&format!("\nIn {}: {files}", self.out.display()))
     }
@@ -212,7 +214,7 @@ impl Measure {
         if !self.operations.is_empty() {
             let names = ["cas", "create", "append", "get", "put"];
             if let Some(unknown) = self.operations.iter().find(|name| !names.contains(&name.as_str())) {
-                let found = format!("--operations: found \"{unknown}\", allowed are {}", names.join(", "));
+                let found = format!("--operations: found \"{unknown}\"; allowed: {}", names.join(", "));
                 return Err(Failure::Mistake(found));
             }
             let asked = |name: &str| self.operations.iter().any(|asked| asked == name);
@@ -229,9 +231,9 @@ impl Measure {
         let estimate = plan.estimate();
         let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
         eprintln!(
-            "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), traffic not \
-             counted. A local server costs nothing. It takes {}; where operations are slow, trials go on until they have been \
-             seen often enough, up to {} in all.",
+            "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), without \
+             traffic. A local server costs nothing. The measurement takes {}. If operations are slow, trials last until enough of \
+             them are measured, up to {} in all.",
             estimate.writes,
             estimate.reads,
             (estimate.bytes / 1e6).ceil(),
@@ -243,15 +245,17 @@ impl Measure {
             return Ok(());
         }
         if !std::io::stdin().is_terminal() {
-            return Err(Failure::Mistake("--yes is needed where nobody can be asked".to_owned()));
+            return Err(Failure::Mistake(
+                "this measurement may cost money, and there is no terminal to ask on: give --yes to agree".to_owned(),
+            ));
         }
-        eprint!("Go on? [y/N] ");
+        eprint!("Continue? [y/N] ");
         std::io::stderr().flush()?;
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;
         match answer.trim() {
             "y" | "Y" | "yes" => Ok(()),
-            _ => Err(Failure::Mistake("not agreed; nothing was sent".to_owned())),
+            _ => Err(Failure::Mistake("you did not agree; nothing was sent".to_owned())),
         }
     }
 }
@@ -280,7 +284,7 @@ const PRICES: &[(&str, Prices)] = &[
 
 /// `1,2,4` or `1-16`.
 fn counts(text: &str) -> Result<Vec<u32>, Failure> {
-    let wrong = || Failure::Mistake(format!("--writers: found \"{text}\", allowed are counts such as 1,2,4,8 or 1-16"));
+    let wrong = || Failure::Mistake(format!("--writers: found \"{text}\"; allowed: counts such as 1,2,4,8 or 1-16"));
     let number = |text: &str| u32::from_str(text.trim()).map_err(|_| wrong());
     if let Some((first, last)) = text.split_once('-') {
         let (first, last) = (number(first)?, number(last)?);

@@ -14,7 +14,7 @@ use crate::output::{print, print_json, table};
 /// List the provider profiles, with the source of each number
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A profile of your own, to see how it is read; without one, those that ship with the program
+    /// Names or files of profiles [default: those that ship with the program]
     #[arg(value_name = "NAME or FILE")]
     names: Vec<String>,
     /// Print JSON

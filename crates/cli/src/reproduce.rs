@@ -20,25 +20,25 @@ use crate::output::{complain, print};
 use crate::progress::Display;
 use crate::threads::Threads;
 
-/// Run all published experiments, and write every published figure beside ours
+/// Run all published experiments, and compare every published figure with ours
 ///
-/// What is done is kept: after Ctrl-C, run it again and it continues. (The sweep of the versioned manifest, which takes a minute
-/// or two, begins anew.)
+/// Finished runs are kept: after Ctrl-C, give the same command again to continue. (The sweep of the versioned manifest, which takes
+/// a minute or two, starts from the beginning.)
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only this part
+    /// Reproduce only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// Where the page goes; without --only, that of the versioned manifest goes beside it [default: docs/reproduction.md and
+    /// The file for the page; without --only, the page of the versioned manifest goes next to it [default: docs/reproduction.md and
     /// docs/reproduction-versioned-manifest.md; with --quick, the same names in results/reproduce-quick]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A coarse answer soon: one seed, and only the points that figures name; of the versioned manifest only a few cells
+    /// A quick, coarse answer: one seed, and only the points that figures name; only a few cells of the versioned manifest
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
     threads: Threads,
-    /// Where results are kept
+    /// The folder for results
     #[arg(long, value_name = "FOLDER", default_value = "results")]
     results: PathBuf,
 }
@@ -135,7 +135,7 @@ fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), F
     let as_printed = count(|verdict| *verdict == Verdict::WithinAsPrinted);
     let edge = count(|verdict| matches!(verdict, Verdict::OnTheEdge { .. }));
     print(&format!(
-        "{within} of {} published figures within tolerance, {as_printed} as far as their digits go, {edge} on the edge; see {}",
+        "{within} of {} published figures within tolerance, {as_printed} as printed, {edge} on the edge; see {}",
         figures.len(),
         out.display()
     ))
@@ -169,7 +169,7 @@ fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, u
                 runs.insert(name.to_owned(), (experiment, summary));
             }
             Ended::Stopped(_) => {
-                let message = "Stopped; what is done is kept. Give the same command again to continue.".to_owned();
+                let message = "Stopped; finished runs are kept. Give the same command again to continue.".to_owned();
                 return Err(Failure::Interrupted(message));
             }
         }

@@ -25,24 +25,24 @@ use crate::threads::Threads;
 
 /// Simulate an experiment, or one load
 ///
-/// With an experiment, results go into a folder, and what is done is kept: run it again and it continues. Without one, the
-/// load that the options describe is simulated, on the preset "iceberg" unless you choose another.
+/// With an experiment, results go into a folder, and finished runs are kept: give the same command again to continue. Without an
+/// experiment, simulates the load that the options describe, with the preset "iceberg" unless you choose another.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// An experiment (see `glidepath experiments`), or a file of your own
+    /// An experiment (see `glidepath experiments`), or the path of a file
     #[arg(value_name = "EXPERIMENT or FILE.toml")]
     experiment: Option<String>,
     #[command(flatten)]
     load: LoadOptions,
-    /// Where results go [default: results/NAME; for one load, nowhere]
+    /// The folder for results [default: results/NAME; for one load, none]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// A coarse answer soon: one seed, fewer points
+    /// A quick, coarse answer: one seed, fewer points
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
     threads: Threads,
-    /// Write a row for each transaction too
+    /// Also write a row for each transaction
     #[arg(long)]
     transactions: bool,
     /// Print JSON
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         if !arguments.json {
             let seconds = began.elapsed().as_secs_f64();
             print(&format!(
-                "{} runs in {seconds:.1} s; all results are in {}, see report.html there",
+                "{} runs in {seconds:.1} s; all results are in {}: open report.html there",
                 experiment.runs(),
                 folder.display()
             ))?;
@@ -121,7 +121,7 @@ fn simulate(arguments: &Arguments, experiment: &Experiment, folder: Option<&Path
         Ended::Stopped(progress) => Err(Failure::Interrupted(match folder {
             None => "Stopped.".to_owned(),
             Some(folder) => format!(
-                "Stopped after {} of {} runs, which are safe in {}. To continue, give the same command again:\n  {}",
+                "Stopped after {} of {} runs, which are kept in {}. To continue, give the same command again:\n  {}",
                 progress.done,
                 progress.total,
                 folder.join(JOURNAL).display(),

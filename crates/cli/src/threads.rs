@@ -7,7 +7,7 @@ use clap::Args;
 /// The option of all commands that work on several threads.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Threads {
-    /// How many runs at the same time; results do not depend on it [default: one on each processor]
+    /// The number of parallel threads; results do not depend on it [default: one for each processor]
     #[arg(long, value_name = "COUNT", value_parser = count)]
     threads: Option<NonZeroUsize>,
 }
@@ -19,5 +19,6 @@ impl Threads {
 }
 
 fn count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "allowed is a whole number from 1 on; leave it out for one on each processor".to_owned())
+    text.parse()
+        .map_err(|_| "allowed: a whole number from 1 on; leave the option out for one thread per processor".to_owned())
 }

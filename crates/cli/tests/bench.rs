@@ -98,7 +98,7 @@ fn mistakes_are_named() {
         (&["bench", &url, "--duration", "5"], "unit"),
         (&["bench", &url, "--rows", "1k"], "1000,100000"),
         (&["bench", &url, "--writers", "1-16"], "whole numbers"),
-        (&["bench", &url, "--rows", "0", "--operation", "list"], "nothing to read"),
+        (&["bench", &url, "--rows", "0", "--operation", "list"], "reads need at least one entry"),
         (&["bench", &url, "--protocol", "two-phase"], "append-log"),
         (&["bench", &url, "--operation", "drop"], "describe"),
         (&["bench", &url, "--layout", "flat"], "whole"),

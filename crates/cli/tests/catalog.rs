@@ -321,7 +321,7 @@ fn a_lost_version_is_named_with_what_it_means() {
     let (code, json) = place.fsck("--mend");
     assert_eq!(code, 8);
     let key = format!("versions/{:016x}", u64::MAX - 4);
-    found(&json, "gap", &[&key, "version 4 is missing", "let nobody commit"]);
+    found(&json, "gap", &[&key, "version 4 is missing", "stop all commits"]);
     found(&json, "missing-object", &[&key, "from about n2 to before n3 cannot be read", "from a backup"]);
     assert_eq!(json["newest_whole_version"], 3);
     assert_eq!(json["mended"].as_array().unwrap().len(), 0);
@@ -405,7 +405,7 @@ fn what_is_proven_is_mended_and_nothing_else() {
     found(&json, "hint-damaged", &["--mend"]);
     found(&json, "unused", &[&pack]);
     found(&json, "pending", &[&pending, "leave it"]);
-    found(&json, "foreign", &[&foreign, "left alone"]);
+    found(&json, "foreign", &[&foreign, "no action needed"]);
     assert!(place.file(&pack).exists(), "without --mend nothing is changed");
     let (code, json) = place.fsck("--mend");
     assert_eq!((code, json["mended"].as_array().unwrap().len()), (0, 2), "{json:#}");

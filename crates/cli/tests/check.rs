@@ -90,7 +90,7 @@ clock_skew = \"2h\"
     fs::write(folder.path().join("clocks.toml"), text).unwrap();
     let failed = glidepath(folder.path(), "check manifest-chain --scenario clocks.toml --seeds 500");
     let text = String::from_utf8(failed.stdout.clone()).unwrap();
-    assert_eq!(refused(failed, 1), "error: 1 of 1 did not hold\n");
+    assert_eq!(refused(failed, 1), "error: 1 of 1 cases (a protocol in a scenario) did not hold\n");
     let replay = text.lines().find_map(|line| line.strip_prefix("replay: glidepath ")).unwrap();
     assert!(replay.contains("--scenario clocks.toml --seed ") && replay.ends_with(" --trace"), "{replay}");
     let again = glidepath(folder.path(), replay);
@@ -117,7 +117,7 @@ fn mistakes_are_answered_in_one_message() {
         ("check all --scenario time.toml", "time.toml: TOML parse error"),
         ("check all --scenario storm --writers 0", "writers.count is 0"),
         ("check all --seeds 0", "--seeds: found 0"),
-        ("check all --seed 1 --trace", "name one protocol"),
+        ("check all --seed 1 --trace", "give one protocol"),
         ("check all --trace", "--seed"),
         ("check", "PROTOCOL"),
     ];

@@ -36,13 +36,13 @@ fn assumptions_are_a_table_a_picture_and_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let text =
         output(glidepath(folder.path(), &format!("knee {QUICK} --no-what-if --budget 2s --sensitivity --out k")));
-    assert!(text.contains("which assumption moves it most") && text.contains("latency of the store"), "{text}");
+    assert!(text.contains("assumptions, most important first") && text.contains("latency of the store"), "{text}");
     assert!(text.contains("Report: k/report.html"), "{text}");
     let read = |name: &str| std::fs::read(folder.path().join("k").join(name)).unwrap();
     assert!(read("sensitivity.png").starts_with(b"\x89PNG"));
     let (svg, page) = (read("sensitivity.svg"), String::from_utf8(read("report.html")).unwrap());
     assert!(String::from_utf8(svg).unwrap().contains("latency of the store"));
-    assert!(page.contains("Which assumption moves it most") && page.contains("<svg"), "{page}");
+    assert!(page.contains("Which assumption moves the knee most") && page.contains("<svg"), "{page}");
     assert!(String::from_utf8(read("report.md")).unwrap().contains("| latency of the store |"));
 }
 
@@ -54,7 +54,7 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("--within 101%", "--within"),
         ("--within narrow", "0.1% to 100%"),
         ("--budget 10ms", "1s to 24h"),
-        ("--tolerance 2", "tolerance: found 2, allowed is 0.001 to 1"),
+        ("--tolerance 2", "tolerance: found 2; allowed: 0.001 to 1"),
         ("--sensitivity maybe", "maybe"),
     ] {
         let error = refused(glidepath(folder.path(), &format!("knee {arguments}")), 2);

@@ -68,8 +68,8 @@ fn mistakes_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         ("knees 4d", "there is no experiment \"4d\""),
-        ("knees 4c --threshold 2", "threshold: found 2, allowed is more than 0, at most 1"),
-        ("knees 4c --inter-arrival 5ms", "this is what is looked for"),
+        ("knees 4c --threshold 2", "threshold: found 2; allowed: more than 0, at most 1"),
+        ("knees 4c --inter-arrival 5ms", "the search varies this value itself"),
         (LONG, "tables.count = 1: no transaction ended within a run of"),
         ("knee --tables 1,2", "`glidepath knees` takes several"),
     ];

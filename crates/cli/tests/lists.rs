@@ -32,7 +32,7 @@ fn providers_are_listed_with_their_sources() {
 fn a_provider_that_is_not_there_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let error = refused(glidepath(folder.path(), "providers s3"), 2);
-    assert!(error.contains("there is no provider \"s3\"") && error.contains("known are s3-express"), "{error}");
+    assert!(error.contains("there is no provider \"s3\"") && error.contains("known: s3-express"), "{error}");
     std::fs::write(folder.path().join("mine.toml"), "title = \"Mine\"\n").unwrap();
     let error = refused(glidepath(folder.path(), "providers mine.toml"), 2);
     assert!(error.starts_with("error: mine.toml: "), "{error}");

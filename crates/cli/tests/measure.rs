@@ -83,7 +83,7 @@ fn what_is_typed_wrong_is_told() {
         ("measure sim:s3", "there is no provider \"s3\""),
         ("measure memory: --writers 4,2", "--writers"),
         ("measure memory: --writers x", "1-16"),
-        ("measure memory: --operations cos", "allowed are cas"),
+        ("measure memory: --operations cos", "allowed: cas"),
         ("measure memory: --trials 0", "--trials"),
         ("measure s3://bucket/prefix?endpoint=http://127.0.0.1:9", "--yes"),
         ("measure compare a b", "latencies.json"),

@@ -153,7 +153,7 @@ fn a_file_where_a_folder_is_needed() {
     let mut command = program();
     let results = ["measure", "memory:", "--quick", "--out", "file/results"];
     let error = refused(command.args(results).current_dir(folder.path()).output().unwrap(), 1);
-    says(&error, &["file/results", "cannot write it", "Not a directory"]);
+    says(&error, &["file/results", "cannot write there", "Not a directory"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
@@ -169,7 +169,7 @@ fn a_full_disk() {
     let out = disk.path().join("results");
     let asked = ["measure", "memory:", "--quick", "--trials", "1", "--duration", "100ms", "--writers", "1"];
     let error = refused(program().args(asked).arg("--out").arg(&out).output().unwrap(), 1);
-    says(&error, &["results/", "cannot write it", "No space left on device"]);
+    says(&error, &["results/", "cannot write there", "No space left on device"]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_folder_that_is_read_only() {
     says(&fails(&format!("file://{}/store", disk.path().display()), &[], 2), &["/disk/store", "Read-only file system"]);
     let out = disk.path().join("results");
     let error = refused(program().args(["measure", "memory:", "--quick", "--out"]).arg(&out).output().unwrap(), 1);
-    says(&error, &["disk/results", "cannot write it", "Read-only file system"]);
+    says(&error, &["disk/results", "cannot write there", "Read-only file system"]);
 }
 
 /// As Ctrl-C does.
@@ -226,7 +226,7 @@ fn an_interrupt_keeps_what_was_measured() {
     interrupt(&child);
     let output: Output = child.wait_with_output().unwrap();
     let error = refused(output, 130);
-    says(&error, &["what was measured is in m"]);
+    says(&error, &["the results so far are in m"]);
     let report = std::fs::read_to_string(folder.path().join("m/report.md")).unwrap();
     says(&report, &["stopped before its end", "| cas | 2 |"]);
     assert!(std::fs::read_to_string(folder.path().join("m/profile.toml")).unwrap().contains("writers = 2"));

@@ -1,10 +1,10 @@
-//! Does a store keep the contract of [`ObjectStore`]? The contract as a list of named points, each of which can be tried
+//! Does a store keep the contract of [`ObjectStore`]? The contract is a list of named points, each of which can be tested
 //! against any store, simulated or live.
 //!
-//! The suite brings no runtime and spawns nothing: its futures run wherever the store's own do. A broken point comes back
+//! The suite brings no runtime and spawns nothing: its futures run wherever the store's own futures run. A broken point is returned
 //! as a value, so that a server's known deviations can be listed by name. Start with [`POINTS`] and [`run_all`].
 //!
-//! What only happens under faults (lost answers, crashes) is not tried here: a healthy store leaves nothing unknown, and
+//! Effects of faults (lost answers, crashes) are not tested here: a healthy store leaves nothing unknown, and
 //! an unknown outcome is reported as a violation.
 
 mod appends;
@@ -22,7 +22,7 @@ use trial::{Broken, Trial};
 /// One point of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Names it for good, such as `stale-tag-loses`.
+    /// Its permanent name, such as `stale-tag-loses`.
     pub name: &'static str,
     /// What a store must do.
     pub rule: &'static str,
@@ -53,12 +53,12 @@ pub async fn run_all<S: ObjectStore>(handles: &[S], scratch: &Key) -> Vec<Violat
     violations
 }
 
-/// Tries one point of [`POINTS`] under keys that begin with `scratch`, which nobody else may use meanwhile and under
+/// Tries one point of [`POINTS`] under keys that begin with `scratch`, which no other program may use meanwhile and under
 /// which nothing may be yet; removes what it wrote, as far as the store lets it.
 ///
 /// Of the `handles` on one store the first is used for points about one writer, and all of them in turn for those about
 /// many, whose requests are in flight at the same time. (In a simulation one process must then run in the mode in which
-/// every operation is an event.) Points about what a store says that it cannot do hold.
+/// every operation is an event.) Points about an operation that the store reports as unsupported pass.
 ///
 /// # Errors
 /// A [`Violation`] where the store breaks the point.
@@ -73,7 +73,7 @@ pub async fn check<S: ObjectStore>(handles: &[S], scratch: &Key, point: &Point) 
     result.map_err(|Broken(found)| Violation { point: *point, found })
 }
 
-/// The list of points, and the way from a point's name to what tries it.
+/// The list of points, each with its name and its test.
 macro_rules! points {
     ($($name:literal: $rule:literal => $try:path;)*) => {
         /// The contract, point by point.

@@ -1,6 +1,6 @@
-//! What a store that keeps objects in files sees of the machine: its file system, its clock, its random numbers.
+//! What does a store that keeps objects in files see of the machine? Its file system, its clock, its random numbers.
 //!
-//! Every call is a point at which others may act, the power may go, or the call may fail. Live, a call is done when it is
+//! At every call other processes may act, the power may fail, or the call may fail. Live, a call is done when it is
 //! first polled; such a store runs where blocking is allowed.
 
 use std::future::Future;
@@ -13,8 +13,8 @@ use glidepath_model::Instant;
 ///
 /// What is written is visible to all processes at once, and durable only by a sync: that of a file for its content, that of a
 /// folder for the names in it. A call that fails has had no effect, but for a sync and for a write:
-/// a sync that fails leaves what it should have made durable visible and, for good, perhaps not durable: no later sync
-/// makes it so, only writing it (or naming it) once more does. Whoever had the file or folder open before that
+/// a sync that fails leaves the new content visible and perhaps not durable: no later sync
+/// makes it durable, only writing it (or naming it) once more does. A process that had the file or folder open before that
 /// hears of the failure at its own next sync.
 pub trait Files {
     /// An open file or folder. Dropping it closes it, and ends the lock that was taken by it.
@@ -23,7 +23,7 @@ pub trait Files {
     /// Opens a file, or, to read, a folder.
     fn open(&self, path: &Path, access: Access) -> impl Future<Output = io::Result<Self::File>>;
 
-    /// Reads into the buffer what stands at an offset in bytes, and returns how many bytes: perhaps fewer than there are,
+    /// Reads the bytes at an offset into the buffer, and returns their number: perhaps fewer than there are,
     /// and none at the end only.
     fn read_at(&self, file: &Self::File, buffer: &mut [u8], at: u64) -> impl Future<Output = io::Result<usize>>;
 
@@ -45,7 +45,7 @@ pub trait Files {
     /// Whether this path now leads to this file or folder.
     fn leads_to(&self, path: &Path, file: &Self::File) -> impl Future<Output = io::Result<bool>>;
 
-    /// Gives a file or folder another name in one step. A file that has that name loses it.
+    /// Renames a file or folder in one step. A file that has the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> impl Future<Output = io::Result<()>>;
 
     /// Takes a file's name away.
@@ -60,7 +60,7 @@ pub trait Files {
     /// The names in a folder, in no order. Names that are not UTF-8 are left out.
     fn names(&self, folder: &Path) -> impl Future<Output = io::Result<Vec<String>>>;
 
-    /// Takes the lock of an open file or folder if nobody else, in any process, has it. It ends with the handle, and with
+    /// Takes the lock of an open file or folder if no other handle, in any process, has it. It ends with the handle, and with
     /// the process.
     fn try_lock(&self, file: &Self::File) -> impl Future<Output = io::Result<bool>>;
 

@@ -1,10 +1,10 @@
 //! What can a commit protocol see of the world? Its clock, its random numbers, its stores: the seam between the protocols and the
-//! two worlds they run in, simulated and live.
+//! two worlds in which they run, simulated and live.
 //!
-//! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns, never reads another clock, and
-//! meets every failure of a store as a value. This crate refuses to know any store or any protocol.
+//! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns and never reads another clock, and it
+//! receives every failure of a store as a value. This crate knows no store and no protocol.
 //!
-//! Start with [`Env`], then [`ObjectStore`] and the three bad ends of a guarded write, [`PutError`].
+//! Start with [`Env`], then [`ObjectStore`] and the three failures of a guarded write, [`PutError`].
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -32,7 +32,7 @@ use glidepath_model::Instant;
 /// Traits make no `Send` promise: the simulated world lives in one thread. Live futures are `Send` by inference where
 /// concrete types are named.
 pub trait Env {
-    /// The object stores of this world. Which of them a protocol uses, its constructor is told.
+    /// The object stores of this world. The constructor of a protocol gets those that the protocol uses.
     type Objects: ObjectStore + BulkStore;
 
     /// The process's own clock, the same for all that runs in the process. It never goes back, and goes on while the machine

@@ -1,4 +1,4 @@
-//! Random bits as the distributions of the `rand` family take them.
+//! How do the distributions of the `rand` family take random bits?
 
 use std::convert::Infallible;
 

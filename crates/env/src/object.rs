@@ -1,4 +1,4 @@
-//! What an object store offers, and how each operation can end.
+//! What does an object store offer, and which outcomes does each operation have?
 
 use std::cmp::Ordering;
 use std::error::Error;
@@ -24,7 +24,7 @@ pub trait ObjectStore {
     /// The whole object, as it was at some moment between call and answer.
     fn get(&self, key: &Key) -> impl Future<Output = Result<Object, ReadError>>;
 
-    /// Bytes `range` of the object. Cut short where the object ends; a range that begins at or beyond the end of the
+    /// Bytes `range` of the object, cut off at the end of the object; a range that begins at or beyond the end of the
     /// object gives no bytes.
     fn get_range(&self, key: &Key, range: Range<u64>) -> impl Future<Output = Result<Object, ReadError>>;
 
@@ -48,7 +48,7 @@ pub trait ObjectStore {
 
 /// Traffic whose cost counts and whose content does not: the metadata files of table formats.
 ///
-/// Each write goes to a fresh key that nobody else can name yet, and each read is of an object that never changes. So
+/// Each write goes to a fresh key that no other process can name yet, and each read is of an object that never changes. So
 /// bulk traffic commutes with everything, which is what lets a simulated process run ahead on its own clock.
 pub trait BulkStore {
     /// Makes these transfers, one after another; stops at the first that fails.
@@ -68,7 +68,7 @@ pub enum Transfer {
         count: u64,
         /// The size of each.
         size: ByteSize,
-        /// At most so many requests in flight at once; 0 means 1.
+        /// The most requests in flight at once; 0 means 1.
         parallel: u32,
     },
 }
@@ -87,8 +87,8 @@ pub struct Capabilities {
     pub put_if_match: bool,
     /// Offers [`ObjectStore::append`].
     pub append: bool,
-    /// Every request reaches the store at most once: so [`PutError::Lost`] says that somebody else was first. False wherever
-    /// something on the way (a proxy, a load balancer, a client library) may repeat a request: there a write may have lost to
+    /// Every request reaches the store at most once: so [`PutError::Lost`] says that another writer was first. False wherever
+    /// a proxy, a load balancer or a client library may repeat a request: there a write may have lost to
     /// an earlier delivery of itself.
     pub delivers_once: bool,
 }
@@ -279,7 +279,7 @@ pub struct Listed {
     pub size: ByteSize,
 }
 
-/// What lies behind a failure, for people.
+/// The cause of a failure, in words.
 #[derive(Clone, Debug)]
 pub struct Cause(Arc<dyn Error + Send + Sync>);
 
@@ -314,42 +314,42 @@ impl fmt::Display for Cause {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReadError {
     /// There was no such object at some moment between call and answer.
-    #[error("there is no object of that key")]
+    #[error("there is no object with that key")]
     NotFound,
     /// Says nothing about the object.
     #[error("the read failed: {0}")]
     Failed(Cause),
 }
 
-/// Why a guarded write did not return a tag: three ends that call for three different things.
+/// Why a guarded write did not return a tag: three failures that need three different reactions.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PutError {
     /// The guard did not hold; nothing was written. Read again before the next try.
-    #[error("the guard did not hold: somebody else wrote first")]
+    #[error("the guard did not hold: another writer was first")]
     Lost,
     /// It may have been written, or may yet be. Only reading back can settle it, and that only in part: what is absent
     /// now may still appear.
     #[error("it is not known whether the write happened: {0}")]
     Unknown(Cause),
-    /// Turned away. What that proves, the denial says. It may be sent again.
+    /// Refused. The denial says what that proves. The write may be sent again.
     #[error("the store refused the write: {0}")]
     Refused(Denial),
 }
 
-/// How a write was turned away.
+/// How a write was refused.
 #[derive(Clone, Debug)]
 pub struct Denial {
     /// For people.
     pub cause: Cause,
-    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing on the way can have
-    /// repeated it. Otherwise one delivery of it was turned away, and another may have landed before, or may yet.
+    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing between process
+    /// and store can have repeated it. Otherwise one delivery of it was refused, and another may have taken effect before, or may yet.
     pub certain: bool,
-    /// Whether the same write may be taken a little later, without anybody doing anything about it: the store is busy.
+    /// Whether the same write may be accepted a little later by itself: the store is busy.
     pub passing: bool,
 }
 
 impl Denial {
-    /// Turned away for good, before anything was sent.
+    /// Refused for certain, before anything was sent.
     #[must_use]
     pub fn certain(cause: Cause) -> Self {
         Self { cause, certain: true, passing: false }
@@ -380,7 +380,7 @@ pub enum DeleteError {
     /// It may have been deleted, or may yet be.
     #[error("it is not known whether the delete happened: {0}")]
     Unknown(Cause),
-    /// Turned away before any effect.
+    /// Refused before any effect.
     #[error("the store refused the delete: {0}")]
     Refused(Cause),
 }

@@ -1,4 +1,4 @@
-//! How long to wait between attempts.
+//! How long does a client wait between attempts?
 
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};

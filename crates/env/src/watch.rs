@@ -1,8 +1,8 @@
-//! How does a process tell how long ago something was, though machines sleep and clocks are set?
+//! How does a process know how long ago something was, although machines sleep and clocks are set?
 //!
-//! A guard by time ("this was the newest version less than five minutes ago") fails if the clock stands still while others go
-//! on. So a process measures with a clock that counts sleep, where the platform has one; and it distrusts that too, because
-//! the clocks of a virtual machine that was paused all stand still until something sets its time of day. Where the time of day
+//! A guard by time ("this was the newest version less than five minutes ago") fails if the clock stands still while others
+//! continue. So a process uses a clock that counts sleep, if the platform has one. It does not trust that clock alone either, because
+//! all clocks of a paused virtual machine stand still until its time of day is set. If the time of day
 //! gets ahead of the clock by more than clocks differ, the clock follows: for a guard, too late is safe and too early is not.
 
 use glidepath_model::Instant;
@@ -11,11 +11,11 @@ use glidepath_model::Instant;
 /// [`TOLERATED_SHARE`] of the time between them.
 const TOLERATED_NS: i128 = 1_000_000_000;
 
-/// Clocks may differ in speed by so much: twice what time services change the speed of the time of day by at most (adjtimex:
+/// The most by which clocks may differ in speed: twice what time services change the speed of the time of day by at most (adjtimex:
 /// 500 millionths).
 const TOLERATED_SHARE: i128 = 1000;
 
-/// So long a lead is compared with; slower than that, clocks may drift apart.
+/// The time over which a lead is compared; over longer times, clocks may drift apart.
 const WINDOW_NS: i128 = 60_000_000_000;
 
 /// What a machine's clocks show at one moment. Each may begin anywhere.

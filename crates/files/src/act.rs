@@ -1,7 +1,7 @@
-//! What does each operation do to the files, and what does each failure on the way mean?
+//! What does each operation do to the files, and what does each failure mean?
 //!
 //! Before the step by which a write takes effect (a rename, the switch of a slot, the removal of a file) every failure is
-//! a refusal: nothing that counts was touched. From that step on it is unknown.
+//! a refusal: no valid data were touched. From that step on a failure is unknown.
 
 use std::io;
 use std::ops::Range;

@@ -1,11 +1,11 @@
-//! What does an object's file look like, so that a reader without a lock, and whoever comes after a crash, sees one whole
+//! What does an object's file look like, so that a reader without a lock, and any process after a crash, sees one complete
 //! state of it?
 //!
-//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot says how long the
-//! content is and what the tag is, and carries a checksum. The valid slot with the higher generation counts.
+//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot has the length of the
+//! content, the tag, and a checksum. Of the intact slots, the one with the higher generation is valid.
 //!
-//! A put makes a new file with one slot. An append writes behind the content that counts, makes that durable, and then
-//! fills the slot that does not count: until that is whole, the other one does. Content that counts is never overwritten,
+//! A put makes a new file with one slot. An append writes behind the valid content, makes that durable, and then
+//! fills the other slot; until that slot is intact, the first one stays valid. Valid content is never overwritten,
 //! so a reader who has read the slots can take its time.
 
 use std::io;
@@ -35,12 +35,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state of a file that nobody has appended to.
+    /// The state of a file without appends.
     pub(crate) fn first(length: u64, nonce: u128) -> Self {
         Self { generation: 1, length, nonce }
     }
 
-    /// The state after an append, with so many bytes in all.
+    /// The state after an append, with this length in all.
     pub(crate) fn next(&self, length: u64, nonce: u128) -> Self {
         Self { generation: self.generation + 1, length, nonce }
     }
@@ -92,7 +92,7 @@ pub(crate) fn nonce<F: Files>(files: &F) -> u128 {
 pub(crate) async fn state<F: Files>(files: &F, file: &F::File) -> io::Result<State> {
     let mut slots = [0; CONTENT as usize];
     read_exact(files, file, &mut slots, 0, "it is too short").await?;
-    State::of_slots(&slots).ok_or_else(|| damaged("neither of its slots is whole"))
+    State::of_slots(&slots).ok_or_else(|| damaged("neither of its slots is intact"))
 }
 
 /// Bytes of the content of a state. Needs no lock.
@@ -184,7 +184,7 @@ pub(crate) async fn write_behind<F: Files>(
     write_zeros(files, file, at + payload.bytes.len() as u64, payload.filler.as_bytes()).await
 }
 
-/// Removes what stands behind the content that counts, and gives its space back. Should it fail, the next append
+/// Removes the bytes behind the valid content, and frees their space. If that fails, the next append
 /// overwrites what stays.
 pub(crate) async fn cut_off<F: Files>(files: &F, file: &F::File, state: &State) {
     let _ = files.set_len(file, CONTENT + state.length).await;

@@ -1,11 +1,11 @@
-//! The folders of a store: where objects are, who may write, where unfinished files lie; and how a folder is made so that
-//! nobody takes it for durable before it is.
+//! Which folders does a store have (for objects, locks, and unfinished files), and how is a folder created so that
+//! no process takes it for durable before it is?
 //!
-//! | folder | what is in it |
+//! | folder | content |
 //! |---|---|
 //! | `objects` | the objects, as `names` says |
 //! | `locks` | a file for each lock: 256 for keys, one for making folders; its content is a mark, as `lock` says |
-//! | `writers` | a folder per process that writes now, locked while it lives, with its unfinished files |
+//! | `writers` | a folder per writing process, locked while the process lives, with its unfinished files |
 
 use std::io;
 use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
@@ -54,7 +54,7 @@ impl<F: Files> Folders<F> {
         }
         let cause = vanished.map(|error| error.to_string()).unwrap_or_default();
         Err(io::Error::other(format!(
-            "its folders cannot be made, or somebody removes them: after {TRIES} tries, {cause}"
+            "its folders cannot be created, or another program removes them: after {TRIES} tries, {cause}"
         )))
     }
 
@@ -110,7 +110,7 @@ impl<F: Files> Folders<F> {
         Ok(own.get_or_insert((folder, alive)).0.join(name))
     }
 
-    /// A new durable file that nobody else sees yet.
+    /// A new durable file that no other process sees yet.
     pub(crate) async fn unfinished(&self, state: &State, payload: &Payload) -> io::Result<PathBuf> {
         let path = self.fresh_path().await?;
         let file = self.files.open(&path, Access::New).await?;
@@ -191,7 +191,7 @@ impl<F: Files> Folders<F> {
     }
 
     /// A folder in doubt is removed if it is empty; otherwise it is moved away and back, which names it once more. All
-    /// objects in it are in doubt themselves, so nobody misses one meanwhile.
+    /// objects in it are in doubt themselves, so no reader misses one meanwhile.
     async fn renew_folder(&self, held: &Held<'_, F>) -> io::Result<()> {
         if !self.durable || mutant::is(Mutant::FoldersTrusted) {
             return Ok(());
@@ -309,7 +309,7 @@ async fn enter<F: Files>(files: &F, writers: &Path) -> io::Result<(PathBuf, F::F
             return Ok((folder, file));
         }
     }
-    Err(io::Error::other("the folder for unfinished files was removed again and again"))
+    Err(io::Error::other("another program removes the folder for unfinished files again and again"))
 }
 
 /// Removes the unfinished files of processes that ended without doing so.

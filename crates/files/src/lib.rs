@@ -1,13 +1,13 @@
-//! How are objects kept in files, so that any number of threads and processes may write to them at once and a crash at any
-//! point leaves each as it was or as it was to be?
+//! How are objects kept in files, so that any number of threads and processes may write to them concurrently and a crash at any
+//! point leaves each object in its old or its new state?
 //!
-//! Every write holds the lock of its key while it looks at the guard and takes effect. A put takes effect by the rename
-//! of a whole, durable file; an append by the switch of a slot in the object's file (see `file`). Readers take no lock,
-//! but where a mark says that what they see may not be durable (see `lock`).
-//! The page on this store in the documentation goes through every point at which a crash may come.
+//! Every write holds the lock of its key while it checks the guard and takes effect. A put takes effect by the rename
+//! of a complete, durable file; an append by the switch of a slot in the object's file (see `file`). Readers take no lock,
+//! unless a mark says that what they see may not be durable (see `lock`).
+//! `docs/stores/local.md` lists every point at which a crash may come.
 //!
-//! The code runs over [`Files`], live and on a simulated disk; it knows no runtime and no operating system. A future that is
-//! dropped leaves its operation where it is, as the death of the process would, except that its unfinished file stays.
+//! The code runs over [`Files`], live and on a simulated disk; it uses no runtime and no operating system. Dropping a
+//! future leaves its operation unfinished, as the death of the process would, except that its unfinished file stays.
 //!
 //! Start with [`FileStore`], then `act`.
 

@@ -1,5 +1,5 @@
-//! How are keys listed in their byte order? Folder by folder: what a folder holds lies together in that order, so each is
-//! read and sorted only when the listing gets there, and folders that cannot hold what is asked for are never read.
+//! How are keys listed in their byte order? Folder by folder: the keys of a folder are adjacent in that order. So each folder is
+//! read and sorted only when the listing gets there, and folders that cannot contain requested keys are never read.
 
 use std::io;
 use std::path::{Path, PathBuf};

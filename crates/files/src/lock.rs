@@ -1,15 +1,15 @@
-//! Who may write under a key now, and is what can be seen under it durable?
+//! Who may write under a key now, and is what is visible under it durable?
 //!
-//! A file in the folder of locks is two things. Whoever holds its lock may write under the keys that share it. And its content
+//! A file in the folder of locks has two functions. The holder of its lock may write under the keys that share it. And its content
 //! is a *mark*: it names the key (or folder) under which something may be visible that is not durable. A write sets the
 //! mark before the step by which it takes effect, and clears it when the last sync has succeeded. So a mark that stays means
-//! that the sync failed, or that the writer died before it; what a sync leaves that failed is not made durable by another
-//! one. Whoever finds such a mark *renews* it: writes the object once more, in the same state, and syncs that. Until then
-//! nobody reads the object, so no answer rests on what a power cut may take away.
+//! that the sync failed, or that the writer died before it. After a failed sync, another sync does not make the data durable.
+//! A process that finds such a mark *renews* the object: it writes it once more, in the same state, and syncs that. Until then
+//! no process reads the object, so no answer depends on data that a power cut can remove.
 //!
-//! A mark need not be durable itself: after a power cut all that is visible is durable. That it is cleared need not be either,
-//! for a key: to write a durable object once more does no harm. For a folder it must be: one in doubt is moved, with all that
-//! is in it, which must not befall what was acknowledged.
+//! A mark need not be durable itself, because after a power cut everything visible is durable. Clearing the mark of a key need not
+//! be durable either: writing a durable object once more does no harm. Clearing the mark of a folder must be durable: a folder in
+//! doubt is moved with everything in it, which must not happen to acknowledged objects.
 
 use std::cell::RefCell;
 use std::io;
@@ -25,7 +25,7 @@ use crate::mutant::{self, Mutant};
 /// The lock under which folders are made.
 pub(crate) const FOLDERS: &str = "folders";
 
-/// Nobody waits longer for a lock.
+/// The longest wait for a lock.
 const LONGEST_WAIT: Span = Span::from_secs(10);
 
 /// Between tries to take a lock: the first wait, which doubles, and the longest.
@@ -36,7 +36,7 @@ const LONGEST_PAUSE: Span = Span::from_millis(5);
 pub(crate) struct Held<'a, F: Files> {
     files: &'a F,
     file: F::File,
-    /// The mark, as it stands in the file.
+    /// The mark, as read from the file.
     mark: RefCell<Mark>,
     /// Whether marks mean anything: where nothing is synced, nothing is ever durable.
     durable: bool,
@@ -71,8 +71,8 @@ impl Mark {
     }
 }
 
-/// The name of the lock that a key has. Keys share locks, so that there are few; nobody holds two of them, so sharing cannot
-/// make a circle. (The lock of folders may be taken by somebody who holds one of them, never the other way round.)
+/// The name of the lock that a key has. Keys share locks, so that there are few; no process holds two of them, so sharing cannot
+/// cause a deadlock. (A holder of one of them may take the lock of folders, never the reverse.)
 pub(crate) fn name_of_lock(key: &str) -> String {
     format!("{:02x}", crc32fast::hash(key.as_bytes()) & 0xff)
 }
@@ -104,7 +104,7 @@ impl<F: Files> Held<'_, F> {
         Ok(())
     }
 
-    /// Clears it. Where that fails, what is durable is made so once more by whoever comes next, which does no harm.
+    /// Clears it. If that fails, the next process makes a durable object durable once more, which does no harm.
     pub(crate) async fn clear(&self) {
         let is_set = *self.mark.borrow() != Mark::Clear;
         if is_set && self.files.set_len(&self.file, 0).await.is_ok() {
@@ -145,7 +145,7 @@ impl<F: Files> Folders<F> {
         self.locks.join(name)
     }
 
-    /// Waits until nobody else, in any process, holds this lock, but not for ever: who holds it may be stuck.
+    /// Waits until no other handle, in any process, holds this lock, but not for ever: its holder may be stuck.
     pub(crate) async fn hold(&self, name: &str) -> io::Result<Held<'_, F>> {
         let path = self.path_of_lock(name);
         let until = self.files.now() + LONGEST_WAIT;
@@ -172,7 +172,7 @@ impl<F: Files> Folders<F> {
                 return Ok(Held { files: &self.files, file, mark: RefCell::new(Mark::Clear), durable: self.durable });
             }
         }
-        Err(io::Error::other("the file of this lock was removed again and again"))
+        Err(io::Error::other("another program removes the file of this lock again and again"))
     }
 
     fn held_too_long(&self, name: &str) -> io::Error {

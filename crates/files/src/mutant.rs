@@ -1,5 +1,5 @@
-//! Can the checkers fail? Known ways to get a store in files wrong, for tests to switch on. Without the feature `mutants`
-//! none can be.
+//! Can the checkers fail? Known mistakes of a store in files, which tests switch on. Without the feature `mutants`
+//! none can be switched on.
 
 /// A known mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,9 +8,9 @@ pub enum Mutant {
     NoSyncOfFiles,
     /// A write is acknowledged before its name in the folder is durable.
     NoSyncOfFolders,
-    /// A lock that somebody else holds is taken for one's own.
+    /// A lock that another process holds is taken for one's own.
     LockDoesNotLock,
-    /// What a reader sees is taken for durable, whatever became of the sync.
+    /// What a reader sees is taken for durable, whatever the result of the sync.
     MarksIgnored,
     /// A write does not say that it may not be durable yet.
     MarksNotSet,
@@ -20,7 +20,7 @@ pub enum Mutant {
     MovedAmongUnfinished,
     /// After a failed sync, the next one is taken for one that makes up for it.
     SyncedAgain,
-    /// A folder that somebody else made is taken for durable.
+    /// A folder that another process made is taken for durable.
     FoldersTrusted,
 }
 

@@ -1,16 +1,16 @@
 //! Which file holds which object? Any key has a path, and every path that the store made gives its key back.
 //!
-//! A part of a key (what stands between slashes) becomes a name in which every byte but `a-z 0-9 - _ =` and a dot that
-//! does not come first is written `%` and two digits: so names also differ where a file system does not tell capital
-//! letters from small ones. What follows `%` otherwise says what the name is:
+//! A part of a key (between slashes) becomes a name in which every byte other than `a-z 0-9 - _ =` and a dot that
+//! does not come first is written `%` and two digits. So names also differ on a file system that does not distinguish capital
+//! and small letters. Other characters after `%` give the kind of the name:
 //!
 //! | name | what it is |
 //! |---|---|
 //! | `part` | folder: keys that continue behind `part/` |
 //! | `%_` | the same, for an empty part |
 //! | `part%o` | object |
-//! | `part%+` | folder: the first [`PIECE`] bytes of a part that is at least so long; its rest is inside |
-//! | `%moved-` and a number | a folder in doubt while it is moved away and back. Where that ended in between, it stays: nobody was told of anything in it |
+//! | `part%+` | folder: the first [`PIECE`] bytes of a part that is at least so long; the rest of the part is inside |
+//! | `%moved-` and a number | a folder in doubt, being moved away and back; stays after a crash. Nothing in it was acknowledged or read |
 
 use std::path::{Path, PathBuf};
 

@@ -274,18 +274,24 @@ impl fmt::Display for Fault {
                 write!(f, "{commit} is in the chain twice, in {first} and {second}")
             }
             Self::RecordedTwice(first, second) => write!(f, "two operations have one commit id:{first}{second}"),
-            Self::NobodyMade { commit, version } => write!(f, "{commit} in {version} was made by nobody"),
-            Self::AcknowledgedButMissing(commit) => write!(f, "acknowledged, and not in the chain:{commit}"),
-            Self::ToldAnotherVersion { commit, found } => write!(f, "told another version than {found}:{commit}"),
-            Self::DeniedButPresent { commit, found } => write!(f, "denied, and in the chain as {found}:{commit}"),
+            Self::NobodyMade { commit, version } => write!(f, "{commit} in {version} belongs to no recorded operation"),
+            Self::AcknowledgedButMissing(commit) => write!(f, "acknowledged, but not in the chain:{commit}"),
+            Self::ToldAnotherVersion { commit, found } => {
+                write!(f, "the answer named another version than {found}:{commit}")
+            }
+            Self::DeniedButPresent { commit, found } => {
+                write!(f, "reported as not done, but in the chain as {found}:{commit}")
+            }
             Self::OtherChanges { commit, version, item } => {
-                write!(f, "{version} does not do to {item} what its commit was to do:{commit}")
+                write!(f, "{version} does not change {item} as its commit should:{commit}")
             }
             Self::ExpectationBroken { commit, version, item, expected, found, by } => {
                 write!(f, "{version} expected {item} to be: {expected}; it was: {}{commit}", Shown(*found))?;
                 by.as_ref().map_or(Ok(()), |by| write!(f, "{by}"))
             }
-            Self::BaselessConflict(commit) => write!(f, "told of a conflict where there was none:{commit}"),
+            Self::BaselessConflict(commit) => {
+                write!(f, "answered with a conflict, but nothing was in conflict:{commit}")
+            }
             Self::OutOfOrder { earlier, later } => {
                 write!(f, "the first was acknowledged before the second began, and follows it:{earlier}{later}")
             }
@@ -303,7 +309,7 @@ impl Fault {
                 write!(f, "a load missed {least}, which was known before it began:{known_by}{load}")
             }
             Self::WentBackwards { before, after } => write!(f, "a process went back in time:{before}{after}"),
-            Self::FromTheFuture { load, commit } => write!(f, "a load saw what had not begun:{load}{commit}"),
+            Self::FromTheFuture { load, commit } => write!(f, "a load saw a commit that had not begun:{load}{commit}"),
             Self::WrongContent { load, item, seen, actual } => {
                 let (seen, actual) = (Shown(*seen), Shown(*actual));
                 write!(f, "{item} was seen as: {seen}; in that version it is: {actual}{load}")
@@ -321,7 +327,7 @@ impl Fault {
                 by.map_or(Ok(()), |by| write!(f, " (by {by})"))
             }
             Self::MissingObject { key, count } => {
-                write!(f, "referred to and not there: {count} objects, the first \"{key}\"")
+                write!(f, "referred to, but missing: {count} objects, the first \"{key}\"")
             }
             Self::Leftover { key, age, grace, count } => {
                 let (age, grace) = (age.as_secs_f64(), grace.as_secs_f64());

@@ -215,7 +215,7 @@ fn point(layers: Layers, fallback: &str, profiles: &mut Profiles) -> Result<Poin
         Err(error) => return Err(blame("provider", error.to_string())),
     };
     Point::new(config, profile)
-        .map_err(|error| blame(error.field, format!("found {}, allowed is {}", error.found, error.allowed)))
+        .map_err(|error| blame(error.field, format!("found {}; allowed: {}", error.found, error.allowed)))
 }
 
 #[cfg(test)]

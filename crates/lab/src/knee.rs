@@ -102,9 +102,7 @@ pub enum KneeError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// There is no transaction to judge by.
-    #[error(
-        "no {kind} ended within a run of {duration}: a longer duration, or a shorter transaction.runtime, would do"
-    )]
+    #[error("no {kind} ended within a run of {duration}: choose a longer duration, or a shorter transaction.runtime")]
     NothingEnds {
         /// Which transactions decide.
         kind: &'static str,
@@ -113,8 +111,8 @@ pub enum KneeError {
     },
     /// The work allowed was done before any load held.
     #[error(
-        "the budget was spent before any load was found that is sustained ({load_per_s:.3} per second is too much, or takes \
-         too much work to tell): more of it, or a lower threshold, would do"
+        "the budget was spent before the search found a load that is sustained ({load_per_s:.3} per second is too high, or takes \
+         too much work to judge): choose a larger budget, or a lower threshold"
     )]
     BudgetSpent {
         /// The lowest load that was tried, as transactions per `arrivals.scale`.

@@ -53,7 +53,7 @@ pub enum Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum KneesError {
     /// The journal could not be written.
-    #[error("{cause}\nKnees found so far ({done}) are safe: make room and run it again, and it continues there")]
+    #[error("{cause}\nThe {done} knees found so far are kept. Make room, and give the same command again to continue")]
     Journal {
         /// Knees that are safe.
         done: usize,

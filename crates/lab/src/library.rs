@@ -45,7 +45,7 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// No file of this name ships with the program.
-    #[error("there is no {what} \"{name}\"{hint}; known are {known}. Your own goes by its path, such as ./{name}.toml")]
+    #[error("there is no {what} \"{name}\"{hint}; known: {known}. Name a file by its path, such as ./{name}.toml")]
     Unknown {
         /// What kind of file was looked for.
         what: Shelf,
@@ -76,8 +76,8 @@ pub enum LibraryError {
     },
     /// The alternatives that a profile names cannot be had.
     #[error(
-        "{path}: {cause}. {profile} names this file as its alternatives (measured.alternatives): keep the two together, or take that \
-         line out, and the answer is without the uncertainty of the measurement"
+        "{path}: {cause}. {profile} names this file as its alternatives (measured.alternatives): keep the two together, or delete that \
+         line; the answer then leaves out the uncertainty of the measurement"
     )]
     Alternatives {
         /// Where they should be.

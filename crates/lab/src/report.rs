@@ -143,10 +143,10 @@ pub fn ending(experiment: &Experiment) -> String {
     limits.dedup();
     match limits[..] {
         [limit] if limit == Span::ZERO => {
-            "What has not ended when a run does is left out, as in the published runs.".to_owned()
+            "Transactions that have not ended when a run ends are left out, as in the published runs.".to_owned()
         }
-        [limit] => format!("Runs go on until all that arrived in the window have ended, for at most {limit}."),
-        _ => "Runs go on until all that arrived in the window have ended, for at most run_on.".to_owned(),
+        [limit] => format!("Runs continue until all transactions of the window have ended, for at most {limit}."),
+        _ => "Runs continue until all transactions of the window have ended, for at most run_on.".to_owned(),
     }
 }
 
@@ -178,28 +178,28 @@ fn definitions() -> Markup {
             h2 { "How numbers are defined" }
             dl {
                 (entry("Window", "Transactions that arrived in the middle half of the duration (minutes 15 to 45 of an hour) \
-                    and ended before the run did, which goes on after the duration where run_on allows it. Tables, knees and \
+                    and ended within the run. With run_on the run continues after the duration. Tables, knees and \
                     line charts are of the window."))
                 (entry("Not ended", "The share of the transactions that arrived in the window and had not ended when the run \
-                    did. They count neither as success nor as failure, and their latency is unknown: where this share is \
+                    did. They count neither as success nor as failure, and their latency is unknown. If this share is \
                     large, success and latency look better than they are."))
-                (entry("Success", "Committed, of those that ended: in the window, or (heat maps, where run_on is zero) in \
-                    the whole run. The deciding success is that of validated overwrites where there are any, else that of all."))
-                (entry("Throughput", "Commits of the window's transactions per second of it."))
-                (entry("Commit latency", "From the end of a transaction's own work to the answer that it is committed, of \
-                    those that committed: in the window, or (heat maps, where run_on is zero) of the commits in the middle 80 % of \
+                (entry("Success", "Committed transactions divided by ended ones: in the window, or (heat maps, if run_on is zero) in \
+                    the whole run. The deciding success is that of validated overwrites if there are any, otherwise that of all."))
+                (entry("Throughput", "Commits of the window's transactions, per second of the window."))
+                (entry("Commit latency", "From the end of a transaction's own work to the answer that it is committed, for \
+                    committed transactions: in the window, or (heat maps, if run_on is zero) in the middle 80 % of \
                     the run."))
-                (entry("Usable throughput, knee", "The highest throughput at which the deciding success is above 95 %, on the \
-                    loads that were simulated. Between these the true knee may be higher; \u{201c}glidepath knee\u{201d} finds it."))
+                (entry("Usable throughput, knee", "The highest throughput at which the deciding success is above 95 %, among the \
+                    simulated loads. The true knee may be higher, between two loads; \u{201c}glidepath knee\u{201d} finds it."))
                 (entry("Load", "Transactions that arrive per second, as configured, whether or not they commit. Arrivals do \
                     not wait for commits."))
                 (entry("Time between arrivals", "The scale of their distribution: its mean or, for \u{201c}lognormal\u{201d}, its \
-                    median, which is lower than the mean. The load takes that into account."))
+                    median, which is lower than the mean. The load is computed from the mean."))
                 (entry("Retries", "Attempts after the first, of transactions that committed."))
-                (entry("Catalog conflict, table conflict", "A failed attempt. Table: something that this transaction writes \
-                    has changed. Catalog: only something else has."))
-                (entry("Means over seeds", "Every number is the mean over seeds, of those seeds in which there is one. Error bars \
-                    in pictures are one standard deviation (n \u{2212} 1) up and down."))
+                (entry("Catalog conflict, table conflict", "A failed attempt. Table conflict: something that this transaction writes \
+                    has changed. Catalog conflict: only something else has changed."))
+                (entry("Means over seeds", "Every number is the mean over the seeds that have a value. Error bars \
+                    in charts are one standard deviation (n \u{2212} 1) up and down."))
             }
         }
     }

@@ -75,7 +75,9 @@ pub enum Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The journal could not be written.
-    #[error("{cause}\nRuns finished so far ({done}) are safe: make room and run it again, and it continues there")]
+    #[error(
+        "{cause}\nThe {done} runs finished so far are kept. Make room, and give the same command again to continue"
+    )]
     Journal {
         /// Runs that are safe.
         done: usize,
@@ -83,7 +85,9 @@ pub enum RunError {
         cause: JournalError,
     },
     /// The transactions of a run could not be written.
-    #[error("{cause}\nRuns finished so far ({done}) are safe: make room and run it again, and it continues there")]
+    #[error(
+        "{cause}\nThe {done} runs finished so far are kept. Make room, and give the same command again to continue"
+    )]
     Transactions {
         /// Runs that are safe.
         done: usize,

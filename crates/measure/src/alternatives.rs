@@ -1,8 +1,8 @@
 //! How far may a profile be off? Other profiles that the same measurement allows: some from its trials drawn anew
-//! (`resample.rs`), and two in which writes take effect as early, and as late, as the failure rates leave room for.
+//! (`resample.rs`), and two with the earliest and the latest effect time that the failure rates allow.
 //!
-//! Each is of the same kind as the profile: flat where that is flat, with holds fitted anew where that has holds. Their
-//! distributions are the quantiles of what was drawn, not fits: how they differ from each other is what counts.
+//! Each is of the same kind as the profile: flat if the profile is flat, with holds fitted anew if the profile has holds. Their
+//! distributions are the quantiles of the drawn samples, not fits, because only their differences matter.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
@@ -21,10 +21,10 @@ use crate::profile::{ATTEMPTS, Provenance, Sorted, TIMES, failure_rates};
 use crate::resample::Blocks;
 use crate::sample::TrialSamples;
 
-/// So many are drawn. The deviation between 16 is known to 18 %, and a knee on each takes as long as all what-ifs.
+/// The number of draws. The deviation between 16 is known to 18 %, and a knee on each takes as long as all what-ifs.
 pub const DRAWN: u64 = 16;
 
-/// After so many attempts the failure rate of one drawn anew is sure enough.
+/// The number of attempts after which the failure rate of a draw is certain enough.
 const ATTEMPTS_OF_ONE: f64 = 6000.0;
 
 /// Shares of the round trip after which writes may take effect, the farthest from what the profile has first: where that is flat,
@@ -50,7 +50,7 @@ pub struct Evidence<'a> {
 }
 
 /// The alternatives to a profile that was made of this. The same evidence gives the same ones, on however many threads;
-/// `progress` is told how many of how many are made.
+/// `progress` gets the number made and the number in all.
 #[must_use]
 pub fn alternatives(
     profile: &Profile,

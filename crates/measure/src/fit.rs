@@ -15,10 +15,10 @@ pub const GOOD_KS: f64 = 0.05;
 /// With more components a mixture only follows the noise.
 const MOST_COMPONENTS: usize = 8;
 
-/// A mixture is fitted to so many quantiles of the data: enough for a distance of a thousandth.
+/// The number of quantiles to which a mixture is fitted: enough for a distance of a thousandth.
 const POINTS: usize = 1000;
 
-/// Of more latencies, so many evenly spaced ranks are fitted and judged: that moves a distance by less than 10^-4.
+/// Of more latencies, this number of evenly spaced ranks is fitted and judged: that changes a distance by less than 10^-4.
 const MOST_JUDGED: usize = 10_000;
 
 /// A distribution fitted to latencies.
@@ -54,7 +54,7 @@ pub struct Fits {
 }
 
 impl Fit {
-    /// The share of latencies up to so many milliseconds.
+    /// The share of latencies up to this number of milliseconds.
     #[must_use]
     pub fn cumulative(&self, millis: f64) -> f64 {
         match self {

@@ -1,10 +1,10 @@
-//! Does one distribution of latencies explain all that writers did to each other? Where attempts are all alike, whoever wins and
-//! however many contend, and each takes effect half-way through its own round trip, a flat profile says it: with that, a simulated
-//! closed loop has the failure rates that were measured, and winners and losers take as long as they did. And the one distribution
-//! must be a lognormal: as near to it as a fit has to be elsewhere (`fit.rs`).
+//! Does one distribution of latencies explain the measurement? A flat profile assumes that all attempts are alike, whether they win or
+//! lose and however many writers contend, and that each takes effect half-way through its own round trip. It explains the measurement
+//! if a simulated closed loop with it has the measured failure rates and the measured latencies of winners and losers. The one
+//! distribution must also be a lognormal, within the distance that other fits must keep (`fit.rs`).
 //!
-//! Where it does, it is preferred to distributions by outcome and count with fitted holds: it has fewer numbers, each from all
-//! attempts, and says when a write takes effect, which the other can only bound (`hold.rs`).
+//! If so, the flat profile is preferred to distributions by outcome and number of writers with fitted holds. It has fewer numbers, each
+//! from all attempts, and it gives the effect time, which the other can only bound (`hold.rs`).
 
 use glidepath_sim::{OperationProfile, Profile};
 
@@ -20,7 +20,7 @@ const RATE: f64 = 0.01;
 /// Mean latencies further apart than by chance and by this share are different.
 const MEAN: f64 = 0.05;
 
-/// So many standard errors are not chance.
+/// The number of standard errors beyond which a difference is not chance.
 const ERRORS: f64 = 3.0;
 
 /// The operation without contention, from all attempts at all numbers of writers, if that explains what was measured.

@@ -1,10 +1,10 @@
-//! For how long does a winner keep others out? Not to be seen from outside, so it is fitted: the hold with which a simulated
-//! store has the failure rate that was measured.
+//! For how long does a winner keep others out? This cannot be seen from outside, so it is fitted: the hold with which a simulated
+//! store has the measured failure rate.
 //!
-//! The simulated store is measured as the real one was ([`Rehearsal`]): trials of the same length, begun afresh, so that whatever
-//! such trials do to a failure rate they do to both (indirect inference: Gourieroux, Monfort and Renault, *Journal of Applied
-//! Econometrics* 8, 1993). They do: where a request may take 45 s, none of a trial's writers is in one when it begins, so that more
-//! of them contend than in the long run.
+//! The simulated store is measured like the real one ([`Rehearsal`]): in trials of the same length, each started afresh, so that the
+//! trials affect both failure rates alike (indirect inference: Gourieroux, Monfort and Renault, *Journal of Applied
+//! Econometrics* 8, 1993). The effect is real: if a request may take 45 s, no writer is inside such a request when a trial begins, so
+//! more of them contend than in the long run.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,7 @@ use crate::plan::{Operation, Plan, Trial};
 use crate::sample::TrialSamples;
 use crate::site::{SimulatedSite, Site};
 
-/// What is measured and what is simulated differ where they do so by so many standard errors of the difference.
+/// The number of standard errors of the difference at which measurement and simulation count as different.
 const DIFFERENT: f64 = 3.0;
 
 /// A failure rate, a share of the attempts, and one standard error of it.
@@ -29,7 +29,7 @@ pub struct FailureRate {
 }
 
 impl FailureRate {
-    /// That of a measurement. Where its error cannot be told, it is taken to be a point.
+    /// That of a measurement. If its error is not known, it is assumed to be a point.
     #[must_use]
     pub fn of(measurement: &Measurement) -> Self {
         Self { rate: measurement.failure_rate(), error: measurement.failure_rate_error.unwrap_or(0.01) }
@@ -140,7 +140,7 @@ pub struct Rehearsal {
     trial: Option<Plan>,
     /// Trials at most.
     trials: u32,
-    /// No further trial is made after so many attempts.
+    /// The number of attempts after which no further trial is made.
     attempts: f64,
 }
 
@@ -166,7 +166,7 @@ impl Rehearsal {
         self.simulated(profile, operation, writers, mean).as_ref().map_or(NONE, FailureRate::of)
     }
 
-    /// What so many writers do to each other in a closed loop on this store; `mean_ns` is about how long an attempt takes.
+    /// How this number of writers affect each other in a closed loop on this store; `mean_ns` is about how long an attempt takes.
     pub(crate) fn simulated(
         &self,
         profile: &Profile,

@@ -1,9 +1,9 @@
-//! What do conditional writes cost on this store? Drives a store, live or simulated, with writers that each write again as
-//! soon as they are answered; sums up and fits what they saw; and writes a profile that simulations take as it is.
+//! What do conditional writes cost on this store? This crate drives a store, live or simulated, with writers in a closed loop;
+//! sums up and fits their samples; and writes a profile for simulations.
 //!
-//! The path of the data: a [`Plan`] says what is done; [`run`] lets a [`Site`] do it, trial by trial; [`Sample`]s become
-//! [`Measurement`]s (`measurement.rs`); those are fitted (`fit.rs`) and become a profile (`profile.rs`, `hold.rs`), others
-//! that it might as well have been (`alternatives.rs`), and a report (`report.rs`). This crate refuses to know commit protocols.
+//! The path of the data: a [`Plan`] says what to do; [`run`] lets a [`Site`] do it, trial by trial; [`Sample`]s become
+//! [`Measurement`]s (`measurement.rs`). Those are fitted (`fit.rs`) and become a profile (`profile.rs`, `hold.rs`), other
+//! profiles that the measurement allows (`alternatives.rs`), and a report (`report.rs`). This crate knows no commit protocol.
 
 mod alternatives;
 mod fit;

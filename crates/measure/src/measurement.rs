@@ -1,4 +1,4 @@
-//! What the samples of one operation and number of writers amount to, over all trials.
+//! What do the samples of one operation and number of writers add up to, over all trials?
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub struct Measurement {
     pub trials: usize,
     /// Latencies in milliseconds of what was done, rising.
     pub success_ms: Vec<f64>,
-    /// Latencies in milliseconds of what was lost or turned away, rising.
+    /// Latencies in milliseconds of lost and refused operations, rising.
     pub failure_ms: Vec<f64>,
-    /// Operations that were turned away: some of the failures.
+    /// Refused operations: some of the failures.
     pub refused: u64,
-    /// Operations whose end nobody knows; in neither list.
+    /// Operations of unknown outcome; in neither list.
     pub unknown: u64,
     /// Successes per second of the window: mean and standard deviation over trials.
     pub throughput_per_s: Spread,
@@ -68,7 +68,7 @@ impl Numbers {
     }
 }
 
-/// Where a percentile of so many samples may lie, with 95 % confidence: between two of the sorted samples, by the binomial
+/// Where a percentile of this number of samples may lie, with 95 % confidence: between two of the sorted samples, by the binomial
 /// distribution of how many lie below it (David and Nagaraja, "Order Statistics", 2003, 7.1; with the normal approximation).
 /// `None` where fewer than three samples can be expected above it: then it is an extreme of the sample, not a percentile.
 #[must_use]

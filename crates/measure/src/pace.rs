@@ -1,9 +1,9 @@
 //! Which operations of a trial count? All that began while every writer was at work, from the warm-up until counting is
-//! *closed*; each is waited for however long it takes, and the others go on meanwhile, so that none of them ends in less
-//! company than it began in. To count only those that also end in time would leave out the slow ones.
+//! *closed*. The trial waits for each of them however long it takes, and the other writers go on meanwhile, so that the number of
+//! writers does not fall before they end. Counting only operations that also end in time would leave out the slow ones.
 //!
-//! A writer that has made as many operations as the estimate of the cost allows it goes on no more, whatever is still waited for:
-//! it closes counting as soon as every writer has something that counts, and waits.
+//! A writer that has made the number of operations in the cost estimate makes no more, even while the trial waits for others.
+//! It closes counting as soon as every writer has an operation that counts, and waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use glidepath_model::{Instant, Span};
 
 use crate::plan::{MOST_DURATIONS, Plan};
 
-/// Counting goes on for at least so many times the longest operation: of those longer than a trial, a trial shows too few.
+/// The least time of counting, as a multiple of the longest operation: a trial shows too few operations that are longer than it.
 const LONGEST_FITS: u64 = 10;
 
 /// What the writers of a trial share.
@@ -25,7 +25,7 @@ pub(crate) struct Pace<'a> {
     paid: u64,
     /// Writers of which no counted operation has ended yet.
     awaited: AtomicU32,
-    /// Writers of which a counted operation may still be under way.
+    /// Writers with a counted operation that may still be in flight.
     counting: AtomicU32,
     /// The longest counted operation so far, in nanoseconds.
     longest: AtomicU64,
@@ -117,7 +117,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Takes note that no counted operation of a writer is under way any more, nor ever will be.
+    /// Records that a writer has no counted operation in flight and will have none.
     pub(crate) fn leave(&self) {
         self.counting.fetch_sub(1, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! What is measured: which operations, with how many writers, how long, how often.
+//! What is measured? Which operations, with how many writers, how long, how often.
 
 use glidepath_model::{ByteSize, Span};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Operation {
     /// Put-if-match on one object.
     Cas,
-    /// Put-if-absent along a chain of keys: whoever loses a key goes on to the next one.
+    /// Put-if-absent along a chain of keys: the loser of a key goes on to the next one.
     Create,
     /// Append at the end last seen of one object.
     Append,
@@ -58,7 +58,7 @@ pub struct Plan {
     pub duration: Span,
     /// The first part of a trial, which is not counted.
     pub warm_up: Span,
-    /// So many operations of one writer end a trial early, fast stores being fast.
+    /// The number of operations of one writer that ends a trial early, on a fast store.
     pub most_per_writer: usize,
     /// The size of a guarded object, and of an appended piece.
     pub body: ByteSize,
@@ -77,7 +77,7 @@ pub struct Trial {
 
 /// Why a plan cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{option}: found {found}, allowed is {allowed}")]
+#[error("{option}: found {found}; allowed: {allowed}")]
 pub struct PlanError {
     /// The option of the command line.
     pub option: &'static str,
@@ -107,7 +107,7 @@ pub struct Estimate {
 /// measured in June 2025 took 10.3 ms (S3 Express One Zone, append).
 const LEAST_ROUND_TRIP: Span = Span::from_millis(10);
 
-/// A trial goes on for no more than so many times the duration that was asked for (see `pace.rs`).
+/// The longest trial, as a multiple of the planned duration (see `pace.rs`).
 pub(crate) const MOST_DURATIONS: u64 = 10;
 
 impl Plan {

@@ -1,4 +1,4 @@
-//! From measurements to a profile: what simulations take.
+//! How do measurements become a profile for simulations?
 
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, Distribution, Measured, OperationProfile, Profile};
@@ -29,15 +29,15 @@ impl Provenance {
     }
 }
 
-/// How much surer than the measurement the simulated trials are to be by which holds are fitted.
+/// How much smaller than the error of the measurement the error of the simulated trials for fitting holds should be.
 pub(crate) const TIMES: u32 = 4;
 
-/// After so many attempts a simulated failure rate is sure enough.
+/// The number of attempts after which a simulated failure rate is certain enough.
 pub(crate) const ATTEMPTS: f64 = 24_000.0;
 
 /// The measurements that a profile is made of, by what they measure.
 pub(crate) struct Sorted<'a> {
-    /// What stands for conditional puts: put-if-match where it was measured, else put-if-absent.
+    /// The measurement used for conditional puts: put-if-match if it was measured, otherwise put-if-absent.
     pub(crate) kind: Operation,
     /// Of that.
     pub(crate) guarded: Vec<&'a Measurement>,

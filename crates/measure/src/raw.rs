@@ -1,4 +1,4 @@
-//! Every sample, in a Parquet file: for whoever wants to fit it otherwise.
+//! Where are all samples? In a Parquet file, for other fits.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! What was measured, for people: a page with pictures, and the same tables as text.
+//! How does a person read a measurement? As a page with charts, and as the same tables in text.
 
 use glidepath_page::{Page, Section, Table};
 
@@ -72,7 +72,7 @@ impl Report<'_> {
         let overview = Section::Pictures(pictures::overview(self.measurements));
         let distributions = Section::Gallery {
             title: "Distributions",
-            note: "Each picture: the share of the operations that took at most so long, as measured and as fitted.",
+            note: "Each chart shows the share of the operations that took at most this time, as measured and as fitted.",
             pictures: pictures::distributions(self.measurements),
         };
         Page {
@@ -93,8 +93,8 @@ impl Report<'_> {
             let name = operation.name();
             let median = Numbers::of(&alone.success_ms).map_or(0.0, |numbers| numbers.median);
             found.push(format!(
-                "{name}: {} ms in the median with {}, {} successes/s; with {} {} successes/s, and {:.1} % of \
-                 the attempts fail (1 - 1/N would be {:.1} %).",
+                "{name}: with {1} the median is {0} ms, with {2} successes/s; with {3} there are {4} successes/s, and {5:.1} % of \
+                 the attempts fail (1 - 1/N would be {6:.1} %).",
                 digits(median),
                 counted(alone.writers, "writer"),
                 digits(alone.throughput_per_s.mean),
@@ -106,21 +106,22 @@ impl Report<'_> {
         }
         let unknown: u64 = self.measurements.iter().map(|found| found.unknown).sum();
         if unknown > 0 {
-            found.push(format!("{unknown} operations ended without a known outcome; they are in no table."));
+            found.push(format!("{unknown} operations have an unknown outcome; they are in no table."));
         }
         let outcomes = outcomes(self.measurements);
         let poor = |outcome: &&Outcome<'_>| outcome.fits.as_ref().is_some_and(|fits| fits.mixture.1 > GOOD_KS);
         let poor: Vec<String> = outcomes.iter().filter(poor).map(Outcome::words).collect();
         if !poor.is_empty() {
             found.push(format!(
-                "No mixture comes within {GOOD_KS} of the data for {}: the profile has their own quantiles there. Latencies that \
-                 repeat exactly (a clock's tick, a floor) and short lists of samples do that.",
+                "No mixture comes within {GOOD_KS} of the data for {}: the profile has the data's own quantiles there. The usual causes are \
+                 latencies that repeat exactly (a clock's tick, a floor) and few samples.",
                 poor.join("; ")
             ));
         }
         found.extend(self.left_out.iter().cloned());
         if !self.complete {
-            found.push("It was stopped before its end: what follows is what had been measured by then.".to_owned());
+            found
+                .push("The measurement was stopped before its end: the tables have the results until then.".to_owned());
         }
         found
     }
@@ -131,9 +132,9 @@ impl Report<'_> {
         let trials = counted(*trials, "trial");
         format!(
             "{store}, measured {date} from {machine} by {program}. {trials} of {duration} each after {warm_up} of \
-             warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer goes on as soon as it is \
-             answered. What began while all writers were at work counts, however long it took; a trial goes on until the longest operation fits \
-             into it ten times, at most ten times as long as planned."
+             warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer sends its next operation when \
+             the last one is answered. Operations count if they began while all writers were at work, however long they took. A trial \
+             lasts until the longest operation fits into it ten times, at most ten times as long as planned."
         )
     }
 }
@@ -161,9 +162,9 @@ fn rates(measurements: &[Measurement]) -> Table {
     };
     Table {
         title: "Operations",
-        note: "Failures include the refused (turned away: throttled, or another conditional write in flight). Throughput is of \
+        note: "Failures include refused operations (throttled, or another conditional write in flight). Throughput counts \
                successes that began in the window, with the standard deviation over trials. The error of a failure rate is one standard error, \
-               from the spread between trials (or tenths of them, where there are fewer than four).",
+               from the spread between trials (or tenths of trials, if there are fewer than four).",
         head: vec![
             "operation",
             "writers",
@@ -199,8 +200,8 @@ fn latencies(outcomes: &[Outcome<'_>]) -> Table {
     };
     Table {
         title: "Latency (ms)",
-        note: "From request to answer, of successes and failures apart. Beside each percentile the interval that holds it with 95 % \
-               confidence if samples are independent; none where fewer than three samples lie above it (of 3,000 for p99.9).",
+        note: "From request to answer, of successes and failures separately. Next to each percentile is the interval that contains it with 95 % \
+               confidence if samples are independent; none if fewer than three samples lie above it (of 3,000 for p99.9).",
         head: vec!["operation", "writers", "outcome", "count", "mean", "median", "p95", "p99", "p99.9", "max"],
         rows: outcomes.iter().map(row).collect(),
     }
@@ -240,8 +241,8 @@ fn growth(measurements: &[Measurement]) -> Table {
     }
     Table {
         title: "Contention and tails",
-        note: "Contention factor: the latency of successes over that with the fewest writers. Tail ratios: percentiles of \
-               successes over their median.",
+        note: "Contention factor: the latency of successes divided by that with the fewest writers. Tail ratios: percentiles of \
+               successes divided by their median.",
         head: vec![
             "operation",
             "writers",
@@ -285,8 +286,8 @@ fn fits(outcomes: &[Outcome<'_>]) -> Table {
     };
     Table {
         title: "Fits",
-        note: "KS: the Kolmogorov-Smirnov distance, the greatest difference between the share measured and the share fitted. The \
-               profile takes the mixture where that is within 0.05, else the data's own quantiles.",
+        note: "KS: the Kolmogorov-Smirnov distance, the greatest difference between the measured and the fitted share. The \
+               profile takes the mixture if the distance is at most 0.05, otherwise the data's own quantiles.",
         head: vec!["operation", "writers", "outcome", "lognormal", "gamma", "mixture of lognormals", "chosen"],
         rows: outcomes.iter().filter_map(row).collect(),
     }

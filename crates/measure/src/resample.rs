@@ -1,10 +1,10 @@
-//! What else could have been measured? The same trials, drawn anew: from blocks of what was measured come other measurements, and
-//! from each of these a profile.
+//! What else could have been measured? The same trials, drawn anew: blocks of the measured operations make up other measurements, and
+//! each of these gives a profile.
 //!
-//! Operations close together are alike (a writer that is stuck for seconds, runs of failures), so whole blocks are drawn and not
-//! single operations, each long against its longest operation (the block bootstrap: Künsch, *Annals of Statistics* 17, 1989; with
-//! blocks that do not overlap: Carlstein, *Annals of Statistics* 14, 1986). Of n blocks n - 1 are drawn, with replacement: with
-//! few blocks the spread between the draws would be too small otherwise, by 1 / n (Rao and Wu, *Journal of the American
+//! Operations close together are alike (a writer that is stuck for seconds, runs of failures). So whole blocks are drawn and not
+//! single operations, each much longer than its longest operation (the block bootstrap: Künsch, *Annals of Statistics* 17, 1989; with
+//! blocks that do not overlap: Carlstein, *Annals of Statistics* 14, 1986). Of n blocks n - 1 are drawn, with replacement, because with
+//! few blocks the spread between the draws would otherwise be too small, by 1 / n (Rao and Wu, *Journal of the American
 //! Statistical Association* 83, 1988).
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::sample::{Sample, TrialSamples};
 /// Blocks that a trial is cut into at most.
 const MOST_BLOCKS: u64 = 10;
 
-/// A block lasts at least so many times the longest operation of its trials.
+/// The least length of a block, as a multiple of the longest operation of its trials.
 const LONGEST_FITS: u64 = 5;
 
 /// Draws for this purpose have a stream of their own.
@@ -67,7 +67,7 @@ impl Blocks {
     }
 }
 
-/// A trial cut into so many parts of equal time, by when operations began.
+/// A trial cut into a number of parts of equal time, by the beginning of operations.
 fn parts_of(trial: &TrialSamples, parts: u64) -> Vec<TrialSamples> {
     let first = trial.samples.iter().map(|sample| sample.began).min().unwrap_or(Instant::ZERO);
     let length = trial.window.as_nanos().max(1);

@@ -1,4 +1,4 @@
-//! Carries a plan out, trial by trial.
+//! How is a plan carried out? Trial by trial.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,13 +13,13 @@ pub struct Stopped {
     pub trials: Vec<TrialSamples>,
     /// Whether that is all of them.
     pub complete: bool,
-    /// Whether latencies include learning where an object stands.
+    /// Whether latencies include reading the current state of an object.
     pub latency_includes_read: bool,
     /// Why an operation was left out: the store cannot do it.
     pub left_out: Vec<String>,
 }
 
-/// Carries out a plan until it is done or `stop` is set; `progress` is told how many trials of how many are done. Removes
+/// Carries out a plan until it is done or `stop` is set; `progress` gets the number of trials done and in all. Removes
 /// what it wrote.
 ///
 /// # Errors

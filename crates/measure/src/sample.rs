@@ -1,4 +1,4 @@
-//! What one writer saw of one operation, and which of it counts.
+//! What did one writer see of one operation, and which of its samples count?
 
 use glidepath_model::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum End {
     Lost,
     /// The store turned it away: throttled, or another conditional write was in flight.
     Refused,
-    /// Nobody knows; or a read that failed.
+    /// Unknown; or a read that failed.
     Unknown,
 }
 

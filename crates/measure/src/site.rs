@@ -1,4 +1,4 @@
-//! Where is it measured: on a live store, by threads; or on a simulated one, by simulated processes.
+//! Where is it measured? On a live store, by threads; or on a simulated one, by simulated processes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,9 +24,7 @@ pub enum MeasureError {
     #[error("the store cannot be measured: {0}")]
     Unusable(String),
     /// A writer broke down: a mistake in this program or in a library below it.
-    #[error(
-        "{operation} with {writers} writers: a writer panicked ({cause}); the trial was ended and counts for nothing"
-    )]
+    #[error("{operation} with {writers} writers: a writer panicked ({cause}); the trial was ended and does not count")]
     Panicked {
         /// What it did.
         operation: String,
@@ -50,7 +48,7 @@ pub trait Site {
     /// Whether it can do this at all.
     fn can(&self, operation: Operation) -> bool;
 
-    /// Does one trial, or as much of it as there is until `stop` is set. A simulated one takes no notice: it soon ends.
+    /// Runs one trial, or the part of it until `stop` is set. A simulated one ignores `stop`, because it ends soon.
     ///
     /// # Errors
     /// The store fails in a way that makes going on pointless.
@@ -62,7 +60,7 @@ pub trait Site {
     /// Something could not be removed.
     fn clean(&mut self) -> Result<(), MeasureError>;
 
-    /// Whether its latencies include learning where an object stands, so that nobody asks: as in [`Profile`].
+    /// Whether its latencies include reading the current state of an object, so that no writer asks for it: as in [`Profile`].
     fn latency_includes_read(&self) -> bool {
         false
     }
@@ -78,7 +76,7 @@ pub trait Site {
 pub struct LiveSite {
     store: Store,
     runtime: tokio::runtime::Runtime,
-    /// What all its keys begin with: nobody else's do.
+    /// The prefix of all its keys, and of no others.
     scratch: Key,
 }
 
@@ -109,12 +107,12 @@ impl LiveSite {
     }
 }
 
-/// Whether the store takes guarded writes and honours them: by trying, whatever it says of itself.
+/// Whether the store accepts guarded writes and honours guards: found out by trying, whatever it reports.
 async fn try_out(store: &Store, key: &Key) -> Result<(), String> {
     let env = LiveEnv::new();
     let body = || fresh(&env, ByteSize::from_bytes(16));
     let first = store.put(key, body(), Guard::Absent).await.map_err(|error| format!("the first write: {error}"))?;
-    store.get(key).await.map_err(|error| format!("reading what was just written: {error}"))?;
+    store.get(key).await.map_err(|error| format!("reading the object just written: {error}"))?;
     match store.put(key, body(), Guard::Absent).await {
         Err(PutError::Lost) => {}
         Ok(_) => return Err("it ignores put-if-absent: a second creation of the same object succeeded".to_owned()),

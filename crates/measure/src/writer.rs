@@ -1,4 +1,4 @@
-//! One writer, on whichever store: it does the same again as soon as it is answered, until nobody's operation counts any
+//! What does one writer do, on any store? It repeats its operation as soon as it is answered, until no writer's operation counts any
 //! more.
 
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub(crate) struct Task<'a> {
     pub(crate) pace: &'a Pace<'a>,
 }
 
-/// How a writer learns where the object stands now. This is not part of its latency.
+/// How a writer learns the current state of the object. This is not part of its latency.
 pub(crate) trait Learn {
     /// Whether to do so after a success too, because it costs nothing.
     const ALWAYS: bool;
@@ -85,7 +85,7 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
     }
 }
 
-/// Where a writer stands.
+/// The state of a writer.
 struct Place {
     chain: u64,
     seen: Option<(Tag, u64)>,

@@ -1,7 +1,7 @@
 //! How does a report look, as a page and as text?
 //!
-//! A [`Page`] is plain data. [`Page::html`] makes one file of it, which works offline; [`Page::markdown`] has the same
-//! findings and tables for those who read in a terminal or beside code, without the pictures.
+//! A [`Page`] is plain data. [`Page::html`] makes one file of it, which works offline. [`Page::markdown`] has the same
+//! findings and tables, without the charts, for readers in a terminal or an editor.
 
 mod markdown;
 
@@ -41,7 +41,7 @@ pub enum Section {
     Table(Table),
 }
 
-/// A picture with what is to be said of it.
+/// A chart with its caption.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Below it.

@@ -74,7 +74,7 @@ impl Ruler {
     }
 
     /// A ruler of named places, the first centred at 0.5, the second at 1.5 and so on. Where names
-    /// would touch, only the first and every so many-th are shown: 1, 5, 10 rather than 1, 6, 11.
+    /// would touch, only the first and every n-th are shown: 1, 5, 10 rather than 1, 6, 11.
     pub(crate) fn named(names: &[String], room: Room) -> Self {
         let mut ruler = Self {
             low: 0.0,

@@ -1,4 +1,4 @@
-//! What is a tornado, and how is it drawn? Bars to either side of one value, the longest first: what moves it most.
+//! What is a tornado chart, and how is it drawn? Bars to both sides of one value, the longest first.
 
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, RGBColor};
@@ -56,7 +56,7 @@ pub struct Swing {
 pub struct SwingEnd {
     /// On the axis.
     pub value: f64,
-    /// What the value is sure to lie between, drawn as a thin line.
+    /// The interval of the value, drawn as a thin line.
     pub interval: Option<[f64; 2]>,
 }
 

@@ -35,7 +35,11 @@ impl Doubt {
             PutError::Unknown(cause) => self.cause = Some(cause),
             PutError::Lost if delivers_once => {}
             PutError::Lost => {
-                let words = || Cause::words("the store lost the write, perhaps to an earlier delivery of itself");
+                let words = || {
+                    Cause::words(
+                        "the store answered that the guard did not hold, perhaps because of an earlier delivery of this write",
+                    )
+                };
                 self.cause.get_or_insert_with(words);
             }
         }
@@ -58,7 +62,8 @@ impl Doubt {
 
     /// Why its outcome is not known.
     pub(crate) fn cause(self) -> Cause {
-        self.cause.unwrap_or_else(|| Cause::words("the store lost the write and does not show another"))
+        self.cause
+            .unwrap_or_else(|| Cause::words("the store answered that the guard did not hold, but shows no other write"))
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) const CHECKSUM: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Another kind of object.
-    #[error("it does not begin with the mark of {expected}")]
+    #[error("it does not begin with the magic bytes of {expected}")]
     OtherKind {
         /// What was looked for.
         expected: &'static str,

@@ -1,7 +1,7 @@
 //! What happens next? Events in the order of virtual time.
 //!
-//! Most processes wait minutes for their next event, so one heap of all events would be large and cold. Instead time is
-//! cut into slots: far events lie unsorted in their slot, and only the current slot is put in order, small enough for the
+//! Most processes wait minutes for their next event, so one heap of all events would be large and would not fit the cache. Instead,
+//! time is cut into slots: far events lie unsorted in their slots, and only the current slot is sorted, small enough for the
 //! nearest cache.
 
 use std::cmp::{Ordering, Reverse};

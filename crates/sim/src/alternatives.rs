@@ -1,8 +1,8 @@
-//! Which other profiles does the same measurement allow? Some from its trials drawn anew, and two with writes that take effect as
-//! early, and as late, as what was measured leaves room for. What a simulation finds on each says how much of the answer was
+//! Which other profiles does the same measurement allow? Some from its trials drawn anew, and two with the earliest and the latest
+//! effect time that the measurement allows. The spread of a simulation's results over them shows how much of a result is
 //! chance in the measurement.
 //!
-//! They are a file of their own, which the profile names: all numbers of an operation many times over, without their sources.
+//! They are in a file of their own, which the profile names: all numbers of an operation many times over, without their sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -180,7 +180,7 @@ mod tests {
             Alternatives::parse(&wrong.text().unwrap(), profile).unwrap_err().to_string()
         };
         let newer = Alternatives { version: 2, ..good.clone() };
-        assert!(told(&newer, &profile).starts_with("version: found 2, allowed is 1"));
+        assert!(told(&newer, &profile).starts_with("version: found 2; allowed: 1"));
         let mut changed = profile.clone();
         changed.get.median = Span::from_millis(9);
         assert!(told(&good, &changed).starts_with("of: found "), "{}", told(&good, &changed));

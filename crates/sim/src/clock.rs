@@ -1,9 +1,9 @@
-//! A process's own view of the simulated world: its clock, its random numbers, its stores.
+//! What does a process see of the simulated world? Its clock, its random numbers, its stores.
 //!
-//! A process's clock may run ahead of the world's. Whatever only the process itself can see (its waits, the reads and
-//! writes of objects that nobody else can name) just moves its clock; where it touches what others can see, the request
-//! becomes an event at the time its clock shows, and the process parks until the world gets there. Requests of different
-//! processes so take effect in the order of virtual time, which is all that others can observe. (A process has one clock,
+//! A process's clock may run ahead of the world's. Operations that only the process itself can see (its waits, the reads and
+//! writes of objects that no other process can name) only advance its clock. A request to shared state
+//! becomes an event at the time the process's clock shows, and the process parks until the world gets there. So requests of different
+//! processes take effect in the order of virtual time, which is all that others can observe. (A process has one clock,
 //! so it must have one request to shared state in flight at a time; one that has several needs `Mode::EveryOperation`.)
 
 use std::cell::Cell;
@@ -20,8 +20,8 @@ use crate::machine::{EPOCH_MS, Machine};
 use crate::simulation::{Mode, World};
 use crate::store::{SimStore, StoreId};
 
-/// A wait this long is an event even where it need not be: thousands of processes that wait for minutes had better wait
-/// with little state, before they begin what comes next, than in the middle of it.
+/// A wait this long is an event even where it need not be: thousands of processes that wait for minutes should wait
+/// with little state, before they begin their next step, and not in the middle of it.
 const LONG: Span = Span::from_secs(5);
 
 /// One process: a client with one thread of execution.
@@ -84,7 +84,7 @@ impl SimEnv {
         SimStore::connect(self.clone(), store)
     }
 
-    /// What a store holds now under a key, without a request: for tools that look on, not for protocols. It is what is
+    /// What a store holds now under a key, without a request: for tools that observe, not for protocols. It is what is
     /// there at the process's own moment only in `Mode::EveryOperation`; in the other mode its clock may be ahead.
     #[must_use]
     pub fn peek(&self, store: StoreId, key: &Key) -> Option<Metadata> {
@@ -97,7 +97,7 @@ impl SimEnv {
         self.process.id
     }
 
-    /// The world's time, which no fault touches: for tools that look on, not for protocols.
+    /// The world's time, which no fault touches: for tools that observe, not for protocols.
     #[must_use]
     pub fn world_now(&self) -> Instant {
         self.process.clock.get()

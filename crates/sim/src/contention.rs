@@ -1,5 +1,5 @@
-//! What do guarded writes to one object do to each other? Measured stores answer a write that wins and one that loses in
-//! different times, both depend on how many writers there are, and each winner keeps others out for a while.
+//! How do guarded writes to one object affect each other? Measured stores answer winners and losers in
+//! different times, both depend on the number of writers, and each winner keeps others out for a while.
 
 use std::cell::RefCell;
 
@@ -25,7 +25,7 @@ pub(crate) struct Contention {
 /// The place of the median.
 const MEDIAN: u64 = 1 << 63;
 
-/// What was measured with so many writers.
+/// What was measured with this number of writers.
 #[derive(Debug)]
 struct Knot {
     writers: f64,
@@ -81,7 +81,7 @@ impl Contention {
         Span::from_nanos_f64(share * trips.map(|trip| trip.value(luck)).fold(f64::MAX, f64::min))
     }
 
-    /// The round trip of a request that met so many writers, itself among them.
+    /// The round trip of a request that met this number of writers, itself included.
     fn round_trip(&self, writers: usize, won: bool, ticket: &Ticket) -> Span {
         let latency = |knot: &Knot| {
             let table = if won { &knot.success } else { &knot.failure };

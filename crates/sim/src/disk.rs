@@ -1,12 +1,12 @@
-//! What would be left on a disk when the power goes here, or this call fails?
+//! What is left on a disk when the power fails at this call, or the call fails?
 //!
-//! A simulated disk keeps only what was synced: of the content of files, and of the names in folders. When the power goes,
-//! what was not synced survives or not, name by name and write by write, at random; a write may be torn between its
-//! sectors. Any call may fail. A sync that fails leaves what it should have made durable visible, and no later sync makes
-//! it durable; whoever had the file or folder open before hears of it once. Several processes share a disk; their locks
-//! end with them.
+//! A simulated disk keeps only what was synced: of the content of files, and of the names in folders. After a power cut, each name
+//! and each write that was not synced survives at random; a write may be torn between its
+//! sectors. Any call may fail. A sync that fails leaves the new content visible but not durable, and no later sync makes
+//! it durable; a process that had the file or folder open before learns of the failure once. Several processes share a disk; their
+//! locks end with them.
 //!
-//! Start with [`Disk`]; `kept` has the rule of what survives, `tree` what is where.
+//! Start with [`Disk`]; `kept` has the rule of what survives, `tree` the files and folders.
 
 mod calls;
 mod kept;
@@ -26,7 +26,7 @@ use crate::luck::Stream;
 pub use calls::{DiskFile, SimFiles};
 use tree::Tree;
 
-/// What goes wrong with a disk and those who use it: probabilities per call.
+/// The faults of a disk and of the processes that use it: probabilities per call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DiskFaults {
     /// Any call fails (EIO); one that changes something has then changed nothing.
@@ -35,7 +35,7 @@ pub struct DiskFaults {
     pub failed_sync: f64,
     /// A call that needs room finds none (ENOSPC).
     pub full: f64,
-    /// A file cannot be opened, for too many are (EMFILE).
+    /// A file cannot be opened, because too many are open (EMFILE).
     pub many_files: f64,
     /// A read or write is cut short.
     pub short: f64,
@@ -55,7 +55,7 @@ struct State {
     seed: u64,
     faults: Cell<DiskFaults>,
     tree: RefCell<Tree>,
-    /// Calls until the power goes; `None` where it does not.
+    /// Calls until the power fails; `None` if it does not.
     left: Cell<Option<u64>>,
     cuts: Cell<u64>,
     /// Processes so far. They are counted across power cuts.
@@ -124,7 +124,7 @@ impl Disk {
         self.0.failures.get()
     }
 
-    /// From now on notes every call that something goes wrong with, for [`mishaps`](Self::mishaps).
+    /// From now on records every call with a fault, for [`mishaps`](Self::mishaps).
     pub fn keep_mishaps(&self) {
         self.0.mishaps.borrow_mut().get_or_insert_default();
     }
@@ -142,7 +142,7 @@ impl Disk {
         SimFiles::new(self.clone(), env, self.0.processes.get())
     }
 
-    /// Lets the power go before the call of this number, counted from now on. From then on no call is answered.
+    /// Cuts the power before the call of this number, counted from now on. From then on no call is answered.
     pub fn cut_before(&self, calls: u64) {
         self.0.left.set(Some(calls));
     }
@@ -153,7 +153,7 @@ impl Disk {
         self.0.left.get() == Some(0)
     }
 
-    /// The power goes, if it has not gone before, and comes again: all processes are dead, and on the disk is what was synced,
+    /// The power fails, if it has not failed before, and comes back: all processes are dead, and on the disk is what was synced,
     /// and of the rest what is drawn.
     pub fn restart(&self) {
         let state = &self.0;
@@ -166,7 +166,7 @@ impl Disk {
         state.tree.borrow_mut().cut(&mut || unit_interval(luck.draw()) < share);
     }
 
-    /// Keeps what a path shows now, where somebody wants to know.
+    /// Records what a path shows now, if a caller asked for it.
     fn note(&self, path: &Path) {
         let Some(path) = path.to_str() else { return };
         if self.0.watched.borrow().as_deref().is_none_or(|folder| !path.starts_with(folder)) {

@@ -1,4 +1,4 @@
-//! What latency is exceeded by which share of requests? Distributions as data, for operations that no single lognormal
+//! Which share of requests takes longer than a given time? Distributions as data, for operations that no single lognormal
 //! describes: a mixture of lognormals above a floor, or the quantiles themselves.
 
 use glidepath_model::Span;
@@ -74,7 +74,7 @@ impl Distribution {
         if self.quantiles.is_empty() { self.mixture_quantile_ns(share) } else { self.interpolated_ns(share) }
     }
 
-    /// The share of requests that take at most so many nanoseconds.
+    /// The share of requests that take at most this number of nanoseconds.
     #[must_use]
     pub fn cumulative(&self, latency_ns: f64) -> f64 {
         if self.quantiles.is_empty() {

@@ -112,7 +112,7 @@ impl Fault {
             Self::Slow => "answered late",
             Self::Stalled => "leaves late: its process was paused",
             Self::Repeated => "delivered twice",
-            Self::Proxied => "delivered twice, and answered by what is between",
+            Self::Proxied => "delivered twice, and answered by a proxy",
             Self::Suspended => "the machine is suspended",
         }
     }

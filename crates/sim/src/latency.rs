@@ -1,7 +1,7 @@
-//! How long one request takes, and how long several take, one after another.
+//! How long does one request take, and how long do several take, one after another?
 //!
-//! A busy run draws a latency some hundred million times (a validated overwrite may read thousands of manifest lists), so
-//! distributions are tables of their quantiles ([`crate::quantiles`]), and what takes several requests is one draw.
+//! A busy run draws a latency some hundred million times (a validated overwrite may read thousands of manifest lists). So
+//! distributions are tables of their quantiles ([`crate::quantiles`]), and several requests are one draw.
 
 use std::cell::RefCell;
 
@@ -65,14 +65,14 @@ impl Sampler {
         }
     }
 
-    /// One draw for a request that carries so many bytes.
+    /// One draw for a request of this size.
     #[inline]
     pub(crate) fn draw(&self, size: ByteSize, luck: &mut Stream) -> Span {
         let factor = self.factors.as_ref().map_or(1.0, |factors| factors.value(luck.draw()));
         Span::from_nanos_f64(self.median_ns(size) * factor).max(self.floor)
     }
 
-    /// How long so many requests of this size take, one after another.
+    /// How long `count` requests of this size take, one after another.
     pub(crate) fn draw_many(&self, count: u64, size: ByteSize, luck: &mut Stream) -> Span {
         let (mut left, mut took) = (count, Span::ZERO);
         while left > 0 {

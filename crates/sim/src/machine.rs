@@ -1,6 +1,6 @@
-//! What do the clocks of a simulated machine show, which may be suspended, drift and jump?
+//! What do the clocks of a simulated machine show, if it may be suspended and its clocks drift and jump?
 //!
-//! Only worlds in which something is wrong with clocks have machines; in all others a process's clock is the world's.
+//! Only worlds with clock faults have machines; in all others a process's clock is the world's.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,7 +13,7 @@ use crate::luck::Stream;
 /// When runs begin, by the time of day: 2026-01-01 00:00 UTC.
 pub(crate) const EPOCH_MS: u64 = 1_767_225_600_000;
 
-/// A time of day that is off is off by another amount after so long.
+/// The time after which a wrong time of day is wrong by another amount.
 const BETWEEN_JUMPS: Span = Span::from_secs(600);
 
 /// Keys of the random streams of clocks begin here, beyond those of any purpose: one for each time between jumps, and one more.
@@ -26,7 +26,7 @@ pub(crate) struct Machine {
     /// Counted from 1.
     number: u64,
     faults: Faults,
-    /// Real nanoseconds take so many on its clocks.
+    /// Nanoseconds on its clocks per real nanosecond.
     speed: f64,
     /// All sleep that is over or began.
     slept: Cell<Span>,
@@ -50,7 +50,7 @@ impl Machine {
         self.awake_from.set(self.awake_from.get().max(from + lasts));
     }
 
-    /// Until when it sleeps; a moment that is over where it does not.
+    /// Until when it sleeps; a moment in the past if it does not.
     pub(crate) fn awake_from(&self) -> Instant {
         self.awake_from.get()
     }
@@ -61,7 +61,7 @@ impl Machine {
         self.watch.borrow_mut().read(readings)
     }
 
-    /// How long the world takes for what its clocks show as so long.
+    /// The world's time for a span that its clocks show.
     pub(crate) fn really(&self, shown: Span) -> Span {
         // A nanosecond more, lest rounding leave the clock short of it for ever.
         Span::from_nanos_f64(shown.as_nanos() as f64 / self.speed) + Span::from_nanos(1)

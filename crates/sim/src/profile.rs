@@ -1,4 +1,4 @@
-//! What a store costs and can do, as data: a TOML file in which every number names its source.
+//! What does a store cost, and what can it do? A TOML file in which every number names its source.
 
 use glidepath_env::Capabilities;
 use glidepath_model::Span;
@@ -24,8 +24,8 @@ pub struct Profile {
     /// Appends at an offset; absent where the store cannot append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<OperationProfile>,
-    /// Whether the latencies of guarded writes include learning what is there by the time they are answered. Those of the
-    /// published measurements seem to: only so do their latencies and failure rates fit together.
+    /// Whether the latencies of guarded writes include reading the current state. Those of the
+    /// published measurements seem to: otherwise their latencies and failure rates do not fit together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latency_includes_read: bool,
     /// The most writes that one object takes; absent where no such limit was seen.
@@ -47,7 +47,7 @@ pub struct Measured {
     pub alternatives: Option<String>,
 }
 
-/// A limit on the guarded writes to one object. A write beyond it is turned away before any effect.
+/// A limit on the guarded writes to one object. A write beyond it is refused before any effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Copy)]
 #[serde(deny_unknown_fields)]
 pub struct RateCap {
@@ -77,7 +77,7 @@ pub struct OperationProfile {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Of guarded writes: what was measured with several writers on one object, in the order of their number. Where there
-    /// is any, it stands instead of median, sigma and floor.
+    /// is any, it replaces median, sigma and floor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contended: Vec<ContendedProfile>,
     /// Beside `contended`: how long after it was sent a write takes effect. Half of the shortest round trip in `contended`,
@@ -91,13 +91,13 @@ pub struct OperationProfile {
     pub effect_share: Option<f64>,
 }
 
-/// Guarded writes to one object by so many writers, each writing again as soon as it is answered.
+/// Guarded writes to one object by this number of writers in a closed loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContendedProfile {
     /// How many.
     pub writers: u32,
-    /// A write that comes sooner after the last one that won is turned away, whatever it is guarded by. Fitted, so that the
+    /// A write that arrives sooner after the last winner is refused, whatever its guard. Fitted, so that the
     /// failure rate is the measured one.
     #[serde(default)]
     pub hold: Span,
@@ -115,7 +115,7 @@ pub enum ProfileError {
     #[error(transparent)]
     Shape(#[from] toml::de::Error),
     /// A number out of its range.
-    #[error("{field}: found {found}, allowed is {allowed}")]
+    #[error("{field}: found {found}; allowed: {allowed}")]
     Range {
         /// As written in the file.
         field: String,
@@ -237,7 +237,7 @@ impl OperationProfile {
     }
 
     fn check(&self, name: &str) -> Result<(), ProfileError> {
-        // At 5 the 99th percentile is 100,000 times the median: beyond that a sigma is a slip of the pen.
+        // At 5 the 99th percentile is 100,000 times the median: a larger sigma is a typing error.
         if !(0.0..=5.0).contains(&self.sigma) {
             let allowed = "0 to 5 (the standard deviation of the logarithm of the latency)";
             return Err(range(format!("{name}.sigma"), &self.sigma.to_string(), allowed));

@@ -1,6 +1,6 @@
-//! The quantiles of a distribution as a table, so that a draw costs a few nanoseconds.
+//! How is a distribution drawn from in a few nanoseconds? From a table of its quantiles.
 //!
-//! A draw is one random number, one look-up and one interpolation; only the two tails, where interpolation would be coarse,
+//! A draw is one random number, one look-up and one interpolation. Only the two tails, where interpolation would be coarse,
 //! are computed exactly.
 
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use glidepath_env::unit_interval;
 use crate::distribution::Distribution;
 use crate::sum::{Single, Sum};
 
-/// The table has so many bins of equal probability. In each the density is taken as constant: in the middle that is off
+/// The number of bins, of equal probability. In each the density is taken as constant: in the middle that is off
 /// by parts in a million, and 8 KiB stay in the nearest cache.
 const BINS: usize = 1 << 10;
 

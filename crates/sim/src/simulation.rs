@@ -1,4 +1,4 @@
-//! Runs processes against stores until the horizon.
+//! How does a run proceed? Processes run against stores until the horizon.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use crate::fault::{Faults, Mishap};
 use crate::machine::Machine;
 use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState, Written};
 
-/// When a private operation, one that nobody else can see, becomes an event.
+/// When a private operation, which no other process can see, becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Never: the process adds its latency to its own clock and runs on. Same results, a quarter of the events.
     LocalClocks,
-    /// Always. Needed where a fault may strike at any operation; and the yardstick for the other mode.
+    /// Always. Needed where a fault may strike at any operation; and the reference for the other mode.
     EveryOperation,
 }
 
@@ -40,7 +40,7 @@ pub struct Setup {
     pub stores: Vec<StoreModel>,
 }
 
-/// What a run amounted to.
+/// The counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Events processed, arrivals of processes included.
@@ -49,11 +49,11 @@ pub struct Counts {
     pub processes: u64,
     /// The most processes alive at one time.
     pub most_alive: u64,
-    /// Requests that something went wrong with.
+    /// Requests with a fault.
     pub faults: u64,
 }
 
-/// Scheduled events between two questions whether to go on.
+/// Scheduled events between two checks whether to continue.
 const BETWEEN_QUESTIONS: u64 = 64;
 
 /// One run.
@@ -73,22 +73,22 @@ pub(crate) struct World {
     pub(crate) turn: Cell<Order>,
     /// When the next process may begin.
     next_arrival: Cell<Instant>,
-    /// Nothing happens after this: the horizon does as much, unless a process asked for less.
+    /// Nothing happens after this: the horizon, unless a process asked for an earlier end.
     pub(crate) end: Cell<Instant>,
     /// Events that happened without having been scheduled.
     unscheduled: Cell<u64>,
     woken: Arc<Woken>,
     pub(crate) faults: Cell<u64>,
     pub(crate) mishaps: RefCell<Option<Vec<Mishap>>>,
-    /// What is wrong with clocks; `None` where nothing is.
+    /// The faults of clocks; `None` if there are none.
     clock_faults: Option<Faults>,
     machines: RefCell<Vec<Rc<Machine>>>,
-    /// So many processes that begin one after another run on one machine.
+    /// The number of processes, in the order of their beginning, that share a machine.
     processes_a_machine: Cell<u32>,
 }
 
 impl World {
-    /// Schedules what the process's current operation leads to, and returns its place in the order of events.
+    /// Schedules the event of the process's current operation, and returns its place in the order of events.
     pub(crate) fn schedule(&self, at: Instant, process: &Process, event: Event) -> Order {
         let order = Order::new(at, process.id, process.operations.get());
         self.agenda.borrow_mut().push(Entry { order, event });
@@ -106,11 +106,11 @@ impl World {
         machines.get(index).cloned()
     }
 
-    /// As [`schedule`](Self::schedule) for the turn of the process that is running; but where that would be the next thing
-    /// to happen, it happens now, and the process need not wait for it.
+    /// Like [`schedule`](Self::schedule), for the turn of the running process. But if that turn would be the next event,
+    /// it happens now, and the process need not wait for it.
     pub(crate) fn take_turn(&self, at: Instant, process: &Process) -> Order {
         let order = Order::new(at, process.id, process.operations.get());
-        // Those that it has woken go on at the moment that its clock shows when it next waits.
+        // Processes that it has woken continue at the time that its clock shows when it next waits.
         let alone = at < self.next_arrival.get() && !self.woken.any.load(Ordering::Relaxed);
         if alone && self.agenda.borrow().is_next(order) {
             self.turn.set(order);
@@ -122,7 +122,7 @@ impl World {
 }
 
 impl Simulation {
-    /// A world with nobody in it.
+    /// A world without processes.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let faulty = setup.stores.iter().any(|model| model.faults.any());
@@ -148,7 +148,7 @@ impl Simulation {
         Self { world: Rc::new(world), counts: Counts::default() }
     }
 
-    /// From now on so many processes (at least one) that begin one after another share a machine: its clocks, and its sleep.
+    /// From now on, every `processes` (at least one) that begin one after another share a machine: its clocks, and its sleep.
     pub fn share_machines(&self, processes: u32) {
         self.world.processes_a_machine.set(processes.max(1));
     }
@@ -182,7 +182,7 @@ impl Simulation {
         stores[store.0].writes().iter().filter_map(|write| write.object.clone()).collect()
     }
 
-    /// The same, each with its key. What an append made of an object is there whole.
+    /// The same, each with its key. An append is recorded as the whole object after it.
     #[must_use]
     pub fn written(&self, store: StoreId) -> Vec<(Key, Payload)> {
         let stores = self.world.stores.borrow();
@@ -196,7 +196,7 @@ impl Simulation {
         self.world.stores.borrow()[store.0].writes().to_vec()
     }
 
-    /// From now on notes every request that something goes wrong with, for [`mishaps`](Self::mishaps).
+    /// From now on records every request with a fault, for [`mishaps`](Self::mishaps).
     pub fn keep_mishaps(&self) {
         self.world.mishaps.borrow_mut().get_or_insert_default();
     }
@@ -219,8 +219,8 @@ impl Simulation {
         self.run_while(arrivals, |_| true)
     }
 
-    /// The same, but asks now and then (after every 64 scheduled events) whether to go on, with the number of events so far. Where it
-    /// is told not to, the run ends there, as if the horizon were reached.
+    /// The same, but asks `go_on` after every 64 scheduled events whether to continue, with the number of events so far. If the
+    /// answer is no, the run ends there, as if the horizon were reached.
     pub fn run_while<P, F>(
         &mut self,
         arrivals: impl IntoIterator<Item = (Instant, P)>,
@@ -352,7 +352,7 @@ impl<F: Future<Output = ()>> Tasks<F> {
         }
     }
 
-    /// Those that a process has woken go on at the moment that its clock shows.
+    /// Processes that a process has woken continue at the time that its clock shows.
     fn wake_others(&self, clock: Instant) {
         self.world.woken.any.store(false, Ordering::Relaxed);
         let woken = std::mem::take(&mut *self.world.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,6 +1,6 @@
 //! When does a request take effect, and what does its sender learn?
 //!
-//! The store owns a request once it is sent: it takes effect at the service at its own instant, also if its sender has
+//! The store owns a request once it is sent: the request takes effect at the service at its own instant, even if its sender has
 //! given up or died by then. The sender learns of it after the rest of the round trip.
 
 use std::future::poll_fn;
@@ -152,7 +152,7 @@ struct Request {
     when: When,
     /// Whether the answer has reached the sender.
     answered: bool,
-    /// `None` where nobody waits for the answer any more.
+    /// `None` if no process waits for the answer any more.
     sender: Option<Rc<Process>>,
 }
 
@@ -269,7 +269,7 @@ impl SimStore {
         }
     }
 
-    /// A request that takes effect, and whose answer nobody hears.
+    /// A request that takes effect, and whose answer no process receives.
     fn orphan(&self, at: Instant, action: Action, when: When) {
         let orphan = self.enter(Request::new(self.id, Some(action), when, None));
         self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
@@ -300,7 +300,7 @@ impl SimStore {
         .await
     }
 
-    /// Lets a request take effect. Nobody learns of it before the answer.
+    /// Lets a request take effect. No process learns of it before the answer.
     pub(crate) fn arrive(world: &World, id: u32) -> Option<u32> {
         let (store, when, action) = {
             let mut requests = world.requests.borrow_mut();

@@ -1,20 +1,20 @@
-//! How long do several requests take, one after another? The distribution of a sum of latencies, so that the step that
-//! prepares a commit is one draw instead of four, and a block of reads one instead of many: a validated overwrite may read
+//! How long do several requests take, one after another? The distribution of a sum of latencies. With it, the step that
+//! prepares a commit is one draw instead of four, and a block of reads is one draw instead of many: a validated overwrite may read
 //! thousands of manifest lists.
 //!
-//! The distribution of each latency is laid on an even grid; then they are convolved, those of a block with themselves, six
-//! times over. A mass between two grid points is split so that its mean stays where it is: the mean of the sum is exact, its
-//! standard deviation too high by less than a hundredth (tried below).
+//! The distribution of each latency is put on an even grid, and the grids are convolved; that of a block with itself, six
+//! times. A mass between two grid points is split so that its mean stays where it is. So the mean of the sum is exact, and its
+//! standard deviation is too high by less than a hundredth (tested below).
 
-/// So many requests make a block.
+/// The number of requests in a block.
 pub(crate) const BLOCK: u64 = 1 << DOUBLINGS;
 
 const DOUBLINGS: u32 = 6;
 
-/// The grid has at most so many points.
+/// The most points of a grid.
 const POINTS: usize = 1 << 11;
 
-/// Latencies are cut at so many standard deviations of their logarithm: one in 10^10 is longer.
+/// Latencies are cut at this number of standard deviations of their logarithm: one in 10^10 is longer.
 const LONGEST: f64 = 6.5;
 
 /// The grid would be too coarse for a distribution wider than this.

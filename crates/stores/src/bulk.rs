@@ -1,8 +1,8 @@
-//! What is bulk traffic on a live store? Real traffic of that size, whose content nobody looks at.
+//! What is bulk traffic on a live store? Real traffic of the requested size, whose content is never read.
 //!
-//! All of it is under [`SCRATCH`]: each write goes to a fresh key, and each size that is read has one object, written
-//! before its first read by whoever comes first, and read from then on by everybody. Nothing here is ever removed by the
-//! store itself: whoever asked for the traffic removes what lies under the prefix when it is no longer wanted.
+//! All of it is under [`SCRATCH`]: each write goes to a fresh key, and each size that is read has one object. The first reader
+//! writes this object before its first read, and all readers share it. The store itself never removes these objects:
+//! the program that asked for the traffic removes what is under the prefix when it no longer needs it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -48,7 +48,7 @@ async fn read(store: &Store, size: ByteSize) -> Result<(), BulkError> {
     let found = object.map_err(|error| failed(error.to_string()))?.payload.size();
     match found == size {
         true => Ok(()),
-        false => Err(failed(format!("{key} has {} bytes: somebody else writes there", found.as_bytes()))),
+        false => Err(failed(format!("{key} has {} bytes: another program writes there", found.as_bytes()))),
     }
 }
 

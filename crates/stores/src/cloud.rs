@@ -1,7 +1,7 @@
 //! How is a store in a cloud reached, and what does each of its answers mean? S3, Azure Blob Storage and Google Cloud
 //! Storage, over the `object_store` crate with its own repeats switched off.
 //!
-//! The meaning of every answer is decided in one table per provider (`cloud/outcome.rs`, printed in `docs/stores/`),
+//! One table per provider decides the meaning of every answer (`cloud/outcome.rs`, printed in `docs/stores/`),
 //! from what the layer under the library saw on the wire (`cloud/wire.rs`).
 //!
 //! Start with [`CloudStore`].
@@ -133,7 +133,7 @@ impl CloudStore {
         Cause::words(format!("{}: {ending}", self.0.address.shown))
     }
 
-    /// Once a request has left, something on the way may have delivered it before it was turned away: `sent` says whether any of
+    /// Once a request has left, a proxy or library may have delivered it before it was refused: `sent` says whether any of
     /// its bytes can have left, in this exchange or in one before.
     fn denial(&self, ending: &Ending, sent: bool) -> Denial {
         Denial { cause: self.cause(ending), certain: !sent, passing: ending.passes() }
@@ -176,7 +176,7 @@ impl CloudStore {
         let bytes = if head { Bytes::new() } else { result.bytes().await? };
         let tag = tag(self.provider(), etag, version).ok_or_else(|| object_store::Error::Generic {
             store: "cloud",
-            source: "the answer names no tag of the object".into(),
+            source: "the answer has no tag (ETag or generation)".into(),
         })?;
         Ok(Read { bytes, size, tag })
     }
@@ -245,7 +245,7 @@ impl ObjectStore for CloudStore {
         // No provider gives an empty range, nor says in refusing one which state the object is in.
         let metadata = self.head(key).await?;
         if range.start < range.end && range.start < metadata.size.as_bytes() {
-            return Err(ReadError::Failed(Cause::words("the store did not give the range it was asked for")));
+            return Err(ReadError::Failed(Cause::words("the store did not return the requested range")));
         }
         Ok(Object { payload: Payload::default(), tag: metadata.tag })
     }
@@ -274,8 +274,9 @@ impl ObjectStore for CloudStore {
             let ending = trace.ending(result.as_ref().err().map(|error| error as _));
             match (outcome::of_write(self.provider(), condition, &ending), result) {
                 (WriteMeaning::Done, Ok(put)) => {
-                    return tag(self.provider(), put.e_tag, put.version)
-                        .ok_or_else(|| PutError::Unknown(Cause::words("written, but the answer names no tag")));
+                    return tag(self.provider(), put.e_tag, put.version).ok_or_else(|| {
+                        PutError::Unknown(Cause::words("written, but the answer has no tag (ETag or generation)"))
+                    });
                 }
                 (WriteMeaning::Lost, _) => return Err(PutError::Lost),
                 (WriteMeaning::Refused { later: true }, _) if self.may_repeat(Operation::Put, &mut repeated).await => {}

@@ -1,4 +1,4 @@
-//! What a live process sees of the world: the machine's clocks and its random numbers.
+//! What does a live process see of the world? The machine's clocks and its random numbers.
 //!
 //! | platform | the clock |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | macOS, iOS | `CLOCK_MONOTONIC`, which counts sleep there |
 //! | others | `CLOCK_MONOTONIC`, which may stand still in sleep |
 //!
-//! On each of them, and in a virtual machine that is paused, the time of day tells of what the clock missed as soon as it is
+//! On each of them, and in a virtual machine that is paused, the time of day shows what the clock missed as soon as it is
 //! set: see [`Watch`].
 
 use std::sync::{Mutex, PoisonError};

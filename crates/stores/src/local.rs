@@ -1,7 +1,7 @@
-//! How are the objects of `file:///directory` reached? By `glidepath_files`, over the file system of this machine.
+//! How are the objects of `file:///directory` reached? Through `glidepath_files`, over the file system of this machine.
 //!
 //! File operations run on tokio's pool for blocking work, so the store needs a tokio runtime. An operation that has begun
-//! there runs to its end also when its future is dropped.
+//! there runs to its end even if its future is dropped.
 
 mod footprint;
 mod machine;

@@ -1,4 +1,4 @@
-//! How is a store in this process made? Objects in a map behind a mutex: for tests, and for catalogs that may vanish with
+//! How does a store in this process work? Objects are in a map behind a mutex. It is for tests, and for catalogs that may end with
 //! the process.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! From a URL to a store.
+//! How does a URL become a store?
 
 use glidepath_model::Span;
 use url::Url;
@@ -15,9 +15,9 @@ pub struct Options {
     pub request_timeout: Span,
     /// How long making a connection may take.
     pub connect_timeout: Span,
-    /// At most so many requests in flight at once, over all clones of a store.
+    /// The most requests in flight at once, over all clones of a store.
     pub requests_in_flight: usize,
-    /// How often a read that failed, or a write that was turned away before any effect (429, 503), is sent again. Guarded
+    /// How often a read that failed, or a write that was refused before any effect (429, 503), is sent again. Guarded
     /// writes whose outcome is unknown never are.
     pub repeats: u32,
 }
@@ -37,7 +37,7 @@ impl Default for Options {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenError {
     /// The text cannot be read as the URL of a store.
-    #[error("{url:?} is not a store: {why}; allowed are {ALLOWED}")]
+    #[error("{url:?} is not a store: {why}; allowed: {ALLOWED}")]
     Url {
         /// As given, without credentials.
         url: String,
@@ -79,10 +79,9 @@ pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
 fn no_scheme(text: &str) -> String {
     let folder = std::path::absolute(text).ok().and_then(|folder| Url::from_directory_path(folder).ok());
     match folder {
-        Some(folder) => format!(
-            "it does not say what kind of store; if it is a folder, write {}",
-            folder.as_str().trim_end_matches('/')
-        ),
-        None => "it does not say what kind of store".to_owned(),
+        Some(folder) => {
+            format!("the kind of store is missing; for a folder, write {}", folder.as_str().trim_end_matches('/'))
+        }
+        None => "the kind of store is missing".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! One type for every live store, so that a protocol is compiled for live use once.
+//! How is a protocol compiled only once for live use? With one type for every live store.
 
 use std::ops::Range;
 

@@ -173,7 +173,7 @@ async fn an_append_to_what_was_put_is_refused_on_azure() {
         let error = store.append(&key, payload("x"), offset).await.unwrap_err();
         assert!(matches!(error, PutError::Refused(_)), "{error}");
         let words = error.to_string();
-        assert!(words.contains("InvalidBlobType") && words.contains("only what appends created"), "{words}");
+        assert!(words.contains("InvalidBlobType") && words.contains("only one that an append created"), "{words}");
     }
     assert_eq!(store.get(&key).await.unwrap().payload.bytes, "put");
 }

@@ -159,7 +159,7 @@ fn a_session_that_is_not_given_is_one_clear_message() {
         ];
         for message in &messages {
             println!("{message}");
-            let once = message.matches("no session was to be had").count() == 1;
+            let once = message.matches("no session could be created").count() == 1;
             assert!(once && message.contains("403 AccessDenied; check the credentials"), "{message}");
             assert!(message.contains("s3express:CreateSession"), "{message}");
         }

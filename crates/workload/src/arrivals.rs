@@ -1,4 +1,4 @@
-//! When transactions arrive.
+//! When do transactions arrive?
 
 use glidepath_env::unit_interval;
 use glidepath_model::{Instant, Span, TableId};

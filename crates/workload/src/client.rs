@@ -1,11 +1,11 @@
-//! One transaction, from its arrival to its end.
+//! What does one transaction do, from its arrival to its end?
 //!
 //! 1. Read the catalog: the start snapshot.
 //! 2. Work.
-//! 3. Prepare: write what the new snapshot consists of (once; and again after each table conflict).
+//! 3. Prepare: write the new snapshot's files (once; and again after each table conflict).
 //! 4. Install: try to commit against the snapshot last seen.
-//! 5. After a conflict, read the catalog again. Nothing written has changed: a catalog conflict, back to 4 with the same
-//!    preparation. Something has: a table conflict; a validated overwrite reads what it missed; back to 3.
+//! 5. After a conflict, read the catalog again. If nothing that the transaction writes has changed, it is a catalog conflict: back to 4
+//!    with the same preparation. Otherwise it is a table conflict; a validated overwrite reads the commits that it missed; back to 3.
 //! 6. Out of retries or time: give up.
 
 use bytes::Bytes;
@@ -107,7 +107,7 @@ impl<E: Env, C: Catalog> Client<'_, E, C> {
         }
     }
 
-    /// Step 1: the start snapshot, and the changes that are to be made to it.
+    /// Step 1: the start snapshot, and the changes to make to it.
     async fn start(&self, targets: &Targets) -> Option<(C::Snapshot, Changes)> {
         let base = self.catalog.load().await.ok()?;
         let states = self.catalog.tables(&base, &targets.tables).await.ok()?;

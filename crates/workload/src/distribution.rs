@@ -1,4 +1,4 @@
-//! Distributions of spans of time, as people write them.
+//! How does a user write a distribution of times?
 
 use glidepath_env::DrawRng;
 use glidepath_model::Span;

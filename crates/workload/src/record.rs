@@ -1,4 +1,4 @@
-//! What is remembered of a transaction.
+//! What is recorded of a transaction?
 
 use glidepath_model::{Instant, Span, TableId};
 
@@ -58,9 +58,9 @@ pub struct Record {
     pub table: TableId,
     /// Attempts after the first.
     pub retries: u32,
-    /// Attempts to change the catalog: each won, or met one of the following four, or nobody knows.
+    /// Attempts to change the catalog: each won, had one of the following four ends, or is of unknown outcome.
     pub attempts: u32,
-    /// Attempts that the store turned away.
+    /// Attempts that the store refused.
     pub refused: u32,
     /// Attempts that failed though nothing it writes had changed.
     pub catalog_conflicts: u32,

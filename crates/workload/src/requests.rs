@@ -1,4 +1,4 @@
-//! What does each step of a commit request? Worked out once for all transactions of a workload.
+//! Which requests does each step of a commit make? Computed once for all transactions of a workload.
 
 use glidepath_env::Transfer;
 

@@ -1,5 +1,5 @@
-//! The workload as data: every field of the `arrivals`, `transaction`, `tables`, `commit` and `retry` sections of an
-//! experiment file.
+//! What does an experiment file say of the workload? Every field of the sections `arrivals`, `transaction`, `tables`, `commit` and
+//! `retry`.
 
 use glidepath_env::{Backoff, Capabilities};
 use glidepath_model::{ByteSize, Span};
@@ -50,7 +50,7 @@ pub struct Burst {
     pub every: Span,
     /// How long each lasts.
     pub lasts: Span,
-    /// Arrivals are so many times as frequent meanwhile.
+    /// The factor by which arrivals are more frequent in a burst.
     pub factor: f64,
     /// If given, all the arrivals that are more than usual write this table (counted from 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,13 +226,13 @@ fn entry_size() -> ByteSize {
 
 /// What is wrong with a workload: the field as written in the file, what was found, what is allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{field}: found {found}, allowed is {allowed}")]
+#[error("{field}: found {found}; allowed: {allowed}")]
 pub struct SpecError {
     /// Path of the field, with dots.
     pub field: &'static str,
     /// The value in the file.
     pub found: String,
-    /// The values that would do.
+    /// The allowed values.
     pub allowed: String,
 }
 

@@ -29,12 +29,12 @@ impl TablePicker {
         }
     }
 
-    /// So many different tables, in rising order. `count` must not exceed the number of tables.
+    /// `count` different tables, in rising order. `count` must not exceed the number of tables.
     pub fn tables(&self, count: u32, draw: impl FnMut() -> u64) -> SmallVec<[TableId; 1]> {
         self.tables.distinct(count, draw).into_iter().map(TableId).collect()
     }
 
-    /// So many different partitions of a table, in rising order. `count` must not exceed the number of partitions.
+    /// `count` different partitions of a table, in rising order. `count` must not exceed the number of partitions.
     pub fn partitions(&self, count: u32, draw: impl FnMut() -> u64) -> SmallVec<[PartitionId; 1]> {
         self.partitions.distinct(count, draw).into_iter().map(PartitionId).collect()
     }

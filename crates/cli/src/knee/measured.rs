@@ -15,8 +15,8 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
     let sure = match measurement {
         Some(found) => interval(found),
         None if measured.is_some_and(|measured| measured.alternatives.is_some()) => {
-            "How sure the profile is cannot be said: too few of its alternatives have a knee within this --budget (give a larger one). The \
-             interval covers the simulation only."
+            "The uncertainty of the profile is not known: too few of its alternatives have a knee within this --budget (give a larger one). \
+             The interval covers the simulation only."
                 .to_owned()
         }
         None => format!(
@@ -28,7 +28,7 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
         let ago = ago(&measured.date).map_or_else(String::new, |ago| format!(" ({ago})"));
         format!(
             "\n      The store was measured on {}{ago}. How much stores change from day to day is not known; the interval does not \
-             contain it.",
+             cover it.",
             measured.date
         )
     });
@@ -46,11 +46,15 @@ fn interval(found: &MeasuredKnee) -> String {
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let parts: Vec<String> = parts.iter().map(|(what, share)| format!("{what} {:.0} %", 100.0 * share)).collect();
     let effect = found.effect_time_commits_per_s.map_or_else(String::new, |[low, high]| {
-        format!(" Writes that take effect as early or late as was measured: {} to {}.", rate(low), rate(high))
+        format!(
+            " With the earliest and the latest effect time that the measurement allows: {} to {}.",
+            rate(low),
+            rate(high)
+        )
     });
     format!(
         "With the measurement of the store: {low} to {high} commits/s with 95 % confidence: {} (variance shares).\n      From {} \
-         profiles that might have been measured as well.{effect}",
+         other profiles that the measurement allows.{effect}",
         parts.join(", "),
         found.drawn,
     )

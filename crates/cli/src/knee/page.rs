@@ -58,8 +58,8 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
     findings.extend(undecided(answer));
     let mut sections = Vec::new();
     if !answer.sensitivity.is_empty() {
-        let caption = "Each assumption was varied by itself, by the amounts beside it, and the knee searched again. Thin lines \
-                       are 95 % intervals of the factor: where one crosses the line at the knee, no difference was seen.";
+        let caption = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \
+                       are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
         sections.push(Section::Pictures(vec![Picture { caption: caption.to_owned(), chart: tornado(answer) }]));
     }
     sections.push(Section::Table(what_ifs(&answer.what_ifs)));
@@ -81,8 +81,8 @@ fn what_ifs(what_ifs: &[WhatIf]) -> Table {
         vec![what_if.change.clone(), factor, interval, rate(what_if.knee_commits_per_s), what_if.settings.join("; ")]
     };
     Table {
-        title: "What one change would make of it",
-        note: "Each change by itself; the knee searched again with it. Where the interval of the factor holds 1, no difference \
+        title: "What one change would do to the knee",
+        note: "Each change was made by itself, and the knee searched again. If the interval of the factor contains 1, no difference \
                was seen.",
         head: vec!["change", "factor", "95 % interval", "commits/s", "settings"],
         rows: what_ifs.iter().map(row).collect(),
@@ -98,9 +98,9 @@ fn assumptions(assumptions: &[Assumption]) -> Table {
         vec![assumption.name.clone(), assumption.assumed.clone(), less, more]
     };
     Table {
-        title: "Which assumption moves it most",
-        note: "Factors of the knee, with 95 % intervals, those that move it most first. The amounts are judgements of how wrong \
-               a guess may be, not measurements.",
+        title: "Which assumption moves the knee most",
+        note: "Factors of the knee, with 95 % intervals; the assumption that moves it most comes first. The amounts are judgements of \
+               how wrong a guess may be, not measurements.",
         head: vec!["assumption", "assumed", "less", "more"],
         rows: assumptions.iter().map(row).collect(),
     }

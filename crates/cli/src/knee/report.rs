@@ -49,11 +49,11 @@ pub(super) fn verdict(knee: &Knee) -> String {
     let first = match knee.bound {
         Bound::Found => {
             let interval = knee.knee_interval_commits_per_s.map_or_else(
-                || " (how sure that is cannot be told from so few runs)".to_owned(),
+                || " (too few runs for an interval)".to_owned(),
                 |[low, high]| format!(" ({} to {} with 95 % confidence)", self::rate(low), self::rate(high)),
             );
             format!(
-                "Knee: {rate} commits/s{interval}. Just below it, of {} offered per second, {:.1} % of {deciding} succeed \
+                "Knee: {rate} commits/s{interval}. Just below it, at {} offered per second, {:.1} % of {deciding} succeed \
                  (at least {threshold} % wanted{}).\n      {judged}{}.",
                 self::rate(*offered_per_s),
                 100.0 * success,
@@ -61,12 +61,12 @@ pub(super) fn verdict(knee: &Knee) -> String {
                     format!(" in the worst stretch between two bursts: {:.1} % there", 100.0 * worst)
                 }),
                 knee.burst_success.map_or_else(String::new, |share| {
-                    format!("; of those that arrive in bursts, {:.1} % succeed", 100.0 * share)
+                    format!("; of the transactions that arrive in bursts, {:.1} % succeed", 100.0 * share)
                 }),
             )
         }
         Bound::AllHold => format!(
-            "No knee: {rate} commits/s is the most that is worth a simulation, and {:.1} % of {deciding} still \
+            "No knee: {rate} commits/s is the highest rate that the search simulates, and {:.1} % of {deciding} still \
              succeed.\n         {judged}.",
             100.0 * success
         ),
@@ -107,7 +107,7 @@ fn stopped_words(stopped: &Stopped) -> String {
     };
     let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {
         format!(
-            "; about {} times the budget would do",
+            "; about {} times the budget would suffice",
             if factor < 10.0 { format!("{factor:.1}") } else { rate(factor) }
         )
     });
@@ -155,7 +155,8 @@ fn kinds(knee: &Knee) -> String {
 /// Changes of which nothing is known.
 pub(super) fn undecided(answer: &Answer) -> Option<String> {
     let words = answer.undecided.join("; ");
-    let undecided = format!("Whether these would help is not known within this --budget (give a larger one): {words}.");
+    let undecided =
+        format!("Whether these changes would help is not known within this --budget (give a larger one): {words}.");
     (!answer.undecided.is_empty()).then_some(undecided)
 }
 
@@ -185,23 +186,23 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
     let reliefs = bottleneck.reliefs.iter().map(relief).collect::<Vec<_>>().join(", ");
     let gave_up = match (measured.gave_up_table_conflicts_mean, measured.gave_up_catalog_conflicts_mean) {
         (Some(tables), Some(catalog)) => format!(
-            "; transactions that ran out of retries met {tables:.1} commits to their tables and {catalog:.1} elsewhere"
+            "; transactions that ran out of retries met {tables:.1} commits to their tables and {catalog:.1} commits elsewhere"
         ),
         _ => String::new(),
     };
     let unseen = match measured.unseen_conflict_share {
-        share if share > 0.0 => format!(", {} lose and are given up unseen", percent(share)),
+        share if share > 0.0 => format!(", {} are the last before giving up (kind not read)", percent(share)),
         _ => String::new(),
     };
     let refused = match measured.refused_share {
-        share if share > 0.0 => format!(", the store turns {} away", percent(share)),
+        share if share > 0.0 => format!(", {} are refused by the store", percent(share)),
         _ => String::new(),
     };
     format!(
         "What binds: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their table, {} \
-         one elsewhere in the catalog{unseen}{refused}{gave_up}.\n  Under way on average: {:.2} winning passes over the busiest table \
-         ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit goes {} to preparing, {} to reading after \
-         conflicts, {} to installing, {} to reading the catalog, {} to waiting.",
+         a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average: {:.2} winning passes over the busiest table \
+         ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit: {} preparing, {} reading after \
+         conflicts, {} installing, {} reading the catalog, {} waiting.",
         bound(bottleneck),
         measured.attempts_mean,
         percent(measured.table_conflict_share),
@@ -222,7 +223,7 @@ fn name(resource: Resource) -> &'static str {
     match resource {
         Resource::TableMetadata => "reading and writing table metadata with each attempt",
         Resource::Catalog => "reading and replacing the catalog",
-        Resource::History => "what validated overwrites read of the history they missed",
+        Resource::History => "reading the history that validated overwrites missed",
         Resource::RealConflicts => "conflicts that are real",
         Resource::Retries => "the number of retries",
     }
@@ -250,14 +251,13 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
         };
         vec![what_if.change.clone(), factor, rate(what_if.knee_commits_per_s), interval]
     };
-    let header =
-        ["what one change would make of it", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
+    let header = ["with one change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
     table(&header, 1, what_ifs.iter().map(row).collect())
 }
 
 /// The assumptions, those that matter most first.
 fn sensitivity(assumptions: &[Assumption]) -> String {
-    let header = ["which assumption moves it most", "assumed", "less", "makes of it", "more", "makes of it"];
+    let header = ["assumptions, most important first", "assumed", "less", "knee", "more", "knee"];
     let rows = assumptions.iter().map(|assumption| {
         let side = |varied: Option<&Varied>| {
             let of = |varied: &Varied| [varied.assumed.clone(), effect(varied)];

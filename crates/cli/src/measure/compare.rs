@@ -12,13 +12,13 @@ use crate::output::print;
 /// The file of a measurement's folder that this reads.
 pub(super) const FILE: &str = "latencies.json";
 
-/// Both folders are what `glidepath measure --out FOLDER` wrote.
+/// Both folders are results of `glidepath measure --out FOLDER`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// The folder of the one
+    /// The folder of the first measurement
     #[arg(value_name = "FOLDER")]
     first: PathBuf,
-    /// The folder of the other
+    /// The folder of the second measurement
     #[arg(value_name = "FOLDER")]
     second: PathBuf,
 }
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn read(folder: &Path) -> Result<Summary, Failure> {
     let path = folder.join(FILE);
     let wrong = |why: String| {
-        Failure::Mistake(format!("{}: {why}; name folders that `glidepath measure --out FOLDER` wrote", path.display()))
+        Failure::Mistake(format!("{}: {why}; give folders that `glidepath measure --out FOLDER` wrote", path.display()))
     };
     let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))

@@ -30,7 +30,8 @@ pub(super) fn run(arguments: &Arguments, stop: &'static AtomicBool) -> Result<()
     let extent = if arguments.quick { Extent::quick() } else { Extent::full() };
     let cells = published.continuous(&extent).count() + published.concurrent(&extent).count();
     complain(&format!("Versioned manifest: {cells} cells, from first principles and fitted"));
-    let stopped = || Failure::Interrupted("Stopped; of this part nothing is kept.".to_owned());
+    let stopped =
+        || Failure::Interrupted("Stopped; this part keeps no results. It will start from the beginning.".to_owned());
     let sweep = simulate(published, &profile, extent, arguments.threads.count(), stop).ok_or_else(stopped)?;
     let mut ours = Vec::new();
     // Filling the largest catalogs takes longer than all that a coarse look is for.
@@ -56,7 +57,7 @@ pub(super) fn run(arguments: &Arguments, stop: &'static AtomicBool) -> Result<()
     std::fs::write(&picture, svg).map_err(unwritable(&picture))?;
     let name = picture.file_name().unwrap_or_default().to_string_lossy();
     std::fs::write(&out, page::write(&sweep, &ours, &made, &name)).map_err(unwritable(&out))?;
-    print(&format!("{cells} published cells beside ours; see {}", out.display()))
+    print(&format!("{cells} published cells compared with ours; see {}", out.display()))
 }
 
 /// Our chain, with indices, by the code that runs live.

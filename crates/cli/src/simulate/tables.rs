@@ -127,7 +127,7 @@ fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
     header.extend(numbers.map(str::to_owned));
     let rows = groups.into_iter().map(|(mut row, points)| {
         let Some(knee) = knee_on_grid(points, SUSTAINED) else {
-            row.extend(["none of these", NONE, NONE, NONE, NONE, NONE].map(str::to_owned));
+            row.extend(["none", NONE, NONE, NONE, NONE, NONE].map(str::to_owned));
             return row;
         };
         let fast = |of: fn(&GroupSummary) -> String| knee.fast_append.as_ref().map_or(NONE.to_owned(), of);
@@ -145,7 +145,7 @@ fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
     let table = table(&header, others.len(), rows.collect());
     let threshold = 100.0 * SUSTAINED;
     format!(
-        "The highest load of those tried at which more than {threshold:.0} % succeed (of validated overwrites where there \
+        "The highest simulated load at which more than {threshold:.0} % succeed (of validated overwrites if there \
          are any):\n{table}\nAll {} points are in table.txt.",
         summary.points.len()
     )

@@ -1,4 +1,4 @@
-//! The points about appends. All but the first hold where a store says that it cannot append.
+//! The points about appends. If a store reports that it cannot append, all but the first pass.
 
 use bytes::Bytes;
 use glidepath_model::ByteSize;

@@ -1,5 +1,5 @@
-//! The points about many writers of one object. Every write carries something fresh, so that it can be told from all
-//! others, also where tags are hashes of the content.
+//! The points about many writers of one object. Every write contains something fresh, so that it differs from all
+//! others even if tags are hashes of the content.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::{Guard, ObjectStore, Payload};
 const WRITERS: usize = 16;
 const WRITES_EACH: usize = 10;
 
-/// After so many tries for one write a writer gives up: with 16 writers of 10 writes each, nobody can lose more than 150
+/// The number of tries after which a writer gives up a write: with 16 writers of 10 writes each, none can lose more than 150
 /// times to writes that took effect.
 const MOST_TRIES: usize = 1000;
 
@@ -99,7 +99,7 @@ pub(super) async fn appenders<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<()
     holds(content.len() == wanted, || format!("appends of {wanted} bytes made {} bytes", content.len()))
 }
 
-/// The size of a record, so that every offset can be told from what was appended.
+/// The size of a record, so that the content shows every offset.
 const RECORD: usize = 8;
 
 fn record(writer: usize, number: usize) -> String {

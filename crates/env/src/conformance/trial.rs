@@ -1,4 +1,4 @@
-//! What the points have in common: keys of their own, and words for what a store should not have done.
+//! What the points share: keys of their own, and messages about a store's mistakes.
 
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -28,7 +28,7 @@ impl<'a, S: ObjectStore> Trial<'a, S> {
         &self.handles[0]
     }
 
-    /// The store, as the so-manieth of many writers sees it.
+    /// The store, as the n-th of many writers sees it.
     pub(super) fn handle(&self, writer: usize) -> &'a S {
         &self.handles[writer % self.handles.len()]
     }
@@ -64,7 +64,7 @@ impl<'a, S: ObjectStore> Trial<'a, S> {
         missing("get", self.store().get(key).await)
     }
 
-    /// Removes what the try wrote. What a store does not let go is the caller's to see: it lies under the caller's prefix.
+    /// Removes what the try wrote. Objects that the store does not delete remain under the caller's prefix, where the caller can see them.
     pub(super) async fn clean_up(&self) {
         let prefix = self.key("");
         // A store that is broken enough may list the same keys for ever.
@@ -146,7 +146,7 @@ pub(super) async fn together<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     slots.into_iter().filter_map(|(_, output)| output).collect()
 }
 
-/// Sends a guarded write until it wins or is lost. A store may turn requests away under load; a healthy one leaves none
+/// Sends a guarded write until it wins or is lost. A store may refuse requests under load; a healthy one leaves none
 /// unknown.
 pub(super) async fn insist<T, F>(mut write: impl FnMut() -> F) -> Result<Option<T>, Broken>
 where

@@ -6,7 +6,7 @@ use crate::library::did_you_mean;
 pub(crate) fn complaint(message: &str) -> String {
     let message = message.trim();
     if let Some(field) = message.strip_prefix("missing field ") {
-        return format!("{field} is missing: add it, or take a preset that has it", field = unquoted(field));
+        return format!("{field} is missing: add it, or choose a preset that has it", field = unquoted(field));
     }
     let kinds = [
         ("invalid type: ", ""),
@@ -21,7 +21,7 @@ pub(crate) fn complaint(message: &str) -> String {
     });
     let Some((what, found, allowed)) = split else { return message.to_owned() };
     if let ("unit variant", "newtype variant" | "struct variant") = (found, allowed) {
-        return "found the name alone, allowed is the name with its fields: { name = { field = value } }".to_owned();
+        return "found the name alone; allowed: the name with its fields: { name = { field = value } }".to_owned();
     }
     let digits = found.strip_prefix("string \"").and_then(|rest| rest.strip_suffix('"'));
     // On the command line, a number that is too large for TOML.
@@ -31,7 +31,7 @@ pub(crate) fn complaint(message: &str) -> String {
     let allowed = plain(allowed.strip_prefix("one of ").unwrap_or(allowed)).replace('`', "\"");
     let candidates = allowed.split('"').skip(1).step_by(2);
     let hint = did_you_mean(unquoted(found), candidates);
-    format!("found {what}{}{hint}, allowed is {allowed}", found.replace('`', "\""))
+    format!("found {what}{}{hint}; allowed: {allowed}", found.replace('`', "\""))
 }
 
 /// The deserializer speaks of types; people do not.
@@ -59,23 +59,23 @@ mod tests {
     #[test]
     fn messages_say_what_was_found_and_what_is_allowed() {
         let cases = [
-            ("invalid type: integer `35`, expected a span", "found integer \"35\", allowed is a span"),
+            ("invalid type: integer `35`, expected a span", "found integer \"35\"; allowed: a span"),
             (
                 "unknown variant `unifrom`, expected `uniform` or `zipf`",
-                "found \"unifrom\" (did you mean \"uniform\"?), allowed is \"uniform\" or \"zipf\"",
+                "found \"unifrom\" (did you mean \"uniform\"?); allowed: \"uniform\" or \"zipf\"",
             ),
             (
                 "unknown field `scal`, expected one of `kind`, `scale`",
-                "found unknown field \"scal\" (did you mean \"scale\"?), allowed is \"kind\", \"scale\"",
+                "found unknown field \"scal\" (did you mean \"scale\"?); allowed: \"kind\", \"scale\"",
             ),
-            ("missing field `kind`", "kind is missing: add it, or take a preset that has it"),
+            ("missing field `kind`", "kind is missing: add it, or choose a preset that has it"),
             (
                 "invalid type: string \"99999999999999999999\", expected u32",
-                "found 99999999999999999999, allowed is a whole number from 0 to 4294967295",
+                "found 99999999999999999999; allowed: a whole number from 0 to 4294967295",
             ),
             (
                 "invalid type: unit variant, expected newtype variant",
-                "found the name alone, allowed is the name with its fields: { name = { field = value } }",
+                "found the name alone; allowed: the name with its fields: { name = { field = value } }",
             ),
             ("something else", "something else"),
         ];

@@ -40,10 +40,10 @@ impl Setting {
             field: origin.clone(),
             message: message.to_owned(),
         };
-        let (key, value) = assignment.split_once('=').ok_or_else(|| wrong("found no \"=\", allowed is key=value"))?;
+        let (key, value) = assignment.split_once('=').ok_or_else(|| wrong("found no \"=\"; allowed: key=value"))?;
         let key = key.trim();
         if key.split('.').any(|part| part.trim().is_empty()) {
-            return Err(wrong("found an empty name, allowed is a path such as arrivals.scale=50ms"));
+            return Err(wrong("found an empty name; allowed: a path such as arrivals.scale=50ms"));
         }
         let value =
             parse_value(value.trim()).map_err(|cause| wrong(&format!("this is not a value: {}", cause.trim())))?;

@@ -31,7 +31,7 @@ pub(super) fn thin(axes: &mut [AxisPlan]) -> (u64, Vec<String>) {
     }
     let after = count(axes);
     let points = if after < before { format!("{after} of {before} points, ") } else { String::new() };
-    (seeds, vec![format!("Coarse (--quick): {points}one seed. Run it without --quick before you rely on it.")])
+    (seeds, vec![format!("Coarse (--quick): {points}one seed. Run it without --quick before you rely on the results.")])
 }
 
 fn count(axes: &[AxisPlan]) -> usize {

@@ -80,7 +80,7 @@ impl File {
             let known = || HEADER.into_iter().chain(SECTIONS);
             let hint = did_you_mean(unknown, known());
             let allowed = known().collect::<Vec<_>>().join(", ");
-            return Err(field(origin, unknown, format!("found this unknown field{hint}, allowed are {allowed}")));
+            return Err(field(origin, unknown, format!("found this unknown field{hint}; allowed: {allowed}")));
         }
         let mut header: Header = serde_path_to_error::deserialize(Value::Table(header))
             .map_err(|error| field(origin, &error.path().to_string(), complaint(error.inner().message())))?;
@@ -111,7 +111,7 @@ fn collect_axes(within: &str, sweep: Table, origin: &str, axes: &mut Vec<AxisPla
                 axes.push(AxisPlan { key, choices });
             }
             single => {
-                let message = format!("found {single}, allowed is a list of values, such as [{single}]");
+                let message = format!("found {single}; allowed: a list of values, such as [{single}]");
                 return Err(field(origin, &format!("sweep.{key}"), message));
             }
         }
@@ -149,33 +149,32 @@ pub(super) fn display(value: &Value) -> String {
 /// Checks what concerns the axes as a whole.
 pub(super) fn check(axes: &[AxisPlan], seeds: u64, origin: &str) -> Result<(), ExperimentError> {
     if !(1..=MOST_SEEDS).contains(&seeds) {
-        return Err(field(origin, "seeds", format!("found {seeds}, allowed is 1 to {MOST_SEEDS}")));
+        return Err(field(origin, "seeds", format!("found {seeds}; allowed: 1 to {MOST_SEEDS}")));
     }
     for (index, axis) in axes.iter().enumerate() {
         if axis.choices.is_empty() {
             return Err(field(
                 origin,
                 &format!("sweep.{}", axis.key),
-                "found no value, allowed is one or more".to_owned(),
+                "found no value; allowed: one or more".to_owned(),
             ));
         }
         if let Some(twice) = twice(axis.choices.iter().map(|choice| &choice.display)) {
-            return Err(field(origin, &axis.key, format!("found \"{twice}\" twice, allowed is each value once")));
+            return Err(field(origin, &axis.key, format!("found \"{twice}\" twice; allowed: each value once")));
         }
         let keys = |axis: &AxisPlan| -> Vec<String> {
             axis.choices.iter().flat_map(|choice| &choice.entries).map(|entry| entry.key.clone()).collect()
         };
         let earlier: Vec<String> = axes[..index].iter().flat_map(keys).collect();
         if let Some(both) = keys(axis).into_iter().find(|key| earlier.contains(key)) {
-            let message =
-                "found in two axes, allowed is one: in [sweep], in [[alternatives]], or as an option".to_owned();
+            let message = "found in two axes; allowed: only one of [sweep], [[alternatives]] and an option".to_owned();
             return Err(field(origin, &both, message));
         }
     }
     let points = axes.iter().map(|axis| axis.choices.len()).try_fold(1_usize, usize::checked_mul);
     if points.is_none_or(|points| points > MOST_POINTS) {
         let found = points.map_or_else(|| "more than can be counted".to_owned(), |points| points.to_string());
-        return Err(field(origin, "sweep", format!("found {found} points, allowed are up to {MOST_POINTS}")));
+        return Err(field(origin, "sweep", format!("found {found} points; allowed: up to {MOST_POINTS}")));
     }
     Ok(())
 }

@@ -149,7 +149,7 @@ fn mistakes_are_answered_with_layer_field_found_and_allowed() {
     let cases = [
         (
             "[arrivals]\nscale = 35\n",
-            "mine.toml: arrivals.scale: found integer \"35\", allowed is a span of time with its unit",
+            "mine.toml: arrivals.scale: found integer \"35\"; allowed: a span of time with its unit",
         ),
         ("[arrivals]\nscale = \"35\"\n", "mine.toml: arrivals.scale: \"35\" is not a span of time"),
         (
@@ -158,19 +158,19 @@ fn mistakes_are_answered_with_layer_field_found_and_allowed() {
         ),
         ("[tabels]\ncount = 3\n", "mine.toml: tabels: found this unknown field (did you mean \"tables\"?)"),
         ("[tables]\nchoice = \"unifrom\"\n", "mine.toml: tables.choice: found \"unifrom\" (did you mean \"uniform\"?)"),
-        ("[tables]\ncount = \"many\"\n", "mine.toml: tables.count: found string \"many\", allowed is a whole number"),
-        ("[tables]\ncount = 0\n", "mine.toml: tables.count: found 0, allowed is 1 to 100000"),
+        ("[tables]\ncount = \"many\"\n", "mine.toml: tables.count: found string \"many\"; allowed: a whole number"),
+        ("[tables]\ncount = 0\n", "mine.toml: tables.count: found 0; allowed: 1 to 100000"),
         (
             "[tables]\nmanifest_list = \"append\"\n",
-            "mine.toml: tables.manifest_list: found \"append\", allowed is \"rewrite\"",
+            "mine.toml: tables.manifest_list: found \"append\"; allowed: \"rewrite\"",
         ),
-        ("seeds = 0\n", "mine.toml: seeds: found 0, allowed is 1 to 10000"),
-        ("seeds = \"5\"\n", "mine.toml: seeds: found string \"5\", allowed is a whole number"),
+        ("seeds = 0\n", "mine.toml: seeds: found 0; allowed: 1 to 10000"),
+        ("seeds = \"5\"\n", "mine.toml: seeds: found string \"5\"; allowed: a whole number"),
         ("provider = \"s3\"\n", "mine.toml: provider: there is no provider \"s3\""),
         ("preset = \"icebreg\"\n", "there is no preset \"icebreg\" (did you mean \"iceberg\"?)"),
         (
             "[sweep]\n\"tables.count\" = 3\n",
-            "mine.toml: sweep.tables.count: found 3, allowed is a list of values, such as [3]",
+            "mine.toml: sweep.tables.count: found 3; allowed: a list of values, such as [3]",
         ),
         ("[sweep]\n\"tables.count\" = []\n", "mine.toml: sweep.tables.count: found no value"),
         ("[sweep]\n\"tables.count\" = [1, 1]\n", "mine.toml: tables.count: found \"1\" twice"),
@@ -200,10 +200,10 @@ fn the_command_line_is_named_for_its_own_mistakes() {
     let of = |setting: &str| plan("", &with(&[setting])).unwrap_err().to_string();
     assert!(of("arrivals.scale=35").starts_with("--set arrivals.scale=35: arrivals.scale: found integer \"35\""));
     assert!(of("retry.retires=3").starts_with("--set retry.retires=3: retry.retires: found unknown field"));
-    assert!(of("arrivals=3").starts_with("--set arrivals=3: arrivals: found integer \"3\", allowed is a table"));
+    assert!(of("arrivals=3").starts_with("--set arrivals=3: arrivals: found integer \"3\"; allowed: a table"));
     assert!(of("provider.x=1").starts_with("--set provider.x=1: provider"), "{}", of("provider.x=1"));
     let wrong = |setting: &str| Setting::parse(setting).unwrap_err().to_string();
-    assert!(wrong("duration").contains("allowed is key=value"), "{}", wrong("duration"));
+    assert!(wrong("duration").contains("allowed: key=value"), "{}", wrong("duration"));
     assert!(wrong("tables.choice={ zipf = }").contains("this is not a value"), "{}", wrong("tables.choice={ zipf = }"));
     assert!(wrong(".x=1").contains("found an empty name"));
 }

@@ -125,7 +125,7 @@ fn where_nobody_ever_gives_up_everything_holds() {
 #[test]
 fn too_little_work_for_any_load_is_said() {
     let error = find(&point(&[]), &KneeOptions { events: 2000, ..options() }, &|_| ()).unwrap_err().to_string();
-    assert!(error.starts_with("the budget was spent before any load was found that is sustained"), "{error}");
+    assert!(error.starts_with("the budget was spent before the search found a load that is sustained"), "{error}");
 }
 
 #[test]
@@ -218,10 +218,10 @@ fn what_bursts_make_impossible_is_refused() {
     let burst = "arrivals.burst={every=\"30min\",lasts=\"60s\",factor=20.0}";
     let seeds = KneeOptions { seeds: Some(vec![1]), ..options() };
     let error = find(&point(&[burst]), &seeds, &|_| ()).unwrap_err().to_string();
-    assert!(error.starts_with("duration: found 10min, allowed is a multiple of 1h, from 2h on"), "{error}");
+    assert!(error.starts_with("duration: found 10min; allowed: a multiple of 1h, from 2h on"), "{error}");
     let worst = KneeOptions { worst: Some(Span::from_secs(60)), ..options() };
     let error = find(&point(&[]), &worst, &|_| ()).unwrap_err().to_string();
-    assert!(error.starts_with("worst: found 1min, allowed is a time up to arrivals.burst.every"), "{error}");
+    assert!(error.starts_with("worst: found 1min; allowed: a time up to arrivals.burst.every"), "{error}");
 }
 
 /// The true knee is that of a search with fifty times the work. (The example `knee_coverage` does it for three stores.)

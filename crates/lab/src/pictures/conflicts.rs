@@ -65,7 +65,7 @@ fn bars(cell: &Cell<'_>, subtitle: Option<String>) -> StackedBars {
         parts: vec![
             ("catalog conflicts".to_owned(), per_transaction(|rank| rank.catalog_conflicts)),
             ("table conflicts".to_owned(), per_transaction(|rank| rank.table_conflicts)),
-            ("last conflicts, not looked at".to_owned(), per_transaction(|rank| rank.unseen_conflicts)),
+            ("unseen (last attempts)".to_owned(), per_transaction(|rank| rank.unseen_conflicts)),
         ],
     }
 }

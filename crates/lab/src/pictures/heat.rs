@@ -163,11 +163,11 @@ impl Map<'_> {
             }
             Shown::Latency => {
                 "Each cell is the mean time from the end of a transaction's work to the answer that it is committed; \
-                 those that failed are not in it, so read hatched cells with care. Colours are logarithmic, and the \
+                 failed transactions are left out, so hatched cells look better than they are. Colours are logarithmic, and the \
                  same in all maps of this kind of transactions."
             }
         };
         let load = if x.key == LOAD { " The highest load is on the left." } else { "" };
-        format!("{read} Hatched: success below 95 %; cross-hatched: below 80 %.{load} Grey: nothing to show.")
+        format!("{read} Hatched: success below 95 %; cross-hatched: below 80 %.{load} Grey: no data.")
     }
 }

@@ -118,8 +118,8 @@ impl Drawing<'_> {
         let charts: Vec<Chart> = panels(&kinds, named).iter().map(chart).collect();
         let axis = &view.axes[x];
         let title = match lines {
-            None => format!("What happens along the {}", axis_noun(&axis.key)),
-            Some(lines) => format!("{} compared along the {}", plural(&view.axes[lines]), axis_noun(&axis.key)),
+            None => format!("Effect of the {}", axis_noun(&axis.key)),
+            Some(lines) => format!("{} compared by {}", plural(&view.axes[lines]), axis_noun(&axis.key)),
         };
         let words = slice.words(view);
         let title = if words.is_empty() { title } else { format!("{title}: {words}") };
@@ -130,7 +130,7 @@ impl Drawing<'_> {
             caption: format!(
                 "Transactions that arrived in the middle half of the run; {}. The dashed line is a success of 95 %. {}",
                 seeds_words(view.seeds),
-                if axis.key == LOAD { "Load is what arrives, committed or not." } else { "" }
+                if axis.key == LOAD { "Load counts all arrivals, committed or not." } else { "" }
             )
             .trim_end()
             .to_owned(),

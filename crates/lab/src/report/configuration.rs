@@ -21,7 +21,7 @@ pub(super) fn section(experiment: &Experiment, provenance: &Provenance) -> Marku
                 dt { "Revision of the program" } dd { code { (provenance.git_revision) } }
                 dt { "Seeds" } dd { (seeds) }
             }
-            p { "As an experiment file, with everything stated that the preset would have said:" }
+            p { "As an experiment file that states every field, also those of the preset:" }
             pre { code { (file(experiment)) } }
             @for (name, profile) in profiles(experiment) {
                 details {

@@ -43,7 +43,7 @@ fn of_knees(view: &View<'_>) -> Vec<String> {
     // Of equals the first.
     let best = knees.iter().rev().max_by(by_throughput);
     let Some((slice, best)) = best else {
-        sentences.push("At none of the loads do more than 95 % succeed.".to_owned());
+        sentences.push("No load is sustained: at each of them, 95 % or fewer succeed.".to_owned());
         return sentences;
     };
     let at = |slice: &Slice| Some(slice.words(view)).filter(|words| !words.is_empty());
@@ -52,14 +52,14 @@ fn of_knees(view: &View<'_>) -> Vec<String> {
     sentences.push(match at(slice) {
         None => format!("{sign}{rate} commits per second are sustained: more than 95 % succeed."),
         Some(words) => format!(
-            "The most that is sustained, with more than 95 % success, is {}{rate} commits per second ({words}).",
+            "The highest sustained rate, with more than 95 % success, is {}{rate} commits per second ({words}).",
             sign.to_lowercase()
         ),
     });
     if let Some((slice, least)) = knees.iter().min_by(by_throughput).filter(|_| knees.len() > 1)
         && let Some(words) = at(slice)
     {
-        sentences.push(format!("The least is {} ({words}).", significant(throughput(least))));
+        sentences.push(format!("The lowest is {} ({words}).", significant(throughput(least))));
     }
     let (all, none) = (slices.len(), slices.len() - knees.len());
     if none > 0 {
@@ -95,7 +95,9 @@ fn of_points(view: &View<'_>) -> Vec<String> {
         sentences.push(format!("Of {offered} transactions that arrive per second in the window, {throughput} commit."));
     }
     sentences.push(match success {
-        Some(success) => format!("Of those that decide (validated overwrites, if there are any), {success} % succeed."),
+        Some(success) => {
+            format!("Of the deciding transactions (validated overwrites, if there are any), {success} % succeed.")
+        }
         None => "No transaction ended.".to_owned(),
     });
     sentences.push(match latency {
@@ -110,8 +112,8 @@ fn bursts(view: &View<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(allowed) = view.cells().find_map(|cell| crate::config::burst_misfit(cell.config)) {
         sentences.push(format!(
-            "The window, the middle half of the run, does not hold a whole number of bursts: all figures depend on where it lies. A \
-             duration that does: {allowed}."
+            "The window, the middle half of the run, does not hold a whole number of bursts, so all figures depend on its position. \
+             Allowed durations: {allowed}."
         ));
     }
     let shares = || view.cells().filter_map(|cell| Some(cell.summary.all.burst_success?.mean));
@@ -120,7 +122,7 @@ fn bursts(view: &View<'_>) -> Vec<String> {
     if low <= high {
         let range =
             if percent(low) == percent(high) { percent(low) } else { format!("{} to {}", percent(low), percent(high)) };
-        sentences.push(format!("Of those that arrive in bursts, {range} % succeed."));
+        sentences.push(format!("Of the transactions that arrive in bursts, {range} % succeed."));
     }
     sentences
 }
@@ -133,8 +135,7 @@ fn not_ended(view: &View<'_>) -> Option<String> {
         (low, high) if low == high => format!("{low} %"),
         (low, high) => format!("{low} % to {high} %"),
     };
-    let warning =
-        if high > MANY_NOT_ENDED { " Read success and latency with that in mind: they count what ended." } else { "" };
+    let warning = if high > MANY_NOT_ENDED { " Success and latency leave them out." } else { "" };
     Some(format!("{range} of the transactions that arrived in the window had not ended when the run did.{warning}"))
 }
 

@@ -76,7 +76,7 @@ fn findings(view: &View<'_, Knee>) -> Markup {
     }
     let none = view.cells().count() - found().count();
     if none > 0 {
-        sentences.push(format!("Of {} settings {none} have no load that holds.", view.cells().count()));
+        sentences.push(format!("{none} of {} settings have no load that holds.", view.cells().count()));
     }
     html! {
         section #findings {
@@ -173,26 +173,26 @@ fn definitions(knees: &[Knee], options: &KneeOptions) -> Markup {
             dl {
                 dt { "Knee, usable throughput" }
                 dd {
-                    "Commits per second at the load at which " (plain(100.0 * threshold)) " % succeed of those that decide: of the "
-                    "validated overwrites where there are any, else of all. Found by bisection over loads; between the highest that "
-                    "held and the lowest that failed, by a line through the successes of the loads near them. The other figures of a "
-                    "row are those of the highest load that held. Loads were to be found to " (plain(100.0 * tolerance)) " %."
+                    "Commits per second at the load at which " (plain(100.0 * threshold)) " % of the deciding transactions succeed: "
+                    "of the validated overwrites if there are any, otherwise of all. A bisection over loads finds the highest that held "
+                    "and the lowest that failed; a line through the successes of the loads near them gives the knee. The other figures of "
+                    "a row are those of the highest load that held. The bracket around the load is at most " (plain(100.0 * tolerance)) " %."
                 }
                 dt { "95 % from, to" }
                 dd {
-                    "An interval that holds the knee with 95 % confidence: from the spread between parts of the runs (delete-one "
-                    "jackknife), and the distance between the loads that held and failed. It says how sure the simulation is, not how "
+                    "An interval that contains the knee with 95 % confidence. It comes from the spread between parts of the runs (delete-one "
+                    "jackknife) and the distance between the loads that held and failed. It covers the error of the simulation, not how "
                     "well its profile fits a store."
                 }
                 dt { "\u{2265}" }
-                dd { "No load that was tried failed: the knee lies higher." }
+                dd { "No simulated load failed: the knee is higher." }
                 dt { "Success, latency" }
                 dd {
                     "Of the transactions that arrived in the middle half of a run (of " (seconds(run)) " at most) and ended before it "
                     "did; latency from the end of a transaction\u{2019}s own work to the answer that it is committed."
                 }
                 dt { "Simulated" } dd { "Virtual time of all runs of the search." }
-                dt { "arrivals.scale" } dd { "Was searched: what the configuration above says of it was not used." }
+                dt { "arrivals.scale" } dd { "The search varied it; the value in the configuration above was not used." }
             }
         }
     }

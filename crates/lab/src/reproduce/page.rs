@@ -26,6 +26,7 @@ pub fn write(figures: &[Figure], runs: &Runs, made: &Made) -> String {
     let judged: Vec<(&Figure, Judgement)> =
         figures.iter().map(|figure| (figure, judge(figure, figures, runs))).collect();
     let mut page = String::from("# Reproduction of the published simulations\n\n");
+    verdict(&mut page, &judged);
     about(&mut page, runs, made);
     summary(&mut page, &judged);
     page.push_str(INTRODUCTION);
@@ -41,6 +42,12 @@ macro_rules! line {
     ($page:expr, $($format:tt)*) => {{ let _ = writeln!($page, $($format)*); }};
 }
 
+fn verdict(page: &mut String, judged: &[(&Figure, Judgement)]) {
+    let of = |wanted: &Verdict| judged.iter().filter(|(_, judgement)| judgement.verdict == *wanted).count();
+    let (all, within, outside) = (judged.len(), of(&Verdict::Within), of(&Verdict::Outside));
+    line!(page, "**{within} of {all} published figures are within their tolerance; {outside} are outside.**\n");
+}
+
 fn about(page: &mut String, runs: &Runs, made: &Made) {
     let count: usize = runs.values().map(|(experiment, _)| experiment.runs()).sum();
     let hours: f64 = runs
@@ -51,7 +58,7 @@ fn about(page: &mut String, runs: &Runs, made: &Made) {
     if made.quick {
         line!(
             page,
-            "**A coarse run**: one seed, and only the points that figures name. `{}` without --quick is the real one.\n",
+            "**A coarse run**: one seed, and only the points that figures name. For the full run, give `{}` without --quick.\n",
             made.command
         );
     }
@@ -122,10 +129,13 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
         page.push_str("None.\n\n");
         return;
     }
-    page.push_str("\"Doubt\" is what speaks against the figure itself, where something does.");
+    page.push_str("The column \"doubt\" gives the reasons, if any, to doubt the published figure itself.");
     let explained = missed.iter().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
     if explained > 0 {
-        line!(page, " {explained} of these are within tolerance as what they seem to be instead.");
+        line!(
+            page,
+            " {explained} of these are within tolerance if they are taken for the metric that they seem to be."
+        );
     }
     page.push_str("\n\n");
     page.push_str("| figure | metric | published | ours | deviation | doubt |\n|---|---|--:|--:|--:|---|\n");
@@ -136,7 +146,9 @@ fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
             Verdict::OnTheEdge { load, success_percent } => {
                 format!("On the edge: with {} % at {load} our knee lies there. ", number(*success_percent))
             }
-            Verdict::WithinAsPrinted => "Within the tolerance of what is printed with the same digits. ".to_owned(),
+            Verdict::WithinAsPrinted => {
+                "Within the tolerance of another value that is printed with the same digits. ".to_owned()
+            }
             Verdict::Within | Verdict::Outside | Verdict::Nothing => String::new(),
         };
         note.insert_str(0, &why);

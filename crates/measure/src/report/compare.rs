@@ -1,4 +1,4 @@
-//! Two measurements side by side: two stores, two machines, two ways to authenticate.
+//! How do two measurements compare: of two stores, two machines, or two ways to authenticate?
 
 use glidepath_page::Table;
 
@@ -27,8 +27,8 @@ pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement
         rows.push(row);
     }
     let [one, two] = names;
-    let note = "Latencies of successes; beside each the interval that holds it with 95 % confidence if samples are independent, \
-                and none where fewer than three samples lie above it (of 300 for p99). Ratios are of the second to the first.";
+    let note = "Latencies of successes. Next to each is the interval that contains it with 95 % confidence if samples are independent; \
+                none if fewer than three samples lie above it (of 300 for p99). Ratios are the second divided by the first.";
     let head = vec![
         "operation",
         "writers",

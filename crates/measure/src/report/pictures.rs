@@ -1,4 +1,4 @@
-//! The pictures of a report: what the writers got done, how long it took, and how well the fits follow the data.
+//! Which charts does a report have? Throughput and failures of the writers, latencies, and how well the fits follow the data.
 
 use glidepath_page::Picture;
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
@@ -44,10 +44,9 @@ fn failures(guarded: &[&Measurement]) -> Picture {
         ..Series::default()
     });
     Picture {
-        caption:
-            "The share of the attempts that failed. Were writers to take turns, and one of each round to win, it would \
+        caption: "The share of the attempts that failed. If writers took turns and one of each round won, it would \
                   be 1 - 1/N."
-                .into(),
+            .into(),
         chart: Chart::LineChart(LineChart {
             title: "Failure rate against writers".into(),
             x: Axis { label: "Writers on one object".into(), logarithmic: counts.len() > 1, ..Axis::default() },
@@ -97,7 +96,7 @@ fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
         chart: Chart::LineChart(LineChart {
             title: format!("{name}, {}, {}", counted(writers, "writer"), outcome.name),
             x: Axis { label: "Latency (ms)".into(), logarithmic: true, range: Some((least, most)) },
-            y: Axis { label: "Share up to it (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
+            y: Axis { label: "Share at most this latency (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
             series: vec![
                 line("measured".into(), measured.collect(), LineStyle::Solid),
                 line(format!("mixture, KS {:.3}", fits.mixture.1), fitted(&mixture), LineStyle::Dashed),

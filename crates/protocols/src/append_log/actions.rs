@@ -124,7 +124,7 @@ fn some(reader: &mut Reader<'_>) -> Result<bool, wire::DecodeError> {
     match reader.array()? {
         [NONE] => Ok(false),
         [SOME] => Ok(true),
-        _ => Err(wire::DecodeError::Content("neither there nor not")),
+        _ => Err(wire::DecodeError::Content("a byte that should be 0 or 1")),
     }
 }
 

@@ -64,7 +64,7 @@ impl<E: Env> AppendLog<E> {
                 (state, at) = (next, end);
             }
             if at < segment.len() {
-                return Err(broken(format!("something stands behind the end of segment {number}")));
+                return Err(broken(format!("there are bytes behind the end of segment {number}")));
             }
             if state.segment.number == number {
                 return Ok(versions);
@@ -72,7 +72,7 @@ impl<E: Env> AppendLog<E> {
             if let Some(checkpoint) = self.read_checkpoint(number + 1).await?
                 && checkpoint.0.segment.start != state.segment.start
             {
-                return Err(broken(format!("checkpoint {} is not what the log says", number + 1)));
+                return Err(broken(format!("checkpoint {} does not match the log", number + 1)));
             }
         }
     }

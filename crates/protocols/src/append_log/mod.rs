@@ -59,7 +59,7 @@ const MOST_APPEND_BYTES: usize = 4 << 20;
 /// A record fits into an append wherever it goes: the first one of a segment brings the header.
 const MOST_RECORD_BYTES: usize = MOST_APPEND_BYTES - HEADER;
 
-const ELSEWHERE: &str = "the store says that the log ends elsewhere than behind this commit";
+const ELSEWHERE: &str = "the store reports an end of the log that does not follow this commit";
 
 /// When a segment is closed, and how stubborn an attempt is. Writers of one log may differ in theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -298,7 +298,7 @@ impl<E: Env> AppendLog<E> {
         match self.anchor(&at.segment).await {
             Ok(()) => Ok(true),
             Err(_) if at.records < HARD_RECORDS && at.end < HARD_BYTES => Ok(false),
-            Err(cause) => Err(Cause::words(format!("the log is full and cannot be folded: {cause}"))),
+            Err(cause) => Err(Cause::words(format!("the log is full, and its checkpoint cannot be written: {cause}"))),
         }
     }
 
@@ -395,7 +395,7 @@ impl<E: Env> AppendLog<E> {
 
 /// Nothing tells any more what became of a commit.
 fn emptied() -> Outcome<Snapshot> {
-    Outcome::Unknown(Cause::words("the log was vacuumed beyond the place of this commit before it could be settled"))
+    Outcome::Unknown(Cause::words("the log was vacuumed beyond this commit before its outcome could be settled"))
 }
 
 /// The bytes of a record, which must be such that everybody can read them back.

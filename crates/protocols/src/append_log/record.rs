@@ -31,7 +31,7 @@ pub(super) const VERSIONS: u64 = 1 << 62;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Another kind of object.
-    #[error("it does not begin with the mark of {0}")]
+    #[error("it does not begin with the magic bytes of {0}")]
     Foreign(&'static str),
     /// Written by a newer version of Glidepath.
     #[error("it has format version {found}; this version of Glidepath reads {FORMAT}: use a newer one")]
@@ -117,7 +117,7 @@ pub(super) fn decode_header<'a>(
         return Err(DecodeError::Features { found });
     }
     if reader.u64()? != number {
-        return Err(DecodeError::Content("it has another number than its key"));
+        return Err(DecodeError::Content("its number differs from that in its key"));
     }
     Ok(reader.0)
 }
@@ -260,7 +260,11 @@ impl Reader<'_> {
     /// A number of things to come, each at least `size` bytes: more than there are bytes left is a lie.
     fn count(&mut self, size: usize) -> Result<usize, DecodeError> {
         let count = self.u32()? as usize;
-        if count <= self.0.len() / size { Ok(count) } else { Err(DecodeError::Content("more than there is")) }
+        if count <= self.0.len() / size {
+            Ok(count)
+        } else {
+            Err(DecodeError::Content("a count larger than the record"))
+        }
     }
 
     fn changes(&mut self) -> Result<Changes, DecodeError> {

@@ -31,7 +31,7 @@ pub enum VacuumError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The rest stays until the next time.
-    #[error("vacuuming stopped: {0}")]
+    #[error("vacuum stopped: {0}")]
     Stopped(Cause),
 }
 
@@ -100,6 +100,6 @@ impl<E: Env> AppendLog<E> {
 fn stopped(error: ReadError) -> VacuumError {
     VacuumError::Stopped(match error {
         ReadError::Failed(cause) => cause,
-        ReadError::NotFound => Cause::words("a closed segment of the log is missing: it was removed by somebody else"),
+        ReadError::NotFound => Cause::words("a closed segment of the log is missing: another program removed it"),
     })
 }

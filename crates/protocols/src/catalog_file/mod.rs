@@ -170,7 +170,7 @@ impl<E: Env> CatalogFile<E> {
                     Some(_) => return Outcome::Conflict(Some(head)),
                     None if head.root().version > version => {
                         return Outcome::Unknown(Cause::words(format!(
-                            "the catalog is {} versions on, too many to tell whether this commit is among them",
+                            "the catalog is {} versions further, too many to tell whether this commit is among them",
                             head.root().version.since(version)
                         )));
                     }

@@ -10,7 +10,7 @@ use crate::mutant::{self, Mutant};
 
 /// Who commits what the writers of a group ask for. It must run in a task or a thread of its own, so that no writer that goes
 /// away, or is not polled for a while, stops it.
-#[must_use = "writers wait until somebody runs `lead`"]
+#[must_use = "writers wait until a task runs `lead`"]
 pub struct Leader<E: Env, C: Grouped> {
     env: E,
     catalog: C,
@@ -20,7 +20,7 @@ pub struct Leader<E: Env, C: Grouped> {
 
 /// The group has a leader, which must end first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the group of writers has a leader already, and one is all that it may have")]
+#[error("the group of writers already has a leader; a group has only one")]
 pub struct AlreadyLed;
 
 impl<E: Env, C: Grouped> Leader<E, C> {

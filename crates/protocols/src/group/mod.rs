@@ -255,7 +255,7 @@ fn turned_away(why: NotQueued) -> CommitError {
 
 /// Step 9.
 fn left_behind(left: Left) -> CommitError {
-    let cause = Cause::words("the leader of the group of writers stopped before it had an answer");
+    let cause = Cause::words("the leader of the group of writers stopped before it received an answer");
     match left {
         Left::Sent => CommitError::Unknown(cause),
         Left::NotSent => CommitError::Failed(cause),

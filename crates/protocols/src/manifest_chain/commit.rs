@@ -245,7 +245,9 @@ impl<E: Env> ManifestChain<E> {
                 // Read so late that this very commit may have been there, and been cleaned away: neither an empty slot nor
                 // another writer's commit in it proves anything.
                 Ok(_) if self.env.now().since(first_sent) >= RECHECK => {
-                    let words = format!("what became of {version} was looked up so late that it may be gone");
+                    let words = format!(
+                        "the outcome of {version} was looked up so late that the version may have been vacuumed"
+                    );
                     return Outcome::Unknown(Cause::words(words));
                 }
                 Ok(Some(found)) => {
@@ -276,7 +278,7 @@ impl<E: Env> ManifestChain<E> {
             match self.load().await {
                 Ok(head) if head.oldest_kept() <= version && head.version() >= version => {}
                 Ok(_) => {
-                    let words = format!("{version} was written so late that it may have been cleaned away before");
+                    let words = format!("{version} was written so late that a vacuum may have emptied its slot before");
                     return Outcome::Unknown(Cause::words(words));
                 }
                 Err(error) => return Outcome::Unknown(Cause::from_error(error)),

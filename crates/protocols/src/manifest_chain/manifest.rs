@@ -93,7 +93,7 @@ impl Manifest {
         let root = match reader.array::<1>()?[0] {
             0 => None,
             1 => Some(PageRef::decode(&mut reader)?),
-            _ => return Err(DecodeError::Content("neither a root nor none")),
+            _ => return Err(DecodeError::Content("a byte that should be 0 (no root) or 1 (root)")),
         };
         let unknown = entry::decode_fields(reader.0)?;
         let indexed = flags & INDEXED != 0;

@@ -72,7 +72,7 @@ fn numbers(batch: &RecordBatch<'_>, body: &[u8], columns: &Schema) -> Result<(),
     let mut widths = Vec::new();
     columns.fields().iter().for_each(|field| add_widths(field.data_type(), &mut widths));
     if widths.len() != buffers.len() {
-        return Err(DecodeError::Content("more columns or fewer than there are"));
+        return Err(DecodeError::Content("a wrong number of columns"));
     }
     for (buffer, width) in buffers.iter().zip(widths) {
         let (from, length) = (usize::try_from(buffer.offset()), usize::try_from(buffer.length()));
@@ -94,7 +94,7 @@ fn content_bytes(buffer: &[u8]) -> Result<u64, DecodeError> {
         return Ok(rest);
     }
     let says = u64::try_from(says).ok().filter(|says| *says <= rest.saturating_mul(MOST_OF_ONE));
-    says.ok_or(DecodeError::Content("a column that cannot be so long"))
+    says.ok_or(DecodeError::Content("a column with an impossible length"))
 }
 
 /// The bytes of one number in each buffer of a column: which are there, where each begins, what it is.

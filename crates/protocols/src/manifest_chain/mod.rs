@@ -279,7 +279,7 @@ impl<E: Env> ManifestChain<E> {
                 return Err(LoadError::NotFound);
             }
         }
-        let words = "the versions that the hint and the listing name are not there: they are vacuumed faster than they are read, or lost";
+        let words = "the versions that the hint and the listing name are missing: they are lost, or vacuumed faster than they are read";
         Err(LoadError::Failed(Cause::words(words)))
     }
 

@@ -149,7 +149,7 @@ pub(crate) fn encode_block(items: &[(Key, Bytes)]) -> Result<Bytes, ArrowError> 
 pub(crate) fn check_block(bytes: &[u8]) -> Result<(), DecodeError> {
     match checked(bytes)?.first() {
         Some(&BLOCK) => Ok(()),
-        _ => Err(DecodeError::Content("something else where a block of columns should be")),
+        _ => Err(DecodeError::Content("another kind of page where a block should be")),
     }
 }
 
@@ -180,7 +180,7 @@ impl PageRef {
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let kind = reader.array::<1>()?[0];
         if kind & !(IN_PACK | IS_LEAF) != 0 {
-            return Err(DecodeError::Content("unknown home of a page"));
+            return Err(DecodeError::Content("an unknown kind of home in a page reference"));
         }
         let version = reader.varint()?;
         let home = if kind & IN_PACK == 0 {

@@ -70,13 +70,13 @@ pub struct Swept {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VacuumError {
     /// Readers could lose what they read.
-    #[error("the grace period is {given}; at least {least} is needed, so that no reader or sleeping writer is caught", given = .0, least = Grace::SHORTEST)]
+    #[error("the grace period is {given}; at least {least} is needed, so that no reader or sleeping writer loses what it still needs", given = .0, least = Grace::SHORTEST)]
     TooShort(Span),
     /// The chain could not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The version that says what is kept could not be committed.
-    #[error("could not commit what is kept: {0}")]
+    #[error("could not commit the version that says what is kept: {0}")]
     Commit(Cause),
     /// The store would not list or delete.
     #[error("could not {what}: {cause}")]
@@ -188,14 +188,14 @@ impl<E: Env> ManifestChain<E> {
                 }
             }
         }
-        Err(VacuumError::Commit(Cause::words(format!("others were faster {TRIES} times"))))
+        Err(VacuumError::Commit(Cause::words(format!("other writers committed first {TRIES} times"))))
     }
 
     /// Step 3.
     async fn needed_by(&self, oldest: Version) -> Result<BTreeSet<Home>, VacuumError> {
         let found = self.read_version(oldest, None).await?;
         let kept = found.ok_or_else(|| {
-            LoadError::Undecodable(Cause::words(format!("{oldest} should be kept, and is not there: damage")))
+            LoadError::Undecodable(Cause::words(format!("{oldest} should be kept, but is missing: damage")))
         })?;
         Ok(self.homes(&kept).await?)
     }

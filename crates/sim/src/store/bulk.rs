@@ -1,4 +1,4 @@
-//! How long does bulk traffic take? It is private by contract, so it only moves the clock of the process that makes it.
+//! How long does bulk traffic take? It is private by contract, so it only advances the clock of the process that makes it.
 //! Faults do not strike it.
 
 use std::cell::RefCell;
@@ -171,7 +171,7 @@ impl SimStore {
         }
     }
 
-    /// Lets so many requests take this time.
+    /// Lets `requests` requests take this time.
     async fn pass(&self, requests: u64, span: Span) {
         let process = &self.env.process;
         // The last one of them is counted below.

@@ -1,7 +1,7 @@
-//! A request to shared state, from its being sent to its answer.
+//! How does a request to shared state travel, from sender to answer?
 //!
-//! Where its answer cannot fail to arrive its way is short: the sender itself lets it take effect when its turn comes. It is a
-//! future by hand, because it is what every event of a long run polls, and what every process that waits has in it.
+//! If its answer cannot be lost, the path is short: the sender itself applies it when its turn comes. It is a
+//! hand-written future, because every event of a long run polls it, and every waiting process contains it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

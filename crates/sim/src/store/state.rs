@@ -1,4 +1,4 @@
-//! What a simulated store holds, and what each request does to it at the instant it takes effect.
+//! What does a simulated store hold, and what does each request do to it when it takes effect?
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -138,7 +138,7 @@ impl StoreState {
         }
     }
 
-    /// Whether an object is so many bytes long; an absent one is 0.
+    /// Whether an object has this length; that of an absent one is 0.
     pub(crate) fn ends_at(&self, key: &Key, offset: u64) -> bool {
         self.objects.get(key).map_or(0, |stored| stored.payload.size().as_bytes()) == offset
     }

@@ -1,4 +1,4 @@
-//! Where is the store? From the URL that a person wrote to a provider, a bucket, a prefix and an endpoint.
+//! Where is the store? A user's URL gives a provider, a bucket, a prefix and an endpoint.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -47,7 +47,7 @@ impl Address {
         let decode = |text: &str| percent_decode_str(text).decode_utf8().map(String::from).map_err(|e| e.to_string());
         let bucket = decode(url.host_str().unwrap_or_default())?;
         if bucket.is_empty() {
-            return Err("it names no bucket".to_owned());
+            return Err("the name of the bucket is missing".to_owned());
         }
         let zone = if provider == Provider::S3 { zone(&bucket)? } else { None };
         let mut address = Self {
@@ -63,7 +63,7 @@ impl Address {
         };
         for (name, value) in url.query_pairs() {
             if !allowed.contains(&name.as_ref()) {
-                return Err(format!("there is no parameter {name:?}; it may have {}", allowed.join(", ")));
+                return Err(format!("there is no parameter {name:?}; allowed: {}", allowed.join(", ")));
             }
             match name.as_ref() {
                 "endpoint" => address.endpoint = Some(endpoint(&value)?),
@@ -110,16 +110,16 @@ fn zone(bucket: &str) -> Result<Option<String>, String> {
 }
 
 fn yes_or_no(value: &str) -> Result<bool, String> {
-    value.parse().map_err(|_| format!("append is {value:?}; it may be true or false"))
+    value.parse().map_err(|_| format!("append: found {value:?}; allowed: true or false"))
 }
 
 fn endpoint(value: &str) -> Result<Url, String> {
-    let url = Url::parse(value).map_err(|error| format!("its endpoint is no URL: {error}"))?;
+    let url = Url::parse(value).map_err(|error| format!("its endpoint is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err("its endpoint must begin with http:// or https:// and name a host".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-        return Err("its endpoint may have a host, a port and a path, nothing else".to_owned());
+        return Err("endpoint: allowed are only a host, a port and a path".to_owned());
     }
     Ok(url)
 }
@@ -194,11 +194,11 @@ mod tests {
         let rows = [
             ("s3://bucket?endpont=http://x", "endpoint, region"),
             ("s3://bucket?append=perhaps", "true or false"),
-            ("gs://bucket?append=true", "it may have endpoint"),
-            ("gs://bucket?region=x", "it may have endpoint"),
-            ("s3:///prefix", "names no bucket"),
+            ("gs://bucket?append=true", "allowed: endpoint"),
+            ("gs://bucket?region=x", "allowed: endpoint"),
+            ("s3:///prefix", "the name of the bucket is missing"),
             ("s3://bucket?endpoint=127.0.0.1:7070", "endpoint"),
-            ("s3://bucket?endpoint=http://secret:secret@host", "nothing else"),
+            ("s3://bucket?endpoint=http://secret:secret@host", "only a host, a port and a path"),
             ("s3://secret:secret@bucket", "environment"),
             ("az://c?sig=secret", "endpoint, account"),
             ("s3://bucket/a//b", "slashes"),

@@ -1,15 +1,15 @@
-//! How does an append at an offset reach a store of a cloud? By one request of which the provider itself checks the offset:
-//! `PutObject` with a write offset on servers that speak as S3 Express One Zone does, `Append Block` with an append position
+//! How does an append at an offset reach a store of a cloud? By one request whose offset the provider itself checks:
+//! `PutObject` with a write offset on servers compatible with S3 Express One Zone, `Append Block` with an append position
 //! on Azure.
 //!
-//! An append blob has to exist before a block can be appended, so an append at 0 on Azure is two requests. What they mean
-//! together:
+//! An append blob has to exist before a block can be appended, so an append at 0 on Azure is two requests. Together they
+//! mean:
 //!
-//! 1. `Put Blob` of an empty append blob, if there is none of that name. That there is one already says nothing: an empty one
-//!    may be left from somebody who died after this step, and counts as absent for an append at 0.
-//! 2. `Append Block` at position 0. It alone decides: whoever else appends between the steps is met here, and wins.
-//! 3. If the blob was deleted between the steps, nothing was appended: again from the beginning.
-//! 4. If the second step is refused, the empty blob of the first is deleted, on condition that it is still as it was created.
+//! 1. `Put Blob` of an empty append blob, if there is none of that name. An existing blob proves nothing: an empty one
+//!    may be left from a writer that died after this step, and counts as absent for an append at 0.
+//! 2. `Append Block` at position 0. It alone decides: if another writer appended between the steps, this request loses.
+//! 3. If the blob was deleted between the steps, nothing was appended: start again with step 1.
+//! 4. If the second step is refused, the empty blob of the first is deleted, on condition that it is unchanged.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::outcome::{self, Condition, Ending, Provider, WriteMeaning};
 use super::signed::Request;
 use super::wire::Trace;
 
-/// How often an append at 0 begins anew because the object was deleted between its two steps.
+/// How often an append at 0 starts again because the object was deleted between its two steps.
 const MOST_BEGINNINGS: usize = 8;
 
 /// A write by hand that was not acknowledged.
@@ -43,7 +43,7 @@ impl CloudStore {
         let body = flat(payload)?;
         let refused = |why: &str| Err(PutError::Refused(Denial::words(format!("{}: {why}", self.0.address.shown))));
         if body.is_empty() {
-            return refused("nothing was given to append");
+            return refused("the append is empty; give at least one byte");
         }
         match self.provider() {
             Provider::S3 if self.0.address.append => self.append_by_offset(&path, body, offset).await,
@@ -91,7 +91,7 @@ impl CloudStore {
             };
             match self.write_by_hand(Operation::Append, Condition::Offset, request).await {
                 Ok(headers) if number(&headers, "x-ms-blob-append-offset").is_some_and(|found| found != offset) => {
-                    return Err(PutError::Unknown(Cause::words("the store appended elsewhere than it was told to")));
+                    return Err(PutError::Unknown(Cause::words("the store appended at another offset than requested")));
                 }
                 Ok(headers) => return appended(&headers, end),
                 Err(failure) if offset == 0 && outcome::names_missing(&failure.ending) => appended_before = true,
@@ -103,7 +103,7 @@ impl CloudStore {
                 }
             }
         }
-        let cause = Cause::words("somebody else deleted the object each time that it had been created");
+        let cause = Cause::words("another client deleted the object each time after its creation");
         Err(PutError::Refused(Denial { cause, certain: false, passing: true }))
     }
 
@@ -161,7 +161,7 @@ impl CloudStore {
     }
 }
 
-/// What was sent before may have been delivered, whatever is refused now.
+/// An earlier delivery may have taken effect, even if this one is refused.
 fn uncertain(error: PutError, sent_before: bool) -> PutError {
     match error {
         PutError::Refused(denial) if sent_before => PutError::Refused(Denial { certain: false, ..denial }),
@@ -172,7 +172,7 @@ fn uncertain(error: PutError, sent_before: bool) -> PutError {
 fn appended(headers: &HeaderMap, end: u64) -> Result<Appended, PutError> {
     match text(headers, ETAG.as_str()) {
         Some(etag) => Ok(Appended { tag: Tag::text(etag), end }),
-        None => Err(PutError::Unknown(Cause::words("appended, but the answer names no tag"))),
+        None => Err(PutError::Unknown(Cause::words("appended, but the answer has no tag (ETag)"))),
     }
 }
 

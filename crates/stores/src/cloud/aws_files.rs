@@ -1,7 +1,7 @@
 //! Which credentials do the files of Amazon's own tools hold? Those of one profile, from `~/.aws/credentials` and
 //! `~/.aws/config`: an access key, its secret, a session token, and a region.
 //!
-//! Profiles that have to fetch their credentials (single sign-on, roles, processes) are named in an error that says what to
+//! A profile that must fetch its credentials (single sign-on, roles, processes) causes an error that says what to
 //! do; nothing is fetched here. Nothing read here is ever printed.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub(super) struct Keys {
 
 type Settings = HashMap<String, String>;
 
-/// The profile that `AWS_PROFILE` names, or `default`; `variable` looks up the environment. `None` where nobody asked for a
+/// The profile that `AWS_PROFILE` names, or `default`; `variable` looks up the environment. `None` if no variable asks for a
 /// profile and there is none.
 pub(super) fn profile(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Profile>, String> {
     let named = variable("AWS_PROFILE");

@@ -1,4 +1,4 @@
-//! How is a provider's client made? From an address and the environment that the provider's own tools read.
+//! How is a provider's client created? From an address and the environment variables that the provider's own tools read.
 
 use std::env;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Client {
 }
 
 /// The library's repeats are off. It repeats whatever failed, conditional writes too, and then takes its own first
-/// attempt's effect for somebody else's.
+/// attempt's effect for another writer's.
 fn no_repeats() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }

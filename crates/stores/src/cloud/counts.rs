@@ -1,4 +1,4 @@
-//! What did a store's traffic amount to? Requests, bytes and repeats of each operation, counted where they pass the wire.
+//! How much traffic did a store cause? Requests, bytes and repeats of each operation, counted on the wire.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

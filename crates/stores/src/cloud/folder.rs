@@ -1,8 +1,8 @@
-//! How does a store list in order whose own listings have none? Directory buckets of S3 Express One Zone give keys in any
-//! order, take only prefixes that end in a slash, and no key to begin after. So the whole folder is read, each time, and
-//! of what fits the least keys are kept: as many as were asked for, and one more.
+//! How does a store list in order if its own listings have no order? Directory buckets of S3 Express One Zone return keys in any
+//! order, accept only prefixes that end in a slash, and accept no start key. So each listing reads the whole folder, and
+//! keeps the smallest matching keys: as many as were requested, and one more.
 //!
-//! Memory is O(limit); requests are one for 1000 objects of the folder, however few are asked for.
+//! Memory is O(limit). Requests are one per 1000 objects of the folder, however few keys are requested.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! How does an emulator of Google Cloud Storage take an upload? fake-gcs-server, the one there is, takes it in Google's JSON
-//! dialect only, and the client library sends it in the XML one. For plain `http://` endpoints a PUT is made into a media
-//! upload, and the answer back into what the library expects. To Google itself everything goes as the library sends it.
+//! How does an emulator of Google Cloud Storage take an upload? fake-gcs-server, the only emulator, accepts uploads in Google's JSON
+//! dialect only, and the client library sends them in the XML dialect. For plain `http://` endpoints a PUT is translated into a media
+//! upload, and the answer back into what the library expects. Requests to Google itself are not changed.
 
 use async_trait::async_trait;
 use http::{HeaderValue, Method, Uri};

@@ -1,4 +1,4 @@
-//! Which object does a key name? Keys under the store's prefix, as the provider has them, and back.
+//! Which object does a key name? Conversion between keys and the provider's names under the store's prefix.
 
 use object_store::path::Path;
 
@@ -42,7 +42,7 @@ impl Keys {
     }
 }
 
-/// The name as it is, byte for byte; what the library would change is turned away.
+/// The name, byte for byte; a name that the library would change is refused.
 fn exact(name: &str, provider: Provider) -> Result<Path, String> {
     let wrong = |why: &str| Err(format!("cloud stores take no key such as {name:?}: {why}"));
     if name.chars().any(char::is_control) {

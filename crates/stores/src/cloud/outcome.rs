@@ -1,5 +1,5 @@
-//! What became of a request? One table per provider from how an exchange ended to what it means for the object, as pure
-//! functions; `docs/stores/` prints the tables, and the tests below hold them.
+//! What does the end of a request mean for the object? One table per provider, as pure
+//! functions; `docs/stores/` prints the tables, and the tests below check them.
 
 use std::fmt;
 
@@ -172,7 +172,7 @@ pub(crate) fn names_missing(ending: &Ending) -> bool {
     matches!(ending, Ending::Answered(answer) if answer.status == 404 && code(answer))
 }
 
-/// Whether a request on a directory bucket was turned away because of whoever asks, which a new session may change. A HEAD is
+/// Whether a request on a directory bucket was refused because of the sender's session, which a new session may change. A HEAD is
 /// answered without a code.
 pub(crate) fn may_be_the_session(ending: &Ending) -> bool {
     let Ending::Answered(answer) = ending else { return false };
@@ -184,7 +184,7 @@ fn names_missing_object(code: &str) -> bool {
     matches!(code, "NoSuchKey" | "BlobNotFound" | "ResourceNotFound")
 }
 
-/// A 404 with another code is about something else: the bucket, or (versitygw) whoever asks.
+/// A 404 with another code is about something else: the bucket, or (versitygw) the sender.
 fn says_missing(answer: &Answer) -> bool {
     answer.status == 404 && answer.code.as_deref().is_none_or(names_missing_object)
 }
@@ -203,7 +203,7 @@ impl Ending {
         matches!(self, Self::Answered(_) | Self::Broken { .. })
     }
 
-    /// Whether a write that was turned away so may be taken a little later without anybody doing anything about it.
+    /// Whether a write that was refused for this reason may be accepted a little later by itself.
     pub(crate) fn passes(&self) -> bool {
         match self {
             Self::NotTried { .. } => false,
@@ -226,7 +226,7 @@ impl fmt::Display for Ending {
             Self::Broken { why } => write!(f, "the connection broke or the time ran out: {why}"),
             // Where a cloud's own machines are told what they may: the last place that is looked in.
             Self::NotTried { why } if why.contains("169.254.169.254") => {
-                write!(f, "no credentials in the environment or in files, and this machine has none of its own ({why})")
+                write!(f, "no credentials in the environment, in files, or from this machine's role ({why})")
             }
             Self::NotTried { why } => write!(f, "{why}"),
         }
@@ -251,12 +251,12 @@ impl Answer {
     fn advice(&self) -> &'static str {
         match (self.status, self.code.as_deref().unwrap_or_default()) {
             (301 | 307 | 308, _) => "; is this the bucket's region? Set ?region=",
-            (401 | 403, _) | (_, "XAdminUserNotFound") => "; check the credentials, and what they may do",
+            (401 | 403, _) | (_, "XAdminUserNotFound") => "; check the credentials and their permissions",
             (_, "NoSuchBucket" | "ContainerNotFound") => "; create it first, or correct the URL",
             // A missing object is told otherwise.
             (404, "") => "; is there such a bucket or container?",
             (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
-            (_, "InvalidBlobType") => "; what was put cannot be appended to, only what appends created",
+            (_, "InvalidBlobType") => "; an object that was put cannot be appended to, only one that an append created",
             (_, "BlockCountExceedsLimit" | "TooManyParts") => {
                 "; the object has as many appends as the provider allows (Azure 50,000, S3 Express One Zone 10,000): go on \
                  in another object"

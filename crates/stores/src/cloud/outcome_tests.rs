@@ -1,4 +1,4 @@
-//! The tables, row by row.
+//! Does each row of the tables hold?
 
 use super::*;
 

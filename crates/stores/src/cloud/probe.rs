@@ -1,4 +1,4 @@
-//! Can the store be used, and does it honour guards? Found out by trying: a server that ignores conditional headers answers
+//! Can the store be used, and does it honour guards? The probe tries it, because a server that ignores conditional headers answers
 //! 200 to everything.
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use super::CloudStore;
 use crate::open::OpenError;
 
 impl CloudStore {
-    /// Tries put-if-absent, put-if-match and, where the store offers them, appends, on a scratch key which nobody else may
+    /// Tries put-if-absent, put-if-match and, where the store offers them, appends, on a scratch key which no other program may
     /// use; removes what it wrote.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl CloudStore {
         let first = match put("first", Guard::Absent).await {
             Ok(tag) => tag,
             Err(PutError::Lost) => {
-                return Err(format!("there is an object {scratch} already; give a fresh scratch key"));
+                return Err(format!("the object {scratch} already exists; give a fresh scratch key"));
             }
             Err(error) => return Err(error.to_string()),
         };
@@ -61,7 +61,9 @@ impl CloudStore {
         }
         match append("lost", 4).await {
             Err(PutError::Lost) => Ok(()),
-            Ok(_) => Err(ignores("the offset of an append", "an append elsewhere than at the end was acknowledged")),
+            Ok(_) => {
+                Err(ignores("the offset of an append", "an append at another offset than the end was acknowledged"))
+            }
             Err(error) => Err(format!("an append elsewhere than at the end: {error}")),
         }
     }

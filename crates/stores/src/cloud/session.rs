@@ -1,12 +1,12 @@
-//! How does a directory bucket of S3 Express One Zone know who asks? By sessions: `CreateSession`, signed with the
-//! credentials that were found, gives an access key of its own that is good for five minutes, and every other request is
-//! signed with that.
+//! How does a directory bucket of S3 Express One Zone identify its clients? By sessions: `CreateSession`, signed with the
+//! credentials that were found, returns an access key that is valid for five minutes, and every other request is
+//! signed with that key.
 //!
-//! All requests on such a bucket pass through here, the client library's and those by hand, and are signed here alone. (The
-//! library has sessions of its own. They cannot be had from any other address than Amazon's, so nothing could be tried; and
-//! it signs for the service `s3`, Amazon's own tools for `s3express`.)
+//! All requests on such a bucket are signed here, those of the client library and our own. (The
+//! library has sessions of its own. They work with Amazon's address only, so they cannot be tested; and
+//! the library signs for the service `s3`, Amazon's own tools for `s3express`.)
 //!
-//! Where there is no session nothing is sent, so no write is of unknown outcome for want of one.
+//! Without a session nothing is sent, so the lack of a session never makes the outcome of a write unknown.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ const LONGEST_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// A session is replaced so long before its end, or a fifth of its life before where that is less.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// When no new session was to be had and the old one still holds, nobody asks again for so long.
+/// The time without another attempt, after no new session could be created and while the old one is still valid.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Signs requests on one bucket, and keeps the session for it. Clones share it.
@@ -66,7 +66,7 @@ pub(crate) struct Source {
 struct Inner {
     source: Source,
     current: Mutex<Option<Arc<Session>>>,
-    /// Whoever asks for a session holds this, so that one renewal runs at a time.
+    /// A request for a session holds this, so that one renewal runs at a time.
     renewal: tokio::sync::Mutex<Option<Failure>>,
 }
 
@@ -143,7 +143,7 @@ impl Sessions {
         }
     }
 
-    /// `CreateSession`, once. Without a mode it gives as much as whoever asks may do, be it only reading.
+    /// `CreateSession`, once. Without a mode it gives all permissions that the sender has, even if only reading.
     async fn ask(&self) -> Result<Session, Ending> {
         let Source { wire, base, region, credentials, .. } = &self.0.source;
         let not_tried = |why: String| Ending::NotTried { why };
@@ -162,7 +162,7 @@ impl Sessions {
             return Err(trace.ending(None));
         }
         let session = read(&parts.headers, &String::from_utf8_lossy(&body), began);
-        session.ok_or_else(|| Ending::Broken { why: "the answer holds no session".to_owned() })
+        session.ok_or_else(|| Ending::Broken { why: "the answer contains no session".to_owned() })
     }
 
     async fn send(&self, session: &Session, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
@@ -210,7 +210,7 @@ fn refusal(ending: &Ending) -> String {
         Ending::Answered(answer) if answer.status == 403 => " (they need s3express:CreateSession)",
         _ => "",
     };
-    format!("no session was to be had, which a directory bucket asks for: {ending}{permission}")
+    format!("no session could be created, and a directory bucket needs one: {ending}{permission}")
 }
 
 /// The session in an answer. Its end is reckoned from the server's own clock, so that ours may be wrong.

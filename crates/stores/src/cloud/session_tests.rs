@@ -1,4 +1,4 @@
-//! When is a session renewed, and what is read from an answer?
+//! When is a session renewed, and what is read from an answer? Tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ fn a_session_lasts_as_long_as_the_server_says_by_its_own_clock() {
     assert!(read(&HeaderMap::new(), "<Error><Code>SlowDown</Code></Error>", began).is_none());
 }
 
-/// Answers nobody, and counts who asked.
+/// Answers no request, and counts the requests.
 #[derive(Debug, Default)]
 struct Silent(Arc<AtomicU64>);
 
@@ -74,7 +74,7 @@ async fn one_failure_is_enough_for_all_who_wait() {
         .collect();
     for waiting in waiting {
         let why = waiting.await.unwrap().unwrap_err();
-        assert!(why.contains("no session was to be had"), "{why}");
+        assert!(why.contains("no session could be created"), "{why}");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     // Whoever comes later asks again.

@@ -1,4 +1,4 @@
-//! How is a request made that the client library does not offer? By hand, with the library's own signing: single deletes
+//! How are requests made that the client library does not offer? Directly, with the library's own signing: single deletes
 //! and appends.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::wire::{Trace, chain};
 /// Everything is encoded that S3's signature wants encoded, and the slashes are left.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// Who asks.
+/// The identity of the sender.
 #[derive(Clone)]
 pub(crate) enum Credentials {
     Aws { provider: AwsCredentialProvider, region: String },

@@ -1,6 +1,6 @@
-//! What really went over the wire? The layer under the client library that sees every exchange: it counts, and it notes
-//! how the exchange of an operation ended, which the library's own errors do not say exactly enough (it calls every
-//! 409 "already exists", and most broken connections alike).
+//! What really went over the wire? This layer under the client library sees every exchange. It counts them, and it records
+//! how the exchange of an operation ended, because the library's own errors are not exact enough (it reports every
+//! 409 as "already exists", and most broken connections alike).
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,7 @@ impl Trace {
         }
     }
 
-    /// Whether the server answered with success, whatever the library made of it.
+    /// Whether the server answered with success, however the library reports it.
     pub(crate) fn succeeded(&self) -> bool {
         let seen = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(&*seen, Some(Ending::Answered(answer)) if (200..300).contains(&answer.status))
@@ -289,7 +289,7 @@ mod tests {
         let trace = Trace::new(Operation::Put);
         assert!(!trace.was_sent());
         trace.note(Ending::Answered(Answer { status: 403, ..Answer::default() }));
-        trace.note(Ending::NotTried { why: "no session was to be had".to_owned() });
+        trace.note(Ending::NotTried { why: "no session could be created".to_owned() });
         assert!(trace.was_sent() && matches!(trace.ending(None), Ending::NotTried { .. }));
     }
 }

@@ -1,4 +1,4 @@
-//! What of a store's own folders and lock files was added to a directory by a process that used it for a while, and may go?
+//! Which of a store's folders and lock files did a process add to a directory that it used for a while, and may it remove them?
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -41,8 +41,8 @@ impl Footprint {
     }
 
     /// Removes lock files and folders that were not there, once the store is closed, and returns those that stay: folders
-    /// with something in them, lock files that somebody holds or that have a mark. Objects are not touched. Another process may use the store
-    /// at the same time; what it needs it makes again.
+    /// with something in them, lock files that a process holds or that have a mark. Objects are not touched. Another process may use the
+    /// store at the same time; it creates again what it needs.
     ///
     /// # Errors
     /// What the file system says.
@@ -67,7 +67,7 @@ impl Footprint {
     }
 }
 
-/// Whether a lock file is gone. It is removed under its own lock: whoever waits for that looks afterwards whether the file is
+/// Whether a lock file is gone. It is removed under its own lock: a process that waits for the lock checks afterwards whether the file is
 /// still the one at this path.
 fn remove_lock(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {

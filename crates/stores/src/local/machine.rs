@@ -1,4 +1,4 @@
-//! What is the file system of this machine, behind the seam? Every call is done when it returns.
+//! What does this machine's file system look like behind the seam? Every call is done when it returns.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,7 +14,7 @@ use glidepath_model::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine;
 
-/// For how long a lock was waited for. While the machine sleeps, nobody holds anybody up: so this clock may stand still then.
+/// How long a process has waited for a lock. While the machine sleeps, no process blocks another, so this clock may stand still then.
 static BEGAN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
 impl Files for Machine {

@@ -24,6 +24,7 @@ macro_rules! line {
 #[must_use]
 pub fn write(sweep: &Sweep, ours: &[Ours], made: &Made, picture: &str) -> String {
     let mut page = String::from("# Reproduction of the published sweep of a versioned manifest\n\n");
+    verdict(&mut page, sweep);
     about(&mut page, sweep, made);
     line!(page, "![Commits per second by rows, published and simulated]({picture})\n");
     nearness(&mut page, sweep);
@@ -35,6 +36,16 @@ pub fn write(sweep: &Sweep, ours: &[Ours], made: &Made, picture: &str) -> String
     page
 }
 
+fn verdict(page: &mut String, sweep: &Sweep) {
+    let mut close = kinds(sweep).into_iter().filter(|(kind, _)| kind.ends_with("commits/s")).map(|(kind, cells)| {
+        let near = cells.iter().filter(|cell| is_near(kind, cell[0], cell[1])).count();
+        let who = kind.split(':').next().unwrap_or(kind);
+        format!("{near} of {} with {who}", cells.len())
+    });
+    let (one, many) = (close.next().unwrap_or_default(), close.next().unwrap_or_default());
+    line!(page, "**From first principles, these rates are within 25 % of the published ones: {one}, {many}.**\n");
+}
+
 fn about(page: &mut String, sweep: &Sweep, made: &Made) {
     let (one, many) = sweep.extent.seeds;
     if made.quick {
@@ -44,7 +55,10 @@ fn about(page: &mut String, sweep: &Sweep, made: &Made) {
     if let Some(seconds) = made.seconds {
         line!(page, "It took {seconds:.0} s on this machine ({} processors).", processors());
     }
-    line!(page, "Means over {one} seeds of 100 commits by one process, and over {many} of 30 s by many.\n");
+    line!(
+        page,
+        "The figures are means: over {one} seeds of 100 commits by one process, and over {many} seeds of 30 s by many.\n"
+    );
 }
 
 /// A cell's figures of one kind: published, from first principles, fitted.
@@ -79,10 +93,10 @@ fn many(sweep: &Sweep) -> Vec<[Crowd; 3]> {
 }
 
 fn nearness(page: &mut String, sweep: &Sweep) {
-    line!(page, "## How near it comes\n");
+    line!(page, "## How close the simulation comes\n");
     line!(
         page,
-        "Near is: within 25 % of the published figure; of errors also within {NEAR_ERRORS}. The deviation is the median one.\n"
+        "A cell is near if it is within 25 % of the published figure; for errors also if it is within {NEAR_ERRORS}. The deviation is the median.\n"
     );
     line!(page, "| figures | cells | first principles: near | deviation | fitted: near | deviation |");
     line!(page, "|---|--:|--:|--:|--:|--:|");
@@ -109,12 +123,12 @@ fn costs(page: &mut String, sweep: &Sweep) {
     let Costs { read_per_mib, processor_per_commit, processor_per_row, index_processor_per_row, .. } =
         sweep.published.costs;
     let fit = sweep.fit;
-    line!(page, "## What goes in\n");
-    line!(page, "The profile `s3-standard` for every request, and:\n");
-    line!(page, "| | value | fitted | source |\n|---|--:|--:|---|");
+    line!(page, "## Inputs\n");
+    line!(page, "Every request uses the profile `s3-standard`. The other inputs are:\n");
+    line!(page, "| input | value | fitted | source |\n|---|--:|--:|---|");
     let rows = [
         ("retries", "tries after the first", retries.to_string(), String::new()),
-        ("wait_per_try", "wait after a lost try, times its number", wait_per_try.to_string(), String::new()),
+        ("wait_per_try", "wait after a lost try, times the number of the try", wait_per_try.to_string(), String::new()),
         ("whole_up_to_bytes", "read by one request, bytes", whole_up_to_bytes.to_string(), String::new()),
         ("range_bytes", "ranges of larger reads, bytes", range_bytes.to_string(), String::new()),
         ("part_bytes", "parts of larger writes, bytes", part_bytes.to_string(), String::new()),
@@ -236,7 +250,7 @@ fn many_processes(page: &mut String, sweep: &Sweep) {
         line!(
             page,
             "| rows | processes | commits/s: published | first principles | fitted | errors: published | first principles \
-             | fitted | of those from first principles within 30 s |"
+             | fitted | errors within 30 s, first principles |"
         );
         line!(page, "|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
         for [published, principles, fitted] in many(sweep).iter().filter(|cells| cells[0].indexed == indexed) {

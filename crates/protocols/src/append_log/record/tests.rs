@@ -163,6 +163,6 @@ fn headers_are_read_by_mark_format_features_and_number() {
     assert_eq!(with(0, b'X'), Err(DecodeError::Foreign("a log segment")));
     assert_eq!(with(4, 2), Err(DecodeError::Format { found: 2 }));
     assert_eq!(with(6, 4), Err(DecodeError::Features { found: 4 }));
-    assert_eq!(with(8, 6), Err(DecodeError::Content("it has another number than its key")));
+    assert_eq!(with(8, 6), Err(DecodeError::Content("its number differs from that in its key")));
     assert_eq!(Header::decode(&bytes[..15], 5), Err(DecodeError::Truncated));
 }

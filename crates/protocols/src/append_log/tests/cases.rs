@@ -126,7 +126,7 @@ fn a_log_that_cannot_be_folded_goes_on_until_it_is_full() {
         assert_eq!((at.0.segment.number, at.0.records), (1, super::super::HARD_RECORDS));
         store.taken();
         let Outcome::Refused(cause) = log.commit(&at, &next(&at, 30_002)).await else { panic!("took it") };
-        assert!(cause.to_string().contains("cannot be folded"), "{cause}");
+        assert!(cause.to_string().contains("its checkpoint cannot be written"), "{cause}");
         assert_eq!(store.taken(), ["head checkpoint", "put checkpoint"]);
         store.refuse_puts(false);
         let at = commit(&log, 30_003).await;

@@ -143,7 +143,7 @@ fn a_block_that_says_it_is_huge_allocates_nothing() {
     let says = 5000_i64.to_le_bytes();
     let place = page.windows(8).position(|bytes| bytes == says).expect("the length before compression");
     page[place..place + 8].copy_from_slice(&(1_i64 << 45).to_le_bytes());
-    assert_eq!(decode(page.into()), Err(DecodeError::Content("a column that cannot be so long")));
+    assert_eq!(decode(page.into()), Err(DecodeError::Content("a column with an impossible length")));
 }
 
 #[test]

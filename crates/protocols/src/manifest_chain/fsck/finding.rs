@@ -163,34 +163,34 @@ impl Finding {
             | Trouble::OtherVersion(_)
             | Trouble::MissingObject(_)
             | Trouble::DamagedPage { .. } => {
-                "put the object back from a backup, or from the store's own versions of objects; nothing may be committed \
-                 and no vacuum run until then"
+                "restore the object from a backup, or from the store's own versions of objects; until then, stop all commits \
+                 and run no vacuum"
             }
             Trouble::Gap(..) => {
-                "put the objects back; until then a reader may take an older version for the newest: let nobody commit"
+                "restore the objects; until then a reader may take an older version for the newest, so stop all commits"
             }
             Trouble::PackAhead => {
-                "find out whether versions were deleted, and put them back: let nobody commit until then"
+                "find out whether versions were deleted, and restore them; stop all commits until then"
             }
             Trouble::HintAhead(_) => {
-                "find out whether versions were deleted, and put them back; if you know that none were, delete the hint"
+                "find out whether versions were deleted, and restore them; if you know that none were, delete the hint"
             }
             Trouble::BrokenChain { .. }
             | Trouble::WrongOldest(_)
             | Trouble::Disorder { .. }
             | Trouble::BadItem(_)
-            | Trouble::Orphan(_) => "something else than this protocol wrote here: go back to a version that is whole",
-            Trouble::WrongCount { .. } => "only the number is wrong: nothing is lost; please report it",
+            | Trouble::Orphan(_) => "another program wrote here: go back to a version without damage",
+            Trouble::WrongCount { .. } => "only the number is wrong, no entry is lost; please report it",
             Trouble::NotIndexed(_) | Trouble::StrayIndex(_) => {
-                "entries are whole, searches by type or base object are not: drop the entry and create it again"
+                "entries are complete, searches by type or base object are not: drop the entry and create it again"
             }
             Trouble::HintDamaged | Trouble::HintBehind(_) => {
                 "harmless: opening takes longer; --mend writes a right one"
             }
-            Trouble::Unread(_) => "try again; if it stays so, the object is damaged: put it back from a backup",
-            Trouble::Unused => "harmless: `vacuum` deletes it when its version is older than those that are kept",
+            Trouble::Unread(_) => "try again; if it still fails, the object is damaged: restore it from a backup",
+            Trouble::Unused => "harmless: `vacuum` deletes it when its version is older than the kept ones",
             Trouble::Pending => "a commit is under way, or its writer died: leave it, `vacuum` finds it later",
-            Trouble::Foreign => "it is left alone",
+            Trouble::Foreign => "no action needed: fsck and vacuum ignore it",
         }
     }
 }
@@ -207,7 +207,7 @@ impl fmt::Display for Finding {
                 write!(f, "this version says that it follows {says}, but the version before it was made by {found}")
             }
             Trouble::WrongOldest(says) => {
-                write!(f, "this version says that the oldest kept is {says}, which cannot be")
+                write!(f, "this version says that the oldest kept version is {says}, which is impossible")
             }
             Trouble::MissingObject(lost) => write!(f, "this object is gone, and pages in it are needed: {lost}"),
             Trouble::DamagedPage { offset_bytes, reason, lost } => {
@@ -219,29 +219,29 @@ impl fmt::Display for Finding {
                     "the page at byte {offset_bytes} of this object has keys out of order: names may not be found"
                 )
             }
-            Trouble::BadItem(what) => write!(f, "an entry makes no sense: {what}"),
+            Trouble::BadItem(what) => write!(f, "an entry is invalid: {what}"),
             Trouble::WrongCount { says, found } => {
-                write!(f, "this version says it has {says} entries, and has {found}")
+                write!(f, "this version says that it has {says} entries, but has {found}")
             }
-            Trouble::NotIndexed(name) => write!(f, "{name} is there, and an index does not have it"),
-            Trouble::StrayIndex(name) => write!(f, "an index has {name}, and there is no entry that it fits"),
-            Trouble::Orphan(name) => write!(f, "{name} is in a namespace that is not there"),
+            Trouble::NotIndexed(name) => write!(f, "{name} exists, but is missing in an index"),
+            Trouble::StrayIndex(name) => write!(f, "an index has {name}, but no entry matches it"),
+            Trouble::Orphan(name) => write!(f, "{name} is in a namespace that does not exist"),
             Trouble::HintAhead(says) => {
                 write!(
                     f,
-                    "the hint says {says}, beyond the newest: newer versions have been lost, or the hint is wrong"
+                    "the hint says {says}, beyond the newest version: newer versions have been lost, or the hint is wrong"
                 )
             }
             Trouble::HintDamaged => f.write_str("the hint is not a number"),
-            Trouble::HintBehind(Some(says)) => write!(f, "the hint says {says}, which is long past"),
-            Trouble::HintBehind(None) => f.write_str("there is no hint where the chain ends"),
+            Trouble::HintBehind(Some(says)) => write!(f, "the hint says {says}, which is outdated"),
+            Trouble::HintBehind(None) => f.write_str("there is no hint near the end of the chain"),
             Trouble::Unread(cause) => write!(f, "the store does not read this object: {cause}"),
             Trouble::Unused => f.write_str("no kept version needs this object"),
-            Trouble::Pending => f.write_str("this pack is for a version that is still to come"),
-            Trouble::PackAhead => f.write_str(
-                "this pack is for a version that follows another that is not there: newer versions have been lost",
-            ),
-            Trouble::Foreign => f.write_str("this object is not of this catalog"),
+            Trouble::Pending => f.write_str("this pack is for a version that does not exist yet"),
+            Trouble::PackAhead => {
+                f.write_str("this pack is for a version whose predecessor is missing: newer versions have been lost")
+            }
+            Trouble::Foreign => f.write_str("this object does not belong to this catalog"),
         }
     }
 }

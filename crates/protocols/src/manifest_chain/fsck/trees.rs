@@ -153,9 +153,9 @@ impl<E: Env> Look<'_, E> {
             return Ok(Err(Lost::Page(DecodeError::Truncated)));
         }
         Ok(match Page::decode(&bytes) {
-            Ok(page) if at.leaf != matches!(*page, Page::Leaf(_)) => {
-                Err(Lost::Page(DecodeError::Content("a leaf where an inner page should be, or the other way round")))
-            }
+            Ok(page) if at.leaf != matches!(*page, Page::Leaf(_)) => Err(Lost::Page(DecodeError::Content(
+                "a leaf where an inner page should be, or an inner page where a leaf should be",
+            ))),
             Ok(page) => {
                 self.chain.place.cache.keep(at, &page);
                 Ok(page)
