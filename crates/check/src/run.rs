@@ -13,6 +13,7 @@ use glidepath_model::{
 };
 use glidepath_protocols::afterwards::{Frozen, Write, at_once};
 use glidepath_protocols::registry::{Design, Visitor};
+use glidepath_protocols::upkeep::Keep;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{EffectPoint, Faults, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
@@ -259,7 +260,8 @@ pub(crate) fn cleaned<D: Design>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<K
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + HORIZON + HORIZON).await;
-        let _ = D::clean(&D::open(env.clone(), env.store(STORE), shared::<D>(0))).await;
+        let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
+        let _ = D::vacuum(&catalog, Keep::LEAST).await;
     };
     simulation.run([(Instant::ZERO, cleaner)]);
     simulation.objects(STORE)
@@ -289,7 +291,7 @@ fn processes<D: Design>(
                     // As long as writers are at it.
                     for _ in 0..20 {
                         env.sleep_until(env.now() + every).await;
-                        let _ = D::clean(&catalog).await;
+                        let _ = D::vacuum(&catalog, Keep::LEAST).await;
                     }
                 }),
                 (true, None) => Box::pin(async {}),

@@ -7,9 +7,10 @@ use glidepath_history::{Leftovers, references};
 use glidepath_model::{Span, Version};
 use glidepath_protocols::LoadError;
 use glidepath_protocols::afterwards::{Frozen, at_once};
-use glidepath_protocols::append_log::{self, Log};
+use glidepath_protocols::append_log::{self, AppendLog, Log};
 use glidepath_protocols::manifest_chain::{Chain, ManifestChain, Snapshot};
 use glidepath_protocols::registry::Design;
+use glidepath_protocols::upkeep::Keep;
 
 use crate::subject::shared;
 
@@ -50,8 +51,12 @@ fn log(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
     let segments = objects.keys().filter_map(numbered).filter(|(kind, _)| *kind == "log");
     let newest = segments.map(|(_, number)| number).max().unwrap_or(0);
     let left = objects.iter().filter_map(|(key, payload)| Some((numbered(key)?, payload)));
+    // A vacuum keeps some versions, however many segments they are in.
+    let world = Frozen::of(objects.clone());
+    let catalog = AppendLog::new(world.clone(), world, shared::<Log>(0));
+    let needed = at_once(catalog.first_needed(Keep::LEAST.versions)).map_err(|error| error.to_string())?;
     let left = left.filter(|((kind, number), payload)| match *kind {
-        _ if number + 2 >= newest => false,
+        _ if number + 2 >= newest || *number >= needed => false,
         "log" => payload.bytes.len() > append_log::EMPTIED_BYTES,
         _ => *number > 0,
     });

@@ -236,7 +236,7 @@ mod tests {
     fn an_unknown_name_lists_the_known_ones_and_the_nearest() {
         let error = profile("s3-standart").unwrap_err().to_string();
         assert!(error.contains("did you mean \"s3-standard\"?"), "{error}");
-        assert!(error.contains("known are s3-express, s3-standard, azure-premium"), "{error}");
+        assert!(error.contains("known: s3-express, s3-standard, azure-premium"), "{error}");
         let error = profile("s3").unwrap_err().to_string();
         assert!(error.contains("did you mean \"s3-express\" or \"s3-standard\""), "{error}");
         let error = Shelf::Experiments.find("nonsense").unwrap_err().to_string();

@@ -29,6 +29,7 @@ mod settling;
 mod tests;
 #[cfg(feature = "toy")]
 mod toy;
+pub mod upkeep;
 mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};

@@ -16,15 +16,17 @@ mod any;
 mod label;
 
 use std::fmt::Debug;
+use std::future::ready;
 use std::sync::Arc;
 
 use glidepath_env::{Cause, Env};
-use glidepath_model::{Action, ByteSize, Changes, CommitId, Entry, Kind, Name, TableId, TableState, Version};
+use glidepath_model::{Action, ByteSize, Changes, Entry, Kind, Name, TableId, TableState, Version};
 
 use crate::afterwards::{Made, Write};
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped};
 use crate::manifest_chain::Layout;
+use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError};
 use crate::{append_log, catalog_file, manifest_chain};
 
 /// A protocol, as whoever works with any of them sees it. The type that implements it has no values.
@@ -44,6 +46,9 @@ pub trait Design: 'static {
 
     /// Whether an acknowledged commit is told its own version, not a later one.
     const TELLS_OWN_VERSION: bool = false;
+
+    /// Whether versions carry the time at which they were written.
+    const KEEPS_TIMES: bool = false;
 
     /// Whether each request of a group makes a version of its own.
     const VERSION_PER_REQUEST: bool = false;
@@ -69,14 +74,45 @@ pub trait Design: 'static {
     /// Creates a catalog. `Conflict` if there is one.
     fn create<E: Env>(catalog: &Self::Catalog<E>, creation: Creation) -> impl Future<Output = Outcome<Self::Snapshot>>;
 
-    /// The commit that made a snapshot.
-    fn commit_of(at: &Self::Snapshot) -> CommitId;
+    /// What is known of a version beside its entries.
+    fn facts(at: &Self::Snapshot) -> Facts;
 
-    /// Removes all that it may while others go on. Protocols that keep nothing old do nothing.
-    fn clean<E: Env>(catalog: &Self::Catalog<E>) -> impl Future<Output = Result<(), Cause>> {
-        let _ = catalog;
-        async { Ok(()) }
+    /// The oldest version that is kept, given the newest; all after it are kept, too.
+    fn oldest<E: Env>(
+        catalog: &Self::Catalog<E>,
+        newest: &Self::Snapshot,
+    ) -> impl Future<Output = Result<Version, LoadError>> {
+        ready(Ok(catalog.version(newest)))
     }
+
+    /// A version that is kept; `None` if there is none of this number.
+    fn version_at<E: Env>(
+        catalog: &Self::Catalog<E>,
+        version: Version,
+    ) -> impl Future<Output = Result<Option<Self::Snapshot>, LoadError>> {
+        async move { Ok(Some(catalog.load().await?).filter(|newest| catalog.version(newest) == version)) }
+    }
+
+    /// Up to `limit` names that two versions (`None`: nothing at all) differ in. Protocols that keep one version are never asked.
+    fn changed<E: Env>(
+        _: &Self::Catalog<E>,
+        _: Option<&Self::Snapshot>,
+        _: &Self::Snapshot,
+        _: usize,
+    ) -> impl Future<Output = Result<Vec<Changed>, LoadError>> {
+        ready(Ok(Vec::new()))
+    }
+
+    /// Removes what no kept version needs, while others go on. It can be dropped at any point, and run again.
+    fn vacuum<E: Env>(catalog: &Self::Catalog<E>, _: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
+        async {
+            let newest = catalog.version(&catalog.load().await?);
+            Ok(Removed { before: newest, oldest: newest, newest, removed: Vec::new(), kept: 0 })
+        }
+    }
+
+    /// Looks at every object. Where `mend` is set and nothing is damaged, mends what is proven to be right.
+    fn fsck<E: Env>(catalog: &Self::Catalog<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>>;
 
     /// Every version that the catalog has had, oldest first, from all that was ever written to its store, in the order in which it took
     /// effect.
@@ -120,6 +156,8 @@ pub struct Traits {
     pub appends: bool,
     /// See [`Design::HOLDS_METADATA`].
     pub holds_metadata: bool,
+    /// See [`Design::KEEPS_TIMES`].
+    pub keeps_times: bool,
     /// See [`Design::LAYOUTS`].
     pub layouts: &'static [Layout],
 }
@@ -169,7 +207,12 @@ impl Visitor for TraitsOf {
     type Output = Traits;
 
     fn visit<D: Design>(self) -> Traits {
-        Traits { appends: D::APPENDS, holds_metadata: D::HOLDS_METADATA, layouts: D::LAYOUTS }
+        Traits {
+            appends: D::APPENDS,
+            holds_metadata: D::HOLDS_METADATA,
+            keeps_times: D::KEEPS_TIMES,
+            layouts: D::LAYOUTS,
+        }
     }
 }
 

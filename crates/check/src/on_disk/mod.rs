@@ -18,6 +18,7 @@ use glidepath_files::{Durability, FileStore};
 use glidepath_history::{History, ProcessId};
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::registry::Design;
+use glidepath_protocols::upkeep::Keep;
 use glidepath_sim::{Disk, DiskFaults, Mishap, Mode, Setup, SimEnv, Simulation, Stream};
 
 use crate::run::{Run, Writer, cleaned, counted, judged};
@@ -148,7 +149,7 @@ fn processes<D: Design>(
                     Some(every) if number == writers.count => {
                         for _ in 0..20 {
                             env.sleep_until(env.now() + every).await;
-                            let _ = D::clean(&catalog).await;
+                            let _ = D::vacuum(&catalog, Keep::LEAST).await;
                         }
                     }
                     _ if number == writers.count => {}

@@ -31,6 +31,7 @@ use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence, Request};
 use glidepath_protocols::registry::{Creation, Design};
+use glidepath_protocols::upkeep::Keep;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{SimEnv, Simulation};
 
@@ -191,7 +192,7 @@ fn processes<D: Design>(
                 // As long as writers are at it.
                 for _ in 0..20 {
                     env.sleep_until(env.now() + every).await;
-                    let _ = D::clean(&catalog).await;
+                    let _ = D::vacuum(&catalog, Keep::LEAST).await;
                 }
             })
         }));

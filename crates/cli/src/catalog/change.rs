@@ -307,7 +307,7 @@ fn tell_with(
     mut fields: serde_json::Value,
     words: &str,
 ) -> Result<(), Failure> {
-    let (version, commit) = (catalog.version(at).0, catalog.commit_of(at).0);
+    let (version, commit) = (catalog.version(at).0, catalog.facts(at).commit.0);
     if common.json {
         fields["version"] = version.into();
         fields["commit"] = format!("{commit:016x}").into();

@@ -4,7 +4,9 @@ use std::io::{BufWriter, Write};
 
 use clap::Args;
 use glidepath_model::{Entry, Version};
-use glidepath_protocols::manifest_chain::{Changed, Snapshot};
+use glidepath_protocols::Catalog as _;
+use glidepath_protocols::registry::AnySnapshot;
+use glidepath_protocols::upkeep::{Changed, Facts};
 use serde_json::{Value, json};
 
 use super::place::Site;
@@ -30,22 +32,26 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
-        let (chain, oldest) = (site.chain("history")?, site.chain_at("history", None)?.oldest_kept());
+        let head = site.head()?;
+        let oldest = site.read(site.catalog.oldest(&head))?;
         let mut output = BufWriter::new(std::io::stdout().lock());
-        let mut next = Some(site.chain_at("history", self.version)?);
+        let mut next = Some(site.at(self.version)?);
         for _ in 0..self.limit {
             let Some(at) = next.take() else { break };
-            let number = at.version();
+            let number = site.catalog.version(&at);
             let before = match number.0.checked_sub(1).map(Version).filter(|before| *before >= oldest) {
-                Some(before) => site.read(chain.version_at(before))?,
+                Some(before) => site.read(site.catalog.version_at(before))?,
                 None => None,
             };
-            // What the oldest kept version changed cannot be told any more; the first version changed nothing.
+            // What the oldest kept version changed cannot be told any more.
             let changes = match &before {
-                Some(before) => Some(site.read(chain.changed(Some(before), &at, self.changes.saturating_add(1)))?),
+                Some(before) => Some(site.read(site.catalog.changed(before, &at, self.changes.saturating_add(1)))?),
                 None => None,
             };
-            self.print(&mut output, &at, before.as_ref(), changes.as_deref())?;
+            let kept = |at: &AnySnapshot| site.catalog.facts(at).oldest_kept;
+            let vacuumed = before.as_ref().and_then(|before| kept(before).zip(kept(&at)));
+            let vacuumed = vacuumed.filter(|(was, is)| was < is);
+            self.print(&mut output, (number, site.catalog.facts(&at)), vacuumed, changes.as_deref())?;
             next = before;
         }
         output.flush().map_err(Failure::from)
@@ -54,34 +60,34 @@ impl Arguments {
     fn print(
         &self,
         output: &mut impl Write,
-        at: &Snapshot,
-        before: Option<&Snapshot>,
+        (number, facts): (Version, Facts),
+        vacuumed: Option<(Version, Version)>,
         changes: Option<&[Changed]>,
     ) -> Result<(), Failure> {
         let shown = changes.map(|changes| &changes[..changes.len().min(self.changes)]);
         let more = changes.is_some_and(|changes| changes.len() > self.changes);
-        let commit = format!("{:016x}", at.commit().0);
+        let commit = format!("{:016x}", facts.commit.0);
         if self.common.json {
             let line = json!({
-                "version": at.version().0,
-                "written_unix_ms": at.written_ms(),
+                "version": number.0,
+                "written_unix_ms": facts.written_ms,
                 "commit": commit,
-                "entries": at.entries(),
-                "oldest_kept_version": at.oldest_kept().0,
+                "entries": facts.entries,
+                "oldest_kept_version": facts.oldest_kept.map(|oldest| oldest.0),
                 "changes": shown.map(|changes| changes.iter().map(as_json).collect::<Vec<_>>()),
                 "more_changes": more,
             });
             writeln!(output, "{line}")?;
             return Ok(());
         }
-        let (number, time) = (at.version().0, show::time(at.written_ms()));
-        writeln!(output, "version {number}  {time}  commit {commit}  {} entries", at.entries())?;
-        if let Some(before) = before.filter(|before| before.oldest_kept() < at.oldest_kept()) {
-            let (was, is) = (before.oldest_kept().0, at.oldest_kept().0);
-            writeln!(output, "  vacuum: oldest kept version {was} -> {is}")?;
+        let time = facts.written_ms.map(|written| format!("  {}", show::time(written))).unwrap_or_default();
+        let entries = facts.entries.map(|entries| format!("  {entries} entries")).unwrap_or_default();
+        writeln!(output, "version {}{time}  commit {commit}{entries}", number.0)?;
+        if let Some((was, is)) = vacuumed {
+            writeln!(output, "  vacuum: oldest kept version {} -> {}", was.0, is.0)?;
         }
         match shown {
-            None if number == 0 => writeln!(output, "  the first version, empty")?,
+            None if number.0 == 0 => writeln!(output, "  the first version, empty")?,
             None => writeln!(output, "  the version before is no longer kept: what changed is not known")?,
             Some(changes) => {
                 for change in changes {

@@ -155,36 +155,40 @@ impl Describe {
 
     fn catalog(&self, site: &Site, at: &AnySnapshot) -> Result<(), Failure> {
         let protocol = site.catalog.protocol().name();
-        let (version, commit) = (site.catalog.version(at).0, format!("{:016x}", site.catalog.commit_of(at).0));
-        let AnySnapshot::ManifestChain(at) = at else {
-            return match self.common.json {
-                true => print_json(&json!({ "protocol": protocol, "version": version, "commit": commit })),
-                false => {
-                    print(&format!("catalog ({protocol})\n  version           {version}\n  commit            {commit}"))
-                }
-            };
-        };
-        let oldest = at.oldest_kept().0;
+        let facts = site.catalog.facts(at);
+        let (version, commit) = (site.catalog.version(at).0, format!("{:016x}", facts.commit.0));
+        // Of an old version, as of the newest: what is kept now.
+        let oldest = site.read(site.catalog.oldest(&site.head()?))?.0;
         if self.common.json {
-            return print_json(&json!({
+            let mut shown = json!({
                 "protocol": protocol,
                 "version": version,
                 "oldest_kept_version": oldest,
                 "commit": commit,
-                "written_unix_ms": at.written_ms(),
-                "entries": at.entries(),
-                "layout": at.layout().name(),
-                "indexed": at.indexed(),
-            }));
+            });
+            let known = [
+                ("written_unix_ms", facts.written_ms.map(|written| json!(written))),
+                ("entries", facts.entries.map(|entries| json!(entries))),
+                ("layout", facts.layout.map(|layout| json!(layout.name()))),
+                ("indexed", facts.indexed.map(|indexed| json!(indexed))),
+            ];
+            for (key, value) in known {
+                if let Some(value) = value {
+                    shown[key] = value;
+                }
+            }
+            return print_json(&shown);
         }
-        let indices = if at.indexed() { "by type and by base object" } else { "none" };
-        print(&format!(
-            "catalog ({protocol})\n  version           {version}, written {}\n  commit            {commit}\n  \
-             oldest kept       {oldest}\n  entries           {}\n  layout            {}\n  indices           {indices}",
-            show::time(at.written_ms()),
-            at.entries(),
-            at.layout().name()
-        ))
+        let written = facts.written_ms.map(|written| format!(", written {}", show::time(written))).unwrap_or_default();
+        let indices = |indexed| if indexed { "by type and by base object" } else { "none" };
+        let lines = [
+            Some(format!("catalog ({protocol})\n  version           {version}{written}")),
+            Some(format!("  commit            {commit}\n  oldest kept       {oldest}")),
+            facts.entries.map(|entries| format!("  entries           {entries}")),
+            facts.layout.map(|layout| format!("  layout            {}", layout.name())),
+            facts.indexed.map(|indexed| format!("  indices           {}", indices(indexed))),
+        ];
+        print(&lines.into_iter().flatten().collect::<Vec<_>>().join("\n"))
     }
 }
 

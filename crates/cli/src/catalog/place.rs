@@ -4,8 +4,7 @@ use std::path::Path;
 
 use glidepath_model::{Name, Refusal, Version};
 use glidepath_protocols::group::{Answer, CommitError, Committer, Persistence};
-use glidepath_protocols::manifest_chain::{self, ManifestChain};
-use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Protocol};
+use glidepath_protocols::registry::{AnyCatalog, AnySnapshot};
 use glidepath_protocols::{Catalog as _, LoadError};
 use glidepath_stores::{LiveEnv, OpenError, Options, Store, open};
 use tokio::runtime::Runtime;
@@ -56,18 +55,6 @@ impl Site {
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.opened.wait(future)
     }
-
-    /// The catalog as the protocol that keeps its old versions, for what only that can do.
-    pub(super) fn chain(&self, what: &str) -> Result<&ManifestChain<LiveEnv>, Failure> {
-        match &self.catalog {
-            AnyCatalog::ManifestChain(chain) => Ok(chain),
-            other => Err(Failure::Mistake(format!(
-                "{what}: this catalog is kept by {}; only {} can do that so far",
-                other.protocol().name(),
-                Protocol::ManifestChain.name()
-            ))),
-        }
-    }
 }
 
 impl Opened {
@@ -107,27 +94,19 @@ impl Site {
 
     /// The catalog at a version, or the newest.
     pub(super) fn at(&self, version: Option<u64>) -> Result<AnySnapshot, Failure> {
-        match version {
-            None => self.head(),
-            Some(_) => self.chain_at("--version", version).map(AnySnapshot::ManifestChain),
-        }
-    }
-
-    /// A chain at a version, or the newest, where `what` asks for it.
-    pub(super) fn chain_at(&self, what: &str, version: Option<u64>) -> Result<manifest_chain::Snapshot, Failure> {
-        let chain = self.chain(what)?;
-        let head = self.read(chain.load())?;
-        let Some(version) = version.map(Version).filter(|version| *version != head.version()) else {
+        let head = self.head()?;
+        let newest = self.catalog.version(&head);
+        let Some(version) = version.map(Version).filter(|version| *version != newest) else {
             return Ok(head);
         };
-        let kept = (head.oldest_kept()..=head.version()).contains(&version);
-        let found = if kept { self.read(chain.version_at(version))? } else { None };
+        let oldest = self.read(self.catalog.oldest(&head))?;
+        let kept = (oldest..=newest).contains(&version);
+        let found = if kept { self.read(self.catalog.version_at(version))? } else { None };
         found.ok_or_else(|| {
-            let words = format!(
-                "there is no {version}: those that are kept are {} to {}",
-                head.oldest_kept().0,
-                head.version().0
-            );
+            let words = match oldest == newest {
+                true => format!("there is no {version}: only the newest is kept, {}", newest.0),
+                false => format!("there is no {version}: those that are kept are {} to {}", oldest.0, newest.0),
+            };
             Failure::Coded(code::NOT_FOUND, words)
         })
     }

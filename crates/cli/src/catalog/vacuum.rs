@@ -2,13 +2,17 @@
 
 use clap::Args;
 use glidepath_model::Span;
-use glidepath_protocols::manifest_chain::{Grace, VacuumError};
-use serde_json::json;
+use glidepath_protocols::registry::Protocol;
+use glidepath_protocols::upkeep::{Count, Keep, Removed, VacuumError};
+use serde_json::{Map, Value, json};
 
 use super::Common;
 use super::place::{Site, done, told};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
+
+/// How long versions are kept where they carry times and nobody says how long.
+const KEPT: Span = Span::from_secs(24 * 3600);
 
 /// Remove what no kept version needs; safe beside readers and writers
 ///
@@ -17,46 +21,67 @@ use crate::output::{print, print_json};
 pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
-    /// So many versions before the newest are kept
+    /// The number of versions before the newest to keep; as it keeps whole segments, append-log keeps some more
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     keep_versions: u64,
-    /// Versions are kept for so long after the next one; at least 10min
-    #[arg(long, value_name = "TIME", default_value = "24h")]
-    keep_age: Span,
+    /// The time to keep a version after the next one was written; at least 10min [default: 24h, where versions carry times]
+    #[arg(long, value_name = "TIME")]
+    keep_age: Option<Span>,
 }
 
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
-        let chain = site.chain("vacuum")?;
-        let before = site.chain_at("vacuum", None)?.oldest_kept();
-        let grace = Grace { versions: self.keep_versions, age: self.keep_age };
-        let swept = site.wait(chain.vacuum(grace)).map_err(|error| failed(&error))?;
-        if self.common.json {
-            return done(print_json(&json!({
-                "deleted_versions": swept.versions,
-                "deleted_packs": swept.packs,
-                "kept_old_objects": swept.kept,
-                "oldest_kept_version": swept.oldest.0,
-                "oldest_kept_version_before": before.0,
-                "newest_version": swept.newest.0,
-            })));
-        }
-        done(print(&format!(
-            "deleted {} objects of old versions and {} packs\nkept    versions {} to {}, and {} older objects and packs that they need \
-             or that may still be needed",
-            swept.versions, swept.packs, swept.oldest.0, swept.newest.0, swept.kept
-        )))
+        let protocol = site.catalog.protocol();
+        let age = match (self.keep_age, protocol.traits().keeps_times) {
+            (Some(_), false) => {
+                let others = Protocol::which(|traits| traits.keeps_times);
+                let words = format!(
+                    "--keep-age: versions of {} carry no times; give --keep-versions ({others} keeps times)",
+                    protocol.name()
+                );
+                return Err(Failure::Mistake(words));
+            }
+            (given, true) => Some(given.unwrap_or(KEPT)),
+            (None, false) => None,
+        };
+        let keep = Keep { versions: self.keep_versions, age };
+        let removed = site.wait(site.catalog.vacuum(keep)).map_err(|error| failed(&error))?;
+        done(match self.common.json {
+            true => print_json(&as_json(&removed)),
+            false => print(&as_text(&removed)),
+        })
     }
 }
 
+fn as_json(removed: &Removed) -> Value {
+    let counts = removed.removed.iter().map(|count| (format!("deleted_{}", count.key), json!(count.count)));
+    let others = [
+        ("kept_old_objects", removed.kept),
+        ("oldest_kept_version", removed.oldest.0),
+        ("oldest_kept_version_before", removed.before.0),
+        ("newest_version", removed.newest.0),
+    ];
+    let others = others.map(|(key, count)| (key.to_owned(), json!(count)));
+    Value::Object(counts.chain(others).collect::<Map<_, _>>())
+}
+
+fn as_text(removed: &Removed) -> String {
+    let count = |count: &Count| format!("{} {}", count.count, count.words);
+    let counts: Vec<String> = removed.removed.iter().map(count).collect();
+    let deleted = if counts.is_empty() { "nothing: there is nothing old".to_owned() } else { counts.join(" and ") };
+    let more = match removed.kept {
+        0 => String::new(),
+        kept => format!(", and {kept} older objects and packs that they need or that may still be needed"),
+    };
+    format!("deleted {deleted}\nkept    versions {} to {}{more}", removed.oldest.0, removed.newest.0)
+}
+
 /// A vacuum that stopped, as told.
-pub(super) fn failed(error: &VacuumError) -> Failure {
+fn failed(error: &VacuumError) -> Failure {
     match error {
-        VacuumError::TooShort(_) => Failure::Mistake(format!("--keep-age: {error}")),
+        VacuumError::Mistake(words) => Failure::Mistake(format!("--keep-age: {words}")),
         VacuumError::Load(load) => told(load),
-        VacuumError::Commit(_) | VacuumError::Store { .. } => {
-            Failure::Failed(format!("{error}; what was deleted until then was not needed: run it again"))
-        }
+        VacuumError::Stopped(_) => Failure::Failed(error.to_string()),
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use glidepath_env::{Cause, Env, Key, ObjectStore, Payload, ReadError};
 
-use super::reading::undecodable;
-use super::record::{HEADER, Record};
+use super::record::{HEADER, Header, Record};
 use super::state::State;
 use super::{AppendLog, Place, Snapshot};
 use crate::afterwards::{Frozen, Write, at_once};
@@ -25,6 +24,20 @@ pub struct Placed {
     pub closes: bool,
 }
 
+/// Why a walk through the log ended.
+pub(super) enum End {
+    /// Nothing follows in this segment.
+    Newest(u64),
+    /// This segment was emptied.
+    Emptied(u64),
+    /// This segment does not say what a log may say; why, in words.
+    Damaged(u64, String),
+    /// This checkpoint is not what the log says.
+    Mismatch(u64),
+    /// The store does not give this segment, or the checkpoint behind it.
+    Unread(u64, LoadError),
+}
+
 impl<E: Env> AppendLog<E> {
     /// Every version from the first one on, oldest first; so no segment may have been emptied. Also compares each
     /// checkpoint that is there with what the log says.
@@ -41,41 +54,65 @@ impl<E: Env> AppendLog<E> {
     /// As [`every_version`](Self::every_version).
     pub async fn every_place(&self) -> Result<Vec<Placed>, LoadError> {
         let first = self.read_checkpoint(0).await?.ok_or(LoadError::NotFound)?;
+        let mut versions = Vec::new();
+        match self.walk(first, |placed| versions.push(placed)).await {
+            End::Newest(_) => Ok(versions),
+            End::Emptied(number) => Err(broken(format!("segment {number} was emptied"))),
+            End::Damaged(number, words) => Err(broken(format!("segment {number}: {words}"))),
+            End::Mismatch(number) => Err(broken(format!("checkpoint {number} is not what the log says"))),
+            End::Unread(_, error) => Err(error),
+        }
+    }
+
+    /// Tells of each version from the one at a checkpoint on, as far as the log can be read. Also compares the checkpoints behind it
+    /// with what the log says.
+    pub(super) async fn walk(&self, first: Snapshot, mut tell: impl FnMut(Placed)) -> End {
         let mut state = State::clone(&first.0);
-        let mut versions = vec![Placed { version: first, segment: 0, end: 0, closes: false }];
+        let mut number = state.segment.number;
+        tell(Placed { version: first, segment: number, end: 0, closes: false });
         loop {
-            let number = state.segment.number;
             let segment = match self.store.get(&self.place.keys.segment(number)).await {
                 Ok(object) => object.payload.bytes,
-                Err(ReadError::NotFound) => return Ok(versions),
-                Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+                Err(ReadError::NotFound) => return End::Newest(number),
+                Err(ReadError::Failed(cause)) => return End::Unread(number, LoadError::Failed(cause)),
             };
-            let mut at = 0;
-            while at < segment.len() && state.segment.number == number {
-                let record = if at == 0 { HEADER.min(segment.len()) } else { at };
-                let (_, behind) = Record::decode(&segment[record..]).map_err(undecodable)?;
-                let end = segment.len() - behind.len();
-                let next = state.fold(&segment[at..end], None).map_err(undecodable)?.state;
-                if next.version > state.version {
-                    let closes = next.segment.number > number;
-                    let version = Snapshot(Arc::new(next.clone()));
-                    versions.push(Placed { version, segment: number, end: end as u64, closes });
-                }
-                (state, at) = (next, end);
+            if matches!(Header::decode(&segment, number), Ok((Header::Emptied, _))) {
+                return End::Emptied(number);
             }
-            if at < segment.len() {
-                return Err(broken(format!("there are bytes behind the end of segment {number}")));
-            }
+            state = match fold_segment(state, &segment, &mut tell) {
+                Ok(state) => state,
+                Err(words) => return End::Damaged(number, words),
+            };
             if state.segment.number == number {
-                return Ok(versions);
+                return End::Newest(number);
             }
-            if let Some(checkpoint) = self.read_checkpoint(number + 1).await?
-                && checkpoint.0.segment.start != state.segment.start
-            {
-                return Err(broken(format!("checkpoint {} does not match the log", number + 1)));
+            number = state.segment.number;
+            match self.read_checkpoint(number).await {
+                Ok(Some(checkpoint)) if checkpoint.0.segment.start != state.segment.start => {
+                    return End::Mismatch(number);
+                }
+                Ok(_) => {}
+                Err(error) => return End::Unread(number, error),
             }
         }
     }
+}
+
+/// The state behind a segment, of which `state` is the beginning.
+fn fold_segment(mut state: State, segment: &[u8], tell: &mut impl FnMut(Placed)) -> Result<State, String> {
+    let (number, mut at) = (state.segment.number, 0);
+    while at < segment.len() && state.segment.number == number {
+        let record = if at == 0 { HEADER.min(segment.len()) } else { at };
+        let (_, behind) = Record::decode(&segment[record..]).map_err(|error| error.to_string())?;
+        let end = segment.len() - behind.len();
+        let next = state.fold(&segment[at..end], None).map_err(|error| error.to_string())?.state;
+        if next.version > state.version {
+            let closes = next.segment.number > number;
+            tell(Placed { version: Snapshot(Arc::new(next.clone())), segment: number, end: end as u64, closes });
+        }
+        (state, at) = (next, end);
+    }
+    if at < segment.len() { Err("something stands behind its end".to_owned()) } else { Ok(state) }
 }
 
 /// Every version that a log has had, from all that was ever written to its store, each with the write that made it: the first append

@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env};
-use glidepath_model::{CommitId, Root};
+use glidepath_env::Env;
+use glidepath_model::{Root, Version};
 
 use super::audit::every_place_written;
 use super::{AppendLog, Limits, Place, Snapshot};
 use crate::afterwards::{Made, Write, changed};
-use crate::catalog::Outcome;
+use crate::catalog::{LoadError, Outcome};
 use crate::registry::{Creation, Design, Settings};
+use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError, changed as changed_names};
 
 /// The protocol: records in a log.
 pub enum Log {}
-
-/// Segments that stay at least, whoever cleans up.
-const KEPT: u64 = 2;
 
 impl Design for Log {
     const NAME: &'static str = "append-log";
@@ -40,12 +38,36 @@ impl Design for Log {
         catalog.create(creation.tables)
     }
 
-    fn commit_of(at: &Snapshot) -> CommitId {
-        at.commit()
+    fn facts(at: &Snapshot) -> Facts {
+        Facts::of(at.commit())
     }
 
-    async fn clean<E: Env>(catalog: &AppendLog<E>) -> Result<(), Cause> {
-        catalog.vacuum(KEPT).await.map(drop).map_err(Cause::from_error)
+    fn oldest<E: Env>(catalog: &AppendLog<E>, _: &Snapshot) -> impl Future<Output = Result<Version, LoadError>> {
+        catalog.oldest_kept()
+    }
+
+    fn version_at<E: Env>(
+        catalog: &AppendLog<E>,
+        version: Version,
+    ) -> impl Future<Output = Result<Option<Snapshot>, LoadError>> {
+        catalog.version_at(version)
+    }
+
+    async fn changed<E: Env>(
+        _: &AppendLog<E>,
+        before: Option<&Snapshot>,
+        now: &Snapshot,
+        limit: usize,
+    ) -> Result<Vec<Changed>, LoadError> {
+        Ok(changed_names(before.map(Snapshot::root).as_ref(), &now.root(), limit))
+    }
+
+    fn vacuum<E: Env>(catalog: &AppendLog<E>, keep: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
+        catalog.vacuum_versions(keep)
+    }
+
+    fn fsck<E: Env>(catalog: &AppendLog<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>> {
+        catalog.fsck(mend)
     }
 
     fn versions(place: Place, writes: &[Write]) -> Result<Vec<Made>, String> {

@@ -25,6 +25,7 @@ mod group;
 mod reading;
 mod record;
 mod state;
+mod upkeep;
 mod vacuum;
 
 use std::borrow::Cow;

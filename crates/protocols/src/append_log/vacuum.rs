@@ -45,9 +45,33 @@ impl<E: Env> AppendLog<E> {
     /// [`VacuumError`] where a request fails; what was removed so far is removed.
     pub async fn vacuum(&self, keep: u64) -> Result<Vacuumed, VacuumError> {
         let newest = self.catch_up().await?.0.segment.number;
-        let keys = &self.place.keys;
         let too_far = u64::from(mutant::is(Mutant::SegmentTooFar));
-        let end = (newest + too_far).saturating_sub(keep.max(LEAST));
+        self.empty_before((newest + too_far).saturating_sub(keep.max(LEAST))).await
+    }
+
+    /// The first segment to keep, so that so many versions before the newest can be read.
+    ///
+    /// # Errors
+    /// Where the log cannot be read.
+    pub async fn first_needed(&self, versions: u64) -> Result<u64, LoadError> {
+        let newest = self.catch_up().await?;
+        let wanted = newest.0.version.0.saturating_sub(versions);
+        let too_far = u64::from(mutant::is(Mutant::SegmentTooFar));
+        let mut number = (newest.0.segment.number + too_far).saturating_sub(LEAST);
+        while number > 0 {
+            match self.read_checkpoint(number).await? {
+                Some(checkpoint) if checkpoint.0.version.0 > wanted => number -= 1,
+                Some(_) => break,
+                // Another vacuum was here.
+                None => return Ok(number + 1),
+            }
+        }
+        Ok(number)
+    }
+
+    /// Empties the segments before this one, and removes their checkpoints.
+    pub(super) async fn empty_before(&self, end: u64) -> Result<Vacuumed, VacuumError> {
+        let keys = &self.place.keys;
         let (mut vacuumed, mut after) = (Vacuumed::default(), None);
         loop {
             let page = self.store.list(&keys.checkpoints(), after.as_ref(), PAGE).await.map_err(stopped)?;

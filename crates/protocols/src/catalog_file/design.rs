@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use glidepath_env::{Env, Key};
-use glidepath_model::{CommitId, Root};
+use glidepath_model::Root;
 
 use super::{CatalogFile, File, Place, Snapshot};
 use crate::afterwards::{Made, Write, changed};
-use crate::catalog::Outcome;
+use crate::catalog::{LoadError, Outcome};
 use crate::registry::{Creation, Design, Settings};
+use crate::upkeep::{Facts, Report, look_at_newest};
 
 /// The protocol: the whole catalog in one object.
 pub enum OneFile {}
@@ -34,8 +35,12 @@ impl Design for OneFile {
         catalog.create(creation.tables)
     }
 
-    fn commit_of(at: &Snapshot) -> CommitId {
-        at.root().commit
+    fn facts(at: &Snapshot) -> Facts {
+        Facts::of(at.root().commit)
+    }
+
+    fn fsck<E: Env>(catalog: &CatalogFile<E>, _: bool) -> impl Future<Output = Result<Report, LoadError>> {
+        look_at_newest::<Self, E>(catalog, catalog.place.key.clone())
     }
 
     /// Each write of the object is a version.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env};
-use glidepath_model::{Changes, CommitId, Edit};
+use glidepath_env::Env;
+use glidepath_model::{Changes, Edit, Version};
 
-use super::{Grace, Layout, ManifestChain, Place, Sizes, Snapshot};
+use super::{Layout, ManifestChain, Place, Sizes, Snapshot, upkeep};
 use crate::afterwards::{Frozen, Made, Write, at_once, first_written};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::registry::{Creation, Design, Settings};
+use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError};
 
 /// The protocol: a chain of versions.
 pub enum Chain {}
@@ -19,6 +20,7 @@ const CACHED_BYTES: usize = 64 << 20;
 impl Design for Chain {
     const NAME: &'static str = "manifest-chain";
     const TELLS_OWN_VERSION: bool = true;
+    const KEEPS_TIMES: bool = true;
     const LAYOUTS: &'static [Layout] = &[Layout::Paged, Layout::Whole];
 
     type Snapshot = Snapshot;
@@ -51,12 +53,36 @@ impl Design for Chain {
         catalog.commit(&empty, &changes).await
     }
 
-    fn commit_of(at: &Snapshot) -> CommitId {
-        at.commit()
+    fn facts(at: &Snapshot) -> Facts {
+        upkeep::facts(at)
     }
 
-    async fn clean<E: Env>(catalog: &ManifestChain<E>) -> Result<(), Cause> {
-        catalog.vacuum(Grace::LEAST).await.map(drop).map_err(Cause::from_error)
+    async fn oldest<E: Env>(_: &ManifestChain<E>, newest: &Snapshot) -> Result<Version, LoadError> {
+        Ok(newest.oldest_kept())
+    }
+
+    fn version_at<E: Env>(
+        catalog: &ManifestChain<E>,
+        version: Version,
+    ) -> impl Future<Output = Result<Option<Snapshot>, LoadError>> {
+        catalog.version_at(version)
+    }
+
+    fn changed<E: Env>(
+        catalog: &ManifestChain<E>,
+        before: Option<&Snapshot>,
+        now: &Snapshot,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Changed>, LoadError>> {
+        catalog.changed(before, now, limit)
+    }
+
+    fn vacuum<E: Env>(catalog: &ManifestChain<E>, keep: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
+        upkeep::vacuum(catalog, keep)
+    }
+
+    fn fsck<E: Env>(catalog: &ManifestChain<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>> {
+        upkeep::fsck(catalog, mend)
     }
 
     /// Versions are never overwritten.

@@ -1,7 +1,7 @@
 //! What was the catalog at an earlier version, and what did a version change? For people who look into a chain.
 
 use glidepath_env::{Cause, Env};
-use glidepath_model::{CommitId, Entry, Name, Version};
+use glidepath_model::{CommitId, Version};
 
 use super::difference::{Step, Walk};
 use super::page::PageRef;
@@ -10,17 +10,7 @@ use super::tree::Pages as _;
 use super::{ManifestChain, Snapshot, rows};
 use crate::catalog::LoadError;
 use crate::entry;
-
-/// A name that does not stand for the same at two versions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
-    /// The name.
-    pub name: Name,
-    /// What it stood for.
-    pub before: Option<Entry>,
-    /// What it stands for now.
-    pub now: Option<Entry>,
-}
+pub use crate::upkeep::Changed;
 
 impl Snapshot {
     /// The commit of the version before; 0 for the first.

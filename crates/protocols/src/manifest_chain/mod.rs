@@ -34,6 +34,7 @@ mod page;
 mod read;
 mod rows;
 mod tree;
+mod upkeep;
 mod vacuum;
 mod whole;
 

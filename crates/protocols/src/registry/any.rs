@@ -90,11 +90,74 @@ macro_rules! protocols {
                 }
             }
 
-            /// The commit that made a snapshot.
+            /// See [`Design::facts`].
             #[must_use]
-            pub fn commit_of(&self, at: &AnySnapshot) -> CommitId {
+            pub fn facts(&self, at: &AnySnapshot) -> Facts {
                 match at {
-                    $($(#[cfg(feature = $feature)])? AnySnapshot::$variant(at) => <$design>::commit_of(at),)*
+                    $($(#[cfg(feature = $feature)])? AnySnapshot::$variant(at) => <$design>::facts(at),)*
+                }
+            }
+
+            /// See [`Design::oldest`].
+            ///
+            /// # Errors
+            /// Where the store cannot be read, or the snapshot is of another protocol.
+            pub async fn oldest(&self, newest: &AnySnapshot) -> Result<Version, LoadError> {
+                match (self, newest) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(newest)) => {
+                        <$design>::oldest(catalog, newest).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
+            /// See [`Design::version_at`].
+            ///
+            /// # Errors
+            /// Where the store cannot be read.
+            pub async fn version_at(&self, version: Version) -> Result<Option<AnySnapshot>, LoadError> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => {
+                        Ok(<$design>::version_at(catalog, version).await?.map(AnySnapshot::$variant))
+                    })*
+                }
+            }
+
+            /// See [`Design::changed`].
+            ///
+            /// # Errors
+            /// Where the store cannot be read, or a snapshot is of another protocol.
+            pub async fn changed(
+                &self,
+                before: &AnySnapshot,
+                now: &AnySnapshot,
+                limit: usize,
+            ) -> Result<Vec<Changed>, LoadError> {
+                match (self, before, now) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(before), AnySnapshot::$variant(now)) => {
+                        <$design>::changed(catalog, Some(before), now, limit).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
+            /// See [`Design::vacuum`].
+            ///
+            /// # Errors
+            /// [`VacuumError`]; it can always be run again.
+            pub async fn vacuum(&self, keep: Keep) -> Result<Removed, VacuumError> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => <$design>::vacuum(catalog, keep).await,)*
+                }
+            }
+
+            /// See [`Design::fsck`].
+            ///
+            /// # Errors
+            /// Where there is no catalog, or the store does not answer.
+            pub async fn fsck(&self, mend: bool) -> Result<Report, LoadError> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => <$design>::fsck(catalog, mend).await,)*
                 }
             }
 

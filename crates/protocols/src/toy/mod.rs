@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::catalog_file::File;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::registry::{Creation, Design, Settings};
+use crate::upkeep::{Facts, Report, look_at_newest};
 
 /// The protocol.
 pub enum Toy {}
@@ -142,8 +143,12 @@ impl Design for Toy {
         }
     }
 
-    fn commit_of(at: &Snapshot) -> CommitId {
-        at.root.commit
+    fn facts(at: &Snapshot) -> Facts {
+        Facts::of(at.root.commit)
+    }
+
+    fn fsck<E: Env>(catalog: &ToyCatalog<E>, _: bool) -> impl Future<Output = Result<Report, LoadError>> {
+        look_at_newest::<Self, E>(catalog, Key::clone(&catalog.place))
     }
 
     fn versions(place: Key, writes: &[Write]) -> Result<Vec<Made>, String> {

@@ -5,6 +5,7 @@ use std::fmt;
 use glidepath_env::{Cause, Key};
 use glidepath_model::{CommitId, Name, Version};
 
+pub use crate::upkeep::Severity;
 use crate::wire::DecodeError;
 
 /// Something that is not as it should be.
@@ -16,19 +17,6 @@ pub struct Finding {
     pub object: Key,
     /// The newest version that is affected.
     pub version: Option<Version>,
-}
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Something is lost or wrong.
-    Damage,
-    /// It could not be read, so nothing can be said.
-    Unread,
-    /// Nobody needs it.
-    Garbage,
-    /// Worth knowing.
-    Note,
 }
 
 /// What is not as it should be.

@@ -1,0 +1,88 @@
+//! What people who look after any catalog ask of a chain.
+
+use glidepath_env::{Cause, Env};
+use glidepath_model::Span;
+
+use super::fsck::{Checked, Finding, Trouble};
+use super::vacuum::{Grace, VacuumError};
+use super::{ManifestChain, Snapshot};
+use crate::catalog::{Catalog, LoadError};
+use crate::upkeep::{self, Count, Facts, Keep, Removed, Report};
+
+pub(super) fn facts(at: &Snapshot) -> Facts {
+    Facts {
+        commit: at.commit(),
+        written_ms: Some(at.written_ms()),
+        oldest_kept: Some(at.oldest_kept()),
+        entries: Some(at.entries()),
+        layout: Some(at.layout()),
+        indexed: Some(at.indexed()),
+    }
+}
+
+pub(super) async fn vacuum<E: Env>(chain: &ManifestChain<E>, keep: Keep) -> Result<Removed, upkeep::VacuumError> {
+    let before = chain.load().await?.oldest_kept();
+    let grace = Grace { versions: keep.versions, age: keep.age.unwrap_or(Grace::SHORTEST) };
+    let swept = chain.vacuum(grace).await.map_err(|error| match error {
+        VacuumError::TooShort(_) => upkeep::VacuumError::Mistake(error.to_string()),
+        VacuumError::Load(load) => upkeep::VacuumError::Load(load),
+        error => upkeep::VacuumError::Stopped(Cause::from_error(error)),
+    })?;
+    let removed = vec![
+        Count::of("versions", "objects of old versions", swept.versions),
+        Count::of("packs", "packs", swept.packs),
+    ];
+    Ok(Removed { before, oldest: swept.oldest, newest: swept.newest, removed, kept: swept.kept })
+}
+
+pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result<Report, LoadError> {
+    let checked = chain.fsck().await?;
+    // Writing over what may be damaged, or deleting beside it, could make it worse.
+    let mended = if mend && !checked.is_damaged() { mended(chain, &checked).await? } else { Vec::new() };
+    let looked_at = vec![
+        Count::of("versions", "versions", checked.versions),
+        Count::of("pages", "pages", checked.pages),
+        Count::of("entries", "entries", checked.entries),
+        Count::of("older_objects", "older objects that they need", checked.older_objects),
+    ];
+    Ok(Report {
+        findings: checked.findings.iter().map(told).collect(),
+        more_findings: checked.more_findings,
+        newest: checked.newest,
+        oldest: checked.oldest,
+        whole: checked.whole,
+        looked_at,
+        mended,
+    })
+}
+
+fn told(finding: &Finding) -> upkeep::Finding {
+    upkeep::Finding {
+        severity: finding.severity(),
+        trouble: finding.word(),
+        object: finding.object.clone(),
+        version: finding.version,
+        found: finding.to_string(),
+        advice: finding.advice().to_owned(),
+    }
+}
+
+/// Mends what is proven, and says what was done.
+async fn mended<E: Env>(chain: &ManifestChain<E>, checked: &Checked) -> Result<Vec<String>, LoadError> {
+    let mut done = Vec::new();
+    let has = |wanted: fn(&Trouble) -> bool| checked.findings.iter().any(|finding| wanted(&finding.trouble));
+    if has(|trouble| matches!(trouble, Trouble::HintDamaged | Trouble::HintBehind(_))) {
+        let version = chain.mend_hint().await?;
+        done.push(format!("the hint says {version} now"));
+    }
+    if has(|trouble| matches!(trouble, Trouble::Unused)) {
+        // Makes no version old, and deletes what is of none of the kept ones.
+        let grace = Grace { versions: u64::MAX, age: Span::from_nanos(u64::MAX) };
+        let swept = chain.vacuum(grace).await.map_err(|error| match error {
+            VacuumError::Load(load) => load,
+            error => LoadError::Failed(Cause::from_error(error)),
+        })?;
+        done.push(format!("deleted {} objects of old versions and {} packs", swept.versions, swept.packs));
+    }
+    Ok(done)
+}
