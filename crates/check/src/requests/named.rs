@@ -167,7 +167,7 @@ async fn found_again(
         return Err(format!("{version} lists other entries than it was made of"));
     }
     let state = State::new(listed);
-    for query in [Query::OfKind(Kind::Namespace), Query::OfKind(Kind::Table), Query::Children(None)] {
+    for query in Kind::ALL.map(Query::OfKind).into_iter().chain([Query::Children(None)]) {
         let found = answer(catalog, &head, &query).await.map_err(lost)?;
         if found != Names::found(&state, &query) {
             return Err(format!("{version} answers {query:?} with {found:?}"));
