@@ -68,6 +68,18 @@ fn what_is_not_a_name_is_refused() {
     assert_ne!(Name::of_parts(["a/b"]).unwrap(), Name::of_parts(["a", "b"]).unwrap());
 }
 
+fn is_so(entry: Option<&Entry>, assertion: &Assertion) -> bool {
+    let Some(entry) = entry else { return *assertion == Assertion::Absent };
+    match assertion {
+        Assertion::Absent => false,
+        Assertion::Exists(kind) => entry.kind == *kind,
+        Assertion::Pointer(expected) => entry.kind != Kind::Namespace && entry.pointer == *expected,
+        Assertion::Version(expected) => {
+            entry.kind == Kind::Table && entry.state.as_ref().is_some_and(|state| state.version == *expected)
+        }
+    }
+}
+
 /// What the rules say, in a few lines over a whole catalog at hand.
 fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
     let parent_holds = |catalog: &BTreeMap<Name, Entry>, name: &Name| {
@@ -124,15 +136,7 @@ fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
                 catalog.get_mut(name).filter(|entry| entry.kind != Kind::Namespace && entry.pointer == *expected);
             there.map(|entry| entry.pointer = Some(pointer.clone())).is_some()
         }
-        Action::Assert { name, holds } => match (catalog.get(name), holds) {
-            (None, holds) => *holds == Assertion::Absent,
-            (Some(_), Assertion::Absent) => false,
-            (Some(entry), Assertion::Exists(kind)) => entry.kind == *kind,
-            (Some(entry), Assertion::Pointer(expected)) => entry.kind != Kind::Namespace && entry.pointer == *expected,
-            (Some(entry), Assertion::Version(expected)) => {
-                entry.kind == Kind::Table && entry.state.as_ref().is_some_and(|state| state.version == *expected)
-            }
-        },
+        Action::Assert { name, holds } => is_so(catalog.get(name), holds),
         Action::Advance { name, advance } => {
             let Some(state) = catalog.get_mut(name).and_then(|entry| entry.state.as_mut()) else { return false };
             let fine = state.partitions[0] == advance.partitions[0].1;
