@@ -28,7 +28,13 @@ impl<E: Env> Grouped for AppendLog<E> {
     async fn attempt_group(&self, base: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
         let at = self.newest().filter(|other| other.0.place() > base.0.place()).unwrap_or_else(|| base.clone());
         let Batch { next, records, verdicts } = self.decide(&at, requests);
-        let outcome = if records.is_empty() { None } else { Some(self.append_all(&at, next, records).await) };
+        let holds = || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Fits));
+        let outcome = match records.is_empty() {
+            false => Some(self.append_all(&at, next, records).await),
+            // What is asserted holds further on, and would be told of the base, where it may not.
+            true if at.0.place() > base.0.place() && holds() => Some(Outcome::Conflict(Some(at))),
+            true => None,
+        };
         GroupAttempt::Decided { verdicts, outcome }
     }
 }

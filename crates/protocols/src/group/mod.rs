@@ -69,7 +69,7 @@ pub enum GroupAttempt<S> {
     Decided {
         /// One for each that was decided: at least one, and fewer than were given where one version cannot hold them all.
         verdicts: Vec<Verdict>,
-        /// What became of those that fit, together. `None`: nothing was to be sent.
+        /// What became of those that fit, together. `None`: nothing was to be sent, and what fits does so on `base` itself.
         outcome: Option<Outcome<S>>,
     },
     /// What had to be read could not be read; no commit was sent.
