@@ -70,8 +70,13 @@ fn wrong_decisions_are_caught() {
         (Mutant::OldVersionTold, "storm"),
     ];
     all_caught(&CHAINS, &mistakes);
-    let everywhere =
-        [(Mutant::PartitionForgotten, "storm"), (Mutant::ExpectedIgnored, "clocks"), (Mutant::UnsetIgnored, "clocks")];
+    let everywhere = [
+        (Mutant::PartitionForgotten, "storm"),
+        (Mutant::ExpectedIgnored, "clocks"),
+        (Mutant::UnsetIgnored, "clocks"),
+        (Mutant::AssertionIgnored, "storm"),
+        (Mutant::PointerStays, "storm"),
+    ];
     all_caught(&ALL, &everywhere);
 }
 

@@ -19,7 +19,7 @@ mod vacuum;
 /// Create, change, inspect and maintain a catalog on a store
 ///
 /// STORE is a URL: file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix. NAME is the path of a
-/// namespace or table, such as sales/2026/orders; within a part, "/" is written %2F and "%" is written %25.
+/// namespace, table or view, such as sales/2026/orders; within a part, "/" is written %2F and "%" is written %25.
 ///
 /// Exit codes: 0 done, 1 failed, 2 a mistake on the command line, 3 not found, 4 exists already, 5 not empty, 6 contention
 /// (not done; try again), 7 outcome unknown (may have been done), 8 fsck found damage, 9 of another kind or changed, 10 done, but the
@@ -38,6 +38,7 @@ enum Command {
     Exists(look::Exists),
     CreateNamespace(change::CreateNamespace),
     CreateTable(change::CreateTable),
+    CreateView(change::CreateView),
     Set(change::Set),
     Drop(change::Drop),
     Rename(change::Rename),
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Exists(exists) => exists.run(),
         Command::CreateNamespace(create) => create.run(),
         Command::CreateTable(create) => create.run(),
+        Command::CreateView(create) => create.run(),
         Command::Set(set) => set.run(),
         Command::Drop(drop) => drop.run(),
         Command::Rename(rename) => rename.run(),

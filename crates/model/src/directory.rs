@@ -1,4 +1,4 @@
-//! What do the names of a catalog stand for, and what may be done to them? Namespaces and tables, and the rules of every
+//! What do the names of a catalog stand for, and what may be done to them? Namespaces, tables and views, and the rules of every
 //! action, decided from the entries it names alone.
 //!
 //! Start with [`Action`], then [`View`], which decides.
@@ -8,7 +8,7 @@ mod entry;
 mod name;
 mod view;
 
-pub use action::{Action, Refusal};
+pub use action::{Action, Assertion, Refusal};
 pub use entry::{Entry, Field, Kind};
 pub use name::{InvalidName, Name};
 pub use view::{AtHand, Need, View};

@@ -34,12 +34,15 @@ impl PartialOrd for Listed {
 
 impl Entries {
     /// These entries. `None` if they are not in the order of listings, each name once; or one is in what is not a namespace among
-    /// them, has a state without partitions, or is to be kept as a number: then they are not of a catalog.
+    /// them, has a state without partitions or [what its kind cannot have](Entry::flaw), or is to be kept as a number: then they are
+    /// not of a catalog.
     #[must_use]
     pub fn new(entries: Vec<(Name, Entry)>) -> Option<Self> {
         let sound = |(name, entry): &(Name, Entry)| {
             let kept_as_number = name.number().is_some() && entry.plain().is_some();
-            !kept_as_number && entry.state.as_ref().is_none_or(|state| !state.partitions.is_empty())
+            !kept_as_number
+                && entry.flaw().is_none()
+                && entry.state.as_ref().is_none_or(|state| !state.partitions.is_empty())
         };
         if !entries.iter().all(sound) {
             return None;

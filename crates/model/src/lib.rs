@@ -16,7 +16,7 @@ mod root;
 mod runs;
 
 pub use change::{Advance, Changes, Edit, NotApplicable, Overlap, TableChange, Touched};
-pub use directory::{Action, AtHand, Entry, Field, InvalidName, Kind, Name, Need, Refusal, View};
+pub use directory::{Action, Assertion, AtHand, Entry, Field, InvalidName, Kind, Name, Need, Refusal, View};
 pub use entries::Entries;
 pub use ids::{CommitId, MetadataId, PartitionId, TableId, Version};
 pub use quantity::{ByteSize, Instant, ParseQuantityError, Span};

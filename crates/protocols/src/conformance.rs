@@ -8,6 +8,7 @@ mod names;
 mod pages;
 mod tables;
 mod trial;
+mod views;
 
 use std::fmt;
 
@@ -84,8 +85,8 @@ points! {
     "odd-names": "a name may have any text in its parts, and 1024 bytes" => names::odd_names;
     "drop": "what is dropped must be there, of the kind that was said, and empty" => names::drop_one;
     "drop-all": "a namespace can be dropped with all that is in it, and with nothing else" => names::drop_all;
-    "rename": "a table that is renamed, into another namespace too, keeps all else" => names::rename;
-    "rename-refused": "a table is renamed to a free name in a namespace that is there" => names::rename_refused;
+    "rename": "a table or view that is renamed, into another namespace too, keeps all else" => names::rename;
+    "rename-refused": "a table or view is renamed to a free name in a namespace that is there" => names::rename_refused;
     "properties": "properties are set and removed one by one; all others stay" => names::properties;
     "all-or-nothing": "a request is done whole or not at all" => names::all_or_nothing;
     "one-after-another": "requests of one batch are decided each as if those before it were done" => names::one_after_another;
@@ -97,9 +98,17 @@ points! {
     "numbered-is-named": "a numbered table is the entry of its name, however it was made and is kept" => tables::numbered_is_named;
     "numbers-as-names": "changes are refused where the name of a number stands for something else" => tables::numbers_as_names;
 
+    "views": "a view is created, described, listed, changed and dropped like a table, and holds nothing" => views::live;
+    "views-and-tables": "a name stands for a view or for a table, and what is for tables is not for views" => views::are_no_tables;
+    "flawed": "what nothing of its kind can have, or nobody could read back, is not created" => views::flawed;
+    "pointer": "a metadata pointer moves if it is where it was seen, and stays otherwise" => views::pointer;
+    "numbered-pointer": "a numbered table can have a metadata pointer, and is a numbered table still" => views::numbered_pointer;
+    "assertions": "a request of assertions alone makes no version, and is refused where one does not hold" => views::assertions;
+    "asserted-changes": "what is asserted beside changes is decided with them, whole or not at all" => views::asserted_changes;
+
     "listing-order": "a listing has what is directly in a namespace, by name" => pages::order;
     "listing-pages": "pages of a listing follow one another, whatever became of the name that one ended with" => pages::follow;
-    "listing-root": "the root lists namespaces and tables, numbered ones in their places" => pages::root;
+    "listing-root": "the root lists namespaces, tables and views, numbered ones in their places" => pages::root;
     "large": "an entry of a mebibyte is kept" => pages::large;
     "too-large": "an entry that is larger than may be is refused, and nothing else of the catalog suffers" => pages::too_large;
 }

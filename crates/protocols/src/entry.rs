@@ -1,4 +1,5 @@
-//! What are the bytes of an entry? The same in every protocol: its kind (0 namespace, 1 table), then its fields.
+//! What are the bytes of an entry? The same in every protocol: its kind (0 namespace, 1 table, 2 view), then its
+//! fields.
 
 use bytes::Bytes;
 use glidepath_model::{Entry, Field, Kind, MetadataId, Name, PartitionVersions, Refusal, TableState, Version};
@@ -13,24 +14,38 @@ const LOCATION: u64 = 1;
 const PROPERTY: u64 = 2;
 const BASE_OBJECT: u64 = 3;
 const STATE: u64 = 4;
+const POINTER: u64 = 5;
 
 const NAMESPACE: u8 = 0;
 const TABLE: u8 = 1;
+const VIEW: u8 = 2;
 
 pub(crate) fn kind_byte(kind: Kind) -> u8 {
-    if kind == Kind::Namespace { NAMESPACE } else { TABLE }
+    match kind {
+        Kind::Namespace => NAMESPACE,
+        Kind::Table => TABLE,
+        Kind::View => VIEW,
+    }
 }
 
 pub(crate) fn kind_of(byte: u8) -> Result<Kind, DecodeError> {
     match byte {
         NAMESPACE => Ok(Kind::Namespace),
         TABLE => Ok(Kind::Table),
+        VIEW => Ok(Kind::View),
         _ => Err(DecodeError::Content("unknown kind of entry")),
     }
 }
 
-/// Refused where it takes more than so many bytes.
-pub(crate) fn no_larger_than(most: usize, name: &Name, entry: &Entry) -> Result<(), Refusal> {
+/// Refused where it takes more than so many bytes, or could not be read back.
+pub(crate) fn can_be_kept(most: usize, name: &Name, entry: &Entry) -> Result<(), Refusal> {
+    let mut last = 0;
+    for Field { tag, .. } in &entry.unknown {
+        if (LOCATION..=POINTER).contains(tag) || *tag < last {
+            return Err(Refusal::UnknownField { name: name.clone(), tag: *tag });
+        }
+        last = *tag;
+    }
     let bytes = length(entry);
     if bytes > most { Err(Refusal::TooLarge { name: name.clone(), bytes, most }) } else { Ok(()) }
 }
@@ -43,8 +58,9 @@ pub(crate) fn length(entry: &Entry) -> usize {
         entry.properties.iter().map(|(key, value)| field(PROPERTY, framed(key.len()) + framed(value.len())));
     let bases = entry.base_objects.iter().map(|base| field(BASE_OBJECT, base.as_str().len()));
     let state = entry.state.iter().map(|state| field(STATE, state_length(state)));
+    let pointer = entry.pointer.iter().map(|pointer| field(POINTER, pointer.len()));
     let unknown = entry.unknown.iter().map(|kept| field(kept.tag, kept.bytes.len()));
-    1 + location.chain(properties).chain(bases).chain(state).chain(unknown).sum::<usize>()
+    1 + location.chain(properties).chain(bases).chain(state).chain(pointer).chain(unknown).sum::<usize>()
 }
 
 /// Of so many bytes with their length before them.
@@ -62,15 +78,16 @@ pub(crate) fn encode(entry: &Entry) -> Bytes {
 pub(crate) fn put(out: &mut Vec<u8>, entry: &Entry) {
     out.push(kind_byte(entry.kind));
     let mut unknown = entry.unknown.iter().peekable();
+    let put_field = |out: &mut Vec<u8>, kept: &Field| {
+        put_varint(out, kept.tag);
+        put_bytes(out, &kept.bytes);
+    };
     // Before a field come those of lesser tags that this version does not know.
     let mut tag = |out: &mut Vec<u8>, tag: u64| {
         while let Some(kept) = unknown.next_if(|kept| kept.tag < tag) {
-            put_varint(out, kept.tag);
-            put_bytes(out, &kept.bytes);
+            put_field(out, kept);
         }
-        if tag != u64::MAX {
-            put_varint(out, tag);
-        }
+        put_varint(out, tag);
     };
     if let Some(location) = &entry.location {
         tag(out, LOCATION);
@@ -91,7 +108,11 @@ pub(crate) fn put(out: &mut Vec<u8>, entry: &Entry) {
         put_varint(out, state_length(state) as u64);
         put_state(out, state);
     }
-    tag(out, u64::MAX);
+    if let Some(pointer) = &entry.pointer {
+        tag(out, POINTER);
+        put_bytes(out, pointer.as_bytes());
+    }
+    unknown.for_each(|kept| put_field(out, kept));
 }
 
 /// Of an encoded state, in bytes.
@@ -133,10 +154,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Entry, DecodeError> {
                 entry.base_objects.push(name);
             }
             STATE => entry.state = Some(decode_state(&mut content)?),
+            POINTER => entry.pointer = Some(text(bytes)?.to_owned()),
             _ => entry.unknown.push(Field { tag, bytes: bytes.to_vec() }),
         }
     }
-    Ok(entry)
+    match entry.flaw() {
+        Some(flaw) => Err(DecodeError::Content(flaw)),
+        None => Ok(entry),
+    }
 }
 
 /// Tag, length, content of each.
@@ -183,16 +208,20 @@ pub(crate) mod tests {
 
     pub(crate) fn entries() -> impl Strategy<Value = Entry> {
         let names = prop::collection::vec("[a-z/%]{1,6}", 0..3);
-        let unknown = prop::collection::btree_map(5_u64..99, prop::collection::vec(any::<u8>(), 0..9), 0..3);
+        let tags = prop_oneof![1 => Just(0_u64), 9 => 6_u64..99, 1 => Just(u64::MAX)];
+        let unknown = prop::collection::btree_map(tags, prop::collection::vec(any::<u8>(), 0..9), 0..3);
         let state = prop::option::of((any::<u64>(), any::<u64>(), prop::collection::vec(any::<u64>(), 1..4)));
         let properties = prop::collection::btree_map(".{0,5}", ".{0,5}", 0..4);
-        (any::<bool>(), prop::option::of(".{0,9}"), properties, names, state, unknown).prop_map(
-            |(table, location, properties, names, state, unknown)| Entry {
-                kind: if table { Kind::Table } else { Kind::Namespace },
+        let kind = prop::sample::select(Kind::ALL.to_vec());
+        let texts = (prop::option::of(".{0,9}"), prop::option::of(".{0,9}"));
+        (kind, texts, properties, names, state, unknown).prop_map(
+            |(kind, (location, pointer), properties, names, state, unknown)| Entry {
+                kind,
                 location,
+                pointer: pointer.filter(|_| kind != Kind::Namespace),
                 properties,
                 base_objects: names.iter().map(|name| Name::of_parts([name.as_str()]).unwrap()).collect(),
-                state: state.map(|(version, metadata, partitions)| TableState {
+                state: state.filter(|_| kind != Kind::View).map(|(version, metadata, partitions)| TableState {
                     version: Version(version),
                     metadata: MetadataId(metadata),
                     partitions: partitions.into_iter().map(Version).collect(),
@@ -225,17 +254,63 @@ pub(crate) mod tests {
         })
     }
 
+    #[test]
+    fn the_bytes_of_each_kind_and_field_are_these() {
+        let properties = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
+        let state = TableState {
+            version: Version(3),
+            metadata: MetadataId(0x0102),
+            partitions: [Version(1), Version(200)].into_iter().collect(),
+        };
+        let table = Entry { properties, base_objects: vec![Name::parse("a/b").unwrap()], ..Entry::table(None, state) };
+        let table = Entry { location: Some("there".to_owned()), ..table };
+        let before = b"\x01\x01\x05there\x02\x04\x01k\x01v\x03\x03a/b\x04\x0d\x03\x02\x01\0\0\0\0\0\0\x02\x01\xc8\x01";
+        assert_eq!(&encode(&table)[..], before, "as before there were pointers");
+        let pointing = Entry { pointer: Some("m/1".to_owned()), ..table };
+        assert_eq!(encode(&pointing), [&before[..], b"\x05\x03m/1"].concat());
+        assert_eq!(&encode(&Entry::namespace())[..], b"\0");
+        assert_eq!(&encode(&Entry::view())[..], b"\x02");
+        let view = Entry { location: Some("l".to_owned()), pointer: Some(String::new()), ..Entry::view() };
+        assert_eq!(&encode(&view)[..], b"\x02\x01\x01l\x05\0");
+        for (bytes, why) in [
+            (&b"\x03"[..], "unknown kind of entry"),
+            (b"\0\x05\x01x", "a namespace has no metadata pointer"),
+            (b"\x02\x04\x0b\0\0\0\0\0\0\0\0\0\x01\0", "a view has no versions and no partitions"),
+        ] {
+            assert_eq!(decode(bytes), Err(DecodeError::Content(why)));
+        }
+        assert_eq!(decode(b"\x02\x05\x01\xff"), Err(DecodeError::Content("text is not UTF-8")));
+    }
+
+    /// What would be written and could not be read, or would be read as something else.
+    #[test]
+    fn unknown_fields_that_could_not_be_read_back_are_refused() {
+        let name = Name::parse("a").unwrap();
+        let allowed = |tags: &[u64]| {
+            let unknown = tags.iter().map(|tag| Field { tag: *tag, bytes: vec![1] }).collect();
+            can_be_kept(MOST_BYTES, &name, &Entry { unknown, ..Entry::view() })
+        };
+        for tags in [&[][..], &[0], &[6], &[0, 6, 6, u64::MAX]] {
+            assert_eq!(allowed(tags), Ok(()));
+        }
+        for (tags, tag) in [(&[1][..], 1), (&[5], 5), (&[6, 3], 3), (&[7, 6], 6), (&[6, 0], 0)] {
+            assert_eq!(allowed(tags), Err(Refusal::UnknownField { name: name.clone(), tag }));
+        }
+    }
+
     proptest! {
         /// Fields of a newer version among them.
         #[test]
         fn what_was_written_is_read(entry in entries()) {
             prop_assert_eq!(length(&entry), encode(&entry).len());
+            prop_assert_eq!(can_be_kept(MOST_BYTES, &Name::parse("a").unwrap(), &entry), Ok(()));
             prop_assert_eq!(decode(&encode(&entry)), Ok(entry));
         }
 
         #[test]
         fn nonsense_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(entry) = decode(&bytes) {
+                prop_assert_eq!(can_be_kept(MOST_BYTES, &Name::parse("a").unwrap(), &entry), Ok(()));
                 prop_assert_eq!(decode(&encode(&entry)), Ok(entry));
             }
         }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use glidepath_model::{Action, Entry, Name};
+use glidepath_model::{Action, Assertion, Entry, Name};
 
 /// A known mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,10 @@ pub enum Mutant {
     ListingTrusted,
     /// All protocols: of the partitions of an advance all but the last are written.
     PartitionForgotten,
+    /// All protocols: what is asserted is not looked at.
+    AssertionIgnored,
+    /// All protocols: a metadata pointer is compared, and does not move.
+    PointerStays,
     /// Append log: vacuum empties one segment more than it may.
     SegmentTooFar,
     /// Append log: an append of unknown outcome is sent again at the same place without reading back, and taken for lost
@@ -80,10 +84,20 @@ pub enum Mutant {
 
 /// The actions as a mistake has them.
 pub(crate) fn actions(actions: &[Action]) -> Cow<'_, [Action]> {
-    if !(is(Mutant::UnsetIgnored) || is(Mutant::ExpectedIgnored) || is(Mutant::PartitionForgotten)) {
+    let deciding = [
+        Mutant::UnsetIgnored,
+        Mutant::ExpectedIgnored,
+        Mutant::PartitionForgotten,
+        Mutant::AssertionIgnored,
+        Mutant::PointerStays,
+    ];
+    if !deciding.into_iter().any(is) {
         return Cow::Borrowed(actions);
     }
     let mut wrong = actions.to_vec();
+    if is(Mutant::AssertionIgnored) {
+        wrong.retain(|action| !matches!(action, Action::Assert { .. }));
+    }
     for action in &mut wrong {
         match action {
             Action::SetProperties { changes, .. } if is(Mutant::UnsetIgnored) => {
@@ -92,6 +106,9 @@ pub(crate) fn actions(actions: &[Action]) -> Cow<'_, [Action]> {
             Action::Drop { expected, .. } if is(Mutant::ExpectedIgnored) => *expected = None,
             Action::Advance { advance, .. } if is(Mutant::PartitionForgotten) && advance.partitions.len() > 1 => {
                 let _ = advance.partitions.pop();
+            }
+            Action::SetPointer { name, expected, .. } if is(Mutant::PointerStays) => {
+                *action = Action::Assert { name: name.clone(), holds: Assertion::Pointer(expected.clone()) };
             }
             _ => {}
         }

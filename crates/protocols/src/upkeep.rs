@@ -205,7 +205,7 @@ pub(crate) async fn look_at_newest<D: Design, E: Env>(
         Err(error) => return Err(error),
     };
     let (version, mut entries) = (catalog.version(&head), 0);
-    for kind in [Kind::Namespace, Kind::Table] {
+    for kind in Kind::ALL {
         entries += catalog.of_kind(&head, kind).await?.len() as u64;
     }
     let looked_at = vec![Count::of("versions", "version", 1), Count::of("entries", "entries", entries)];

@@ -44,10 +44,11 @@ impl Machine {
         machine
     }
 
-    /// Lets it sleep for so long.
+    /// Lets it sleep for so long. Of sleeps that overlap, as of two processes in the same moment, each moment counts once.
     pub(crate) fn suspend(&self, from: Instant, lasts: Span) {
-        self.slept.set(self.slept.get() + lasts);
-        self.awake_from.set(self.awake_from.get().max(from + lasts));
+        let (until, before) = (from + lasts, self.awake_from.get());
+        self.slept.set(self.slept.get() + until.since(before.max(from)));
+        self.awake_from.set(before.max(until));
     }
 
     /// Until when it sleeps; a moment in the past if it does not.
@@ -114,6 +115,22 @@ mod tests {
                 machine.suspend(second(4000), Span::from_secs(600));
                 assert_eq!(machine.now(second(4600)), second(if clocks_stop { 400 } else { 4600 }));
             }
+        }
+    }
+
+    /// Two processes of a machine send in the same moment, and each puts it to sleep. (Seed 86 of manifest-chain under suspends.)
+    #[test]
+    fn sleeps_that_overlap_are_one() {
+        for number in [1, 2] {
+            let machine = Machine::new(7, number, Faults { clocks_stop: true, ..Faults::default() });
+            machine.suspend(second(10), Span::from_secs(3600));
+            machine.suspend(second(10), Span::from_secs(3600));
+            machine.suspend(second(10), Span::from_secs(60));
+            assert_eq!(machine.awake_from(), second(3610));
+            assert_eq!(machine.now(second(3610)), second(10));
+            machine.suspend(second(3615), Span::from_secs(100));
+            machine.suspend(second(3620), Span::from_secs(100));
+            assert_eq!(machine.now(second(3721)), second(16));
         }
     }
 

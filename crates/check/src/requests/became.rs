@@ -96,7 +96,7 @@ async fn found_again<C: Catalog>(catalog: &C, version: Version, last: &Entries) 
     let state = State::new(last.clone());
     let inside = last.iter().filter(|(_, entry)| entry.kind == Kind::Namespace).map(|(name, _)| Some(name.clone()));
     let queries = inside.chain([None]).map(Query::Children).chain(last.keys().cloned().map(Query::Entry));
-    for query in queries.chain([Kind::Namespace, Kind::Table].map(Query::OfKind)) {
+    for query in queries.chain(Kind::ALL.map(Query::OfKind)) {
         let found = answer(catalog, &head, &query).await.map_err(lost)?;
         if found != Names::found(&state, &query) {
             return Err(format!("{version} answers {query:?} with {found:?}"));

@@ -9,7 +9,10 @@
 //!    entries with that request in its place.
 //! 3. A refusal is right where a version that was the newest between call and answer, or a state between two requests of
 //!    such a version, refuses the request for the same reason.
-//! 4. What was looked up is what the version has, and the version was the newest at some moment of its loading.
+//! 4. A request that only asserts is in no version, so its outcome is never unknown. That it was done is right where such a state as
+//!    in 3 allows it, of the version that it was told, or of the one before it as a batch found it; where a protocol may tell a
+//!    later version, of an earlier one, too.
+//! 5. What was looked up is what the version has, and the version was the newest at some moment of its loading.
 
 use std::collections::BTreeMap;
 
@@ -46,6 +49,19 @@ struct Judge<'a, R: Rules> {
     undone_in: BTreeMap<usize, Version>,
     /// Refused, and not yet found to be right.
     refused: Vec<usize>,
+    /// Told that what they assert holds, and not yet found to be right.
+    asserted: Vec<usize>,
+}
+
+/// A state of a catalog that answers may rest on.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// From when to when it was so.
+    during: (Instant, Instant),
+    /// Whose requests it can have answered; `None`: anybody's.
+    group: Option<u32>,
+    /// Those that who asked here is told, at least, and at most where answers are exact.
+    told: (Version, Version),
 }
 
 /// Judges a run; returns the last state. `group_of` tells whose requests the processes of the simulation commit; `None` of
@@ -60,9 +76,13 @@ pub(crate) fn judge<R: Rules>(
     group_of: impl Fn(u32) -> Option<u32>,
 ) -> Result<BTreeMap<R::Key, R::Value>, String> {
     let mut open = BTreeMap::<u32, Vec<usize>>::new();
-    let mut refused = Vec::new();
+    let (mut refused, mut asserted) = (Vec::new(), Vec::new());
     for (index, asked) in book.asked.iter().enumerate() {
+        let only_asks = R::only_asks(&asked.request);
         match asked.told {
+            Told::Done(_) if only_asks => asserted.push(index),
+            Told::Nothing if only_asks => {}
+            Told::Unknown if only_asks => return Err(format!("nothing to be unknown of: {}", asked.words())),
             Told::Done(_) | Told::Unknown | Told::Nothing => open.entry(asked.group).or_default().push(index),
             Told::Refused(_) => refused.push(index),
             Told::NotDone(_) => {}
@@ -72,7 +92,8 @@ pub(crate) fn judge<R: Rules>(
     let found_in = vec![None; book.asked.len()];
     let (first, entries) = &versions.first;
     let state = State::new(entries.clone());
-    let mut judge = Judge { book, terms, state, indices, open, found_in, undone_in: BTreeMap::new(), refused };
+    let undone_in = BTreeMap::new();
+    let mut judge = Judge { book, terms, state, indices, open, found_in, undone_in, refused, asserted };
     let until = |next: usize| versions.steps.get(next).map_or(Instant::from_nanos(u64::MAX), |step| step.at);
     judge.rest(*first, (Instant::ZERO, until(0)))?;
     let mut before = *first;
@@ -117,7 +138,7 @@ impl<R: Rules> Judge<'_, R> {
             self.found_in[*index] = Some(step.version);
         }
         if let Some(group) = group {
-            self.between(&taken, group, (step.at, step.at));
+            self.between(&taken, group, (step.at, step.at), step.version);
             self.undone(&taken, group, step);
             self.between_with_one_more(&taken, group, step);
             if let Some(open) = self.open.get_mut(&group) {
@@ -232,13 +253,14 @@ impl<R: Rules> Judge<'_, R> {
     }
 
     /// Looks at each state between these requests.
-    fn between(&mut self, taken: &[usize], group: u32, during: (Instant, Instant)) {
+    fn between(&mut self, taken: &[usize], group: u32, during: (Instant, Instant), version: Version) {
+        let moment = Moment { during, group: Some(group), told: (version, version) };
         for index in taken {
             let (mark, request) = (self.state.mark(), &self.book.asked[*index].request);
             if R::apply(&mut self.state, request).is_err() {
                 self.state.back_to(mark);
             }
-            self.look_at_refused(during, Some(group));
+            self.look_at_answers(moment);
         }
         self.state.back_to(0);
     }
@@ -248,7 +270,7 @@ impl<R: Rules> Judge<'_, R> {
     fn between_with_one_more(&mut self, taken: &[usize], group: u32, step: &Step<R>) {
         let during = (step.at, step.at);
         let waits = |index: &usize| self.asked(*index).group == group && self.asked(*index).meets(during);
-        if !self.refused.iter().any(waits) {
+        if !self.refused.iter().chain(&self.asserted).any(waits) {
             return;
         }
         let open = self.open.get(&group).map(Vec::as_slice).unwrap_or_default();
@@ -262,7 +284,7 @@ impl<R: Rules> Judge<'_, R> {
             let part = |index: &usize| Part { index: *index, must: true, by: step.version };
             let parts: Vec<Part> = all.iter().map(part).collect();
             if let Found::Explained(_) = self.search(&parts, &step.difference, false) {
-                self.between(&all, group, during);
+                self.between(&all, group, during, step.version);
             }
         }
     }
@@ -291,31 +313,39 @@ impl<R: Rules> Judge<'_, R> {
             }
         }
         if all.len() > taken.len() {
-            self.between(&all, group, (step.at, step.at));
+            self.between(&all, group, (step.at, step.at), step.version);
         }
     }
 
-    /// Step 3: which of the refused are right by the state as it is.
-    fn look_at_refused(&mut self, during: (Instant, Instant), group: Option<u32>) {
-        let Self { book, state, refused, .. } = self;
-        refused.retain(|index| {
-            let asked = &book.asked[*index];
-            if !asked.meets(during) || group.is_some_and(|group| group != asked.group) {
-                return true;
+    /// Steps 3 and 4: which of the refused, and of those that only assert, are right by the state as it is.
+    fn look_at_answers(&mut self, moment: Moment) {
+        let Self { book, terms, state, refused, asserted, .. } = self;
+        let mut decided = |index: usize| {
+            let asked = &book.asked[index];
+            if !asked.meets(moment.during) || moment.group.is_some_and(|group| group != asked.group) {
+                return None;
             }
             let mark = state.mark();
-            let right = match (R::apply(state, &asked.request), &asked.told) {
-                (Err(refusal), Told::Refused(told)) => refusal == *told,
-                _ => false,
-            };
+            let decided = R::apply(state, &asked.request);
             state.back_to(mark);
-            !right
+            Some(decided)
+        };
+        refused.retain(|index| match (decided(*index), &book.asked[*index].told) {
+            (Some(Err(refusal)), Told::Refused(told)) => refusal != *told,
+            _ => true,
+        });
+        asserted.retain(|index| match book.asked[*index].told {
+            Told::Done(told) if told >= moment.told.0 && (!terms.exact || told <= moment.told.1) => {
+                !matches!(decided(*index), Some(Ok(())))
+            }
+            _ => true,
         });
     }
 
     /// While a version is the newest.
     fn rest(&mut self, version: Version, during: (Instant, Instant)) -> Result<(), String> {
-        self.look_at_refused(during, None);
+        // Who asks in a batch is told the version that comes of it.
+        self.look_at_answers(Moment { during, group: None, told: (version, version.next()) });
         self.changed_nothing(version, during)?;
         for looked in self.book.looked.iter().filter(|looked| looked.version == version) {
             if looked.began > during.1 || looked.loaded < during.0 {
@@ -372,7 +402,7 @@ impl<R: Rules> Judge<'_, R> {
             for index in &taken {
                 self.found_in[*index] = Some(version);
             }
-            self.between(&taken, group, during);
+            self.between(&taken, group, during, version);
             for index in elsewhere {
                 self.found_in[index] = self.found_in[index].or(self.undone_in.get(&index).copied());
             }
@@ -386,6 +416,9 @@ impl<R: Rules> Judge<'_, R> {
     fn end(&self) -> Result<(), String> {
         if let Some(index) = self.refused.first() {
             return Err(format!("no version between call and answer refuses so: {}", self.asked(*index).words()));
+        }
+        if let Some(index) = self.asserted.first() {
+            return Err(format!("no version between call and answer has it so: {}", self.asked(*index).words()));
         }
         let lost = |index: &&usize| matches!(self.asked(**index).told, Told::Done(_));
         if let Some(index) = self.open.values().flatten().find(lost) {

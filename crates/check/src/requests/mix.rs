@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use glidepath_model::{
-    Action, Advance, Entry, Instant, Kind, MetadataId, Name, PartitionId, TableId, TableState, Version,
+    Action, Advance, Assertion, Entry, Instant, Kind, MetadataId, Name, PartitionId, TableId, TableState, Version,
 };
 use glidepath_protocols::Catalog;
 use glidepath_protocols::registry::Design;
 
 use super::asking::{Asker, answer};
-use super::names::{MARK, Query};
+use super::names::{MARK, POINTER, Query};
 
 /// Namespaces that everybody creates and drops things in.
 const BUSY: [&str; 6] = ["a", "b", "a/x", "a/y", "b/x", "a/x/m"];
@@ -36,6 +36,10 @@ fn table_at(partitions: usize, mark: u64) -> Entry {
     Entry::table(Some(format!("there/{mark}")), state)
 }
 
+fn pointer_of(mark: u64) -> String {
+    format!("{POINTER}{mark}")
+}
+
 fn marked(mark: u64, entry: Entry) -> Entry {
     Entry { properties: BTreeMap::from([(MARK.to_owned(), mark.to_string())]), ..entry }
 }
@@ -55,6 +59,7 @@ pub(crate) fn filling(namespaces: u64) -> Vec<Action> {
         actions.push(Action::Create { name: name(busy), entry: Entry::namespace() });
         actions.push(Action::Create { name: name(&format!("{busy}/{table}")), entry: table_at(2, 0) });
     }
+    actions.push(Action::Create { name: name("a/v"), entry: Entry { pointer: Some(pointer_of(0)), ..Entry::view() } });
     actions
 }
 
@@ -123,7 +128,7 @@ impl<D: Design> Asker<'_, D> {
     async fn look_around(&self) -> Option<()> {
         let (at, loaded) = self.head().await?;
         let query = match self.pick(4) {
-            0 => Query::OfKind(self.one_of(&[Kind::Namespace, Kind::Table])),
+            0 => Query::OfKind(self.one_of(&Kind::ALL)),
             1 => Query::WithBase(self.table()),
             2 => Query::Children(None),
             _ => Query::Children(Some(self.namespace())),
@@ -135,7 +140,7 @@ impl<D: Design> Asker<'_, D> {
 
     /// Any action, marked where it writes.
     async fn action(&self, mark: u64) -> Option<Action> {
-        Some(match self.pick(100) {
+        Some(match self.pick(132) {
             0..28 => self.create_table(mark),
             28..36 => Action::Create { name: self.namespace(), entry: marked(mark, Entry::namespace()) },
             36..43 => Action::Drop { name: self.table(), kind: Kind::Table, expected: None },
@@ -152,7 +157,11 @@ impl<D: Design> Asker<'_, D> {
             55..59 => Action::DropAll { name: self.namespace() },
             59..69 => Action::Rename { from: self.table(), to: self.new_table() },
             69..82 => self.properties(mark),
-            _ => self.advance(mark).await?,
+            82..100 => self.advance(mark).await?,
+            100..108 => self.create_view(mark),
+            108..111 => Action::Drop { name: self.table(), kind: Kind::View, expected: None },
+            111..121 => self.point(mark).await?,
+            _ => self.assert().await?,
         })
     }
 
@@ -160,12 +169,45 @@ impl<D: Design> Asker<'_, D> {
         let mut entry = marked(mark, table_at(1 + self.pick(4) as usize, mark));
         entry.base_objects = (0..self.pick(3)).map(|_| self.table()).collect();
         entry.properties.insert("p".to_owned(), mark.to_string());
+        entry.pointer = (self.pick(2) == 0).then(|| pointer_of(mark));
         let name = self.new_table();
         // Half of the numbered ones have nothing but a state.
         if name.number().is_some() && self.pick(2) == 0 {
             entry = Entry { kind: Kind::Table, state: entry.state, ..Entry::namespace() };
         }
         Action::Create { name, entry }
+    }
+
+    /// Under the names of tables, so that they meet.
+    fn create_view(&self, mark: u64) -> Action {
+        let mut entry = marked(mark, Entry::view());
+        entry.base_objects = (0..self.pick(3)).map(|_| self.table()).collect();
+        entry.location = (self.pick(2) == 0).then(|| format!("there/{mark}"));
+        entry.pointer = (self.pick(2) == 0).then(|| pointer_of(mark));
+        Action::Create { name: self.new_table(), entry }
+    }
+
+    /// From where it was just seen; now and then from where it never was.
+    async fn point(&self, mark: u64) -> Option<Action> {
+        let name = self.table();
+        let seen = self.entry(&name).await?.and_then(|entry| entry.pointer);
+        let expected = if self.pick(16) == 0 { Some("nowhere".to_owned()) } else { seen };
+        Some(Action::SetPointer { name, expected, pointer: pointer_of(mark) })
+    }
+
+    /// What was just seen, or what is as likely as not.
+    async fn assert(&self) -> Option<Action> {
+        let name = if self.pick(4) == 0 { self.namespace() } else { self.table() };
+        let seen = self.entry(&name).await?;
+        let holds = match (self.pick(6), seen) {
+            (0, _) => Assertion::Absent,
+            (1, _) => Assertion::Exists(self.one_of(&Kind::ALL)),
+            (_, None) => Assertion::Absent,
+            (2, Some(entry)) => Assertion::Exists(entry.kind),
+            (3, Some(Entry { state: Some(state), .. })) => Assertion::Version(state.version),
+            (_, Some(entry)) => Assertion::Pointer(entry.pointer),
+        };
+        Some(Action::Assert { name, holds })
     }
 
     /// Some are set, some are removed, or both.

@@ -1,6 +1,6 @@
-//! The rules of actions on namespaces and tables.
+//! The rules of actions on namespaces, tables and views.
 
-use glidepath_model::{Action, Entry, Kind, Name, Refusal};
+use glidepath_model::{Action, Assertion, Entry, Kind, Name, Refusal};
 
 use super::rules::Rules;
 use super::state::State;
@@ -10,6 +10,12 @@ pub(crate) struct Names;
 
 /// The property that carries the mark of who wrote an entry last.
 pub(crate) const MARK: &str = "marked-by";
+
+/// What the pointers of a request begin with; its mark follows.
+pub(crate) const POINTER: &str = "metadata/";
+
+/// What can be renamed, and can point to metadata.
+const POINTING: &[Kind] = &[Kind::Table, Kind::View];
 
 /// A question about names.
 #[derive(Clone, Debug)]
@@ -48,13 +54,26 @@ fn within(state: &Entries, namespace: &Name) -> Vec<Name> {
     near.filter(|(name, _)| is_within(name, namespace.as_str())).map(|(name, _)| name.clone()).collect()
 }
 
-fn find(state: &Entries, name: &Name, kind: Option<Kind>) -> Result<Entry, Refusal> {
+/// What a name stands for, where it is of one of these kinds.
+fn find(state: &Entries, name: &Name, needed: &'static [Kind]) -> Result<Entry, Refusal> {
     match state.get(name) {
         None => Err(Refusal::NotFound(name.clone())),
-        Some(entry) if kind.is_some_and(|kind| kind != entry.kind) => {
-            Err(Refusal::WrongKind { name: name.clone(), found: entry.kind })
+        Some(entry) if !needed.contains(&entry.kind) => {
+            Err(Refusal::WrongKind { name: name.clone(), found: entry.kind, needed })
         }
         Some(entry) => Ok(entry.clone()),
+    }
+}
+
+/// The same, where it points there.
+fn find_at(state: &Entries, name: &Name, pointer: &Option<String>) -> Result<Entry, Refusal> {
+    let entry = find(state, name, POINTING)?;
+    match entry.pointer == *pointer {
+        true => Ok(entry),
+        false => {
+            let (name, found) = (name.clone(), entry.pointer);
+            Err(Refusal::PointerMoved { name, expected: pointer.clone(), found })
+        }
     }
 }
 
@@ -66,8 +85,35 @@ fn must_be_free(state: &Entries, name: &Name) -> Result<(), Refusal> {
     let Some(parent) = parent(name).and_then(|parent| Name::parse(parent).ok()) else { return Ok(()) };
     match state.get(&parent) {
         None => Err(Refusal::NoParent { name: name.clone(), parent }),
-        Some(entry) if entry.kind == Kind::Table => Err(Refusal::WrongKind { name: parent, found: Kind::Table }),
-        Some(_) => Ok(()),
+        Some(Entry { kind: Kind::Namespace, .. }) => Ok(()),
+        Some(entry) => Err(Refusal::WrongKind { name: parent, found: entry.kind, needed: &[Kind::Namespace] }),
+    }
+}
+
+/// What no entry may be.
+fn must_make_sense(name: &Name, entry: &Entry) -> Result<(), Refusal> {
+    let flawed = |why| Err(Refusal::Flawed { name: name.clone(), why });
+    match (entry.kind, &entry.state, &entry.pointer) {
+        (_, Some(state), _) if state.partitions.is_empty() => Err(Refusal::NoPartitions(name.clone())),
+        (Kind::View, Some(_), _) => flawed("a view has no versions and no partitions"),
+        (Kind::Namespace, _, Some(_)) => flawed("a namespace has no metadata pointer"),
+        _ => Ok(()),
+    }
+}
+
+fn must_hold(state: &Entries, name: &Name, what: &Assertion) -> Result<(), Refusal> {
+    match what {
+        Assertion::Exists(kind) => find(state, name, kind.only()).map(drop),
+        Assertion::Absent => match state.get(name) {
+            None => Ok(()),
+            Some(_) => Err(Refusal::Exists(name.clone())),
+        },
+        Assertion::Pointer(pointer) => find_at(state, name, pointer).map(drop),
+        Assertion::Version(expected) => {
+            let found = find(state, name, &[Kind::Table])?.state.map(|state| state.version);
+            let refusal = || Refusal::VersionMoved { name: name.clone(), expected: *expected, found };
+            if found == Some(*expected) { Ok(()) } else { Err(refusal()) }
+        }
     }
 }
 
@@ -75,13 +121,11 @@ fn act(state: &mut Entries, action: &Action) -> Result<(), Refusal> {
     match action {
         Action::Create { name, entry } => {
             must_be_free(state, name)?;
-            if entry.state.as_ref().is_some_and(|state| state.partitions.is_empty()) {
-                return Err(Refusal::NoPartitions(name.clone()));
-            }
+            must_make_sense(name, entry)?;
             state.set(name.clone(), Some(entry.clone()));
         }
         Action::Drop { name, kind, expected } => {
-            let entry = find(state, name, Some(*kind))?;
+            let entry = find(state, name, kind.only())?;
             if expected.is_some() && entry.state.map(|state| state.version) != *expected {
                 return Err(Refusal::Changed(name.clone()));
             }
@@ -91,20 +135,20 @@ fn act(state: &mut Entries, action: &Action) -> Result<(), Refusal> {
             state.set(name.clone(), None);
         }
         Action::DropAll { name } => {
-            find(state, name, Some(Kind::Namespace))?;
+            find(state, name, &[Kind::Namespace])?;
             for name in within(state, name) {
                 state.set(name, None);
             }
             state.set(name.clone(), None);
         }
         Action::Rename { from, to } => {
-            let entry = find(state, from, Some(Kind::Table))?;
+            let entry = find(state, from, POINTING)?;
             must_be_free(state, to)?;
             state.set(from.clone(), None);
             state.set(to.clone(), Some(entry));
         }
         Action::SetProperties { name, changes } => {
-            let mut entry = find(state, name, None)?;
+            let mut entry = find(state, name, &Kind::ALL)?;
             for (key, value) in changes {
                 entry.properties.remove(key);
                 entry.properties.extend(value.iter().map(|value| (key.clone(), value.clone())));
@@ -112,7 +156,7 @@ fn act(state: &mut Entries, action: &Action) -> Result<(), Refusal> {
             state.set(name.clone(), Some(entry));
         }
         Action::Advance { name, advance } => {
-            let mut entry = find(state, name, Some(Kind::Table))?;
+            let mut entry = find(state, name, &[Kind::Table])?;
             let changed = || Refusal::Changed(name.clone());
             let table = entry.state.as_mut().ok_or_else(changed)?;
             for (partition, expected) in &advance.partitions {
@@ -124,6 +168,12 @@ fn act(state: &mut Entries, action: &Action) -> Result<(), Refusal> {
             table.metadata = advance.metadata;
             state.set(name.clone(), Some(entry));
         }
+        Action::SetPointer { name, expected, pointer } => {
+            let mut entry = find_at(state, name, expected)?;
+            entry.pointer = Some(pointer.clone());
+            state.set(name.clone(), Some(entry));
+        }
+        Action::Assert { name, holds } => must_hold(state, name, holds)?,
     }
     Ok(())
 }
@@ -142,15 +192,20 @@ impl Rules for Names {
 
     fn marks(value: &Entry) -> Vec<u64> {
         let property = value.properties.get(MARK).and_then(|mark| mark.parse().ok());
-        property.into_iter().chain(value.state.as_ref().map(|state| state.metadata.0)).collect()
+        let pointer = value.pointer.as_ref().and_then(|pointer| pointer.strip_prefix(POINTER)?.parse().ok());
+        property.into_iter().chain(pointer).chain(value.state.as_ref().map(|state| state.metadata.0)).collect()
     }
 
     fn is_marked(request: &Vec<Action>) -> bool {
         request.iter().any(|action| match action {
-            Action::Create { .. } | Action::Advance { .. } => true,
+            Action::Create { .. } | Action::Advance { .. } | Action::SetPointer { .. } => true,
             Action::SetProperties { changes, .. } => changes.contains_key(MARK),
-            Action::Drop { .. } | Action::DropAll { .. } | Action::Rename { .. } => false,
+            Action::Drop { .. } | Action::DropAll { .. } | Action::Rename { .. } | Action::Assert { .. } => false,
         })
+    }
+
+    fn only_asks(request: &Vec<Action>) -> bool {
+        request.iter().all(|action| matches!(action, Action::Assert { .. }))
     }
 
     fn found(state: &Entries, query: &Query) -> Found {
@@ -174,8 +229,7 @@ impl Rules for Names {
 
     fn words(request: &Vec<Action>) -> String {
         let words = |action: &Action| match action {
-            Action::Create { name, entry } if entry.kind == Kind::Namespace => format!("create namespace {name}"),
-            Action::Create { name, .. } => format!("create table {name}"),
+            Action::Create { name, entry } => format!("create {} {name}", entry.kind),
             Action::Drop { name, expected: Some(expected), .. } => format!("drop {name} at {expected}"),
             Action::Drop { name, kind, .. } => format!("drop {kind:?} {name}").to_lowercase(),
             Action::DropAll { name } => format!("drop {name} and all that is in it"),
@@ -184,6 +238,8 @@ impl Rules for Names {
             Action::Advance { name, advance } => {
                 format!("advance {name}, {} partitions", advance.partitions.len())
             }
+            Action::SetPointer { name, expected, pointer } => format!("move {name} from {expected:?} to {pointer}"),
+            Action::Assert { name, holds } => format!("assert of {name} {holds:?}"),
         };
         request.iter().map(words).collect::<Vec<_>>().join("; ")
     }

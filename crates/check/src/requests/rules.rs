@@ -24,6 +24,9 @@ pub(crate) trait Rules: 'static {
     /// Whether the request leaves marks.
     fn is_marked(request: &Self::Request) -> bool;
 
+    /// Whether the request changes nothing, whatever the catalog is like: it only asks whether something is so.
+    fn only_asks(request: &Self::Request) -> bool;
+
     /// The answer to a question.
     fn found(state: &State<Self::Key, Self::Value>, query: &Self::Query) -> Self::Found;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use glidepath_model::{
-    Action, Advance, Changes, CommitId, Edit, Entry, Instant, Kind, MetadataId, Name, Need, PartitionId, Root, Span,
-    TableId, TableState, Version, View,
+    Action, Advance, Assertion, Changes, CommitId, Edit, Entry, Instant, Kind, MetadataId, Name, Need, PartitionId,
+    Root, Span, TableId, TableState, Version, View,
 };
 use proptest::prelude::*;
 
@@ -23,16 +23,25 @@ fn name(text: &str) -> Name {
 fn actions() -> impl Strategy<Value = Action> {
     let names = prop::sample::select(NAMES.to_vec()).prop_map(name);
     let versions = prop::collection::btree_map(0_u32..3, 0_u64..3, 1..3);
-    (0_u32..9, names.clone(), names, versions, any::<bool>()).prop_map(|(which, name, other, versions, flag)| {
-        let kind = if flag { Kind::Table } else { Kind::Namespace };
+    let kinds = prop::sample::select(Kind::ALL.to_vec());
+    let pointers = (prop::option::of("[mn]"), prop::option::of("[mn]"));
+    let asked = (0_u32..16, names.clone(), names, versions, any::<bool>(), kinds, pointers);
+    asked.prop_map(|(which, name, other, versions, flag, kind, (pointer, next))| {
+        let version = versions.first_key_value().map(|(_, at)| Version(*at));
         match which {
+            9 => Action::Create { name, entry: Entry { pointer, ..Entry::view() } },
+            // Some of them are what nothing can be.
+            10 => {
+                let state = flag.then(|| TableState::new(versions.len()));
+                Action::Create { name, entry: Entry { kind, state, pointer, ..Entry::namespace() } }
+            }
+            11 | 12 => Action::SetPointer { name, expected: pointer, pointer: next.unwrap_or_default() },
+            13 => Action::Assert { name, holds: if flag { Assertion::Absent } else { Assertion::Exists(kind) } },
+            14 => Action::Assert { name, holds: Assertion::Pointer(pointer) },
+            15 => Action::Assert { name, holds: Assertion::Version(version.unwrap_or(Version(0))) },
             0 | 1 => Action::Create { name, entry: Entry::table(None, TableState::new(versions.len())) },
             2 | 3 => Action::Create { name, entry: Entry::namespace() },
-            4 => Action::Drop {
-                name,
-                kind,
-                expected: versions.first_key_value().map(|(_, at)| Version(*at)).filter(|_| flag),
-            },
+            4 => Action::Drop { name, kind, expected: version.filter(|_| flag) },
             5 => Action::DropAll { name },
             6 => Action::Rename { from: name, to: other },
             7 => {
@@ -278,4 +287,45 @@ fn wrong_answers_are_wrong() {
         "no version between call and answer refuses so",
     );
     wrong(&|all| all.push(asked(3, create("z", 3), (2600, 2700), exists())), "no version between call and answer");
+}
+
+/// Nothing but assertions is in no version: it is judged by what there was between call and answer.
+#[test]
+fn what_is_only_asserted_is_judged_by_what_there_was() {
+    let chain: &[&[(&str, u64)]] = &[&[], &[("a", 1)], &[("a", 1), ("b", 2)]];
+    let judged = |exact, (from, to), holds: Assertion, told| {
+        let assert = vec![Action::Assert { name: name("a"), holds }];
+        let mut all = vec![
+            asked(1, create("a", 1), (500, 1500), Told::Done(Version(1))),
+            asked(2, create("b", 2), (1600, 2500), Told::Done(Version(2))),
+            asked(3, assert, (from, to), told),
+        ];
+        all.sort_by_key(|asked| asked.called);
+        judged_by(Terms { exact, least: 0, most: usize::MAX }, all, chain)
+    };
+    let done = |version| Told::Done(Version(version));
+    let there = || Assertion::Exists(Kind::Namespace);
+    for exact in [true, false] {
+        assert_eq!(judged(exact, (1100, 1200), there(), done(1)), Ok(()));
+        assert_eq!(judged(exact, (100, 200), Assertion::Absent, done(0)), Ok(()));
+        // Before the first request of the version that it was told.
+        assert_eq!(judged(exact, (600, 1200), Assertion::Absent, done(1)), Ok(()));
+        // Nobody heard: there is nothing to be judged.
+        assert_eq!(judged(exact, (100, 0), there(), Told::Nothing), Ok(()));
+        for (times, holds, told) in [
+            ((100, 200), there(), done(0)),
+            ((1100, 1200), Assertion::Absent, done(1)),
+            ((1100, 1200), there(), done(0)),
+            ((2100, 2200), Assertion::Absent, done(1)),
+            ((100, 200), there(), done(2)),
+        ] {
+            let said = judged(exact, times, holds, told).unwrap_err();
+            assert!(said.contains("has it so"), "{said}");
+        }
+        let said = judged(exact, (1100, 1200), there(), Told::Unknown).unwrap_err();
+        assert!(said.contains("nothing to be unknown of"), "{said}");
+    }
+    // It was so until 1000 ms, and may be told a later version only where answers are not exact.
+    assert_eq!(judged(false, (600, 2200), Assertion::Absent, done(2)), Ok(()));
+    assert!(judged(true, (600, 2200), Assertion::Absent, done(2)).is_err());
 }

@@ -1,4 +1,4 @@
-//! What commits to a catalog: create, create-namespace, create-table, set, drop, rename.
+//! What commits to a catalog: create, create-namespace, create-table, create-view, set, drop, rename.
 
 use std::collections::BTreeMap;
 
@@ -63,6 +63,9 @@ pub(super) struct CreateTable {
     /// What it is made from; may be given several times
     #[arg(long = "base", value_name = "NAME", value_parser = name)]
     bases: Vec<Name>,
+    /// Where its metadata file is at first; any text
+    #[arg(long, value_name = "POINTER")]
+    pointer: Option<String>,
     /// The metadata object it points to at first, in hexadecimal digits
     #[arg(long, value_name = "ID", value_parser = metadata, default_value = "0")]
     metadata: MetadataId,
@@ -73,23 +76,52 @@ pub(super) struct CreateTable {
     patience: Patience,
 }
 
-/// Set or remove properties of a namespace or table; all others stay
+/// Create a view: its entry in the catalog; what it says is in its metadata
+#[derive(Args, Debug)]
+pub(super) struct CreateView {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Name,
+    /// Where what belongs to it is; anything its format understands
+    #[arg(long, value_name = "LOCATION")]
+    location: Option<String>,
+    /// Where its metadata file is at first; any text
+    #[arg(long, value_name = "POINTER")]
+    pointer: Option<String>,
+    /// A property, KEY=VALUE; may be given several times
+    #[arg(long = "property", value_name = "KEY=VALUE", value_parser = pair)]
+    properties: Vec<(String, String)>,
+    /// What it is made from; may be given several times
+    #[arg(long = "base", value_name = "NAME", value_parser = name)]
+    bases: Vec<Name>,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Set or remove properties of a namespace, table or view, or move the metadata pointer of a table or view; all else stays
 #[derive(Args, Debug)]
 pub(super) struct Set {
     #[command(flatten)]
     common: Common,
     #[arg(value_name = "NAME", value_parser = name)]
     name: Name,
-    #[arg(value_name = "KEY=VALUE", value_parser = pair, required_unless_present = "unset")]
+    #[arg(value_name = "KEY=VALUE", value_parser = pair, required_unless_present_any = ["unset", "pointer"])]
     properties: Vec<(String, String)>,
     /// A property to remove; may be given several times
     #[arg(long, value_name = "KEY")]
     unset: Vec<String>,
+    /// Where its metadata file is from now on; in the same commit as the properties
+    #[arg(long, value_name = "NEW")]
+    pointer: Option<String>,
+    /// Only if its metadata file is there now; without this, only if it has none
+    #[arg(long, value_name = "OLD", requires = "pointer")]
+    expect: Option<String>,
     #[command(flatten)]
     patience: Patience,
 }
 
-/// Drop a table, or a namespace with nothing in it, or with --cascade one with all that is in it
+/// Drop a table or view, or a namespace with nothing in it, or with --cascade one with all that is in it
 #[derive(Args, Debug)]
 pub(super) struct Drop {
     #[command(flatten)]
@@ -109,7 +141,7 @@ pub(super) struct Drop {
     patience: Patience,
 }
 
-/// Rename a table, also into another namespace
+/// Rename a table or view, also into another namespace
 #[derive(Args, Debug)]
 pub(super) struct Rename {
     #[command(flatten)]
@@ -135,6 +167,7 @@ struct Patience {
 pub(super) enum OfKind {
     Namespace,
     Table,
+    View,
 }
 
 impl From<OfKind> for Kind {
@@ -142,6 +175,7 @@ impl From<OfKind> for Kind {
         match kind {
             OfKind::Namespace => Self::Namespace,
             OfKind::Table => Self::Table,
+            OfKind::View => Self::View,
         }
     }
 }
@@ -220,6 +254,7 @@ impl CreateTable {
         let entry = Entry {
             properties: once_each(&self.properties, &[])?,
             base_objects: self.bases.clone(),
+            pointer: self.pointer.clone(),
             ..Entry::table(self.location.clone(), state)
         };
         let action = Action::Create { name: self.name.clone(), entry };
@@ -227,30 +262,68 @@ impl CreateTable {
     }
 }
 
+impl CreateView {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let entry = Entry {
+            location: self.location.clone(),
+            properties: once_each(&self.properties, &[])?,
+            base_objects: self.bases.clone(),
+            pointer: self.pointer.clone(),
+            ..Entry::view()
+        };
+        let action = Action::Create { name: self.name.clone(), entry };
+        commit(&self.common, &self.patience, action, "created", &format!("view {}", self.name))
+    }
+}
+
 impl Set {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let set = once_each(&self.properties, &self.unset)?.into_iter().map(|(key, value)| (key, Some(value)));
-        let changes = set.chain(self.unset.iter().map(|key| (key.clone(), None))).collect();
+        let actions = self.actions()?;
         let site = Site::of(&self.common.store)?;
         // What was there before the commit is told, not judged: the commit removes what is there when it takes effect.
         let before = site.read(site.catalog.entry(&site.head()?, &self.name))?.ok_or_else(|| not_found(&self.name))?;
         let missing: Vec<&str> =
             self.unset.iter().filter(|key| !before.properties.contains_key(*key)).map(String::as_str).collect();
-        let action = Action::SetProperties { name: self.name.clone(), changes };
-        let at = settled(site.wait(site.committer(self.patience.tries).commit(vec![action])))?;
+        let at = settled(site.wait(site.committer(self.patience.tries).commit(actions)))?;
         let had_none = missing.iter().map(|key| format!("; it had no property {key:?}")).collect::<String>();
-        let words = format!("set properties of {}{had_none}", self.name);
-        tell_with(&self.common, (&site.catalog, &at), json!({ "missing_properties": missing }), &words)
+        let what = match (self.pointer.is_some(), self.sets_properties()) {
+            (true, true) => "properties and metadata pointer",
+            (true, false) => "metadata pointer",
+            (false, _) => "properties",
+        };
+        let mut fields = json!({ "missing_properties": missing });
+        if let Some(pointer) = &self.pointer {
+            fields["metadata_pointer"] = json!(pointer);
+        }
+        tell_with(&self.common, (&site.catalog, &at), fields, &format!("set {what} of {}{had_none}", self.name))
+    }
+
+    fn sets_properties(&self) -> bool {
+        !self.properties.is_empty() || !self.unset.is_empty()
+    }
+
+    /// All in one request: done together or not at all.
+    fn actions(&self) -> Result<Vec<Action>, Failure> {
+        let mut actions = Vec::new();
+        if self.sets_properties() {
+            let set = once_each(&self.properties, &self.unset)?.into_iter().map(|(key, value)| (key, Some(value)));
+            let changes = set.chain(self.unset.iter().map(|key| (key.clone(), None))).collect();
+            actions.push(Action::SetProperties { name: self.name.clone(), changes });
+        }
+        if let Some(pointer) = self.pointer.clone() {
+            actions.push(Action::SetPointer { name: self.name.clone(), expected: self.expect.clone(), pointer });
+        }
+        Ok(actions)
     }
 }
 
 impl Drop {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        if self.table_version.is_some() && matches!(self.kind, Some(OfKind::Namespace)) {
+        if self.table_version.is_some() && matches!(self.kind, Some(OfKind::Namespace | OfKind::View)) {
             return Err(Failure::Mistake("--table-version is for tables".to_owned()));
         }
         if self.cascade {
-            if matches!(self.kind, Some(OfKind::Table)) {
+            if matches!(self.kind, Some(OfKind::Table | OfKind::View)) {
                 return Err(Failure::Mistake("--cascade is for namespaces".to_owned()));
             }
             let action = Action::DropAll { name: self.name.clone() };
@@ -278,7 +351,7 @@ impl Drop {
 impl Rename {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let action = Action::Rename { from: self.from.clone(), to: self.to.clone() };
-        commit(&self.common, &self.patience, action, "renamed", &format!("table {} to {}", self.from, self.to))
+        commit(&self.common, &self.patience, action, "renamed", &format!("{} to {}", self.from, self.to))
     }
 }
 

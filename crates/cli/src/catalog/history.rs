@@ -143,6 +143,10 @@ fn differences(before: &Entry, now: &Entry) -> Vec<String> {
         let location = |entry: &Entry| entry.location.clone().unwrap_or_else(|| "none".to_owned());
         found.push(format!("location {} -> {}", location(before), location(now)));
     }
+    if before.pointer != now.pointer {
+        let pointer = |entry: &Entry| entry.pointer.as_deref().map_or("none".to_owned(), show::visible);
+        found.push(format!("metadata pointer {} -> {}", pointer(before), pointer(now)));
+    }
     for (key, value) in &now.properties {
         if before.properties.get(key) != Some(value) {
             found.push(format!("{key} = {value}"));

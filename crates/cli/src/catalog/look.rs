@@ -29,7 +29,7 @@ pub(super) struct List {
     /// Also what is in the namespaces in it
     #[arg(long, short)]
     recursive: bool,
-    /// Namespaces or tables only
+    /// Only those of this kind
     #[arg(long)]
     kind: Option<OfKind>,
     /// Begin behind this name, which is directly in the namespace
@@ -43,7 +43,7 @@ pub(super) struct List {
     version: Option<u64>,
 }
 
-/// Describe a namespace, a table, or the catalog as a whole
+/// Describe a namespace, a table, a view, or the catalog as a whole
 #[derive(Args, Debug)]
 pub(super) struct Describe {
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(super) struct Describe {
     version: Option<u64>,
 }
 
-/// Say whether there is a namespace or table of this name; exit code 3 if not
+/// Say whether there is a namespace, table or view of this name; exit code 3 if not
 #[derive(Args, Debug)]
 pub(super) struct Exists {
     #[command(flatten)]
@@ -90,8 +90,8 @@ impl List {
         let at = site.at(self.version)?;
         if let Some(namespace) = &self.namespace {
             let entry = site.read(site.catalog.entry(&at, namespace))?.ok_or_else(|| not_found(namespace))?;
-            if entry.kind == Kind::Table {
-                let words = format!("{namespace} is a table, not a namespace; `describe` shows it");
+            if entry.kind != Kind::Namespace {
+                let words = format!("{namespace} is a {}, not a namespace; `describe` shows it", entry.kind);
                 return Err(Failure::Coded(code::OTHERWISE, words));
             }
         }

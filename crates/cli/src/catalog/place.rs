@@ -153,7 +153,11 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
                 Refusal::NotEmpty(_) => code::NOT_EMPTY,
                 Refusal::WrongKind { .. }
                 | Refusal::NoPartitions(_)
+                | Refusal::Flawed { .. }
+                | Refusal::UnknownField { .. }
                 | Refusal::Changed(_)
+                | Refusal::PointerMoved { .. }
+                | Refusal::VersionMoved { .. }
                 | Refusal::TooLarge { .. } => code::OTHERWISE,
             },
             CommitError::Contention { .. } | CommitError::Full { .. } => code::CONTENTION,
@@ -165,6 +169,7 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
             CommitError::Full { .. } => "; nothing was done: try again later",
             CommitError::Unknown(_) => "; it may have been done: look before trying again",
             CommitError::Refused(Refusal::NotEmpty(_)) => ", or drop it with all that is in it by --cascade",
+            CommitError::Refused(Refusal::PointerMoved { expected: None, .. }) => ", and say by --expect where it is",
             _ => "",
         };
         Failure::Coded(code, format!("{error}{advice}"))
@@ -201,7 +206,21 @@ mod tests {
             (CommitError::Full { waiting: 4096 }, 6, "4096 wait already; nothing was done: try again later"),
             (CommitError::Unknown(Cause::words("timed out")), 7, "outcome unknown: timed out"),
             (refused(Refusal::Changed(name())), 9, "has changed"),
-            (refused(Refusal::WrongKind { name: name(), found: Kind::Table }), 9, "is a table"),
+            (
+                refused(Refusal::WrongKind { name: name(), found: Kind::Table, needed: &[Kind::View] }),
+                9,
+                "is a table, not a view",
+            ),
+            (
+                refused(Refusal::PointerMoved { name: name(), expected: None, found: Some("m".to_owned()) }),
+                9,
+                "pointer of sales is \"m\", not none: read it again, and say by --expect where it is",
+            ),
+            (
+                refused(Refusal::PointerMoved { name: name(), expected: Some("m".to_owned()), found: None }),
+                9,
+                "pointer of sales is none, not \"m\": read it again",
+            ),
         ];
         for (error, expected, words) in ends {
             match settled(Err(error)) {

@@ -4,12 +4,18 @@ use chrono::{DateTime, SecondsFormat};
 use glidepath_model::{Entry, Kind, Name};
 use serde_json::{Value, json};
 
-/// "namespace" or "table".
+/// "namespace", "table" or "view".
 pub(super) fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Namespace => "namespace",
-        Kind::Table => "table",
-    }
+    kind.word()
+}
+
+/// A text on one line, whatever is in it.
+pub(super) fn visible(text: &str) -> String {
+    let shown = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// A time of day in UTC; years beyond those that calendars know as the number they are.
@@ -21,7 +27,8 @@ pub(super) fn time(unix_ms: u64) -> String {
 /// One line for an entry.
 pub(super) fn line(name: &Name, entry: &Entry) -> String {
     let version = entry.state.as_ref().map(|state| format!("v{}", state.version.0)).unwrap_or_default();
-    format!("{:<9}  {version:>6}  {name}", kind(entry.kind))
+    let pointer = entry.pointer.as_ref().map(|pointer| format!("  -> {}", visible(pointer))).unwrap_or_default();
+    format!("{:<9}  {version:>6}  {name}{pointer}", kind(entry.kind))
 }
 
 /// An entry, all of it.
@@ -34,6 +41,9 @@ pub(super) fn entry(name: &Name, entry: &Entry) -> Value {
     });
     if let Some(location) = &entry.location {
         shown["location"] = json!(location);
+    }
+    if let Some(pointer) = &entry.pointer {
+        shown["metadata_pointer"] = json!(pointer);
     }
     if !entry.base_objects.is_empty() {
         shown["base_objects"] = entry.base_objects.iter().map(Name::as_str).collect();
@@ -55,6 +65,9 @@ pub(super) fn description(name: &Name, entry: &Entry) -> String {
     let mut line = |what: &str, value: String| lines.push(format!("  {what:<18}{value}"));
     if let Some(location) = &entry.location {
         line("location", location.clone());
+    }
+    if let Some(pointer) = &entry.pointer {
+        line("metadata pointer", visible(pointer));
     }
     if let Some(state) = &entry.state {
         line("table version", state.version.0.to_string());

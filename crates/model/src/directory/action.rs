@@ -13,7 +13,7 @@ pub enum Action {
     Create {
         /// Must not exist; its parent must.
         name: Name,
-        /// A namespace or a table.
+        /// A namespace, a table or a view.
         entry: Entry,
     },
     /// The name ceases to exist.
@@ -30,9 +30,9 @@ pub enum Action {
         /// A namespace; must exist.
         name: Name,
     },
-    /// A table is called otherwise. It keeps all else.
+    /// A table or a view is called otherwise. It keeps all else.
     Rename {
-        /// A table.
+        /// A table or a view.
         from: Name,
         /// Must not exist; its parent must.
         to: Name,
@@ -51,6 +51,35 @@ pub enum Action {
         /// Its new metadata, and what that was prepared against.
         advance: Advance,
     },
+    /// The metadata pointer of a table or a view moves, if it is where it was last seen.
+    SetPointer {
+        /// A table or a view.
+        name: Name,
+        /// Where it must be; `None`: there must be none yet.
+        expected: Option<String>,
+        /// Where it is from then on.
+        pointer: String,
+    },
+    /// Nothing changes; but the whole request is refused where this does not hold.
+    Assert {
+        /// What it is about.
+        name: Name,
+        /// What must be so.
+        holds: Assertion,
+    },
+}
+
+/// What must be so of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assertion {
+    /// It stands for something of this kind.
+    Exists(Kind),
+    /// It stands for nothing.
+    Absent,
+    /// It stands for a table or a view whose metadata pointer is this; `None`: that has none.
+    Pointer(Option<String>),
+    /// It stands for a table that is at this version.
+    Version(Version),
 }
 
 /// Why an action cannot be done to the catalog as it is.
@@ -73,13 +102,23 @@ pub enum Refusal {
     /// A namespace to be dropped has something in it.
     #[error("namespace {0} is not empty: drop what is in it first")]
     NotEmpty(Name),
-    /// A table where a namespace is needed, or the other way round.
-    #[error("{name} is a {}", if *.found == Kind::Table { "table, not a namespace" } else { "namespace, not a table" })]
+    /// It is of another kind than is needed.
+    #[error("{name} is a {found}, not a {}", either(.needed))]
     WrongKind {
         /// The name.
         name: Name,
         /// What it stands for.
         found: Kind,
+        /// What it should stand for.
+        needed: &'static [Kind],
+    },
+    /// Nothing of its kind can be like that.
+    #[error("{name} cannot be created like that: {why}")]
+    Flawed {
+        /// What was to be created.
+        name: Name,
+        /// What is wrong with it.
+        why: &'static str,
     },
     /// A table to be created that has a state, and in it no partition.
     #[error("{0} cannot be created without partitions: a table has at least one")]
@@ -87,6 +126,34 @@ pub enum Refusal {
     /// Somebody else has changed the table since this was prepared.
     #[error("{0} has changed since this was prepared: read it again")]
     Changed(Name),
+    /// The metadata pointer is not where it should be.
+    #[error("the metadata pointer of {name} is {}, not {}: read it again", told(.found), told(.expected))]
+    PointerMoved {
+        /// A table or a view.
+        name: Name,
+        /// Where it should be.
+        expected: Option<String>,
+        /// Where it is.
+        found: Option<String>,
+    },
+    /// The table is not at the version that it should be at.
+    #[error("{name} is at {}, not at {expected}: read it again", .found.map_or("no version".to_owned(), |at| at.to_string()))]
+    VersionMoved {
+        /// A table.
+        name: Name,
+        /// Where it should be.
+        expected: Version,
+        /// Where it is; `None` where it has no state.
+        found: Option<Version>,
+    },
+    /// Among the fields that are not known there is one that is, or that is out of order: nobody could read it back.
+    #[error("{name} cannot have an unknown field with the tag {tag}: the tag is known, or is behind a greater one")]
+    UnknownField {
+        /// What was to be created or changed.
+        name: Name,
+        /// Of the field.
+        tag: u64,
+    },
     /// More than an entry of such a catalog may have.
     #[error("{name} would take {bytes} bytes; an entry has at most {most}: give it fewer or shorter properties")]
     TooLarge {
@@ -99,7 +166,21 @@ pub enum Refusal {
     },
 }
 
+fn either(kinds: &[Kind]) -> String {
+    kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(" or a ")
+}
+
+fn told(pointer: &Option<String>) -> String {
+    pointer.as_ref().map_or("none".to_owned(), |pointer| format!("{pointer:?}"))
+}
+
 impl Action {
+    /// Whether these change nothing, whatever the catalog is like: they only say what must be so.
+    #[must_use]
+    pub fn only_assert(actions: &[Self]) -> bool {
+        actions.iter().all(|action| matches!(action, Self::Assert { .. }))
+    }
+
     /// Whether it takes an entry away from where it is.
     pub(super) fn removes(&self) -> bool {
         matches!(self, Self::Drop { .. } | Self::DropAll { .. } | Self::Rename { .. })
@@ -114,7 +195,9 @@ impl Action {
             | Self::DropAll { name }
             | Self::Rename { from: name, .. }
             | Self::SetProperties { name, .. }
-            | Self::Advance { name, .. } => name,
+            | Self::Advance { name, .. }
+            | Self::SetPointer { name, .. }
+            | Self::Assert { name, .. } => name,
         }
     }
 }

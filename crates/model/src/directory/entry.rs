@@ -1,24 +1,58 @@
 //! What does a name stand for?
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::{Name, TableState};
 
-/// Which of the two a name stands for.
+/// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Holds tables and other namespaces.
+    /// Holds tables, views and other namespaces.
     Namespace,
     /// Points to data.
     Table,
+    /// A query that is kept under a name, as in Apache Iceberg. The catalog knows where its metadata is, and not what it says.
+    View,
 }
 
-/// A namespace or a table.
+impl Kind {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Namespace, Self::Table, Self::View];
+
+    /// This one alone.
+    #[must_use]
+    pub fn only(self) -> &'static [Self] {
+        match self {
+            Self::Namespace => &[Self::Namespace],
+            Self::Table => &[Self::Table],
+            Self::View => &[Self::View],
+        }
+    }
+
+    /// In one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::Table => "table",
+            Self::View => "view",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// A namespace, a table or a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which of the two.
+    /// Which of them.
     pub kind: Kind,
-    /// Where the data of a table is; anything its format understands.
+    /// Where the data of a table is, or what belongs to a view; anything its format understands.
     pub location: Option<String>,
     /// What users keep with it.
     pub properties: BTreeMap<String, String>,
@@ -26,6 +60,8 @@ pub struct Entry {
     pub base_objects: Vec<Name>,
     /// The table's own chain: its version, and the metadata object it points to. Commits to a table move it.
     pub state: Option<TableState>,
+    /// Where the current metadata of a table or a view is: any text. It moves by compare-and-set, beside the state.
+    pub pointer: Option<String>,
     /// What a newer version of Glidepath wrote and this one does not know, kept as it is; rising tags.
     pub unknown: Vec<Field>,
 }
@@ -49,6 +85,7 @@ impl Entry {
             properties: BTreeMap::new(),
             base_objects: Vec::new(),
             state: None,
+            pointer: None,
             unknown: Vec::new(),
         }
     }
@@ -59,11 +96,28 @@ impl Entry {
         Self { kind: Kind::Table, location, state: Some(state), ..Self::namespace() }
     }
 
+    /// A view with nothing but its kind.
+    #[must_use]
+    pub fn view() -> Self {
+        Self { kind: Kind::View, ..Self::namespace() }
+    }
+
     /// The state of a table that has nothing else. One with the name of a number is kept as that number.
     #[must_use]
     pub fn plain(&self) -> Option<&TableState> {
-        let Self { kind, location, properties, base_objects, state, unknown } = self;
-        let bare = location.is_none() && properties.is_empty() && base_objects.is_empty() && unknown.is_empty();
+        let Self { kind, location, properties, base_objects, state, pointer, unknown } = self;
+        let bare = location.is_none() && properties.is_empty() && base_objects.is_empty();
+        let bare = bare && pointer.is_none() && unknown.is_empty();
         state.as_ref().filter(|_| *kind == Kind::Table && bare)
+    }
+
+    /// What it has that nothing of its kind can have, in words. Nobody writes such an entry, and no reader takes one.
+    #[must_use]
+    pub fn flaw(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Namespace if self.pointer.is_some() => Some("a namespace has no metadata pointer"),
+            Kind::View if self.state.is_some() => Some("a view has no versions and no partitions"),
+            Kind::Namespace | Kind::Table | Kind::View => None,
+        }
     }
 }

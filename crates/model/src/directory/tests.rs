@@ -68,6 +68,18 @@ fn what_is_not_a_name_is_refused() {
     assert_ne!(Name::of_parts(["a/b"]).unwrap(), Name::of_parts(["a", "b"]).unwrap());
 }
 
+fn is_so(entry: Option<&Entry>, assertion: &Assertion) -> bool {
+    let Some(entry) = entry else { return *assertion == Assertion::Absent };
+    match assertion {
+        Assertion::Absent => false,
+        Assertion::Exists(kind) => entry.kind == *kind,
+        Assertion::Pointer(expected) => entry.kind != Kind::Namespace && entry.pointer == *expected,
+        Assertion::Version(expected) => {
+            entry.kind == Kind::Table && entry.state.as_ref().is_some_and(|state| state.version == *expected)
+        }
+    }
+}
+
 /// What the rules say, in a few lines over a whole catalog at hand.
 fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
     let parent_holds = |catalog: &BTreeMap<Name, Entry>, name: &Name| {
@@ -100,7 +112,7 @@ fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
             fits
         }
         Action::Rename { from, to } => {
-            let fine = catalog.get(from).is_some_and(|entry| entry.kind == Kind::Table)
+            let fine = catalog.get(from).is_some_and(|entry| entry.kind != Kind::Namespace)
                 && !catalog.contains_key(to)
                 && parent_holds(catalog, to);
             if fine {
@@ -119,6 +131,12 @@ fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
             }
             true
         }
+        Action::SetPointer { name, expected, pointer } => {
+            let there =
+                catalog.get_mut(name).filter(|entry| entry.kind != Kind::Namespace && entry.pointer == *expected);
+            there.map(|entry| entry.pointer = Some(pointer.clone())).is_some()
+        }
+        Action::Assert { name, holds } => is_so(catalog.get(name), holds),
         Action::Advance { name, advance } => {
             let Some(state) = catalog.get_mut(name).and_then(|entry| entry.state.as_mut()) else { return false };
             let fine = state.partitions[0] == advance.partitions[0].1;
@@ -136,10 +154,32 @@ fn any_name() -> impl Strategy<Value = Name> {
     prop::sample::select(vec!["a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "a-b"]).prop_map(name)
 }
 
+fn any_pointer() -> impl Strategy<Value = Option<String>> {
+    prop::option::of("[xy]")
+}
+
+fn any_assertion() -> impl Strategy<Value = Assertion> {
+    prop_oneof![
+        prop::sample::select(Kind::ALL.to_vec()).prop_map(Assertion::Exists),
+        Just(Assertion::Absent),
+        any_pointer().prop_map(Assertion::Pointer),
+        (0..3_u64).prop_map(|version| Assertion::Version(Version(version))),
+    ]
+}
+
 fn any_action() -> impl Strategy<Value = Action> {
     let table = || Entry::table(None, TableState::new(1));
     let version = || (0..3_u64).prop_map(Version);
     prop_oneof![
+        (any_name(), any_pointer())
+            .prop_map(|(name, pointer)| Action::Create { name, entry: Entry { pointer, ..Entry::view() } }),
+        any_name().prop_map(|name| Action::Drop { name, kind: Kind::View, expected: None }),
+        (any_name(), any_pointer(), "[xy]").prop_map(|(name, expected, pointer)| Action::SetPointer {
+            name,
+            expected,
+            pointer
+        }),
+        (any_name(), any_assertion()).prop_map(|(name, holds)| Action::Assert { name, holds }),
         any_name().prop_map(|name| Action::Create { name, entry: Entry::namespace() }),
         any_name().prop_map(move |name| Action::Create { name, entry: table() }),
         any_name().prop_map(|name| Action::Drop { name, kind: Kind::Namespace, expected: None }),
@@ -194,7 +234,11 @@ proptest! {
                 let mut trial = expected.clone();
                 let fine = actions.iter().all(|action| plainly(&mut trial, action));
                 look_up(&mut view, &actions, &stored);
+                let before = view.clone();
                 prop_assert_eq!(view.apply(&actions).is_ok(), fine, "{:?}", actions);
+                if Action::only_assert(&actions) {
+                    prop_assert!(view.changes().eq(before.changes()) && view.gone() == before.gone());
+                }
                 if fine {
                     expected = trial;
                 }
@@ -209,5 +253,69 @@ proptest! {
             }
             prop_assert_eq!(&stored, &expected);
         }
+    }
+}
+
+/// On a catalog that is at hand.
+fn decided(stored: &BTreeMap<Name, Entry>, actions: &[Action]) -> Result<View, Refusal> {
+    let mut view = View::default();
+    look_up(&mut view, actions, stored);
+    view.apply(actions).map(|()| view)
+}
+
+#[test]
+fn pointers_and_assertions_are_refused_in_precise_words() {
+    let entry = |pointer: Option<&str>, entry| Entry { pointer: pointer.map(str::to_owned), ..entry };
+    let stored = BTreeMap::from([
+        (name("s"), Entry::namespace()),
+        (name("t"), entry(Some("one"), Entry::table(None, TableState::new(1)))),
+        (name("v"), entry(None, Entry::view())),
+    ]);
+    let set = |text: &str, expected: Option<&str>| Action::SetPointer {
+        name: name(text),
+        expected: expected.map(str::to_owned),
+        pointer: "two".to_owned(),
+    };
+    let assert = |text: &str, holds| Action::Assert { name: name(text), holds };
+    let words = |action: Action| decided(&stored, &[action]).unwrap_err().to_string();
+    for (action, expected) in [
+        (set("t", None), "the metadata pointer of t is \"one\", not none: read it again"),
+        (set("t", Some("two")), "the metadata pointer of t is \"one\", not \"two\": read it again"),
+        (set("v", Some("one")), "the metadata pointer of v is none, not \"one\": read it again"),
+        (set("s", None), "s is a namespace, not a table or a view"),
+        (set("none", None), "there is no none"),
+        (assert("t", Assertion::Absent), "t exists already"),
+        (assert("t", Assertion::Exists(Kind::View)), "t is a table, not a view"),
+        (assert("none", Assertion::Exists(Kind::View)), "there is no none"),
+        (assert("t", Assertion::Pointer(None)), "the metadata pointer of t is \"one\", not none: read it again"),
+        (assert("s", Assertion::Pointer(None)), "s is a namespace, not a table or a view"),
+        (assert("t", Assertion::Version(Version(3))), "t is at version 0, not at version 3: read it again"),
+        (assert("v", Assertion::Version(Version(0))), "v is a view, not a table"),
+    ] {
+        assert_eq!(words(action), expected);
+    }
+    let fine = [
+        assert("none", Assertion::Absent),
+        assert("s", Assertion::Exists(Kind::Namespace)),
+        assert("t", Assertion::Pointer(Some("one".to_owned()))),
+        assert("t", Assertion::Version(Version(0))),
+        assert("v", Assertion::Pointer(None)),
+    ];
+    assert!(Action::only_assert(&fine));
+    assert!(decided(&stored, &fine).unwrap().is_unchanged());
+    // Of what those before it in the request have made.
+    let moved = [set("t", Some("one")), assert("t", Assertion::Pointer(Some("two".to_owned()))), set("t", Some("two"))];
+    assert!(!Action::only_assert(&moved));
+    assert_eq!(decided(&stored, &moved).unwrap().changes().count(), 1);
+}
+
+#[test]
+fn what_nothing_of_its_kind_can_have_is_not_created() {
+    let pointing = Entry { pointer: Some("there".to_owned()), ..Entry::namespace() };
+    let versioned = Entry { kind: Kind::View, ..Entry::table(None, TableState::new(1)) };
+    for (entry, words) in [(pointing, "no metadata pointer"), (versioned, "no versions")] {
+        assert!(crate::Entries::new(vec![(name("a"), entry.clone())]).is_none());
+        let refusal = decided(&BTreeMap::new(), &[Action::Create { name: name("a"), entry }]).unwrap_err();
+        assert!(matches!(refusal, Refusal::Flawed { .. }) && refusal.to_string().contains(words), "{refusal}");
     }
 }

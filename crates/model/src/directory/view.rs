@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Entry, Kind, Name, Refusal};
+use super::{Action, Assertion, Entry, Kind, Name, Refusal};
+
+/// What has metadata of its own: it can point to it, and be called otherwise.
+const WITH_METADATA: &[Kind] = &[Kind::Table, Kind::View];
 
 /// A part of a catalog that an action must see before it can be decided.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -219,10 +222,13 @@ impl View {
                 if entry.state.as_ref().is_some_and(|state| state.partitions.is_empty()) {
                     return Err(Refusal::NoPartitions(name.clone()));
                 }
+                if let Some(why) = entry.flaw() {
+                    return Err(Refusal::Flawed { name: name.clone(), why });
+                }
                 Ok(vec![(name.clone(), Some(entry.clone()))])
             }
             Action::Drop { name, kind, expected } => {
-                let entry = self.of_kind(name, *kind)?;
+                let entry = self.one_of(name, kind.only())?;
                 let version = entry.state.as_ref().map(|state| state.version);
                 if expected.is_some() && version != *expected {
                     return Err(Refusal::Changed(name.clone()));
@@ -233,13 +239,13 @@ impl View {
                 Ok(vec![(name.clone(), None)])
             }
             Action::DropAll { name } => {
-                self.of_kind(name, Kind::Namespace)?;
+                self.one_of(name, Kind::Namespace.only())?;
                 let within = self.entries.iter().filter(|(other, seen)| seen.now.is_some() && other.is_within(name));
                 let names = std::iter::once(name).chain(within.map(|(other, _)| other));
                 Ok(names.map(|name| (name.clone(), None)).collect())
             }
             Action::Rename { from, to } => {
-                let entry = self.of_kind(from, Kind::Table)?.clone();
+                let entry = self.one_of(from, WITH_METADATA)?.clone();
                 self.free(to)?;
                 Ok(vec![(from.clone(), None), (to.clone(), Some(entry))])
             }
@@ -254,10 +260,33 @@ impl View {
                 Ok(vec![(name.clone(), Some(entry))])
             }
             Action::Advance { name, advance } => {
-                let mut entry = self.of_kind(name, Kind::Table)?.clone();
+                let mut entry = self.one_of(name, Kind::Table.only())?.clone();
                 let moved = entry.state.as_mut().and_then(|state| advance.apply(state));
                 moved.ok_or_else(|| Refusal::Changed(name.clone()))?;
                 Ok(vec![(name.clone(), Some(entry))])
+            }
+            Action::SetPointer { name, expected, pointer } => {
+                let entry = self.pointing_to(name, expected)?.clone();
+                Ok(vec![(name.clone(), Some(Entry { pointer: Some(pointer.clone()), ..entry }))])
+            }
+            Action::Assert { name, holds } => self.assert(name, holds).map(|()| Vec::new()),
+        }
+    }
+
+    fn assert(&self, name: &Name, holds: &Assertion) -> Result<(), Refusal> {
+        match holds {
+            Assertion::Exists(kind) => self.one_of(name, kind.only()).map(drop),
+            Assertion::Absent => match self.now(name) {
+                Some(_) => Err(Refusal::Exists(name.clone())),
+                None => Ok(()),
+            },
+            Assertion::Pointer(expected) => self.pointing_to(name, expected).map(drop),
+            Assertion::Version(expected) => {
+                let table = self.one_of(name, Kind::Table.only())?;
+                match table.state.as_ref().map(|state| state.version) {
+                    Some(found) if found == *expected => Ok(()),
+                    found => Err(Refusal::VersionMoved { name: name.clone(), expected: *expected, found }),
+                }
             }
         }
     }
@@ -270,7 +299,7 @@ impl View {
         let Some(parent) = name.parent() else { return Ok(()) };
         match self.now(&parent).map(|entry| entry.kind) {
             Some(Kind::Namespace) => Ok(()),
-            Some(found) => Err(Refusal::WrongKind { name: parent, found }),
+            Some(found) => Err(Refusal::WrongKind { name: parent, found, needed: Kind::Namespace.only() }),
             None => Err(Refusal::NoParent { name: name.clone(), parent }),
         }
     }
@@ -279,9 +308,22 @@ impl View {
         self.now(name).ok_or_else(|| Refusal::NotFound(name.clone()))
     }
 
-    fn of_kind(&self, name: &Name, kind: Kind) -> Result<&Entry, Refusal> {
+    fn one_of(&self, name: &Name, needed: &'static [Kind]) -> Result<&Entry, Refusal> {
         let entry = self.existing(name)?;
-        if entry.kind == kind { Ok(entry) } else { Err(Refusal::WrongKind { name: name.clone(), found: entry.kind }) }
+        if needed.contains(&entry.kind) {
+            return Ok(entry);
+        }
+        Err(Refusal::WrongKind { name: name.clone(), found: entry.kind, needed })
+    }
+
+    /// A table or a view, if its metadata pointer is this.
+    fn pointing_to(&self, name: &Name, expected: &Option<String>) -> Result<&Entry, Refusal> {
+        let entry = self.one_of(name, WITH_METADATA)?;
+        if entry.pointer == *expected {
+            return Ok(entry);
+        }
+        let (expected, found) = (expected.clone(), entry.pointer.clone());
+        Err(Refusal::PointerMoved { name: name.clone(), expected, found })
     }
 
     fn has_children(&self, namespace: &Name) -> bool {

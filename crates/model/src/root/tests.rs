@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use smallvec::smallvec;
 
 use super::*;
-use crate::{Advance, Changes, Edit, Kind, Need, PartitionId};
+use crate::{Advance, Assertion, Changes, Edit, Kind, Need, PartitionId};
 
 type Map = BTreeMap<Name, Entry>;
 
@@ -38,7 +38,11 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     let properties = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
     let full = Entry { properties, ..Entry::table(None, TableState::new(2)) };
     let plain = (1_usize..3).prop_map(|partitions| Entry::table(None, TableState::new(partitions)));
-    prop_oneof![4 => plain, 3 => Just(namespace), 1 => Just(bare), 1 => Just(odd), 2 => Just(full)]
+    let pointing = Entry { pointer: Some("x".to_owned()), ..Entry::table(None, TableState::new(1)) };
+    prop_oneof![
+        4 => plain, 3 => Just(namespace), 1 => Just(bare), 1 => Just(odd), 2 => Just(full), 2 => Just(pointing),
+        2 => Just(Entry::view())
+    ]
 }
 
 fn any_advance() -> impl Strategy<Value = Advance> {
@@ -64,6 +68,11 @@ fn any_action() -> impl Strategy<Value = Action> {
             Action::SetProperties { name, changes: BTreeMap::from([("k".to_owned(), value)]) }
         }),
         2 => (any_name(), any_advance()).prop_map(|(name, advance)| Action::Advance { name, advance }),
+        2 => (any_name(), prop::option::of("[xy]"), "[xy]").prop_map(|(name, expected, pointer)| {
+            Action::SetPointer { name, expected, pointer }
+        }),
+        1 => any_name().prop_map(|name| Action::Assert { name, holds: Assertion::Absent }),
+        1 => any_name().prop_map(|name| Action::Drop { name, kind: Kind::View, expected: None }),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use glidepath_model::{Action, Advance, Kind, MetadataId, Name, PartitionId, Version};
+use glidepath_model::{Action, Advance, Assertion, Kind, MetadataId, Name, PartitionId, Version};
 use smallvec::SmallVec;
 
 use super::record::{DecodeError, VERSIONS};
@@ -15,6 +15,14 @@ const DROP_ALL: u8 = 3;
 const RENAME: u8 = 4;
 const SET_PROPERTIES: u8 = 5;
 const ADVANCE: u8 = 6;
+const SET_POINTER: u8 = 7;
+const ASSERT: u8 = 8;
+
+/// What an assertion says.
+const EXISTS: u8 = 1;
+const ABSENT: u8 = 2;
+const POINTS: u8 = 3;
+const AT_VERSION: u8 = 4;
 
 const NONE: u8 = 0;
 const SOME: u8 = 1;
@@ -29,6 +37,8 @@ pub(super) fn put(out: &mut Vec<u8>, actions: &[Action]) {
             Action::Rename { .. } => RENAME,
             Action::SetProperties { .. } => SET_PROPERTIES,
             Action::Advance { .. } => ADVANCE,
+            Action::SetPointer { .. } => SET_POINTER,
+            Action::Assert { .. } => ASSERT,
         });
         put_bytes(out, action.name().as_str().as_bytes());
         match action {
@@ -41,6 +51,36 @@ pub(super) fn put(out: &mut Vec<u8>, actions: &[Action]) {
             Action::Rename { to, .. } => put_bytes(out, to.as_str().as_bytes()),
             Action::SetProperties { changes, .. } => put_properties(out, changes),
             Action::Advance { advance, .. } => put_advance(out, advance),
+            Action::SetPointer { expected, pointer, .. } => {
+                put_text(out, expected.as_ref());
+                put_bytes(out, pointer.as_bytes());
+            }
+            Action::Assert { holds, .. } => put_assertion(out, holds),
+        }
+    }
+}
+
+fn put_assertion(out: &mut Vec<u8>, holds: &Assertion) {
+    match holds {
+        Assertion::Exists(kind) => out.extend([EXISTS, entry::kind_byte(*kind)]),
+        Assertion::Absent => out.push(ABSENT),
+        Assertion::Pointer(expected) => {
+            out.push(POINTS);
+            put_text(out, expected.as_ref());
+        }
+        Assertion::Version(expected) => {
+            out.push(AT_VERSION);
+            put_varint(out, expected.0);
+        }
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: Option<&String>) {
+    match text {
+        None => out.push(NONE),
+        Some(text) => {
+            out.push(SOME);
+            put_bytes(out, text.as_bytes());
         }
     }
 }
@@ -59,13 +99,7 @@ fn put_properties(out: &mut Vec<u8>, changes: &BTreeMap<String, Option<String>>)
     put_varint(out, changes.len() as u64);
     for (key, value) in changes {
         put_bytes(out, key.as_bytes());
-        match value {
-            None => out.push(NONE),
-            Some(value) => {
-                out.push(SOME);
-                put_bytes(out, value.as_bytes());
-            }
-        }
+        put_text(out, value.as_ref());
     }
 }
 
@@ -112,8 +146,27 @@ fn action(reader: &mut Reader<'_>) -> Result<Action, wire::DecodeError> {
         RENAME => Action::Rename { from: name, to: self::name(reader)? },
         SET_PROPERTIES => Action::SetProperties { name, changes: properties(reader)? },
         ADVANCE => Action::Advance { name, advance: advance(reader)? },
+        SET_POINTER => {
+            let (expected, pointer) = (optional_text(reader)?, reader.text()?.to_owned());
+            Action::SetPointer { name, expected, pointer }
+        }
+        ASSERT => Action::Assert { name, holds: assertion(reader)? },
         _ => return Err(wire::DecodeError::Content("an unknown kind of action")),
     })
+}
+
+fn assertion(reader: &mut Reader<'_>) -> Result<Assertion, wire::DecodeError> {
+    Ok(match reader.array()? {
+        [EXISTS] => Assertion::Exists(entry::kind_of(reader.array::<1>()?[0])?),
+        [ABSENT] => Assertion::Absent,
+        [POINTS] => Assertion::Pointer(optional_text(reader)?),
+        [AT_VERSION] => Assertion::Version(version(reader)?),
+        _ => return Err(wire::DecodeError::Content("an unknown kind of assertion")),
+    })
+}
+
+fn optional_text(reader: &mut Reader<'_>) -> Result<Option<String>, wire::DecodeError> {
+    Ok(if some(reader)? { Some(reader.text()?.to_owned()) } else { None })
 }
 
 fn name(reader: &mut Reader<'_>) -> Result<Name, wire::DecodeError> {
@@ -144,8 +197,7 @@ fn properties(reader: &mut Reader<'_>) -> Result<BTreeMap<String, Option<String>
         if changes.last_key_value().is_some_and(|(last, _)| *last >= key) {
             return Err(wire::DecodeError::Content("properties out of order"));
         }
-        let value = if some(reader)? { Some(reader.text()?.to_owned()) } else { None };
-        changes.insert(key, value);
+        changes.insert(key, optional_text(reader)?);
     }
     Ok(changes)
 }

@@ -28,7 +28,13 @@ impl<E: Env> Grouped for AppendLog<E> {
     async fn attempt_group(&self, base: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
         let at = self.newest().filter(|other| other.0.place() > base.0.place()).unwrap_or_else(|| base.clone());
         let Batch { next, records, verdicts } = self.decide(&at, requests);
-        let outcome = if records.is_empty() { None } else { Some(self.append_all(&at, next, records).await) };
+        let holds = || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Fits));
+        let outcome = match records.is_empty() {
+            false => Some(self.append_all(&at, next, records).await),
+            // What is asserted holds further on, and would be told of the base, where it may not.
+            true if at.0.place() > base.0.place() && holds() => Some(Outcome::Conflict(Some(at))),
+            true => None,
+        };
         GroupAttempt::Decided { verdicts, outcome }
     }
 }
@@ -48,6 +54,11 @@ impl<E: Env> AppendLog<E> {
                     continue;
                 }
             };
+            // It only asks: there is nothing to be done, and nothing that needs a place in the order.
+            if Action::only_assert(actions) {
+                verdicts.push(Verdict::Fits);
+                continue;
+            }
             let record = Record { commit, closes: false, intent: Some(Intent::of(actions)) };
             let encoded = match State::countable_now(&decided).and_then(|()| checked(&record)) {
                 Ok(encoded) => encoded,

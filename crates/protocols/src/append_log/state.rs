@@ -129,7 +129,7 @@ impl State {
 
     /// Decides actions that a record holds, or is to hold, and changes nothing yet.
     pub(super) fn decide(&self, actions: &[Action]) -> Result<View, Refusal> {
-        View::decided(actions, self, |name, entry| entry::no_larger_than(entry::MOST_BYTES, name, entry))
+        View::decided(actions, self, |name, entry| entry::can_be_kept(entry::MOST_BYTES, name, entry))
     }
 
     /// Does what was decided on this state.

@@ -304,7 +304,7 @@ fn decide(base: &Snapshot, commit: CommitId, requests: &[&[Action]]) -> Decided 
     // One copy for all of them, however large the catalog is.
     let (mut root, mut changed) = (base.root().clone(), false);
     let verdict = |actions: &&[Action]| {
-        let allowed = |name: &Name, entry: &Entry| entry::no_larger_than(entry::MOST_BYTES, name, entry);
+        let allowed = |name: &Name, entry: &Entry| entry::can_be_kept(entry::MOST_BYTES, name, entry);
         match root.decide(&mutant::actions(actions), allowed) {
             Ok(done) => {
                 changed |= !done.is_unchanged();

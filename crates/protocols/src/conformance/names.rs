@@ -2,12 +2,8 @@
 
 use glidepath_model::{Action, Entry, Kind, Name, Refusal};
 
-use super::trial::{Broken, Held, Trial, create, full, plain, same, set};
+use super::trial::{Broken, Held, Trial, create, drop_of, full, plain, same, set, wrong};
 use crate::group::{Grouped, Verdict};
-
-fn drop_of(name: Name, kind: Kind) -> Action {
-    Action::Drop { name, kind, expected: None }
-}
 
 pub(super) async fn created_is_there<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.begin(&[]).await?;
@@ -41,7 +37,7 @@ pub(super) async fn parents<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     let no_parent = Refusal::NoParent { name: inside.clone(), parent: missing.clone() };
     trial.refused(vec![create(inside.clone(), plain())], no_parent).await?;
     trial.fits(vec![create(missing.clone(), plain())]).await?;
-    let in_table = Refusal::WrongKind { name: missing, found: Kind::Table };
+    let in_table = wrong(&missing, Kind::Table, Kind::Namespace.only());
     trial.refused(vec![create(inside, plain())], in_table).await?;
     // One request may make the namespace and what is in it.
     let both = vec![create(trial.name("b"), Entry::namespace()), create(trial.name("b/a"), plain())];
@@ -70,9 +66,11 @@ pub(super) async fn drop_one<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     let (space, table) = (trial.name("a"), trial.name("a/b"));
     trial.refused(vec![drop_of(table.clone(), Kind::Table)], Refusal::NotFound(table.clone())).await?;
     trial.fits(vec![create(table.clone(), full())]).await?;
-    let wrong = |name: &Name, found| Refusal::WrongKind { name: name.clone(), found };
-    trial.refused(vec![drop_of(table.clone(), Kind::Namespace)], wrong(&table, Kind::Table)).await?;
-    trial.refused(vec![drop_of(space.clone(), Kind::Table)], wrong(&space, Kind::Namespace)).await?;
+    for (name, found) in [(&table, Kind::Table), (&space, Kind::Namespace)] {
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != found) {
+            trial.refused(vec![drop_of(name.clone(), kind)], wrong(name, found, kind.only())).await?;
+        }
+    }
     trial.refused(vec![drop_of(space.clone(), Kind::Namespace)], Refusal::NotEmpty(space.clone())).await?;
     trial.is(&table, Some(&full())).await?;
     trial.fits(vec![drop_of(table.clone(), Kind::Table)]).await?;
@@ -87,8 +85,8 @@ pub(super) async fn drop_all<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     let tables = ["a/t", "a/b/t", "a/b/c/t", "a-b/t", "ab/t"];
     trial.fits(tables.iter().map(|path| create(trial.name(path), full())).collect()).await?;
     let (table, missing) = (trial.name("ab/t"), trial.name("none"));
-    let wrong = Refusal::WrongKind { name: table.clone(), found: Kind::Table };
-    trial.refused(vec![Action::DropAll { name: table }], wrong).await?;
+    let refusal = wrong(&table, Kind::Table, Kind::Namespace.only());
+    trial.refused(vec![Action::DropAll { name: table }], refusal).await?;
     trial.refused(vec![Action::DropAll { name: missing.clone() }], Refusal::NotFound(missing)).await?;
     trial.fits(vec![Action::DropAll { name: trial.name("a") }]).await?;
     for path in inside.iter().chain(&tables) {
@@ -131,9 +129,9 @@ pub(super) async fn rename_refused<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     let inside = trial.name("none/x");
     trial.refused(to(&inside), Refusal::NoParent { name: inside.clone(), parent: none.clone() }).await?;
     let in_table = trial.name("taken/x");
-    trial.refused(to(&in_table), Refusal::WrongKind { name: taken, found: Kind::Table }).await?;
+    trial.refused(to(&in_table), wrong(&taken, Kind::Table, Kind::Namespace.only())).await?;
     let namespace = Action::Rename { from: space.clone(), to: none.clone() };
-    trial.refused(vec![namespace], Refusal::WrongKind { name: space, found: Kind::Namespace }).await?;
+    trial.refused(vec![namespace], wrong(&space, Kind::Namespace, &[Kind::Table, Kind::View])).await?;
     let missing = Action::Rename { from: none.clone(), to: trial.name("x") };
     trial.refused(vec![missing], Refusal::NotFound(none)).await?;
     trial.is(&from, Some(&full())).await

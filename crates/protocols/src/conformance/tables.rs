@@ -5,7 +5,7 @@ use glidepath_model::{
     TableState, Version,
 };
 
-use super::trial::{Held, Trial, create, full, plain, same, set};
+use super::trial::{Held, Trial, create, full, plain, same, set, wrong};
 use crate::group::Grouped;
 
 /// The first number of tables that the suite may use.
@@ -56,7 +56,7 @@ pub(super) async fn advance_tables<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     let twice = [advance_of(&name, &[(0, 1)], 10), advance_of(&name, &[(0, 2)], 11)].concat();
     trial.fits(twice).await?;
     trial.is(&name, Some(&entry(at(4, 11, &[3, 1, 1])))).await?;
-    let wrong = Refusal::WrongKind { name: space.clone(), found: Kind::Namespace };
+    let wrong = wrong(&space, Kind::Namespace, Kind::Table.only());
     trial.refused(advance_of(&space, &[(0, 0)], 1), wrong).await?;
     let none = trial.name("none");
     trial.refused(advance_of(&none, &[(0, 0)], 1), Refusal::NotFound(none.clone())).await

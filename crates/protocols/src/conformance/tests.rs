@@ -83,10 +83,12 @@ fn every_protocol_holds_names() {
 #[test]
 fn mistakes_break_points() {
     let chains = &ALL[2..];
-    let mistakes: [(Mutant, &[Which], &str); 6] = [
+    let mistakes: [(Mutant, &[Which], &str); 8] = [
         (Mutant::UnsetIgnored, &ALL, "properties"),
         (Mutant::ExpectedIgnored, &ALL, "expected-version"),
         (Mutant::PartitionForgotten, &ALL, "advance"),
+        (Mutant::AssertionIgnored, &ALL, "assertions"),
+        (Mutant::PointerStays, &ALL, "pointer"),
         (Mutant::EmptinessIgnored, chains, "drop"),
         (Mutant::GrandchildrenStay, chains, "drop-all"),
         (Mutant::RenameLosesProperties, chains, "rename"),

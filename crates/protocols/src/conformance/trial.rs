@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use glidepath_model::{Action, Changes, Entry, Name, Refusal, TableId, TableState};
+use glidepath_model::{Action, Changes, Entry, Kind, Name, Refusal, TableId, TableState, Version};
 
 use crate::catalog::Outcome;
 use crate::group::{GroupAttempt, Grouped, Verdict};
@@ -39,8 +39,14 @@ pub(super) fn full() -> Entry {
     Entry {
         properties: BTreeMap::from(properties),
         base_objects: vec![base("one"), base("two")],
+        pointer: Some("there/metadata/1.json".to_owned()),
         ..Entry::table(Some("there/it is".to_owned()), TableState::new(3))
     }
+}
+
+/// A view of which nothing is left out.
+pub(super) fn full_view() -> Entry {
+    Entry { kind: Kind::View, state: None, ..full() }
 }
 
 pub(super) fn plain() -> Entry {
@@ -49,6 +55,14 @@ pub(super) fn plain() -> Entry {
 
 pub(super) fn create(name: Name, entry: Entry) -> Action {
     Action::Create { name, entry }
+}
+
+pub(super) fn drop_of(name: Name, kind: Kind) -> Action {
+    Action::Drop { name, kind, expected: None }
+}
+
+pub(super) fn wrong(name: &Name, found: Kind, needed: &'static [Kind]) -> Refusal {
+    Refusal::WrongKind { name: name.clone(), found, needed }
 }
 
 pub(super) fn set(name: Name, changes: &[(&str, Option<&str>)]) -> Action {
@@ -120,6 +134,11 @@ impl<'a, C: Grouped> Trial<'a, C> {
             Verdict::Fits => broken(format!("done, and should be refused ({expected}): {words}")),
             Verdict::Failed(cause) => broken(format!("failed ({cause}), and should be refused ({expected}): {words}")),
         }
+    }
+
+    /// The version that a reader finds.
+    pub(super) async fn version(&self) -> Result<Version, Broken> {
+        Ok(self.reader.version(&read("a load", self.reader.load().await)?))
     }
 
     /// Commits changes to numbered tables; whether that was done, or was a conflict.

@@ -135,7 +135,8 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
                 self.catalog.load().await.map_err(Cause::from_error)?
             }
         };
-        batch.iter_mut().for_each(|member| member.taken.sent = true);
+        // Of those that only assert nothing is ever sent.
+        batch.iter_mut().for_each(|member| member.taken.sent = !Action::only_assert(member.taken.request()));
         let requests: Vec<&[Action]> = batch.iter().map(|member| member.taken.request().as_slice()).collect();
         let tried = self.catalog.attempt_group(&on, &requests).await;
         batch.iter_mut().for_each(|member| member.taken.sent = false);
@@ -148,28 +149,28 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
         Ok(match outcome {
             // Step 3. All in hand were taken before this version was written.
             Some(Outcome::Committed(now)) => {
-                tell(batch, verdicts, |verdict| decided(verdict, &now));
+                tell(batch, verdicts, |verdict, _| decided(verdict, &now));
                 *base = Base { at: Some(now), fresh: true };
                 After::Go
             }
             None if fresh => {
-                tell(batch, verdicts, |verdict| decided(verdict, &on));
+                tell(batch, verdicts, |verdict, _| decided(verdict, &on));
                 *base = Base { at: Some(on), fresh: true };
                 After::Go
             }
             // Step 4.
             None => {
-                tell(batch, verdicts, |_| None);
+                tell(batch, verdicts, |_, _| None);
                 After::DecideAgain
             }
             // Step 5. The next version may be an old one, too: after losing twice in a row, look for the newest.
             Some(Outcome::Conflict(newer)) => {
-                tell(batch, verdicts, |_| None);
+                tell(batch, verdicts, |_, _| None);
                 *base = Base { at: newer.filter(|_| losses.is_multiple_of(2)), fresh: false };
                 After::Wait(None)
             }
             Some(Outcome::Refused(denial)) if denial.passing => {
-                tell(batch, verdicts, |_| None);
+                tell(batch, verdicts, |_, _| None);
                 base.at = Some(on);
                 After::Wait(Some(denial.cause))
             }
@@ -177,13 +178,14 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
             Some(Outcome::Unknown(cause)) => {
                 let not_done = mutant::is(Mutant::GroupUnknownIsNotDone);
                 let answer = || if not_done { CommitError::Failed } else { CommitError::Unknown };
-                tell(batch, verdicts, |verdict| sent(verdict, || answer()(cause.clone())));
+                tell(batch, verdicts, |verdict, request| sent(verdict, request, || answer()(cause.clone())));
                 base.fresh = false;
                 After::Go
             }
             // Step 7.
             Some(Outcome::Refused(denial)) => {
-                tell(batch, verdicts, |verdict| sent(verdict, || CommitError::Failed(denial.cause.clone())));
+                let failed = || CommitError::Failed(denial.cause.clone());
+                tell(batch, verdicts, |verdict, request| sent(verdict, request, failed));
                 base.at = Some(on);
                 After::Go
             }
@@ -221,19 +223,22 @@ fn decided<S: Clone>(verdict: &Verdict, at: &S) -> Option<Result<S, CommitError>
 }
 
 /// What is told those that were sent, where they did not get in for certain. Those beside them were refused by what is not, or
-/// not certainly, in the catalog.
-fn sent<S>(verdict: &Verdict, answer: impl Fn() -> CommitError) -> Option<Result<S, CommitError>> {
-    matches!(verdict, Verdict::Fits).then(|| Err(answer()))
+/// not certainly, in the catalog; or only assert, perhaps of that, and have nothing to be sent.
+fn sent<S>(verdict: &Verdict, request: &[Action], answer: impl Fn() -> CommitError) -> Option<Result<S, CommitError>> {
+    let sent = matches!(verdict, Verdict::Fits) && !Action::only_assert(request);
+    sent.then(|| Err(answer()))
 }
 
 /// Tells those that were decided what `answer` gives, and leaves in the batch those to whom it gives nothing.
 fn tell<C: Grouped>(
     batch: &mut Vec<Member<C>>,
     verdicts: Vec<Verdict>,
-    answer: impl Fn(&Verdict) -> Option<Answer<C>>,
+    answer: impl Fn(&Verdict, &[Action]) -> Option<Answer<C>>,
 ) {
     let undecided = batch.split_off(verdicts.len());
-    let mut answers: Vec<Option<Answer<C>>> = verdicts.iter().map(answer).collect();
+    let asked = batch.iter().map(|member| member.taken.request().as_slice());
+    let mut answers: Vec<Option<Answer<C>>> =
+        verdicts.iter().zip(asked).map(|(verdict, request)| answer(verdict, request)).collect();
     if mutant::is(Mutant::GroupAnswersSwapped) {
         answers.reverse();
     }

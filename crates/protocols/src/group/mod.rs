@@ -10,10 +10,11 @@
 //! 2. The leader takes what is queued, up to [`MOST`] requests, and tries to commit it on top of the newest version known, as
 //!    many from the front as one version holds. (`leader.rs`)
 //! 3. Committed: what could be done is done; what was refused was refused by that very version.
-//! 4. Nothing could be done: refused, if the base was loaded after all of them were taken; else load the newest, and decide again.
+//! 4. Nothing was to be sent: each is told what was decided, if the base was loaded after all of them were taken; else load the
+//!    newest, and decide again.
 //! 5. Conflict, or turned away for a reason that passes: wait a little, take what has been queued meanwhile, and try again.
-//! 6. Unknown: what was sent is told so, and never sent again. What was refused beside it is decided again.
-//! 7. Turned away for good: what was sent was not done. What was refused beside it is decided again.
+//! 6. Unknown: what was sent is told so, and never sent again. What was refused beside it, or only asserts, is decided again.
+//! 7. Turned away for good: what was sent was not done. What was refused beside it, or only asserts, is decided again.
 //! 8. A caller that goes away withdraws its request, unless it was taken: then it takes its course.
 //! 9. A leader that goes away tells those whose requests it may have sent that the outcome is unknown, and the rest that
 //!    nothing was done.
@@ -68,7 +69,7 @@ pub enum GroupAttempt<S> {
     Decided {
         /// One for each that was decided: at least one, and fewer than were given where one version cannot hold them all.
         verdicts: Vec<Verdict>,
-        /// What became of those that fit, together. `None`: nothing was to be sent.
+        /// What became of those that fit, together. `None`: nothing was to be sent, and what fits does so on `base` itself.
         outcome: Option<Outcome<S>>,
     },
     /// What had to be read could not be read; no commit was sent.
@@ -90,7 +91,7 @@ impl<S> GroupAttempt<S> {
 /// Whether one request can be done to the version that was tried.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// It can, and is part of what was sent.
+    /// It can, and what it changes is part of what was sent.
     Fits,
     /// The catalog as it was, with the requests before it done, does not allow it.
     Refused(Refusal),

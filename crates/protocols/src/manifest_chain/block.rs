@@ -30,16 +30,35 @@ use crate::wire::DecodeError;
 /// Arrow counts the bytes of a column in 31 bits.
 const MOST: usize = 1 << 30;
 
-/// The columns. Which they are is told by the feature flag of a version's manifest; the schema in a block is for other
-/// programs.
-static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+/// The columns of a block in which no entry has a metadata pointer: those that all blocks had before there were pointers.
+static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&NAMES[..NAMES.len() - 1]));
+
+/// The columns of one in which some have. Which of the two it is is told by the kind of the page; the schema in a block is for
+/// other programs.
+static WITH_POINTERS: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&NAMES));
+
+const NAMES: [&str; 9] = [
+    "key",
+    "kind",
+    "location",
+    "properties",
+    "base_objects",
+    "state",
+    "fields_of_newer_versions",
+    "as_written",
+    "metadata_pointer",
+];
+
+fn schema_of(names: &[&str]) -> SchemaRef {
     let columns = Columns::default().finish();
     let field = |(name, column): (&&str, &ArrayRef)| Field::new(*name, column.data_type().clone(), *name != "key");
-    Arc::new(Schema::new(NAMES.iter().zip(&columns).map(field).collect::<Fields>()))
-});
+    Arc::new(Schema::new(names.iter().zip(&columns).map(field).collect::<Fields>()))
+}
 
-const NAMES: [&str; 8] =
-    ["key", "kind", "location", "properties", "base_objects", "state", "fields_of_newer_versions", "as_written"];
+/// The columns of a block.
+fn schema(with_pointers: bool) -> &'static SchemaRef {
+    if with_pointers { &WITH_POINTERS } else { &SCHEMA }
+}
 
 /// Columns being filled.
 struct Columns {
@@ -54,6 +73,7 @@ struct Columns {
     partitions: ListBuilder<UInt64Builder>,
     unknown: BinaryBuilder,
     as_written: BinaryBuilder,
+    pointer: StringBuilder,
 }
 
 impl Default for Columns {
@@ -70,6 +90,7 @@ impl Default for Columns {
             partitions: ListBuilder::new(UInt64Builder::new()),
             unknown: BinaryBuilder::new(),
             as_written: BinaryBuilder::new(),
+            pointer: StringBuilder::new(),
         }
     }
 }
@@ -101,6 +122,7 @@ impl Columns {
         self.partitions.append(true);
         let unknown = entry.as_ref().filter(|entry| !entry.unknown.is_empty());
         self.unknown.append_option(unknown.map(|entry| entry::encode_fields(&entry.unknown)));
+        self.pointer.append_option(entry.as_ref().and_then(|entry| entry.pointer.as_ref()));
         Ok(())
     }
 
@@ -124,15 +146,16 @@ impl Columns {
             Arc::new(state),
             Arc::new(self.unknown.finish()),
             Arc::new(self.as_written.finish()),
+            Arc::new(self.pointer.finish()),
         ]
     }
 }
 
-/// Appends these rows as an Arrow stream.
+/// Appends these rows as an Arrow stream. Whether it has the column of metadata pointers: where none has one, it has not.
 ///
 /// # Errors
 /// Where one block cannot hold them: more than a gibibyte.
-pub(super) fn encode(items: &[(Key, Bytes)], out: &mut Vec<u8>) -> Result<(), ArrowError> {
+pub(super) fn encode(items: &[(Key, Bytes)], out: &mut Vec<u8>) -> Result<bool, ArrowError> {
     let bytes: usize = items.iter().map(|(key, value)| key.len() + value.len()).sum();
     if bytes > MOST {
         return Err(ArrowError::InvalidArgumentError(format!("{bytes} bytes in one entry; allowed are {MOST}")));
@@ -141,20 +164,28 @@ pub(super) fn encode(items: &[(Key, Bytes)], out: &mut Vec<u8>) -> Result<(), Ar
     for (key, value) in items {
         columns.push(key, value)?;
     }
-    let batch = RecordBatch::try_new(Arc::clone(&SCHEMA), columns.finish())?;
+    let mut columns = columns.finish();
+    let with_pointers = columns.last().is_some_and(|pointers| pointers.null_count() < items.len());
+    if !with_pointers {
+        drop(columns.pop());
+    }
+    let schema = schema(with_pointers);
+    let batch = RecordBatch::try_new(Arc::clone(schema), columns)?;
     let options = IpcWriteOptions::try_new(8, false, MetadataVersion::V5)?;
     let options = options.try_with_compression(Some(CompressionType::LZ4_FRAME))?;
-    let mut writer = StreamWriter::try_new_with_options(out, &SCHEMA, options)?;
+    let mut writer = StreamWriter::try_new_with_options(out, schema, options)?;
     writer.write(&batch)?;
-    writer.finish()
+    writer.finish()?;
+    Ok(with_pointers)
 }
 
 /// The rows of an Arrow stream. What it takes in memory is bounded by a multiple of what is given.
-pub(super) fn decode(stream: Bytes) -> Result<Vec<(Key, Bytes)>, DecodeError> {
-    let Message { batch, body } = measured(&stream, &SCHEMA)?;
+pub(super) fn decode(stream: Bytes, with_pointers: bool) -> Result<Vec<(Key, Bytes)>, DecodeError> {
+    let schema = schema(with_pointers);
+    let Message { batch, body } = measured(&stream, schema)?;
     let wrong = |_: ArrowError| DecodeError::Content("columns that Arrow does not take");
     let (body, none) = (Buffer::from(body), std::collections::HashMap::new());
-    let decoder = RecordBatchDecoder::try_new(&body, batch, Arc::clone(&SCHEMA), &none, &MetadataVersion::V5);
+    let decoder = RecordBatchDecoder::try_new(&body, batch, Arc::clone(schema), &none, &MetadataVersion::V5);
     let batch = decoder.and_then(RecordBatchDecoder::read_record_batch).map_err(wrong)?;
     let seen = Seen::of(&batch).ok_or(DecodeError::Content("columns of other types"))?;
     // One allocation for all rows; their keys and values share it.
@@ -188,6 +219,7 @@ struct Seen<'a> {
     partitions: &'a ListArray,
     unknown: &'a BinaryArray,
     as_written: &'a BinaryArray,
+    pointer: Option<&'a StringArray>,
 }
 
 impl<'a> Seen<'a> {
@@ -207,6 +239,10 @@ impl<'a> Seen<'a> {
             partitions: within(2)?.as_list_opt()?,
             unknown: column(6)?.as_binary_opt()?,
             as_written: column(7)?.as_binary_opt()?,
+            pointer: match column(8) {
+                Some(pointer) => Some(pointer.as_string_opt()?),
+                None => None,
+            },
         })
     }
 
@@ -225,6 +261,8 @@ impl<'a> Seen<'a> {
         let kind = entry::kind_of(self.kind.value(row))?;
         let mut entry = Entry { kind, ..Entry::namespace() };
         entry.location = self.location.is_valid(row).then(|| self.location.value(row).to_owned());
+        let pointer = self.pointer.filter(|pointer| pointer.is_valid(row));
+        entry.pointer = pointer.map(|pointer| pointer.value(row).to_owned());
         let pairs = self.properties.value(row);
         let (names, values) = (pairs.column(0).as_string_opt::<i32>(), pairs.column(1).as_string_opt::<i32>());
         for (name, value) in names.ok_or(wrong)?.iter().zip(values.ok_or(wrong)?.iter()) {

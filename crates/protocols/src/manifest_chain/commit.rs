@@ -172,7 +172,7 @@ impl<E: Env> ManifestChain<E> {
 
     /// An entry is in one page, and its place is told in 32 bits, with whatever else is in the same object.
     fn allowed(&self, name: &Name, entry: &Entry) -> Result<(), Refusal> {
-        entry::no_larger_than(self.place.most_entry_bytes, name, entry)
+        entry::can_be_kept(self.place.most_entry_bytes, name, entry)
     }
 
     /// Steps 2 to 7.

@@ -162,7 +162,7 @@ impl Snapshot {
         self.manifest.commit
     }
 
-    /// How many namespaces and tables there are.
+    /// How many namespaces, tables and views there are.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.manifest.entries

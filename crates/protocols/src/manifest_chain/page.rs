@@ -53,6 +53,8 @@ const LEAF: u8 = 0;
 const INNER: u8 = 1;
 /// A leaf whose items are kept as columns.
 const BLOCK: u8 = 2;
+/// The same, where entries have metadata pointers: with one column more.
+const POINTING_BLOCK: u8 = 3;
 const IN_PACK: u8 = 1;
 const IS_LEAF: u8 = 2;
 
@@ -99,9 +101,10 @@ impl Page {
     /// Reads a page; keys and values share its bytes.
     pub(crate) fn decode(bytes: &Bytes) -> Result<Arc<Self>, DecodeError> {
         let mut reader = Reader(checked(bytes)?);
-        let page = match reader.array::<1>()?[0] {
-            BLOCK => {
-                let items = block::decode(shared(bytes, reader.0))?;
+        let kind = reader.array::<1>()?[0];
+        let page = match kind {
+            BLOCK | POINTING_BLOCK => {
+                let items = block::decode(shared(bytes, reader.0), kind == POINTING_BLOCK)?;
                 rising(&items)?;
                 reader.0 = &[];
                 Self::Leaf(items)
@@ -140,7 +143,9 @@ impl Page {
 /// Where they are too large for one.
 pub(crate) fn encode_block(items: &[(Key, Bytes)]) -> Result<Bytes, ArrowError> {
     let mut page = vec![BLOCK];
-    block::encode(items, &mut page)?;
+    if block::encode(items, &mut page)? {
+        page[0] = POINTING_BLOCK;
+    }
     put_checksum(&mut page);
     Ok(page.into())
 }
@@ -148,7 +153,7 @@ pub(crate) fn encode_block(items: &[(Key, Bytes)]) -> Result<Bytes, ArrowError> 
 /// Makes sure that these are the bytes of a leaf of columns, as they were written.
 pub(crate) fn check_block(bytes: &[u8]) -> Result<(), DecodeError> {
     match checked(bytes)?.first() {
-        Some(&BLOCK) => Ok(()),
+        Some(&(BLOCK | POINTING_BLOCK)) => Ok(()),
         _ => Err(DecodeError::Content("another kind of page where a block should be")),
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn entries_within(namespace: &Name) -> [Between; 2] {
 
 /// Where the rows of all that is in a namespace are, those of indices too. By base object there are others in between.
 pub(crate) fn within(namespace: &Name) -> Vec<Between> {
-    let by_kind = [Kind::Namespace, Kind::Table].map(|kind| within_behind(&[BY_KIND, kind_byte(kind)], namespace));
+    let by_kind = Kind::ALL.map(|kind| within_behind(&[BY_KIND, kind_byte(kind)], namespace));
     let mut places = vec![Between::prefix(vec![BY_BASE])];
     places.extend(entries_within(namespace).into_iter().chain(by_kind.into_iter().flatten()));
     places
@@ -92,7 +92,7 @@ pub(crate) fn all() -> Between {
     Between::prefix(vec![BY_NAME])
 }
 
-/// All namespaces, or all tables.
+/// All of a kind.
 pub(crate) fn of_kind(kind: Kind) -> Between {
     Between::prefix(vec![BY_KIND, kind_byte(kind)])
 }

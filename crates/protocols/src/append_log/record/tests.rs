@@ -1,4 +1,4 @@
-use glidepath_model::{Kind, Name};
+use glidepath_model::{Assertion, Entry, Kind, Name};
 use proptest::prelude::*;
 
 use super::*;
@@ -52,13 +52,26 @@ fn any_action() -> impl Strategy<Value = Action> {
         });
         entry
     });
-    let kind = prop::sample::select(vec![Kind::Namespace, Kind::Table]);
+    let kind = prop::sample::select(Kind::ALL.to_vec());
     let advance = edits().prop_filter_map("an advance", |edit| match edit {
         Edit::Advance(advance) => Some(advance),
         _ => None,
     });
     let properties = prop::collection::btree_map(".{0,3}", prop::option::of(".{0,3}"), 0..3);
+    let text = || prop::option::of(".{0,5}");
+    let assertion = prop_oneof![
+        kind.clone().prop_map(Assertion::Exists),
+        Just(Assertion::Absent),
+        text().prop_map(Assertion::Pointer),
+        versions().prop_map(Assertion::Version),
+    ];
     prop_oneof![
+        (any_name(), text(), ".{0,5}").prop_map(|(name, expected, pointer)| Action::SetPointer {
+            name,
+            expected,
+            pointer
+        }),
+        (any_name(), assertion).prop_map(|(name, holds)| Action::Assert { name, holds }),
         (any_name(), entry).prop_map(|(name, entry)| Action::Create { name, entry }),
         (any_name(), kind, prop::option::of(versions())).prop_map(|(name, kind, expected)| Action::Drop {
             name,
@@ -165,4 +178,31 @@ fn headers_are_read_by_mark_format_features_and_number() {
     assert_eq!(with(6, 4), Err(DecodeError::Features { found: 4 }));
     assert_eq!(with(8, 6), Err(DecodeError::Content("its number differs from that in its key")));
     assert_eq!(Header::decode(&bytes[..15], 5), Err(DecodeError::Truncated));
+}
+
+/// What is there now must be read by every version that follows.
+#[test]
+fn the_bytes_of_actions_on_views_and_pointers_are_these() {
+    let name = || Name::parse("a").unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    let set = |expected| Action::SetPointer { name: name(), expected, pointer: "m2".to_owned() };
+    let assert = |holds| Action::Assert { name: name(), holds };
+    let view = Entry { pointer: text("m"), ..Entry::view() };
+    for (action, bytes) in [
+        (Action::Create { name: name(), entry: view }, &b"\x01\x01a\x04\x02\x05\x01m"[..]),
+        (Action::Drop { name: name(), kind: Kind::View, expected: None }, b"\x02\x01a\x02\0"),
+        (set(None), b"\x07\x01a\0\x02m2"),
+        (set(text("m")), b"\x07\x01a\x01\x01m\x02m2"),
+        (assert(Assertion::Exists(Kind::View)), b"\x08\x01a\x01\x02"),
+        (assert(Assertion::Absent), b"\x08\x01a\x02"),
+        (assert(Assertion::Pointer(None)), b"\x08\x01a\x03\0"),
+        (assert(Assertion::Pointer(text("m"))), b"\x08\x01a\x03\x01\x01m"),
+        (assert(Assertion::Version(Version(300))), b"\x08\x01a\x04\xac\x02"),
+    ] {
+        let record = Record { commit: CommitId(7), closes: false, intent: Some(Intent::of(&[action])) };
+        assert_eq!(record.encode(), framed(ACTIONS, 0, &[b"\x01", bytes].concat()), "{record:?}");
+        assert_eq!(Record::decode(&record.encode()), Ok((record, &[][..])));
+    }
+    let nonsense = framed(ACTIONS, 0, b"\x01\x08\x01a\x05");
+    assert_eq!(Record::decode(&nonsense).unwrap_err(), DecodeError::Content("an unknown kind of assertion"));
 }

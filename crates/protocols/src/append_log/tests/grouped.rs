@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::Env;
-use glidepath_model::{Changes, Instant, Span, TableId, TableState, Version};
+use glidepath_model::{Action, Assertion, Changes, Edit, Instant, Name, Span, TableId, TableState, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
 use super::super::{AppendLog, Limits, MOST_APPEND_BYTES, MOST_RECORD_BYTES, Place};
@@ -187,4 +187,48 @@ fn a_record_is_as_large_as_an_append_and_no_larger() {
     assert_eq!((told, found), (vec![true, true, false, true], 3));
     assert!(appends.iter().all(|bytes| *bytes <= MOST_APPEND_BYTES), "{appends:?}");
     assert!(appends.iter().any(|bytes| MOST_APPEND_BYTES - bytes < 32), "{appends:?}");
+}
+
+/// Another handle of the process has got further than the base: what is asserted is decided there, and must not be told of the base.
+#[test]
+fn what_is_only_asserted_is_told_of_no_older_place() {
+    let model = StoreModel {
+        faults: Faults::default(),
+        effect: EffectPoint::Half,
+        profile: Profile::constant(Span::from_millis(30)),
+    };
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 3, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    let done = Rc::new(Cell::new(false));
+    let told = Rc::clone(&done);
+    simulation.run([(Instant::ZERO, move |env: SimEnv| async move {
+        let place = Arc::new(Place::new("log/", Limits::default()));
+        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        let Outcome::Committed(old) = log.create(Vec::new()).await else { panic!("not created") };
+        let create = Changes::of(TableId(1), Edit::Create(TableState::new(1)));
+        assert!(matches!(log.commit(&old, &create).await, Outcome::Committed(_)));
+        let assert = |id, holds| [Action::Assert { name: Name::numbered(TableId(id)), holds }];
+        let version = assert(1, Assertion::Version(Version(0)));
+        let GroupAttempt::Decided { outcome: Some(Outcome::Conflict(Some(newer))), .. } =
+            log.attempt_group(&old, &[&version]).await
+        else {
+            panic!("told of the base, which has no such table")
+        };
+        assert_eq!(newer.version(), Version(1));
+        for (base, request, fits) in [
+            (&newer, &version, true),
+            (&newer, &assert(2, Assertion::Absent), true),
+            (&old, &assert(1, Assertion::Absent), false),
+        ] {
+            let GroupAttempt::Decided { verdicts, outcome: None } = log.attempt_group(base, &[request]).await else {
+                panic!("something was sent")
+            };
+            assert_eq!(matches!(verdicts[..], [Verdict::Fits]), fits);
+        }
+        // One that commits alone finds the way from there.
+        let committer = Committer::alone(env.clone(), log.clone(), Persistence::default());
+        assert_eq!(committer.commit(version.to_vec()).await.unwrap().version(), Version(1));
+        told.set(true);
+    })]);
+    assert!(done.get());
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::{CommitError, MOST};
 use super::fake::{Ask, Asking, Ending, Office, Refused, Told, apply, poll};
 use crate::mutant::{self, Mutant};
-use Ask::{Create, Drop, TooMuch};
+use Ask::{Create, Drop, Look, TooMuch};
 
 fn version(told: &Told) -> Option<u64> {
     told.as_ref().ok().map(|(version, _)| version.0)
@@ -78,6 +78,60 @@ fn mates_of_an_unknown_outcome_are_decided_again() {
     assert_eq!(refused(&told[1]), Some(Refused::Exists(1)));
     let told = mutant::with(Mutant::GroupUnknownIsNotDone, || run(true));
     assert!(failed(&told[0], "no answer"), "and yet it is there");
+}
+
+/// They make no version, and are told one that was the newest since they asked.
+#[test]
+fn those_that_only_assert_are_answered_by_what_is_there() {
+    let stale = || {
+        let office = Office::new(&[]);
+        {
+            let mut world = office.numbers.0.borrow_mut();
+            world.install(&[Create(1)]);
+            world.known = Some(world.head.clone());
+            world.install(&[Drop(1)]);
+            world.install(&[Create(2)]);
+        }
+        office
+    };
+    let mut office = stale();
+    let told = office.told(&[Look(1), Look(2)]);
+    assert_eq!((refused(&told[0]), version(&told[1])), (Some(Refused::Missing(1)), Some(3)));
+    assert_eq!(office.numbers.0.borrow().head.0.0, 3, "no version");
+    let told = mutant::with(Mutant::GroupRefusesStale, || stale().told(&[Look(1)]));
+    assert_eq!(version(&told[0]), Some(1), "long ago");
+    // Beside one that changes something, in its order.
+    let told = Office::new(&[]).told(&[Look(1), Create(1), Look(1), Drop(1), Look(1)]);
+    assert_eq!([&told[1], &told[2], &told[3]].map(version), [Some(1); 3]);
+    assert_eq!([&told[0], &told[4]].map(refused), [Some(Refused::Missing(1)); 2]);
+}
+
+/// Of them nothing is sent, so whatever becomes of what was sent beside them, they are decided again.
+#[test]
+fn those_that_only_assert_do_not_share_a_bad_end() {
+    for (ending, there) in [
+        (Ending::Unknown(true), true),
+        (Ending::Unknown(false), false),
+        (Ending::NoRoom, false),
+        (Ending::Beaten(Create(1)), true),
+    ] {
+        let told = Office::new(&[Ending::Told, ending]);
+        let mut office = told;
+        assert_eq!(version(&office.told(&[Create(7)])[0]), Some(1));
+        let told = office.told(&[Create(1), Look(1), Look(7)]);
+        assert_eq!(version(&told[0]), None, "{ending:?}");
+        assert_eq!(version(&told[1]).is_some(), there, "{ending:?}");
+        assert_eq!(refused(&told[1]).is_none(), there, "{ending:?}");
+        assert!(version(&told[2]).is_some(), "{ending:?}");
+    }
+    // A leader that dies had sent nothing of it.
+    let mut office = Office::new(&[Ending::Panics]);
+    let (mut look, _) = office.ask(Look(1));
+    let (mut create, _) = office.ask(Create(1));
+    assert!(catch_unwind(AssertUnwindSafe(|| office.work())).is_err());
+    office.leader = None;
+    assert!(failed(&poll(&mut look).unwrap(), "leader"));
+    assert!(unknown(&poll(&mut create).unwrap()));
 }
 
 #[test]
@@ -241,7 +295,12 @@ enum Event {
 }
 
 fn asks() -> impl Strategy<Value = Ask> {
-    prop_oneof![4 => (0_u32..4).prop_map(Create), 4 => (0_u32..4).prop_map(Drop), 1 => Just(TooMuch)]
+    prop_oneof![
+        4 => (0_u32..4).prop_map(Create),
+        4 => (0_u32..4).prop_map(Drop),
+        2 => (0_u32..4).prop_map(Look),
+        1 => Just(TooMuch)
+    ]
 }
 
 fn events() -> impl Strategy<Value = Event> {
@@ -257,7 +316,7 @@ fn events() -> impl Strategy<Value = Event> {
 fn endings() -> impl Strategy<Value = Ending> {
     prop_oneof![
         4 => Just(Ending::Told),
-        2 => asks().prop_map(Ending::Beaten),
+        2 => asks().prop_filter("a change", |ask| matches!(ask, Create(_) | Drop(_))).prop_map(Ending::Beaten),
         2 => any::<bool>().prop_map(Ending::Unknown),
         1 => Just(Ending::Busy),
         1 => Just(Ending::NoRoom),
@@ -267,16 +326,18 @@ fn endings() -> impl Strategy<Value = Ending> {
 /// A request on its way, and how much had taken effect when it was asked.
 type Open = (Ask, usize, Asking);
 
-/// A refusal, and between which lengths of the log it must be right at some point.
-type RefusedAsk = (Ask, Refused, usize, usize);
+/// A refusal, or that what is asserted holds, and between which lengths of the log it must be right at some point.
+type Answered = (Ask, Result<(), Refused>, usize, usize);
 
-fn collect(office: &Office, open: &mut Vec<Open>, refusals: &mut Vec<RefusedAsk>, counts: &mut Counts) {
+fn collect(office: &Office, open: &mut Vec<Open>, answers: &mut Vec<Answered>, counts: &mut Counts) {
     open.retain_mut(|(ask, from, asking)| {
         let Some(told) = poll(asking) else { return true };
         counts.take(*ask, &told);
-        if let Some(refusal) = refused(&told) {
-            refusals.push((*ask, refusal, *from, office.numbers.0.borrow().log.len()));
-        }
+        let answer = match (&*ask, &told) {
+            (Look(_), Ok(_)) => Some(Ok(())),
+            _ => refused(&told).map(Err),
+        };
+        answers.extend(answer.map(|answer| (*ask, answer, *from, office.numbers.0.borrow().log.len())));
         false
     });
 }
@@ -293,6 +354,7 @@ impl Counts {
     fn take(&mut self, ask: Ask, told: &Told) {
         match told {
             Ok(_) => self.done.push(ask),
+            Err(CommitError::Unknown(_)) if matches!(ask, Look(_)) => panic!("nothing was sent"),
             Err(CommitError::Unknown(_)) => self.perhaps.push(ask),
             Err(_) => {}
         }
@@ -327,7 +389,7 @@ proptest! {
     ) {
         let mut office = Office::new(&endings);
         office.numbers.0.borrow_mut().room = room;
-        let (mut open, mut refusals, mut counts) = (Vec::<Open>::new(), Vec::new(), Counts::default());
+        let (mut open, mut answers, mut counts) = (Vec::<Open>::new(), Vec::new(), Counts::default());
         // A version that another process makes is told apart by nobody: it is part of the log like any other.
         for event in events.into_iter().chain([Event::Work(200)]) {
             match event {
@@ -345,7 +407,7 @@ proptest! {
                 }
                 Event::GoAway(_) => {}
                 Event::Work(polls) => (0..polls).for_each(|_| office.poll()),
-                Event::Other(ask) if ask != TooMuch => {
+                Event::Other(ask @ (Create(_) | Drop(_))) => {
                     let mut world = office.numbers.0.borrow_mut();
                     if apply(&mut world.head.1.clone(), ask).is_ok() {
                         world.install(&[ask]);
@@ -355,12 +417,12 @@ proptest! {
                 Event::Other(_) => {}
                 Event::LeaderGoes => {
                     office.leader = None;
-                    collect(&office, &mut open, &mut refusals, &mut counts);
+                    collect(&office, &mut open, &mut answers, &mut counts);
                     prop_assert!(open.is_empty(), "left behind: {}", open.len());
                     office.lead();
                 }
             }
-            collect(&office, &mut open, &mut refusals, &mut counts);
+            collect(&office, &mut open, &mut answers, &mut counts);
         }
         prop_assert!(open.is_empty(), "left waiting: {}", open.len());
         let world = office.numbers.0.borrow();
@@ -371,9 +433,9 @@ proptest! {
         });
         counts.perhaps.extend(beaten);
         counts.check(&world.log);
-        for (ask, refusal, from, to) in refusals {
-            let right = (from..=to).any(|end| apply(&mut names_at(&world.log[..end]), ask) == Err(refusal));
-            prop_assert!(right, "{ask:?} was told {refusal:?} in {:?}", &world.log[from..to]);
+        for (ask, answer, from, to) in answers {
+            let right = (from..=to).any(|end| apply(&mut names_at(&world.log[..end]), ask) == answer);
+            prop_assert!(right, "{ask:?} was told {answer:?} in {:?}", &world.log[from..to]);
         }
     }
 }

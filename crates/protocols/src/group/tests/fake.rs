@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use glidepath_env::Denial;
-use glidepath_model::{Changes, Entry, Instant, Kind, Name, TableId, Version};
+use glidepath_model::{Assertion, Changes, Entry, Instant, Kind, Name, TableId, Version};
 use glidepath_sim::SimStore;
 
 use super::super::*;
@@ -38,6 +38,8 @@ impl Env for Timeless {
 pub(super) enum Ask {
     Create(u32),
     Drop(u32),
+    /// Only asserts that it is there.
+    Look(u32),
     /// More than any version holds.
     TooMuch,
 }
@@ -54,6 +56,7 @@ impl Ask {
         match request {
             [Action::Create { name, .. }] => Self::Create(number(name)),
             [Action::Drop { name, .. }] => Self::Drop(number(name)),
+            [Action::Assert { name, .. }] => Self::Look(number(name)),
             _ => Self::TooMuch,
         }
     }
@@ -65,7 +68,12 @@ impl Ask {
             Self::Drop(number) => {
                 vec![Action::Drop { name: name(number), kind: Kind::Namespace, expected: None }]
             }
-            Self::TooMuch => Vec::new(),
+            Self::Look(number) => {
+                vec![Action::Assert { name: name(number), holds: Assertion::Exists(Kind::Namespace) }]
+            }
+            Self::TooMuch => {
+                vec![Action::Rename { from: name(0), to: name(1) }]
+            }
         }
     }
 }
@@ -124,6 +132,7 @@ pub(super) fn apply(names: &mut BTreeSet<u32>, ask: Ask) -> Result<(), Refused> 
     match ask {
         Ask::Create(name) if !names.insert(name) => Err(Refused::Exists(name)),
         Ask::Drop(name) if !names.remove(&name) => Err(Refused::Missing(name)),
+        Ask::Look(name) if !names.contains(&name) => Err(Refused::Missing(name)),
         _ => Ok(()),
     }
 }
@@ -221,7 +230,7 @@ impl Grouped for Numbers {
                 Ask::TooMuch => Verdict::Failed(Cause::words("too much")),
                 ask => match apply(&mut names, ask) {
                     Ok(()) => {
-                        fitting.push(ask);
+                        fitting.extend((!matches!(ask, Ask::Look(_))).then_some(ask));
                         Verdict::Fits
                     }
                     Err(refusal) => Verdict::Refused(refusal.told()),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use glidepath_model::{Action, Entry, Instant, Kind, Name, Span};
+use glidepath_model::{Action, Entry, Instant, Kind, Name, Span, TableState};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use proptest::prelude::*;
 
@@ -86,8 +86,12 @@ fn create(text: &str) -> Action {
 }
 
 fn put(text: &str, indexed: bool) -> Vec<Edit> {
+    put_entry(text, &Entry::namespace(), indexed)
+}
+
+fn put_entry(text: &str, entry: &Entry, indexed: bool) -> Vec<Edit> {
     let mut edits = Vec::new();
-    rows::edits(&name(text), None, Some(&Entry::namespace()), indexed, &mut edits);
+    rows::edits(&name(text), None, Some(entry), indexed, &mut edits);
     edits
 }
 
@@ -131,6 +135,28 @@ fn broken_rules_are_found_once_in_the_newest_version_that_breaks_them() {
     assert_eq!(after(put("c", true), 9, removed(put("c", true))), [("wrong-count", 3)]);
 }
 
+#[test]
+fn views_keep_the_same_rules() {
+    let view = Entry { pointer: Some("m".to_owned()), ..Entry::view() };
+    let put_view = |indexed| put_entry("c", &view, indexed);
+    assert_eq!(after(put_view(true), 3, vec![]), []);
+    assert_eq!(after(put_view(false), 3, vec![]), [("not-indexed", 4)]);
+    assert_eq!(after(put_view(true).split_off(1), 2, vec![]), [("stray-index", 4)]);
+    // The index has it as of another kind.
+    let table = put_entry("c", &Entry::table(None, TableState::new(1)), true).split_off(1);
+    let mut both = after([put_view(false), table].concat(), 3, vec![]);
+    both.sort_unstable();
+    assert_eq!(both, [("not-indexed", 4), ("stray-index", 4)]);
+    // Nothing can be in it.
+    let inside = [put_view(true), put("c/d", true)].concat();
+    assert_eq!(after(inside, 4, vec![]), [("orphan", 4)]);
+    // What nothing of its kind can have.
+    for flawed in [&b"\0\x05\x01m"[..], b"\x02\x04\x0b\0\0\0\0\0\0\0\0\0\x01\0", b"\x03"] {
+        let edits = vec![(rows::by_name(&name("c")), Some(Bytes::from_static(flawed)))];
+        assert_eq!(after(edits, 3, vec![]), [("bad-item", 4)]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -141,9 +167,10 @@ proptest! {
             for (at, (one, two, drops)) in steps.iter().enumerate() {
                 let name = name(&if *two == 0 { format!("n{one}") } else { format!("n{one}/m{two}") });
                 let properties = [("long".to_owned(), "x".repeat(700))].into();
+                let kind = if *one == 7 { Kind::View } else { Kind::Namespace };
                 let action = match drops {
-                    true => Action::Drop { name, kind: Kind::Namespace, expected: None },
-                    false => Action::Create { name, entry: Entry { properties, ..Entry::namespace() } },
+                    true => Action::Drop { name, kind, expected: None },
+                    false => Action::Create { name, entry: Entry { kind, properties, ..Entry::namespace() } },
                 };
                 act(&chain, action).await;
                 if at == 40 {

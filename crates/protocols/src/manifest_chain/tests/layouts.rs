@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use glidepath_model::{
-    Action, Advance, Entry, Field, Kind, MetadataId, Name, Need, PartitionId, Refusal, TableState, Version, View,
+    Action, Advance, Assertion, Entry, Field, Kind, MetadataId, Name, Need, PartitionId, Refusal, TableState, Version,
+    View,
 };
 use proptest::prelude::*;
 use smallvec::smallvec;
@@ -35,30 +36,45 @@ fn any_name() -> impl Strategy<Value = Name> {
     ]
 }
 
+fn any_kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(Kind::ALL.to_vec())
+}
+
 fn any_entry() -> impl Strategy<Value = Entry> {
     let text = prop_oneof![9 => ".{0,9}".boxed(), 1 => Just("long".repeat(300)).boxed()];
     let properties = prop::collection::btree_map("[x-z]", text, 0..3);
     let bases = prop::collection::vec(any_name(), 0..3);
-    let unknown = prop::collection::btree_map(5_u64..9, prop::collection::vec(any::<u8>(), 0..5), 0..2);
+    let unknown = prop::collection::btree_map(6_u64..9, prop::collection::vec(any::<u8>(), 0..5), 0..2);
     let state = prop::option::of(1_usize..4);
-    (state, prop::option::of("[a-z]{0,9}"), properties, bases, unknown).prop_map(
-        |(partitions, location, properties, base_objects, unknown)| Entry {
-            kind: if partitions.is_some() { Kind::Table } else { Kind::Namespace },
+    let texts = (prop::option::of("[a-z]{0,9}"), prop::option::of("[xy]"));
+    (any_kind(), state, texts, properties, bases, unknown).prop_map(
+        |(kind, partitions, (location, pointer), properties, base_objects, unknown)| Entry {
+            kind,
             location,
+            pointer: pointer.filter(|_| kind != Kind::Namespace),
             properties,
             base_objects,
-            state: partitions.map(TableState::new),
+            state: partitions.filter(|_| kind == Kind::Table).map(TableState::new),
             unknown: unknown.into_iter().map(|(tag, bytes)| Field { tag, bytes }).collect(),
         },
     )
 }
 
 fn any_action() -> impl Strategy<Value = Action> {
-    let kind = prop::sample::select(vec![Kind::Namespace, Kind::Table]);
+    let pointer = || prop::option::of("[xy]");
+    let assertion = prop_oneof![
+        any_kind().prop_map(Assertion::Exists),
+        Just(Assertion::Absent),
+        pointer().prop_map(Assertion::Pointer),
+        (0_u64..2).prop_map(|version| Assertion::Version(Version(version))),
+    ];
     prop_oneof![
+        2 => (any_name(), pointer(), "[xy]")
+            .prop_map(|(name, expected, pointer)| Action::SetPointer { name, expected, pointer }),
+        1 => (any_name(), assertion).prop_map(|(name, holds)| Action::Assert { name, holds }),
         6 => (any_name(), any_entry()).prop_map(|(name, entry)| Action::Create { name, entry }),
         1 => Just(Action::Create { name: name("a"), entry: Entry::namespace() }),
-        3 => (any_name(), kind).prop_map(|(name, kind)| Action::Drop { name, kind, expected: None }),
+        3 => (any_name(), any_kind()).prop_map(|(name, kind)| Action::Drop { name, kind, expected: None }),
         1 => any_name().prop_map(|name| Action::DropAll { name }),
         1 => prop::sample::select(vec!["a", "a/a", "b"]).prop_map(|text| Action::DropAll { name: name(text) }),
         1 => (any_name(), any_name()).prop_map(|(from, to)| Action::Rename { from, to }),
@@ -123,7 +139,7 @@ fn agree(chain: &Chain, at: &Snapshot, map: &Map) {
     let all: Map = at_once(chain.all(at, None, usize::MAX)).unwrap().into_iter().collect();
     assert_eq!(&all, map);
     assert_eq!(at.entries(), map.len() as u64);
-    for kind in [Kind::Namespace, Kind::Table] {
+    for kind in Kind::ALL {
         let wanted: Vec<Name> =
             map.iter().filter(|(_, entry)| entry.kind == kind).map(|(name, _)| name.clone()).collect();
         assert_eq!(sorted(at_once(chain.of_kind(at, kind)).unwrap()), wanted);
