@@ -2,7 +2,7 @@
 
 use glidepath_env::{Env, Purpose};
 use glidepath_model::Instant;
-use glidepath_protocols::group::{Committer, Group, Persistence};
+use glidepath_protocols::group::{Committer, Group, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, AnyPlace};
 use glidepath_protocols::{Catalog, LoadError};
 
@@ -28,7 +28,7 @@ impl<E: Env<Objects: Clone> + Clone> Client<E> {
         let catalog = || self.place.open(self.env.clone(), self.env.clone());
         let committer = match cell.grouped {
             true => Committer::grouped(self.env.clone(), catalog(), self.group.clone()),
-            false => Committer::alone(self.env.clone(), catalog(), Persistence::default()),
+            false => Committer::alone(self.env.clone(), catalog(), RetryPolicy::default()),
         };
         let (mut outcome, mut number) = (Outcome::default(), 0_u64);
         while (number < cell.least || self.env.now() < until) && !stopped() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, DeleteError, Env, Guard, Key, Metadata, Object, ObjectStore,
-    Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, Capabilities, DeleteError, Env, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, Purpose,
+    PutError, ReadError, Tag,
 };
 use glidepath_model::{Instant, Span};
 
@@ -151,11 +151,5 @@ impl<E: Env + Clone> ObjectStore for Counted<E> {
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         self.request(0).await;
         self.store.delete(key).await
-    }
-}
-
-impl<E: Env + Clone> BulkStore for Counted<E> {
-    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
-        self.store.bulk(transfers).await
     }
 }

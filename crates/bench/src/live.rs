@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
-use glidepath_protocols::group::{Group, Leader, Persistence};
+use glidepath_protocols::group::{Group, Leader, RetryPolicy};
 use glidepath_protocols::registry::Settings;
 use glidepath_stores::{LiveEnv, Store};
 use rustix::time::{ClockId, clock_gettime};
@@ -61,7 +61,7 @@ pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicB
     let env = Counted::new(LiveEnv::new(), store.clone(), cell.added_latency);
     let (place, group) = (cell.design.protocol.place(prefix, &Settings::default()), Group::default());
     let catalog = place.open(env.clone(), env.clone());
-    let leader = Leader::new(env.clone(), catalog, &group, Persistence::default());
+    let leader = Leader::new(env.clone(), catalog, &group, RetryPolicy::default());
     let (began_ns, processor) = (unix_ns(), processor_ns());
     let until = env.now() + cell.duration;
     let outcomes = std::thread::scope(|scope| {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
 use glidepath_model::{Instant, Span};
-use glidepath_protocols::group::{Group, Leader, Persistence};
+use glidepath_protocols::group::{Group, Leader, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, AnyPlace, Settings};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
@@ -116,7 +116,7 @@ fn leader(shared: &Shared, world: impl FnOnce(SimEnv) -> Simulated + 'static) ->
     let (place, group) = (shared.place.clone(), shared.group.clone());
     Box::new(move |env: SimEnv| -> Life {
         let env = world(env);
-        let leader = Leader::new(env.clone(), place.open(env.clone(), env), &group, Persistence::default());
+        let leader = Leader::new(env.clone(), place.open(env.clone(), env), &group, RetryPolicy::default());
         Box::pin(async move {
             if let Ok(leader) = leader {
                 leader.lead().await;

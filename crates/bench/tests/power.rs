@@ -14,7 +14,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, ByteSize, Entry, Name, TableId, TableState};
 use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
-use glidepath_protocols::group::{Committer, Group, Grouped, Leader, Persistence};
+use glidepath_protocols::group::{Committer, Group, Grouped, Leader, RetryPolicy};
 use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_stores::{LiveEnv, Options, Store, open};
@@ -102,7 +102,7 @@ where
     Leader<LiveEnv, C>: Send,
 {
     let (runtime, group) = (runtime(), Group::<C>::default());
-    let leader = Leader::new(LiveEnv::new(), catalog(), &group, Persistence::default()).unwrap();
+    let leader = Leader::new(LiveEnv::new(), catalog(), &group, RetryPolicy::default()).unwrap();
     std::thread::scope(|scope| {
         let handle = runtime.handle();
         scope.spawn(move || handle.block_on(leader.lead()));

@@ -33,7 +33,7 @@ use glidepath_model::Instant;
 /// concrete types are named.
 pub trait Env {
     /// The object stores of this world. The constructor of a protocol gets those that the protocol uses.
-    type Objects: ObjectStore + BulkStore;
+    type Objects: ObjectStore;
 
     /// The process's own clock, the same for all that runs in the process. It never goes back, and goes on while the machine
     /// sleeps; says nothing about another process's clock. Live, it is a [`Watch`].

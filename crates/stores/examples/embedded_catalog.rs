@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use glidepath_env::{Denial, Env, Purpose};
 use glidepath_model::{Action, Advance, Entry, MetadataId, Name, PartitionId, Refusal, TableState};
-use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, RetryPolicy};
 use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_stores::{LiveEnv, Options, open};
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Writers that have the same group share versions, and each gets its own answer. The group's leader commits for them, in a
     // task of its own, which ends when the last handle to the group is gone.
     let group = Group::default();
-    tokio::spawn(Leader::new(env, catalog.clone(), &group, Persistence::default())?.lead());
+    tokio::spawn(Leader::new(env, catalog.clone(), &group, RetryPolicy::default())?.lead());
     let writer = || Committer::grouped(env, catalog.clone(), group.clone());
 
     let (sales, orders) = (Name::of_parts(["sales"])?, Name::of_parts(["sales", "orders"])?);

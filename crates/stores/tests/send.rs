@@ -8,7 +8,7 @@ use glidepath_model::{Action, ByteSize, Changes};
 use glidepath_protocols::Catalog;
 use glidepath_protocols::append_log::{self, AppendLog, Limits};
 use glidepath_protocols::catalog_file::{self, CatalogFile};
-use glidepath_protocols::group::{Committer, Group, Leader, Persistence};
+use glidepath_protocols::group::{Committer, Group, Leader, RetryPolicy};
 use glidepath_protocols::manifest_chain::{self, Grace, Layout, ManifestChain};
 use glidepath_stores::{LiveEnv, Options, Store, open};
 
@@ -24,7 +24,7 @@ async fn catalog_file(env: LiveEnv, store: Store, changes: Changes) {
         drop(is_send(catalog.commit(&base, &changes)).await);
     }
     let group = Group::default();
-    let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
+    let leader = Leader::new(env, catalog.clone(), &group, RetryPolicy::default()).expect("no other leader");
     tokio::spawn(leader.lead());
     let writer = Committer::grouped(env, catalog, group);
     drop(is_send(writer.commit(changes.actions())).await);
@@ -38,7 +38,7 @@ async fn append_log(env: LiveEnv, store: Store, changes: Changes) {
     }
     drop(is_send(catalog.vacuum(2)).await);
     let group = Group::default();
-    let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
+    let leader = Leader::new(env, catalog.clone(), &group, RetryPolicy::default()).expect("no other leader");
     tokio::spawn(leader.lead());
     let writer = Committer::grouped(env, catalog, group);
     drop(is_send(writer.commit(changes.actions())).await);
@@ -57,7 +57,7 @@ async fn manifest_chain(env: LiveEnv, store: Store, changes: Changes) {
     drop(is_send(catalog.vacuum(Grace { versions: 2, age: Grace::SHORTEST })).await);
     drop(is_send(catalog.fsck()).await);
     let group = Group::default();
-    let leader = Leader::new(env, catalog.clone(), &group, Persistence::default()).expect("no other leader");
+    let leader = Leader::new(env, catalog.clone(), &group, RetryPolicy::default()).expect("no other leader");
     tokio::spawn(leader.lead());
     let writer = Committer::grouped(env, catalog, group);
     drop(is_send(writer.commit(actions.to_vec())).await);

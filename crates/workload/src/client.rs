@@ -79,7 +79,7 @@ impl Intent {
     }
 }
 
-impl<E: Env, C: Catalog> Client<'_, E, C> {
+impl<E: Env<Objects: BulkStore>, C: Catalog> Client<'_, E, C> {
     /// Draws a transaction. `aimed` is a table that it must write.
     #[must_use]
     pub fn intend(&self, aimed: Option<TableId>) -> Intent {
@@ -149,7 +149,7 @@ struct Look<'a> {
     overlap: Overlap,
 }
 
-impl<E: Env, C: Catalog> InFlight<'_, E, C> {
+impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
     /// All that follows the work. (Not an async fn: that would hold the transaction twice, as it was given and as it is used.)
     #[expect(clippy::manual_async_fn)]
     fn end(mut self) -> impl Future<Output = Record> {

@@ -8,7 +8,7 @@ use glidepath_env::{Env, Purpose};
 use glidepath_history::{Chain, Change, Edit, Effect, Ending, Expected, History, Item, ProcessId, Reported};
 use glidepath_model::{Action, CommitId, Entry, Instant, Name, Span, Version};
 use glidepath_protocols::Catalog;
-use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence};
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, RetryPolicy};
 use glidepath_protocols::manifest_chain::{ManifestChain, Place, Snapshot};
 use glidepath_stores::{LiveEnv, Store};
 use tokio::runtime::Runtime;
@@ -96,7 +96,7 @@ where
     let place = Arc::new(place(packs));
     let chain = || ManifestChain::new(env.clone(), store.clone(), Arc::clone(&place));
     let group: Group<ManifestChain<E>> = Group::default();
-    let leader = Leader::new(env.clone(), chain(), &group, Persistence::default()).unwrap();
+    let leader = Leader::new(env.clone(), chain(), &group, RetryPolicy::default()).unwrap();
     std::thread::scope(|scope| {
         let handle = runtime.handle();
         scope.spawn(move || handle.block_on(leader.lead()));

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Env, Guard, Key, Metadata, Object,
-    ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, Capabilities, DeleteError, Env, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, Purpose,
+    PutError, ReadError, Tag,
 };
 use glidepath_files::FileStore;
 use glidepath_model::{Instant, Span};
@@ -87,11 +87,5 @@ impl ObjectStore for DiskStore {
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         self.0.delete(key).await
-    }
-}
-
-impl BulkStore for DiskStore {
-    async fn bulk(&self, _: &[Transfer]) -> Result<(), BulkError> {
-        Err(BulkError(Cause::words("only commits are made here")))
     }
 }

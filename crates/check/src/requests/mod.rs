@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
-use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Persistence, Request};
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Request, RetryPolicy};
 use glidepath_protocols::registry::{Creation, Design};
 use glidepath_protocols::upkeep::Keep;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
@@ -173,7 +173,7 @@ fn processes<D: Design>(
                 let catalog = D::open(env.clone(), env.store(STORE), place);
                 let committer = match group {
                     Some(group) => Committer::grouped(env.clone(), catalog, group),
-                    None => Committer::alone(env.clone(), catalog, persistence(process)),
+                    None => Committer::alone(env.clone(), catalog, retry_policy(process)),
                 };
                 let number = env.process() - 1;
                 Writer::<D> { env, book, number, mine, scenario, committer }.write().await;
@@ -235,8 +235,8 @@ fn machine(scenario: &Scenario) -> u32 {
     processes * (scenario.writers.shared.max(THREADS) + 1)
 }
 
-fn persistence(process: u32) -> Persistence {
-    Persistence { tries: TRIES[process as usize % TRIES.len()], ..Persistence::default() }
+fn retry_policy(process: u32) -> RetryPolicy {
+    RetryPolicy { tries: TRIES[process as usize % TRIES.len()], ..RetryPolicy::default() }
 }
 
 /// Who commits for a group. Now and then it is not polled for a while, or goes away and another takes its place. Where there is
@@ -256,7 +256,7 @@ fn leader<D: Design>(
             groups.borrow_mut().insert(env.process(), process);
             let next = || {
                 let catalog = D::open(env.clone(), env.store(STORE), Arc::clone(&place));
-                Leader::new(env.clone(), catalog, &group, persistence(process)).ok()
+                Leader::new(env.clone(), catalog, &group, retry_policy(process)).ok()
             };
             for _ in 0..TERMS {
                 let Some(leader) = next() else { return };

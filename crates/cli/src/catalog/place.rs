@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use glidepath_model::{Name, Refusal, Version};
-use glidepath_protocols::group::{Answer, CommitError, Committer, Persistence};
+use glidepath_protocols::group::{Answer, CommitError, Committer, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot};
 use glidepath_protocols::{Catalog as _, LoadError};
 use glidepath_stores::{LiveEnv, OpenError, Options, Store, open};
@@ -113,7 +113,7 @@ impl Site {
 
     /// Who commits.
     pub(super) fn committer(&self, tries: u32) -> Committer<LiveEnv, AnyCatalog<LiveEnv>> {
-        Committer::alone(LiveEnv::new(), self.catalog.clone(), Persistence { tries, ..Persistence::default() })
+        Committer::alone(LiveEnv::new(), self.catalog.clone(), RetryPolicy { tries, ..RetryPolicy::default() })
     }
 }
 

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, DeleteError, Denial, Env, Guard, Key, Listed, Metadata, Object,
-    ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::Instant;
 
@@ -106,11 +106,5 @@ impl ObjectStore for Frozen {
 
     async fn delete(&self, _: &Key) -> Result<(), DeleteError> {
         Err(DeleteError::Refused(refused().cause))
-    }
-}
-
-impl BulkStore for Frozen {
-    async fn bulk(&self, _: &[Transfer]) -> Result<(), BulkError> {
-        Err(BulkError(refused().cause))
     }
 }

@@ -4,7 +4,7 @@ use glidepath_env::{Cause, Env, Purpose};
 use glidepath_model::{Action, Span};
 
 use super::queue::{Seat, Taken};
-use super::{Answer, CommitError, Group, GroupAttempt, Grouped, MOST, Persistence, Request, Verdict};
+use super::{Answer, CommitError, Group, GroupAttempt, Grouped, MOST, Request, RetryPolicy, Verdict};
 use crate::catalog::Outcome;
 use crate::mutant::{self, Mutant};
 
@@ -15,7 +15,7 @@ pub struct Leader<E: Env, C: Grouped> {
     env: E,
     catalog: C,
     seat: Seat<Request, Answer<C>>,
-    persistence: Persistence,
+    retry_policy: RetryPolicy,
 }
 
 /// The group has a leader, which must end first.
@@ -28,9 +28,9 @@ impl<E: Env, C: Grouped> Leader<E, C> {
     ///
     /// # Errors
     /// [`AlreadyLed`]
-    pub fn new(env: E, catalog: C, group: &Group<C>, persistence: Persistence) -> Result<Self, AlreadyLed> {
+    pub fn new(env: E, catalog: C, group: &Group<C>, retry_policy: RetryPolicy) -> Result<Self, AlreadyLed> {
         let seat = group.queue.seat().ok_or(AlreadyLed)?;
-        Ok(Self { env, catalog, seat, persistence })
+        Ok(Self { env, catalog, seat, retry_policy })
     }
 
     /// Commits what is asked for, until the group is closed, or nobody is left who could ask, and all are answered.
@@ -38,8 +38,8 @@ impl<E: Env, C: Grouped> Leader<E, C> {
     /// Dropping the future ends the term: those whose requests may have been sent are told that the outcome is unknown, the
     /// rest that nothing was done, and so is everybody who asks later, until there is another leader.
     pub async fn lead(self) {
-        let Self { env, catalog, seat, persistence } = self;
-        let work = Work::new(&env, &catalog, persistence);
+        let Self { env, catalog, seat, retry_policy } = self;
+        let work = Work::new(&env, &catalog, retry_policy);
         while seat.some().await {
             work.answer(Vec::new(), |room| seat.take(room)).await;
         }
@@ -50,7 +50,7 @@ impl<E: Env, C: Grouped> Leader<E, C> {
 pub(super) struct Work<'a, E, C> {
     env: &'a E,
     catalog: &'a C,
-    persistence: Persistence,
+    retry_policy: RetryPolicy,
 }
 
 /// A request in hand. Dropped, it tells its writer so (step 9).
@@ -80,8 +80,8 @@ enum After {
 }
 
 impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
-    pub(super) fn new(env: &'a E, catalog: &'a C, persistence: Persistence) -> Self {
-        Self { env, catalog, persistence }
+    pub(super) fn new(env: &'a E, catalog: &'a C, retry_policy: RetryPolicy) -> Self {
+        Self { env, catalog, retry_policy }
     }
 
     /// Answers these requests, and those that `join` (given how many there is room for) brings meanwhile. Ends when all are
@@ -194,7 +194,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
 
     /// Answers those that have been tried often enough.
     fn give_up(&self, batch: &mut Vec<Member<C>>, denied: Option<&Cause>) {
-        let most = self.persistence.tries.max(1);
+        let most = self.retry_policy.tries.max(1);
         let (hopeless, rest) = std::mem::take(batch).into_iter().partition(|member| member.tries >= most);
         *batch = rest;
         for Member { taken, tries } in hopeless {
@@ -206,7 +206,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
     }
 
     async fn wait(&self, losses: u32) {
-        let wait = self.persistence.backoff.wait(losses, || self.env.draw(Purpose::Backoff));
+        let wait = self.retry_policy.backoff.wait(losses, || self.env.draw(Purpose::Backoff));
         if wait > Span::ZERO {
             self.env.sleep_until(self.env.now() + wait).await;
         }

@@ -101,14 +101,14 @@ pub enum Verdict {
 
 /// How long a request is tried.
 #[derive(Clone, Copy, Debug)]
-pub struct Persistence {
+pub struct RetryPolicy {
     /// Tries that a request takes part in before it is given up; at least one.
     pub tries: u32,
     /// Between tries.
     pub backoff: Backoff,
 }
 
-impl Default for Persistence {
+impl Default for RetryPolicy {
     /// Sixty tries, from 5 ms of waiting on, doubling to one second, each anything from nothing to that: about half a minute
     /// in all.
     fn default() -> Self {
@@ -202,7 +202,7 @@ pub struct Committer<E: Env, C: Grouped> {
 
 enum Way<C: Grouped> {
     Grouped(Group<C>),
-    Alone(Persistence),
+    Alone(RetryPolicy),
 }
 
 impl<E: Env, C: Grouped> Committer<E, C> {
@@ -212,8 +212,8 @@ impl<E: Env, C: Grouped> Committer<E, C> {
     }
 
     /// One that commits alone.
-    pub fn alone(env: E, catalog: C, persistence: Persistence) -> Self {
-        Self { env, catalog, way: Way::Alone(persistence) }
+    pub fn alone(env: E, catalog: C, retry_policy: RetryPolicy) -> Self {
+        Self { env, catalog, way: Way::Alone(retry_policy) }
     }
 
     /// The catalog.
@@ -232,9 +232,9 @@ impl<E: Env, C: Grouped> Committer<E, C> {
         let ticket = match &self.way {
             // Step 1.
             Way::Grouped(group) => group.queue.enqueue(request).map_err(turned_away)?,
-            Way::Alone(persistence) => {
+            Way::Alone(retry_policy) => {
                 let (taken, ticket) = queue::alone(request);
-                Work::new(&self.env, &self.catalog, *persistence).answer(vec![taken], |_| Vec::new()).await;
+                Work::new(&self.env, &self.catalog, *retry_policy).answer(vec![taken], |_| Vec::new()).await;
                 ticket
             }
         };

@@ -98,7 +98,7 @@ fn creator(place: Arc<Place>) -> Start {
 fn leader(place: Arc<Place>, group: Group<Chain>) -> Start {
     Box::new(move |env: SimEnv| {
         let chain = Chain::new(env.clone(), env.store(STORE), place);
-        Box::pin(Leader::new(env, chain, &group, Persistence::default()).unwrap().lead())
+        Box::pin(Leader::new(env, chain, &group, RetryPolicy::default()).unwrap().lead())
     })
 }
 
@@ -113,7 +113,7 @@ fn writer(
             let chain = Chain::new(env.clone(), env.store(STORE), place);
             let committer = match group {
                 Some(group) => Committer::grouped(env.clone(), chain, group),
-                None => Committer::alone(env.clone(), chain, Persistence::default()),
+                None => Committer::alone(env.clone(), chain, RetryPolicy::default()),
             };
             let mut all = std::pin::pin!(async {
                 for request in plan.requests {

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Env, Guard, Key, Listed, Metadata, Object,
-    ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, Capabilities, Cause, DeleteError, Env, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
@@ -207,12 +207,6 @@ impl Env for World {
     fn draw(&self, _: Purpose) -> u64 {
         self.drawn.set(self.drawn.get() + 1);
         self.drawn.get()
-    }
-}
-
-impl BulkStore for World {
-    async fn bulk(&self, _: &[Transfer]) -> Result<(), BulkError> {
-        Ok(())
     }
 }
 

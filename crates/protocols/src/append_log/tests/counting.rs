@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, BulkError, BulkStore, Capabilities, DeleteError, Denial, Env, Guard, Key, Metadata, Object,
-    ObjectStore, Page, Payload, Purpose, PutError, ReadError, Tag, Transfer,
+    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
+    Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::Instant;
 use glidepath_sim::{SimEnv, SimStore};
@@ -62,12 +62,6 @@ impl Env for CountingEnv {
 
     fn draw(&self, purpose: Purpose) -> u64 {
         self.0.draw(purpose)
-    }
-}
-
-impl BulkStore for CountingStore {
-    async fn bulk(&self, transfers: &[Transfer]) -> Result<(), BulkError> {
-        self.inner.bulk(transfers).await
     }
 }
 

@@ -12,7 +12,7 @@ use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulatio
 use super::super::{AppendLog, Limits, MOST_APPEND_BYTES, MOST_RECORD_BYTES, Place};
 use super::world::{advance, limits};
 use crate::catalog::{Catalog, Outcome};
-use crate::group::{CommitError, Committer, Group, GroupAttempt, Grouped, Leader, Persistence, Verdict};
+use crate::group::{CommitError, Committer, Group, GroupAttempt, Grouped, Leader, RetryPolicy, Verdict};
 use crate::mutant::{self, Mutant};
 
 const STORE: StoreId = StoreId(0);
@@ -93,7 +93,7 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
 fn leader(place: Arc<Place>, group: Group<AppendLog<SimEnv>>) -> Start {
     Box::new(move |env: SimEnv| {
         let log = AppendLog::new(env.clone(), env.store(STORE), place);
-        Box::pin(Leader::new(env, log, &group, Persistence::default()).unwrap().lead())
+        Box::pin(Leader::new(env, log, &group, RetryPolicy::default()).unwrap().lead())
     })
 }
 
@@ -226,7 +226,7 @@ fn what_is_only_asserted_is_told_of_no_older_place() {
             assert_eq!(matches!(verdicts[..], [Verdict::Fits]), fits);
         }
         // One that commits alone finds the way from there.
-        let committer = Committer::alone(env.clone(), log.clone(), Persistence::default());
+        let committer = Committer::alone(env.clone(), log.clone(), RetryPolicy::default());
         assert_eq!(committer.commit(version.to_vec()).await.unwrap().version(), Version(1));
         told.set(true);
     })]);

@@ -258,14 +258,14 @@ pub(super) struct Office {
     pub(super) numbers: Numbers,
     pub(super) group: Group<Numbers>,
     pub(super) leader: Option<Pin<Box<dyn Future<Output = ()>>>>,
-    persistence: Persistence,
+    retry_policy: RetryPolicy,
 }
 
 impl Office {
     pub(super) fn of(most_waiting: usize, tries: u32) -> Self {
-        let persistence = Persistence { tries, ..Persistence::default() };
+        let retry_policy = RetryPolicy { tries, ..RetryPolicy::default() };
         let mut office =
-            Self { numbers: Numbers::default(), group: Group::new(most_waiting), leader: None, persistence };
+            Self { numbers: Numbers::default(), group: Group::new(most_waiting), leader: None, retry_policy };
         office.lead();
         office
     }
@@ -277,7 +277,7 @@ impl Office {
     }
 
     pub(super) fn leader(&self) -> Result<Leader<Timeless, Numbers>, AlreadyLed> {
-        Leader::new(Timeless, self.numbers.clone(), &self.group, self.persistence)
+        Leader::new(Timeless, self.numbers.clone(), &self.group, self.retry_policy)
     }
 
     /// Another leader, where there is none.
