@@ -3,74 +3,25 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/place.rs"]
+mod place;
 
 use std::path::PathBuf;
 use std::process::Output;
 
 use common::{glidepath, output, refused};
+use place::Place;
 use serde_json::Value;
 
-/// A folder with a store in it.
-struct Place(tempfile::TempDir);
+/// With an empty catalog.
+fn created() -> Place {
+    let place = Place::empty();
+    assert_eq!(place.does("create STORE"), "created an empty catalog, kept by manifest-chain (version 0)\n");
+    place
+}
 
-impl Place {
-    /// With an empty catalog.
-    fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        assert_eq!(place.does("create STORE"), "created an empty catalog, kept by manifest-chain (version 0)\n");
-        place
-    }
-
-    fn store(&self) -> PathBuf {
-        self.0.path().join("store")
-    }
-
-    /// Runs `glidepath catalog`; STORE stands for the store's URL.
-    fn run(&self, arguments: &str) -> Output {
-        let url = format!("file://{}?durability=none", self.store().display());
-        glidepath(self.0.path(), &format!("catalog {}", arguments.replace("STORE", &url)))
-    }
-
-    fn does(&self, arguments: &str) -> String {
-        output(self.run(arguments))
-    }
-
-    fn fails(&self, arguments: &str, code: i32, words: &str) {
-        let error = refused(self.run(arguments), code);
-        assert!(error.contains(words), "{arguments}: {error}");
-    }
-
-    fn json(&self, arguments: &str) -> Value {
-        serde_json::from_str(&self.does(arguments)).unwrap()
-    }
-
-    fn lines(&self, arguments: &str) -> Vec<Value> {
-        self.does(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// What fsck finds: the code it ends with, and its JSON.
-    fn fsck(&self, more: &str) -> (i32, Value) {
-        let output = self.run(&format!("fsck STORE --json {more}"));
-        let json = serde_json::from_slice(&output.stdout);
-        (output.status.code().unwrap(), json.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
-    }
-
-    /// The file of an object.
-    fn file(&self, key: &str) -> PathBuf {
-        self.store().join(format!("objects/{key}%o"))
-    }
-
-    fn version_file(&self, version: u64) -> PathBuf {
-        self.file(&format!("versions/{:016x}", u64::MAX - version))
-    }
-
-    /// Changes the bytes of an object, of which the store itself then knows nothing.
-    fn spoil(&self, file: &PathBuf, change: impl FnOnce(&mut [u8])) {
-        let mut bytes = std::fs::read(file).unwrap();
-        // The store's own head comes first.
-        change(&mut bytes[1024..]);
-        std::fs::write(file, bytes).unwrap();
-    }
+fn version_file(place: &Place, version: u64) -> PathBuf {
+    place.file(&format!("versions/{:016x}", u64::MAX - version))
 }
 
 /// Whether fsck found this trouble, with these words in what it says and advises.
@@ -85,14 +36,14 @@ fn found(json: &Value, trouble: &str, words: &[&str]) {
 
 #[test]
 fn a_catalog_from_its_creation_to_its_vacuum() {
-    let place = Place::new();
+    let place = created();
     assert_eq!(place.json("describe STORE --json")["layout"], "paged");
     lives(&place);
 }
 
 #[test]
 fn a_whole_catalog_goes_by_the_same_commands() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::empty();
     place.fails("create STORE --layout striped", 2, "possible values: paged, whole");
     assert_eq!(
         place.does("create STORE --layout whole"),
@@ -161,7 +112,7 @@ fn lives(place: &Place) {
 #[test]
 fn a_namespace_goes_with_all_that_is_in_it() {
     for layout in ["paged", "whole"] {
-        let place = Place(tempfile::tempdir().unwrap());
+        let place = Place::empty();
         place.does(&format!("create STORE --layout {layout}"));
         for name in ["sales", "sales/2026", "sales-old"] {
             place.does(&format!("create-namespace STORE {name}"));
@@ -184,7 +135,7 @@ fn a_namespace_goes_with_all_that_is_in_it() {
 #[test]
 fn a_catalog_of_any_protocol_goes_by_the_same_commands() {
     for protocol in ["catalog-file", "append-log", "manifest-chain"] {
-        let place = Place(tempfile::tempdir().unwrap());
+        let place = Place::empty();
         let created = place.does(&format!("create STORE --protocol {protocol}"));
         assert_eq!(created, format!("created an empty catalog, kept by {protocol} (version 0)\n"));
         place.does("create-namespace STORE sales --property owner=ann");
@@ -222,14 +173,14 @@ fn a_catalog_of_any_protocol_goes_by_the_same_commands() {
             place.fails("vacuum STORE --keep-age 1h", 2, "carry no times; give --keep-versions");
         }
     }
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::empty();
     place.fails("create STORE --protocol tickets", 2, "possible values: catalog-file, manifest-chain, append-log");
     place.fails("create STORE --protocol append-log --layout whole", 2, "are for manifest-chain");
 }
 
 #[test]
 fn bad_ends_are_told_apart() {
-    let place = Place::new();
+    let place = created();
     place.does("create-namespace STORE sales");
     place.does("create-table STORE sales/orders");
     for (arguments, code, words) in [
@@ -276,7 +227,7 @@ fn bad_ends_are_told_apart() {
 
 #[test]
 fn where_there_is_no_catalog() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::empty();
     for arguments in ["list STORE", "fsck STORE", "create-namespace STORE a", "vacuum STORE", "history STORE"] {
         place.fails(arguments, 3, "there is no catalog here");
         assert!(!place.store().exists(), "{arguments} made a store");
@@ -293,9 +244,9 @@ fn where_there_is_no_catalog() {
 #[test]
 fn a_format_that_is_too_new_is_refused_and_left_alone() {
     for (place_of_bits, what) in [(4, "format version 2"), (7, "features (bits 0x8000)")] {
-        let place = Place::new();
+        let place = created();
         place.does("create-namespace STORE sales");
-        let file = place.version_file(1);
+        let file = version_file(&place, 1);
         place.spoil(&file, |object| {
             object[place_of_bits] = if place_of_bits == 4 { 2 } else { 0x80 };
             let length = u32::from_le_bytes(object[8..12].try_into().unwrap()) as usize;
@@ -316,7 +267,7 @@ fn a_format_that_is_too_new_is_refused_and_left_alone() {
 
 /// A catalog whose pages are in several versions' objects.
 fn grown() -> Place {
-    let place = Place::new();
+    let place = created();
     for number in 0..8 {
         let long = "x".repeat(3000);
         place.does(&format!("create-namespace STORE n{number} --property long={long}"));
@@ -327,7 +278,7 @@ fn grown() -> Place {
 #[test]
 fn a_lost_version_is_named_with_what_it_means() {
     let place = grown();
-    std::fs::remove_file(place.version_file(4)).unwrap();
+    std::fs::remove_file(version_file(&place, 4)).unwrap();
     let (code, json) = place.fsck("--mend");
     assert_eq!(code, 8);
     let key = format!("versions/{:016x}", u64::MAX - 4);
@@ -347,13 +298,13 @@ fn a_lost_version_is_named_with_what_it_means() {
 fn spoilt_bytes_are_found_where_they_are() {
     // A page: the last byte is part of its checksum.
     let place = grown();
-    place.spoil(&place.version_file(5), |object| *object.last_mut().unwrap() ^= 1);
+    place.spoil(&version_file(&place, 5), |object| *object.last_mut().unwrap() ^= 1);
     let (code, json) = place.fsck("");
     assert_eq!((code, json["newest_whole_version"].as_u64()), (8, Some(8)), "only the root of version 5 was there");
     found(&json, "damaged-page", &["checksum", "version\":5"]);
     // The head of the newest version.
     let place = grown();
-    place.spoil(&place.version_file(8), |object| object[20] ^= 1);
+    place.spoil(&version_file(&place, 8), |object| object[20] ^= 1);
     let (code, json) = place.fsck("");
     assert_eq!((code, json["newest_whole_version"].as_u64()), (8, Some(7)));
     found(&json, "undecodable-version", &["checksum", "version\":8"]);
@@ -361,7 +312,7 @@ fn spoilt_bytes_are_found_where_they_are() {
     place.fails("create-namespace STORE more", 1, "checksum");
     // A file cut short: the store itself notices.
     let place = grown();
-    let file = std::fs::File::options().write(true).open(place.version_file(6)).unwrap();
+    let file = std::fs::File::options().write(true).open(version_file(&place, 6)).unwrap();
     file.set_len(1500).unwrap();
     let (code, json) = place.fsck("");
     assert_eq!(code, 8);
@@ -371,12 +322,12 @@ fn spoilt_bytes_are_found_where_they_are() {
 /// An empty file, as a file system may leave it after a crash: of an old version, of which the newest needs nothing.
 #[test]
 fn an_empty_file_is_a_finding_about_that_object_and_disables_nothing() {
-    let place = Place::new();
+    let place = created();
     // All in one page, which each version writes anew: the newest needs no older object.
     for number in 0..8 {
         place.does(&format!("create-namespace STORE n{number}"));
     }
-    std::fs::write(place.version_file(5), "").unwrap();
+    std::fs::write(version_file(&place, 5), "").unwrap();
     assert_eq!(place.lines("list STORE --json").len(), 8);
     place.does("create-namespace STORE more");
     let (code, json) = place.fsck("");
@@ -389,11 +340,11 @@ fn an_empty_file_is_a_finding_about_that_object_and_disables_nothing() {
 #[test]
 fn a_foreign_history_is_not_taken_for_a_chain() {
     let (place, other) = (grown(), grown());
-    std::fs::copy(other.version_file(3), place.version_file(3)).unwrap();
+    std::fs::copy(version_file(&other, 3), version_file(&place, 3)).unwrap();
     let (code, json) = place.fsck("");
     assert_eq!(code, 8);
     found(&json, "broken-chain", &["version\":4", "was made by"]);
-    std::fs::copy(other.version_file(2), place.version_file(3)).unwrap();
+    std::fs::copy(version_file(&other, 2), version_file(&place, 3)).unwrap();
     found(&place.fsck("").1, "other-version", &["says that it is version 2"]);
 }
 
@@ -401,7 +352,7 @@ fn a_foreign_history_is_not_taken_for_a_chain() {
 fn what_is_proven_is_mended_and_nothing_else() {
     let place = grown();
     // A hint that is no number, packs of a commit that lost and of one that may be under way, and somebody else's file.
-    let good = place.version_file(0);
+    let good = version_file(&place, 0);
     let pack = format!("packs/{:016x}-{:016x}-0000", 0, 7);
     let pending = format!("packs/{:016x}-{:016x}-0000", 9, 7);
     let foreign = "versions/readme".to_owned();
@@ -432,7 +383,7 @@ fn what_is_proven_is_mended_and_nothing_else() {
 
 #[test]
 fn two_at_once_are_both_told_the_truth() {
-    let place = Place::new();
+    let place = created();
     let both: Vec<Output> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..6).map(|_| scope.spawn(|| place.run("create-namespace STORE one"))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()

@@ -3,57 +3,33 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/place.rs"]
+mod place;
 
-use std::path::PathBuf;
+use common::refused;
+use place::Place;
 
-use common::{glidepath, output, refused};
-use serde_json::Value;
-
-struct Place(tempfile::TempDir);
-
-impl Place {
-    /// A catalog of a protocol, with a namespace and so many tables, a version each.
-    fn filled(protocol: &str, tables: u32) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        place.does(&format!("create STORE --protocol {protocol}"));
-        place.does("create-namespace STORE sales");
-        for number in 0..tables {
-            place.does(&format!("create-table STORE sales/t{number}"));
-        }
-        place
+/// A catalog of a protocol, with a namespace and so many tables, a version each.
+fn filled(protocol: &str, tables: u32) -> Place {
+    let place = Place::with(&format!("--protocol {protocol}"));
+    place.does("create-namespace STORE sales");
+    for number in 0..tables {
+        place.does(&format!("create-table STORE sales/t{number}"));
     }
+    place
+}
 
-    fn run(&self, arguments: &str) -> std::process::Output {
-        let url = format!("file://{}?durability=none", self.0.path().join("store").display());
-        glidepath(self.0.path(), &format!("catalog {}", arguments.replace("STORE", &url)))
-    }
-
-    fn does(&self, arguments: &str) -> String {
-        output(self.run(arguments))
-    }
-
-    /// What fsck finds: the code it ends with, and its JSON.
-    fn fsck(&self, more: &str) -> (i32, Value) {
-        let output = self.run(&format!("fsck STORE --json {more}"));
-        (output.status.code().unwrap(), serde_json::from_slice(&output.stdout).unwrap())
-    }
-
-    fn file(&self, key: &str) -> PathBuf {
-        self.0.path().join(format!("store/objects/{key}%o"))
-    }
-
-    /// Changes a byte in the middle of an object's content, which is the last part of its file.
-    fn damage(&self, key: &str, from_the_end: usize) {
-        let mut bytes = std::fs::read(self.file(key)).unwrap();
+/// Changes a byte of an object.
+fn damage(place: &Place, key: &str, from_the_end: usize) {
+    place.spoil(&place.file(key), |bytes| {
         let at = bytes.len() - from_the_end;
         bytes[at] ^= 0x55;
-        std::fs::write(self.file(key), bytes).unwrap();
-    }
+    });
 }
 
 #[test]
 fn the_history_of_a_log_says_what_each_version_changed() {
-    let place = Place::filled("append-log", 2);
+    let place = filled("append-log", 2);
     place.does("set STORE sales owner=ann");
     let history = place.does("history STORE");
     let expected = ["version 4  commit ", "~ namespace sales: owner = ann", "+ table sales/t1", "+ namespace sales"];
@@ -68,11 +44,11 @@ fn the_history_of_a_log_says_what_each_version_changed() {
 
 #[test]
 fn a_damaged_segment_is_named_and_nothing_is_mended() {
-    let place = Place::filled("append-log", 3);
+    let place = filled("append-log", 3);
     assert_eq!(place.fsck("").0, 0);
     let segment = "log/log/00000000000000000000";
     assert!(place.file(segment).exists());
-    place.damage(segment, 5);
+    damage(&place, segment, 5);
     let (code, report) = place.fsck("--mend");
     assert_eq!(code, 8, "{report}");
     let finding = &report["findings"][0];
@@ -83,10 +59,10 @@ fn a_damaged_segment_is_named_and_nothing_is_mended() {
 
 #[test]
 fn a_missing_hint_and_a_damaged_catalog_file_are_told_apart() {
-    let place = Place::filled("catalog-file", 3);
+    let place = filled("catalog-file", 3);
     let (code, report) = place.fsck("");
     assert_eq!((code, &report["entries_checked"]), (0, &4.into()), "{report}");
-    place.damage("catalog", 20);
+    damage(&place, "catalog", 20);
     let (code, report) = place.fsck("--mend");
     assert_eq!(code, 8, "{report}");
     let text = String::from_utf8(place.run("fsck STORE").stdout).unwrap();

@@ -3,48 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/place.rs"]
+mod place;
 
-use common::{glidepath, output, refused};
+use place::Place;
 use serde_json::Value;
 
-/// A folder with a catalog of some protocol in it.
-struct Place(tempfile::TempDir);
+fn names(place: &Place, arguments: &str) -> Vec<String> {
+    place.lines(arguments).iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+}
 
-impl Place {
-    fn new(how: &str) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        place.does(&format!("create STORE {how}"));
-        place
-    }
-
-    /// Runs `glidepath catalog`; STORE stands for the store's URL.
-    fn run(&self, arguments: &str) -> std::process::Output {
-        let url = format!("file://{}?durability=none", self.0.path().join("store").display());
-        glidepath(self.0.path(), &format!("catalog {}", arguments.replace("STORE", &url)))
-    }
-
-    fn does(&self, arguments: &str) -> String {
-        output(self.run(arguments))
-    }
-
-    fn fails(&self, arguments: &str, code: i32, words: &str) {
-        let error = refused(self.run(arguments), code);
-        assert!(error.contains(words), "{arguments}: {error}");
-    }
-
-    fn json(&self, arguments: &str) -> Value {
-        serde_json::from_str(&self.does(arguments)).unwrap()
-    }
-
-    fn names(&self, arguments: &str) -> Vec<String> {
-        let lines = self.does(arguments);
-        let line = |line| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned();
-        lines.lines().map(line).collect()
-    }
-
-    fn version(&self) -> Value {
-        self.json("describe STORE --json")["version"].clone()
-    }
+fn version(place: &Place) -> Value {
+    place.json("describe STORE --json")["version"].clone()
 }
 
 const KEEPERS: [&str; 5] = [
@@ -58,7 +28,7 @@ const KEEPERS: [&str; 5] = [
 #[test]
 fn a_view_lives_like_a_table() {
     for how in KEEPERS {
-        let place = Place::new(how);
+        let place = Place::with(how);
         place.does("create-namespace STORE sales");
         place.does("create-table STORE sales/orders --pointer s3://lake/orders/1.json");
         let created = place.does(
@@ -72,8 +42,8 @@ fn a_view_lives_like_a_table() {
         assert_eq!(rows[0], ["view", "sales/bare"]);
         assert_eq!(rows[1], ["view", "sales/late", "->", "s3://lake/late/1.json"]);
         assert_eq!(rows[2], ["table", "v0", "sales/orders", "->", "s3://lake/orders/1.json"]);
-        assert_eq!(place.names("list STORE sales --kind view --json"), ["sales/bare", "sales/late"]);
-        assert_eq!(place.names("list STORE --recursive --kind table --json"), ["sales/orders"]);
+        assert_eq!(names(&place, "list STORE sales --kind view --json"), ["sales/bare", "sales/late"]);
+        assert_eq!(names(&place, "list STORE --recursive --kind table --json"), ["sales/orders"]);
 
         let view = place.json("describe STORE sales/late --json");
         assert_eq!((&view["kind"], &view["location"]), (&"view".into(), &"s3://lake/late".into()), "{view}");
@@ -94,14 +64,14 @@ fn a_view_lives_like_a_table() {
         assert_eq!(place.does("drop STORE early"), "dropped view early (version 7)\n");
         place.fails("drop STORE sales", 5, "not empty");
         place.does("drop STORE sales/bare --kind view");
-        assert_eq!(place.names("list STORE sales --json"), ["sales/orders"]);
+        assert_eq!(names(&place, "list STORE sales --json"), ["sales/orders"]);
     }
 }
 
 #[test]
 fn a_pointer_moves_from_where_it_was_seen() {
     for how in KEEPERS {
-        let place = Place::new(how);
+        let place = Place::with(how);
         place.does("create-table STORE t");
         place.does("create-view STORE v --pointer m1");
         place.fails(
@@ -125,7 +95,7 @@ fn a_pointer_moves_from_where_it_was_seen() {
         let both = place.does("set STORE v a=c --pointer m3 --expect m2");
         assert_eq!(both, "set properties and metadata pointer of v (version 6)\n");
     }
-    let place = Place::new("");
+    let place = Place::with("");
     place.does("create-table STORE t");
     place.does("set STORE t --pointer m1");
     place.does("set STORE t --pointer m2 --expect m1");
@@ -136,7 +106,7 @@ fn a_pointer_moves_from_where_it_was_seen() {
 
 #[test]
 fn bad_ends_are_told_apart() {
-    let place = Place::new("");
+    let place = Place::with("");
     place.does("create-namespace STORE s");
     place.does("create-table STORE s/t");
     place.does("create-view STORE s/v");
@@ -178,14 +148,14 @@ fn bad_ends_are_told_apart() {
     ] {
         place.fails(arguments, code, words);
     }
-    assert_eq!(place.version(), 3, "none of these committed");
+    assert_eq!(version(&place), 3, "none of these committed");
 }
 
 /// Of the two layouts of a chain: fsck knows views, their indices, and what goes with a namespace.
 #[test]
 fn a_chain_with_views_is_whole() {
     for layout in ["paged", "whole"] {
-        let place = Place::new(&format!("--layout {layout}"));
+        let place = Place::with(&format!("--layout {layout}"));
         for space in ["a", "a/b", "c"] {
             place.does(&format!("create-namespace STORE {space}"));
             place.does(&format!("create-view STORE {space}/v --pointer m --base c/v"));
@@ -193,17 +163,17 @@ fn a_chain_with_views_is_whole() {
         let fsck = place.json("fsck STORE --json");
         assert_eq!((&fsck["damaged"], fsck["findings"].as_array().unwrap().len()), (&false.into(), 0), "{fsck:#}");
         place.does("drop STORE a --cascade");
-        assert_eq!(place.names("list STORE --recursive --json"), ["c", "c/v"]);
+        assert_eq!(names(&place, "list STORE --recursive --json"), ["c", "c/v"]);
         let fsck = place.json("fsck STORE --json");
         assert_eq!((&fsck["damaged"], fsck["findings"].as_array().unwrap().len()), (&false.into(), 0), "{fsck:#}");
-        assert_eq!(place.names("list STORE --recursive --kind view --version 6 --json"), ["a/b/v", "a/v", "c/v"]);
+        assert_eq!(names(&place, "list STORE --recursive --kind view --version 6 --json"), ["a/b/v", "a/v", "c/v"]);
     }
 }
 
 /// Two who saw the same pointer: one moves it, the other is told where it is.
 #[test]
 fn of_two_who_saw_the_same_pointer_one_moves_it() {
-    let place = Place::new("");
+    let place = Place::with("");
     place.does("create-table STORE t --pointer m0");
     let all: Vec<_> = std::thread::scope(|scope| {
         let run = |number| place.run(&format!("set STORE t --pointer n{number} --expect m0"));

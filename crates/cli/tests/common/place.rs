@@ -1,0 +1,74 @@
+//! A catalog in a folder of its own, for tests of `glidepath catalog`.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::{glidepath, output, refused};
+
+/// A folder with a store in it.
+pub(crate) struct Place(pub(crate) tempfile::TempDir);
+
+impl Place {
+    /// With no catalog yet.
+    pub(crate) fn empty() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// With a catalog that was created with these arguments.
+    pub(crate) fn with(how: &str) -> Self {
+        let place = Self::empty();
+        place.does(&format!("create STORE {how}"));
+        place
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.0.path().join("store")
+    }
+
+    /// Runs `glidepath catalog`; STORE stands for the store's URL.
+    pub(crate) fn run(&self, arguments: &str) -> Output {
+        let url = format!("file://{}?durability=none", self.store().display());
+        glidepath(self.0.path(), &format!("catalog {}", arguments.replace("STORE", &url)))
+    }
+
+    pub(crate) fn does(&self, arguments: &str) -> String {
+        output(self.run(arguments))
+    }
+
+    pub(crate) fn fails(&self, arguments: &str, code: i32, words: &str) {
+        let error = refused(self.run(arguments), code);
+        assert!(error.contains(words), "{arguments}: {error}");
+    }
+
+    pub(crate) fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.does(arguments)).unwrap()
+    }
+
+    pub(crate) fn lines(&self, arguments: &str) -> Vec<Value> {
+        self.does(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What fsck finds: the code it ends with, and its JSON.
+    pub(crate) fn fsck(&self, more: &str) -> (i32, Value) {
+        let output = self.run(&format!("fsck STORE --json {more}"));
+        let json = serde_json::from_slice(&output.stdout);
+        (output.status.code().unwrap(), json.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+    }
+
+    /// The file of an object.
+    pub(crate) fn file(&self, key: &str) -> PathBuf {
+        self.store().join(format!("objects/{key}%o"))
+    }
+
+    /// Changes the bytes of an object, of which the store itself then knows nothing.
+    pub(crate) fn spoil(&self, file: &PathBuf, change: impl FnOnce(&mut [u8])) {
+        let mut bytes = std::fs::read(file).unwrap();
+        // The store's own head comes first.
+        change(&mut bytes[1024..]);
+        std::fs::write(file, bytes).unwrap();
+    }
+}
