@@ -74,6 +74,12 @@ pub enum Mutant {
     CloseIgnored,
     /// Append log: an append of a group is as large as it comes, whatever readers take.
     BatchUnlimited,
+    /// Registry: a label that was lost to another writer's is taken for ours.
+    LabelLostIsOurs,
+    /// Registry: a label of unknown outcome is taken for ours.
+    LabelUnknownIsOurs,
+    /// Registry: a label is put over another one.
+    LabelOverwritten,
     /// Groups: answers go to the requests of a batch in the wrong order.
     GroupAnswersSwapped,
     /// Groups: of a version of unknown outcome it is said that it was not done.

@@ -5,6 +5,7 @@ use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, Read
 
 use super::{AnySnapshot, Protocol};
 use crate::catalog::{LoadError, Outcome};
+use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 
 fn key(prefix: &str) -> Key {
@@ -40,8 +41,11 @@ pub(super) async fn put<E: Env>(
     let body = || Payload::from(Bytes::from(format!("{}\n", protocol.name())));
     let mut doubt = Doubt::default();
     for round in 0..settling::ROUNDS {
-        match store.put(&key(prefix), body(), Guard::Absent).await {
+        let guard = if mutant::is(Mutant::LabelOverwritten) { Guard::None } else { Guard::Absent };
+        match store.put(&key(prefix), body(), guard).await {
             Ok(_) => return None,
+            Err(PutError::Lost) if mutant::is(Mutant::LabelLostIsOurs) => return None,
+            Err(PutError::Unknown(_)) if mutant::is(Mutant::LabelUnknownIsOurs) => return None,
             Err(PutError::Lost) => {}
             Err(error) => {
                 if let Some(denial) = doubt.take(error, store.capabilities().delivers_once) {

@@ -4,6 +4,8 @@ use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreMode
 use super::*;
 use crate::conformance::run_all;
 
+mod creators;
+
 const STORE: StoreId = StoreId(0);
 
 /// Runs this in a simulated world without faults.
@@ -79,6 +81,25 @@ fn a_creation_that_died_is_made_again() {
         assert!(matches!(found.load().await, Err(LoadError::NotFound)));
         assert!(matches!(create(&env, "", Protocol::CatalogFile).await, Outcome::Conflict(None)));
         assert!(matches!(create(&env, "", Protocol::AppendLog).await, Outcome::Committed(_)));
+    });
+}
+
+/// A newer version may have put it there.
+#[test]
+fn a_label_of_an_unknown_protocol_is_left_alone() {
+    alone(|env| async move {
+        let store = env.store(STORE);
+        let key = glidepath_env::Key::new("protocol");
+        let label = || glidepath_env::Payload::from(bytes::Bytes::from_static(b"tickets\n"));
+        let put = glidepath_env::ObjectStore::put(&store, &key, label(), glidepath_env::Guard::Absent).await;
+        assert!(put.is_ok());
+        let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await;
+        assert!(matches!(found, Err(LoadError::Undecodable(_))));
+        for &protocol in Protocol::ALL {
+            assert!(matches!(create(&env, "", protocol).await, Outcome::Refused(_)), "{protocol:?}");
+        }
+        let kept = glidepath_env::ObjectStore::get(&store, &key).await.unwrap();
+        assert_eq!(kept.payload, label());
     });
 }
 

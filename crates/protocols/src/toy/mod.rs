@@ -12,6 +12,7 @@ use glidepath_model::{Action, AtHand, Changes, CommitId, Entry, Name, Root, Tabl
 use crate::afterwards::{Made, Write, changed};
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::catalog_file::File;
+use crate::entry;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::registry::{Creation, Design, Settings};
 use crate::upkeep::{Facts, Report, look_at_newest};
@@ -100,9 +101,10 @@ impl<E: Env> Grouped for ToyCatalog<E> {
 
     async fn attempt_group(&self, base: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
         let (mut root, mut unchanged) = (base.root.clone(), true);
+        let allowed = |name: &Name, entry: &Entry| entry::can_be_kept(entry::MOST_BYTES, name, entry);
         let mut verdicts = Vec::new();
         for request in requests {
-            verdicts.push(match root.decide(request, |_, _| Ok(())) {
+            verdicts.push(match root.decide(request, allowed) {
                 Ok(done) => {
                     unchanged &= done.is_unchanged();
                     Verdict::Fits

@@ -202,7 +202,7 @@ fn pointers_have_a_column_where_there_are_some() {
         let mut other = page[..page.len() - 4].to_vec();
         other[0] = 5 - kind;
         put_checksum(&mut other);
-        let wrong = Err(DecodeError::Content("more columns or fewer than there are"));
+        let wrong = Err(DecodeError::Content("a wrong number of columns"));
         assert_eq!(Page::decode(&other.into()), wrong);
     }
     let (stream, _) = stream(&rows(Some("m")));
