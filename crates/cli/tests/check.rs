@@ -109,7 +109,7 @@ fn mistakes_are_answered_in_one_message() {
     write("time.toml", &MINE.replace("\"1s\"", "1"));
     let cases = [
         ("check nosuch", "possible values: catalog-file, manifest-chain, manifest-chain-whole, append-log"),
-        ("check all --scenario strom", "there is no scenario \"strom\"; known are storm,"),
+        ("check all --scenario strom", "there is no scenario \"strom\"; known: storm,"),
         ("check all --scenario no/such.toml", "no/such.toml: cannot read this scenario"),
         ("check all --scenario field.toml", "unknown field `cuont`"),
         ("check all --scenario share.toml", "share.toml: faults.answer_lost is 1.2: a share from 0 to 1"),

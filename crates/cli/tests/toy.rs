@@ -40,7 +40,7 @@ fn it_is_simulated_and_searched_for_its_knee() {
         serde_json::from_str(&does(&folder, &format!("simulate --seeds 1 --json --duration 10min {toy}"))).unwrap();
     assert!(simulated["throughput_commits_per_s"].as_f64().unwrap() > 1.0, "{simulated}");
     let knee = does(&folder, &format!("knee --tables 5 --budget 2s {toy}"));
-    assert!(knee.contains("toy"), "{knee}");
+    assert!(knee.contains("Knee: "), "{knee}");
 }
 
 #[test]
