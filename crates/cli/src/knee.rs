@@ -153,7 +153,7 @@ fn search(
     });
     drop(display);
     found.map_err(|error| match error {
-        KneeError::Spec(_) | KneeError::NothingEnds { .. } => Failure::Mistake(error.to_string()),
+        KneeError::Spec(_) | KneeError::NothingEnds { .. } | KneeError::TooShort { .. } => Failure::Mistake(error.to_string()),
         KneeError::BudgetSpent { .. } => Failure::Failed(error.to_string()),
     })
 }

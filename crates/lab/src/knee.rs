@@ -19,6 +19,7 @@ mod bottleneck;
 mod budget_tests;
 mod change;
 mod crossing;
+mod fit;
 mod found;
 mod hunt;
 mod measured;
@@ -55,7 +56,7 @@ use variants::Variant;
 /// How to look for a knee.
 #[derive(Clone, Debug)]
 pub struct KneeOptions {
-    /// The deciding success at which a load holds: more than 0, at most 1.
+    /// The deciding success at which a load holds: more than 0, less than 1.
     pub threshold: f64,
     /// How far the lowest load that fails may lie above the highest that holds, as a share of it: 0.001 to 1.
     pub tolerance: f64,
@@ -107,6 +108,15 @@ pub enum KneeError {
         /// Which transactions decide.
         kind: &'static str,
         /// How long the runs were.
+        duration: Span,
+    },
+    /// At every load, transactions take longer to end than runs may last.
+    #[error(
+        "at each load that was tried, transactions take so long to end that runs of {duration} do not show what becomes of them: choose a \
+         longer duration, or fewer retries"
+    )]
+    TooShort {
+        /// The longest runs.
         duration: Span,
     },
     /// The work allowed was done before any load held.
@@ -334,7 +344,7 @@ pub(crate) fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeErro
         if good { Ok(()) } else { Err(SpecError { field, found: found.to_string(), allowed: allowed.to_owned() }) }
     };
     let KneeOptions { threshold, tolerance, within, .. } = *options;
-    check("threshold", threshold, threshold > 0.0 && threshold <= 1.0, "more than 0, at most 1")?;
+    check("threshold", threshold, threshold > 0.0 && threshold < 1.0, "0 < share < 1")?;
     check("tolerance", tolerance, (0.001..=1.0).contains(&tolerance), "0.001 to 1")?;
     check("within", within, (0.001..=1.0).contains(&within), "0.001 to 1")?;
     let seeds = options.seeds.as_ref().map_or(1, Vec::len);

@@ -71,9 +71,14 @@ pub(super) fn verdict(knee: &Knee) -> String {
             100.0 * success
         ),
         Bound::Unfinished => format!(
-            "Knee: above {rate} commits/s, where {:.1} % of {deciding} still succeed. A larger --budget finds it.\n      \
+            "Knee: above {rate} commits/s, where {:.1} % of {deciding} still succeed. {}\n      \
              {judged}.",
-            100.0 * success
+            100.0 * success,
+            match knee.stopped.map(|stopped| stopped.reason) {
+                Some(Reason::RunsTooShort) => "At higher loads transactions take longer to end than the runs last: they are too short to \
+                                               say more, give a longer --duration.",
+                _ => "A larger --budget finds it.",
+            }
         ),
         Bound::NothingHolds => format!(
             "No knee: even at {} offered per second, only {:.1} % of {deciding} succeed ({threshold} % \
@@ -104,6 +109,7 @@ fn stopped_words(stopped: &Stopped) -> String {
         Reason::BudgetSpent => "budget spent",
         Reason::SeedsGiven => "all given seeds used",
         Reason::MostRuns => "as many runs as a load may have",
+        Reason::RunsTooShort => "runs are too short for higher loads",
     };
     let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {
         format!(

@@ -161,11 +161,12 @@ fn given_seeds_are_those_that_are_used() {
 fn options_out_of_range_are_refused_by_name() {
     let wrong = [
         KneeOptions { threshold: 0.0, ..options() },
+        KneeOptions { threshold: 1.0, ..options() },
         KneeOptions { tolerance: f64::NAN, ..options() },
         KneeOptions { within: 0.0, ..options() },
         KneeOptions { seeds: Some(Vec::new()), ..options() },
     ];
-    for (options, field) in wrong.iter().zip(["threshold", "tolerance", "within", "seeds"]) {
+    for (options, field) in wrong.iter().zip(["threshold", "threshold", "tolerance", "within", "seeds"]) {
         let error = find(&point(&[]), options, &|_| ()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{field}: found ")), "{error}");
     }
