@@ -52,6 +52,14 @@ pub(crate) fn percent(share: Option<Spread>) -> String {
     )
 }
 
+/// A share as a percentage, with digits enough that what is not all does not look like all: two of the rest to 100 %.
+pub(crate) fn share_percent(share: f64) -> String {
+    let places =
+        (2..=6).find(|places| 1.0 - share >= 0.5 * 10.0_f64.powi(-places - 1)).map_or(6, |places| places as usize - 1);
+    let places = if share >= 1.0 || places < 2 { 1 } else { places };
+    format!("{:.places$}", 100.0 * share)
+}
+
 /// A rate per second, with its spread if there is one.
 pub(crate) fn rate(rate: Spread) -> String {
     with_spread(rate.mean, rate.deviation, 2)

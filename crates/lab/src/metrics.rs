@@ -6,10 +6,12 @@
 //! the commits of its *middle* 80 %. The knees of part 3 take the *warm* run: all that arrived after its first quarter and
 //! ended within it. Those that arrive after the duration are counted nowhere.
 
+mod latency;
+mod settled;
+
 use std::ops::Range;
 
 use glidepath_model::{Instant, Span};
-use glidepath_run::statistics::quantile_by;
 use glidepath_workload::{Burst, End, Kind, Record, Spent};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,9 @@ pub struct Metrics {
     pub ranks: Vec<Rank>,
     /// Commits in each sixtieth of the duration (each minute of an hour).
     pub commits_over_time: Vec<u64>,
+    /// Whether transactions took so long to end that the run had not settled when its window began.
+    #[serde(default)]
+    pub unsettled: bool,
     /// Events that the engine processed.
     pub events: u64,
     /// The most transactions alive at one time.
@@ -62,6 +67,9 @@ pub struct Group {
     /// Of these, those that committed.
     #[serde(default)]
     pub burst_committed: u64,
+    /// Whether the run goes on until those of the window have ended.
+    #[serde(default)]
+    pub goes_on: bool,
     /// The length of the window, in seconds.
     #[serde(default)]
     pub window_s: f64,
@@ -246,6 +254,7 @@ impl Metrics {
             validated_overwrite: (fast_append < 1.0).then(|| overwrites.group()),
             ranks,
             commits_over_time,
+            unsettled: !settled::is_settled(point, outcome),
             events: outcome.counts.events,
             most_alive: outcome.counts.most_alive,
         }
@@ -430,11 +439,13 @@ impl Tally {
         let mean = |sum: f64| sum / group.run_ended.max(1) as f64;
         let [catalog_reads_s, prepare_s, conflict_reads_s, install_s, backoff_s] = spent.map(mean);
         Group {
+            goes_on: lands,
             window_s: duration.as_secs_f64() / 2.0,
             throughput_per_s: commits as f64 / (duration.as_secs_f64() / 2.0),
             success_interval: interval::share(&parts),
-            throughput_interval_per_s: interval::rate(&rates),
-            latency: latency(&batches),
+            // Of nothing there is no interval.
+            throughput_interval_per_s: interval::rate(&rates).filter(|_| group.window_arrived > 0),
+            latency: latency::of(&batches),
             retries_mean: retries.mean(),
             warm_throughput_per_s: group.warm_committed as f64 / (duration.as_secs_f64() * 0.75),
             warm_latency_mean_s: warm.mean(),
@@ -460,37 +471,4 @@ impl Average {
     fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
-}
-
-fn latency(batches: &[Batch]) -> Option<Latency> {
-    let mut spans: Vec<Span> = batches.iter().flat_map(|batch| &batch.latencies).copied().collect();
-    if spans.is_empty() {
-        return None;
-    }
-    let mean_s = spans.iter().map(|span| span.as_secs_f64()).sum::<f64>() / spans.len() as f64;
-    spans.sort_unstable();
-    let p99_s = percentile(&spans, 0.99);
-    Some(Latency {
-        mean_s,
-        p50_s: percentile(&spans, 0.50),
-        p95_s: percentile(&spans, 0.95),
-        p99_s,
-        p99_interval_s: p99_interval(batches, &spans, p99_s),
-    })
-}
-
-/// What lies between the percentiles that the 99th may really be. Absent where that is more than the highest of all these.
-fn p99_interval(batches: &[Batch], sorted: &[Span], p99_s: f64) -> Option<Interval> {
-    let below = |batch: &Batch| Part {
-        of: batch.latencies.len() as u64,
-        counted: batch.latencies.iter().filter(|span| span.as_secs_f64() <= p99_s).count() as u64,
-    };
-    let ends = interval::share(&batches.iter().map(below).collect::<Vec<_>>())?;
-    let known = ends[1] <= 1.0 - 1.0 / sorted.len() as f64;
-    known.then(|| ends.map(|share| percentile(sorted, share)))
-}
-
-/// Of sorted spans, in seconds. There must be at least one.
-fn percentile(sorted: &[Span], share: f64) -> f64 {
-    quantile_by(sorted, share, |span| span.as_secs_f64())
 }

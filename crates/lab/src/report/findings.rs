@@ -20,11 +20,18 @@ pub(super) fn section(view: &View<'_>) -> Markup {
         section #findings {
             h2 { "Findings" }
             ul.findings {
-                @for sentence in sentences.into_iter().chain(not_ended(view)).chain(bursts(view)) { li { (sentence) } }
+                @for sentence in sentences.into_iter().chain(not_ended(view)).chain(bursts(view)).chain(unsettled(view)) { li { (sentence) } }
             }
             @if view.load().is_some() { (knee_table(view)) }
         }
     }
+}
+
+/// What is said where runs had not settled.
+fn unsettled(view: &View<'_>) -> Option<String> {
+    let count = view.cells().filter(|cell| cell.summary.unsettled).count();
+    let where_ = if view.cells().count() == 1 { String::new() } else { format!("At {count} of the points, ") };
+    (count > 0).then(|| format!("{where_}{}.", super::UNSETTLED))
 }
 
 /// The slices that have a knee of their own: one per combination of all but the load.
