@@ -99,7 +99,12 @@ fn of_points(view: &View<'_>) -> Vec<String> {
     let latency = range(&|cell| Some(cell.summary.all.latency_mean_s?.mean), &seconds);
     let mut sentences = Vec::new();
     if let (Some(offered), Some(throughput)) = (offered, throughput) {
-        sentences.push(format!("Of {offered} transactions that arrive per second in the window, {throughput} commit."));
+        let lands = view.cells().any(|cell| cell.config.run_on > glidepath_model::Span::ZERO);
+        sentences.push(if lands {
+            format!("In the window, {offered} transactions arrive per second, and {throughput} commits land.")
+        } else {
+            format!("Of {offered} transactions that arrive per second in the window, {throughput} commit.")
+        });
     }
     sentences.push(match success {
         Some(success) => {
