@@ -43,5 +43,7 @@ pub(super) fn is_settled(point: &Point, outcome: &Outcome) -> bool {
 /// Whether this share of these, and of so many that take longer, takes at most so many seconds.
 fn quick(spans: Vec<Span>, longer: usize, (share, most): (f64, f64)) -> bool {
     let within = spans.iter().filter(|span| span.as_secs_f64() <= most).count();
-    within as f64 >= share * (spans.len() + longer) as f64
+    let all = (spans.len() + longer) as f64;
+    // Three standard deviations are chance.
+    within as f64 + 3.0 * (share * (1.0 - share) * all).sqrt() >= share * all
 }
