@@ -71,8 +71,10 @@ struct Report<'a> {
     #[serde(flatten)]
     answer: &'a Answer,
     /// How sure the knee is if the measurement of the store's profile is counted in; absent where the profile does not say how
-    /// sure it is itself.
+    /// sure it is itself, or was not measured whole.
     measurement: Option<&'a MeasuredKnee>,
+    /// Operations that were not measured: the latency of a conditional put is assumed for them.
+    assumed_operations: Vec<&'static str>,
 }
 
 /// The share of the work that goes into how sure the profile is, where it says so.
@@ -113,7 +115,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         events: (budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
     };
     let provider = &planned.point.config.provider;
-    let alternatives = alternatives(provider)?;
+    // What was not measured has no alternatives.
+    let alternatives = alternatives(provider)?.filter(|_| measured::stand_ins(&planned.point).is_empty());
     let out = arguments.out.clone().or_else(|| arguments.sensitivity.then(|| PathBuf::from(RESULTS)));
     if let Some(out) = &out {
         folder::check(out, "knee")?;
@@ -123,7 +126,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         page::write_all(out, &preset, &planned.point, &answer, measurement.as_ref())?;
     }
     if arguments.json {
-        return print_json(&Report { preset: &preset, provider, answer: &answer, measurement: measurement.as_ref() });
+        let assumed_operations = measured::stand_ins(&planned.point);
+        let measurement = measurement.as_ref();
+        return print_json(&Report { preset: &preset, provider, answer: &answer, measurement, assumed_operations });
     }
     print(&report::text(&preset, &planned.point, &answer, measurement.as_ref()))?;
     match out {
@@ -153,7 +158,9 @@ fn search(
     });
     drop(display);
     found.map_err(|error| match error {
-        KneeError::Spec(_) | KneeError::NothingEnds { .. } => Failure::Mistake(error.to_string()),
+        KneeError::Spec(_) | KneeError::NothingEnds { .. } | KneeError::TooShort { .. } => {
+            Failure::Mistake(error.to_string())
+        }
         KneeError::BudgetSpent { .. } => Failure::Failed(error.to_string()),
     })
 }

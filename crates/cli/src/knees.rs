@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// The width of the bracket around each load, as a share of the load [default: 0.02; with --quick 0.05]
     #[arg(long, value_name = "SHARE")]
     tolerance: Option<f64>,
-    /// The budget of each knee, as in `glidepath knee`: equal budgets find equal knees [default: 10s; with --quick 2s]
+    /// The budget of each knee, all of it for the knee itself (`glidepath knee` keeps a part for other searches) [default: 10s; with --quick 2s]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
     /// The folder for results [default: results/NAME-knees; without an experiment, none]

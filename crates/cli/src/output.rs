@@ -52,6 +52,14 @@ pub(crate) fn percent(share: Option<Spread>) -> String {
     )
 }
 
+/// A share as a percentage, with digits enough that what is not all does not look like all.
+pub(crate) fn share_percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let is_told = |places: &usize| 100.0 - percent >= 0.99 * 10.0_f64.powi(-(*places as i32));
+    let places = if share < 1.0 { (1..6).find(is_told).unwrap_or(6) } else { 1 };
+    format!("{percent:.places$}")
+}
+
 /// A rate per second, with its spread if there is one.
 pub(crate) fn rate(rate: Spread) -> String {
     with_spread(rate.mean, rate.deviation, 2)
@@ -86,4 +94,15 @@ pub(crate) fn interval(ends: Option<[f64; 2]>, written: impl Fn(f64) -> String) 
 /// A mean of counts.
 pub(crate) fn mean(value: Option<Spread>) -> String {
     value.map_or_else(|| NONE.to_owned(), |Spread { mean, .. }| format!("{mean:.2}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_all_does_not_look_like_all() {
+        let shares = [0.9512, 0.999, 0.9996, 0.99993, 1.0];
+        assert_eq!(shares.map(share_percent), ["95.1", "99.9", "99.96", "99.993", "100.0"]);
+    }
 }

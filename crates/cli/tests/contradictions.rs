@@ -250,9 +250,16 @@ fn parquet_is(path: &Path, json: &Value) -> Result<(), TestCaseError> {
                 _ => false,
             };
             let fields = COLUMNS.into_iter().map(|(_, field, _)| field).chain(["run_success_ratio"]);
+            let committed = column(rows, &format!("{prefix}_window_committed"));
             for field in fields {
                 let values = column(rows, &format!("{prefix}_{}", field.replace("_commits_per_s", "_per_s")));
-                prop_assert!(same(field, mean(&|row| values[row])), "{prefix} {field}: {:?}", group[field]);
+                // A percentile that few latencies lie above is in the file only.
+                let few = |share: f64| {
+                    let of = |row: usize| committed[row].is_none_or(|count| count * (1.0 - share) < 3.0 - 1e-6);
+                    group[field].is_null() && (index * seeds..(index + 1) * seeds).any(of)
+                };
+                let left_out = (field == "latency_p95_s" && few(0.95)) || (field == "latency_p99_s" && few(0.99));
+                prop_assert!(left_out || same(field, mean(&|row| values[row])), "{prefix} {field}: {:?}", group[field]);
             }
             let ended = column(rows, &format!("{prefix}_run_ended"));
             for kind in ["catalog", "table", "unseen"] {

@@ -60,17 +60,15 @@ fn without_an_experiment_options_are_the_sweep_and_nothing_is_written() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Nothing ends in its runs.
-const LONG: &str = "knees --tables 1,2 --duration 10min --set transaction.runtime={kind=\"fixed\",scale=\"2h\"}";
-
 #[test]
 fn mistakes_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         ("knees 4d", "there is no experiment \"4d\""),
-        ("knees 4c --threshold 2", "threshold: found 2; allowed: more than 0, at most 1"),
+        ("knees 4c --threshold 2", "threshold: found 2; allowed: 0 < share < 1"),
+        ("knees 4c --threshold 1", "threshold: found 1; allowed: 0 < share < 1"),
         ("knees 4c --inter-arrival 5ms", "the search varies this value itself"),
-        (LONG, "tables.count = 1: no transaction ended within a run of"),
+        ("knees --tables 1,2 --worst 1min", "tables.count = 1: worst: found 1min; allowed: a time up to"),
         ("knee --tables 1,2", "`glidepath knees` takes several"),
     ];
     for (arguments, expected) in cases {

@@ -39,10 +39,33 @@ fn one_load_prints_a_table_and_writes_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// The start of a run, and how long transactions take to end, are no part of an interval: so it is said. And what few latencies lie
+/// above is not told.
+#[test]
+fn what_a_run_cannot_tell_is_not_printed_as_if() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = |load: &str| -> serde_json::Value {
+        serde_json::from_str(&output(glidepath(folder.path(), &format!("simulate --seeds 1 --json {load}")))).unwrap()
+    };
+    let long = json("--inter-arrival 5s --set transaction.runtime.scale=2h");
+    assert!(long["warning"].as_str().unwrap().contains("had not settled"), "{long}");
+    let usual = json("--inter-arrival 60s");
+    assert!(
+        usual["warning"].is_null() && usual["latency_p99_s"].is_null() && usual["latency_p95_s"].is_null(),
+        "{usual}"
+    );
+    assert!(usual["latency_p50_s"].is_f64(), "{usual}");
+    let published = json("--preset published-2026-06 --inter-arrival 60s");
+    assert!(published["warning"].is_null() && published["latency_p99_s"].is_f64(), "{published}");
+    let nobody = json("--inter-arrival 100h");
+    assert!(nobody["throughput_interval_commits_per_s"].is_null(), "{nobody}");
+}
+
 #[test]
 fn one_load_as_json_has_units_in_its_names() {
     let folder = tempfile::tempdir().unwrap();
-    let load = "simulate --provider s3-express --duration 120s --fast-append 0.8 --tables 3 --catalog-latency 1ms --json \
+    // Ten minutes have transactions enough for the 99th percentile.
+    let load = "simulate --provider s3-express --duration 40min --fast-append 0.8 --tables 3 --catalog-latency 1ms --json \
                 --set transaction.runtime.scale=5s --seeds 2";
     let json: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), load))).unwrap();
     let fields = ["success_ratio", "throughput_commits_per_s", "latency_mean_s", "latency_p50_s", "latency_p95_s"];

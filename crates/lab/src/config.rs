@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 /// Changes whenever the same configuration and seed give other results than before, so that results of different models
 /// are never taken for each other.
-pub const MODEL_VERSION: u32 = 6;
+pub const MODEL_VERSION: u32 = 7;
 
 /// Everything that the result of a run depends on, besides the seed and the profile that `provider` names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,10 +6,12 @@
 //! the commits of its *middle* 80 %. The knees of part 3 take the *warm* run: all that arrived after its first quarter and
 //! ended within it. Those that arrive after the duration are counted nowhere.
 
+mod latency;
+mod settled;
+
 use std::ops::Range;
 
 use glidepath_model::{Instant, Span};
-use glidepath_run::statistics::quantile_by;
 use glidepath_workload::{Burst, End, Kind, Record, Spent};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,9 @@ pub struct Metrics {
     pub ranks: Vec<Rank>,
     /// Commits in each sixtieth of the duration (each minute of an hour).
     pub commits_over_time: Vec<u64>,
+    /// Whether transactions took so long to end that the run had not settled when its window began.
+    #[serde(default)]
+    pub unsettled: bool,
     /// Events that the engine processed.
     pub events: u64,
     /// The most transactions alive at one time.
@@ -53,16 +58,23 @@ pub struct Group {
     pub window_ended: u64,
     /// Of these, those that committed.
     pub window_committed: u64,
+    /// Commits that landed in the window, whenever their transactions arrived.
+    #[serde(default)]
+    pub window_landed: u64,
     /// Of those that arrived in a burst in the window, those that ended within the run.
     #[serde(default)]
     pub burst_ended: u64,
     /// Of these, those that committed.
     #[serde(default)]
     pub burst_committed: u64,
+    /// Whether the run goes on until those of the window have ended.
+    #[serde(default)]
+    pub goes_on: bool,
     /// The length of the window, in seconds.
     #[serde(default)]
     pub window_s: f64,
-    /// Committed, per second of the window.
+    /// Commits that landed in the window, per second of it. Where runs do not go on, the published way: of the transactions that arrived
+    /// in the window, those that committed within the run.
     pub throughput_per_s: f64,
     /// Holds the success with 95 % confidence; absent where that cannot be told.
     #[serde(default)]
@@ -187,7 +199,7 @@ impl Group {
     /// is left where a run that goes on reaches its limit.
     #[must_use]
     pub fn not_ended(&self) -> Option<f64> {
-        ratio(self.window_arrived - self.window_ended, self.window_arrived)
+        ratio(self.window_arrived.saturating_sub(self.window_ended), self.window_arrived)
     }
 }
 
@@ -199,12 +211,25 @@ impl Metrics {
     /// The numbers of a run of this point.
     #[must_use]
     pub fn of(point: &Point, outcome: &Outcome) -> Self {
+        Self::counted(point, outcome, Cohort::Arrived)
+    }
+
+    /// The same, but of the transactions whose work ended in the window: what judges a load.
+    pub(crate) fn judged(point: &Point, outcome: &Outcome) -> Self {
+        Self::counted(point, outcome, Cohort::Worked)
+    }
+
+    fn counted(point: &Point, outcome: &Outcome, cohort: Cohort) -> Self {
         let duration = point.config.duration;
         let fast_append = point.config.transaction.fast_append;
-        let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(&point.config));
+        let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(&point.config, cohort));
         for (at, kind) in &outcome.arrivals {
             all.arrive(*at);
             of_kind(*kind, &mut fast_appends, &mut overwrites).arrive(*at);
+        }
+        for open in &outcome.open {
+            all.stay(open.work_done);
+            of_kind(open.kind, &mut fast_appends, &mut overwrites).stay(open.work_done);
         }
         let mut ranks = vec![Rank::default(); (point.config.tables.count as usize).min(RANKS)];
         let mut commits_over_time = vec![0; STRETCHES];
@@ -229,6 +254,7 @@ impl Metrics {
             validated_overwrite: (fast_append < 1.0).then(|| overwrites.group()),
             ranks,
             commits_over_time,
+            unsettled: !settled::is_settled(point, outcome),
             events: outcome.counts.events,
             most_alive: outcome.counts.most_alive,
         }
@@ -259,9 +285,21 @@ fn of_kind<'a>(kind: Kind, fast_appends: &'a mut Tally, overwrites: &'a mut Tall
     }
 }
 
+/// Which transactions are those of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cohort {
+    /// Those that arrived in it.
+    Arrived,
+    /// Those whose work ended in it.
+    Worked,
+}
+
 /// A group as it is counted: in one pass, because the records of a busy hour are more than the caches hold.
 struct Tally {
     duration: Span,
+    cohort: Cohort,
+    /// Whether commits count where they land.
+    lands: bool,
     burst: Option<Burst>,
     in_window: Range<Instant>,
     in_middle: Range<Instant>,
@@ -278,6 +316,8 @@ struct Tally {
 #[derive(Clone, Default)]
 struct Batch {
     ended: u64,
+    /// Commits that landed in it.
+    landed: u64,
     /// Of those that committed.
     latencies: Vec<Span>,
 }
@@ -289,10 +329,12 @@ fn batches(config: &Config) -> usize {
 }
 
 impl Tally {
-    fn new(config: &Config) -> Self {
+    fn new(config: &Config, cohort: Cohort) -> Self {
         let duration = config.duration;
         Self {
             duration,
+            cohort,
+            lands: cohort == Cohort::Worked || config.run_on > Span::ZERO,
             burst: config.arrivals.burst,
             in_window: window(duration),
             in_middle: part(duration, 0.1..0.9),
@@ -307,11 +349,25 @@ impl Tally {
 
     fn arrive(&mut self, at: Instant) {
         self.group.run_arrived += 1;
-        self.group.window_arrived += u64::from(self.in_window.contains(&at));
+        self.group.window_arrived += u64::from(self.cohort == Cohort::Arrived && self.in_window.contains(&at));
+    }
+
+    /// One that had not ended when the run did.
+    fn stay(&mut self, work_done: Instant) {
+        self.group.window_arrived += u64::from(self.cohort == Cohort::Worked && self.in_window.contains(&work_done));
+    }
+
+    /// What decides whether a transaction is one of the window.
+    fn placed(&self, record: &Record) -> Instant {
+        match self.cohort {
+            Cohort::Arrived => record.arrived,
+            Cohort::Worked => record.work_done,
+        }
     }
 
     fn end(&mut self, record: &Record) {
-        let in_window = self.in_window.contains(&record.arrived);
+        let placed = self.placed(record);
+        let in_window = self.in_window.contains(&placed);
         let is_warm = record.arrived >= self.in_window.start;
         let in_middle = self.in_middle.contains(&record.ended);
         let committed = record.end == End::Committed;
@@ -322,8 +378,13 @@ impl Tally {
         group.run_committed += u64::from(committed);
         group.window_committed += u64::from(committed && in_window);
         group.warm_committed += u64::from(committed && is_warm);
+        if committed && self.in_window.contains(&record.ended) {
+            self.group.window_landed += 1;
+            self.batch(record.ended).landed += 1;
+        }
         if in_window {
-            let batch = self.batch(record.arrived);
+            self.group.window_arrived += u64::from(self.cohort == Cohort::Worked);
+            let batch = self.batch(placed);
             batch.ended += 1;
             if committed {
                 batch.latencies.push(record.commit_latency());
@@ -368,19 +429,23 @@ impl Tally {
     }
 
     fn group(self) -> Group {
-        let Self { duration, group, batches, retries, warm, middle, spent, .. } = self;
+        let Self { duration, lands, group, batches, retries, warm, middle, spent, .. } = self;
         let batch_s = duration.as_secs_f64() / 2.0 / batches.len() as f64;
         let parts: Vec<Part> =
             batches.iter().map(|batch| Part { of: batch.ended, counted: batch.latencies.len() as u64 }).collect();
-        let rates: Vec<f64> = parts.iter().map(|part| part.counted as f64 / batch_s).collect();
+        let landed = |batch: &Batch| if lands { batch.landed } else { batch.latencies.len() as u64 };
+        let rates: Vec<f64> = batches.iter().map(|batch| landed(batch) as f64 / batch_s).collect();
+        let commits = if lands { group.window_landed } else { group.window_committed };
         let mean = |sum: f64| sum / group.run_ended.max(1) as f64;
         let [catalog_reads_s, prepare_s, conflict_reads_s, install_s, backoff_s] = spent.map(mean);
         Group {
+            goes_on: lands,
             window_s: duration.as_secs_f64() / 2.0,
-            throughput_per_s: group.window_committed as f64 / (duration.as_secs_f64() / 2.0),
+            throughput_per_s: commits as f64 / (duration.as_secs_f64() / 2.0),
             success_interval: interval::share(&parts),
-            throughput_interval_per_s: interval::rate(&rates),
-            latency: latency(&batches),
+            // Of nothing there is no interval.
+            throughput_interval_per_s: interval::rate(&rates).filter(|_| group.window_arrived > 0),
+            latency: latency::of(&batches),
             retries_mean: retries.mean(),
             warm_throughput_per_s: group.warm_committed as f64 / (duration.as_secs_f64() * 0.75),
             warm_latency_mean_s: warm.mean(),
@@ -406,37 +471,4 @@ impl Average {
     fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
-}
-
-fn latency(batches: &[Batch]) -> Option<Latency> {
-    let mut spans: Vec<Span> = batches.iter().flat_map(|batch| &batch.latencies).copied().collect();
-    if spans.is_empty() {
-        return None;
-    }
-    let mean_s = spans.iter().map(|span| span.as_secs_f64()).sum::<f64>() / spans.len() as f64;
-    spans.sort_unstable();
-    let p99_s = percentile(&spans, 0.99);
-    Some(Latency {
-        mean_s,
-        p50_s: percentile(&spans, 0.50),
-        p95_s: percentile(&spans, 0.95),
-        p99_s,
-        p99_interval_s: p99_interval(batches, &spans, p99_s),
-    })
-}
-
-/// What lies between the percentiles that the 99th may really be. Absent where that is more than the highest of all these.
-fn p99_interval(batches: &[Batch], sorted: &[Span], p99_s: f64) -> Option<Interval> {
-    let below = |batch: &Batch| Part {
-        of: batch.latencies.len() as u64,
-        counted: batch.latencies.iter().filter(|span| span.as_secs_f64() <= p99_s).count() as u64,
-    };
-    let ends = interval::share(&batches.iter().map(below).collect::<Vec<_>>())?;
-    let known = ends[1] <= 1.0 - 1.0 / sorted.len() as f64;
-    known.then(|| ends.map(|share| percentile(sorted, share)))
-}
-
-/// Of sorted spans, in seconds. There must be at least one.
-fn percentile(sorted: &[Span], share: f64) -> f64 {
-    quantile_by(sorted, share, |span| span.as_secs_f64())
 }

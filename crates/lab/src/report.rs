@@ -135,6 +135,10 @@ fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
     }
 }
 
+/// What is said of a run at whose window the start still shows.
+pub const UNSETTLED: &str = "the run had not settled when its window began: transactions take long to end beside the time before it. Success is \
+                             too high or commits are too few by more than the intervals say: choose a longer --duration";
+
 /// When the runs of an experiment end, as a sentence.
 #[must_use]
 pub fn ending(experiment: &Experiment) -> String {

@@ -29,10 +29,24 @@ pub struct Outcome {
     pub records: Vec<Record>,
     /// When each transaction arrived and what kind it was, ended or not. Those that came after the duration are left out.
     pub arrivals: Vec<(Instant, Kind)>,
+    /// Of these, those that had not ended when the run did, in the order of their arrival: when each arrived, when its work ends, and
+    /// what kind it is.
+    pub open: Vec<Open>,
     /// When the run ended: after its duration only where it went on for the last of the window's transactions.
     pub ended: Instant,
     /// What the engine did.
     pub counts: Counts,
+}
+
+/// A transaction that had not ended when its run did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// When it arrived.
+    pub arrived: Instant,
+    /// When its work ends, but for the first read of the catalog.
+    pub work_done: Instant,
+    /// What kind it is.
+    pub kind: Kind,
 }
 
 /// How far a run is, for those who may end it early.
@@ -40,7 +54,7 @@ pub struct Outcome {
 pub(crate) struct Underway {
     /// Events so far.
     pub(crate) events: u64,
-    /// Of the transactions that [decide](Point::overwrites_decide) and arrived in the window: those that ended without a commit.
+    /// Of the transactions that [decide](Point::overwrites_decide) and whose work ended in the window: those that ended without a commit.
     pub(crate) failed: u64,
 }
 
@@ -63,6 +77,8 @@ struct Scene {
     /// In the order of arrival; `None` for one that has not ended.
     records: RefCell<Vec<Option<Record>>>,
     arrivals: RefCell<Vec<(Instant, Kind)>>,
+    /// How long each works.
+    runtimes: RefCell<Vec<Span>>,
     overwrites_decide: bool,
     /// As [`Underway::failed`].
     failed: Cell<u64>,
@@ -135,8 +151,17 @@ fn run<C: Catalog + 'static>(
     drop(simulation);
     let ended = scene.end().unwrap_or(horizon);
     // What ends after the run has not ended.
-    let records = scene.records.take().into_iter().flatten().filter(|record| record.ended <= ended).collect();
-    Outcome { records, arrivals: scene.arrivals.take(), ended, counts }
+    let (arrivals, mut records, mut open) = (scene.arrivals.take(), Vec::new(), Vec::new());
+    records.reserve_exact(arrivals.len());
+    for ((record, &(arrived, kind)), runtime) in
+        scene.records.take().into_iter().zip(&arrivals).zip(scene.runtimes.take())
+    {
+        match record.filter(|record| record.ended <= ended) {
+            Some(record) => records.push(record),
+            None => open.push(Open { arrived, work_done: arrived + runtime, kind }),
+        }
+    }
+    Outcome { records, arrivals, open, ended, counts }
 }
 
 impl Scene {
@@ -157,6 +182,7 @@ impl Scene {
             settled: Cell::new(Instant::ZERO),
             records: RefCell::new(Vec::with_capacity(expected)),
             arrivals: RefCell::new(Vec::with_capacity(expected)),
+            runtimes: RefCell::new(Vec::with_capacity(expected)),
             overwrites_decide: point.overwrites_decide(),
             failed: Cell::new(0),
         }
@@ -169,9 +195,10 @@ impl Scene {
     }
 
     /// Notes a transaction that arrives, and returns its place among all.
-    fn arrive(&self, at: Instant, kind: Kind) -> usize {
+    fn arrive(&self, at: Instant, kind: Kind, runtime: Span) -> usize {
         self.waiting.set(self.waiting.get() + u64::from(self.window.contains(&at)));
         self.arrivals.borrow_mut().push((at, kind));
+        self.runtimes.borrow_mut().push(runtime);
         let mut records = self.records.borrow_mut();
         records.push(None);
         records.len() - 1
@@ -182,6 +209,8 @@ impl Scene {
         if self.window.contains(&record.arrived) {
             self.waiting.set(self.waiting.get() - 1);
             self.settled.set(self.settled.get().max(record.ended));
+        }
+        if self.window.contains(&record.work_done) {
             let decides = !self.overwrites_decide || record.kind == Kind::ValidatedOverwrite;
             let failed = decides && record.end != End::Committed && record.ended <= self.horizon;
             self.failed.set(self.failed.get() + u64::from(failed));
@@ -220,7 +249,7 @@ fn transact<C: Catalog>(
         let client = Client { env: &env, catalog: &catalog, store: &tables, workload, requests, picker };
         let intent = client.intend(aimed);
         let now = glidepath_env::Env::now(&env);
-        let place = (now <= scene.last_arrival).then(|| scene.arrive(now, intent.kind));
+        let place = (now <= scene.last_arrival).then(|| scene.arrive(now, intent.kind, intent.runtime));
         let record = client.run(intent).await;
         if let Some(place) = place {
             scene.leave(place, record);

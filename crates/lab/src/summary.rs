@@ -28,6 +28,9 @@ pub struct PointSummary {
     pub validated_overwrite: Option<GroupSummary>,
     /// The success that decides whether the load is sustained: mean over seeds of [`Metrics::deciding_success`].
     pub deciding_success: Option<Spread>,
+    /// Whether a run had not settled when its window began: then intervals leave out what that moves.
+    #[serde(skip)]
+    pub unsettled: bool,
     /// By table: mean counts over seeds.
     pub ranks: Vec<RankSummary>,
     /// Commits in each sixtieth of the duration: means over seeds.
@@ -69,6 +72,9 @@ pub struct GroupSummary {
     pub latency_p99_s: Option<Spread>,
     /// Holds the mean of `latency_p99_s` with 95 % confidence; absent where a seed does not tell.
     pub latency_p99_interval_s: Option<Interval>,
+    /// Commits in the window of the seed with the fewest; absent for the published runs, which print percentiles of any number.
+    #[serde(skip)]
+    pub fewest_commits: Option<u64>,
     /// Mean retries of those that committed in the window.
     pub retries_mean: Option<Spread>,
     /// Mean commit latency in the middle 80 % of the run.
@@ -136,6 +142,7 @@ impl PointSummary {
             fast_append: group(|metrics| metrics.fast_append.as_ref()),
             validated_overwrite: group(|metrics| metrics.validated_overwrite.as_ref()),
             deciding_success: Spread::of(seeds.iter().filter_map(Metrics::deciding_success)),
+            unsettled: seeds.iter().any(|metrics| metrics.unsettled),
             ranks: (0..tables).map(rank).collect(),
             commits_over_time: (0..stretches).map(|at| mean(&|metrics| metrics.commits_over_time[at])).collect(),
         }
@@ -151,7 +158,16 @@ impl PointSummary {
 /// A figure of a run, if it has it, and its interval.
 type Known = Option<(f64, Option<Interval>)>;
 
+/// A percentile is not printed if fewer latencies than this can lie above it, as in `measure`.
+const FEWEST_ABOVE: f64 = 3.0;
+
 impl GroupSummary {
+    /// Whether there are latencies enough for this percentile, given as a share.
+    #[must_use]
+    pub fn tells(&self, share: f64) -> bool {
+        self.fewest_commits.is_none_or(|count| count as f64 * (1.0 - share) >= FEWEST_ABOVE - 1e-6)
+    }
+
     fn of(groups: &[&Group]) -> Self {
         let spread = |of: &dyn Fn(&Group) -> Option<f64>| Spread::of(groups.iter().filter_map(|group| of(group)));
         let latency = |of: fn(&Latency) -> f64| spread(&|group| group.latency.as_ref().map(of));
@@ -183,6 +199,10 @@ impl GroupSummary {
             latency_p99_interval_s: interval(&|group| {
                 group.latency.map(|latency| (latency.p99_s, latency.p99_interval_s))
             }),
+            fewest_commits: groups
+                .iter()
+                .all(|group| group.goes_on)
+                .then(|| groups.iter().map(|group| group.window_committed).min().unwrap_or(0)),
             retries_mean: spread(&|group| group.retries_mean),
             middle_latency_mean_s: spread(&|group| group.middle_latency_mean_s),
             catalog_conflicts_per_transaction: per_transaction(|group| group.catalog_conflicts),

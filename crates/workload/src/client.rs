@@ -68,7 +68,8 @@ struct InFlight<'a, E: Env, C: Catalog> {
 pub struct Intent {
     /// What kind it is.
     pub kind: Kind,
-    runtime: Span,
+    /// How long it works before it commits.
+    pub runtime: Span,
     targets: Targets,
 }
 

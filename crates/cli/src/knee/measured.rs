@@ -3,8 +3,13 @@
 use glidepath_lab::Point;
 use glidepath_lab::knee::{Bound, Knee, MeasuredKnee};
 
+use glidepath_sim::OperationProfile;
+
 use super::report::rate;
 use crate::origin::ago;
+
+/// How the source of an operation begins that was not measured.
+const NOT_MEASURED: &str = "not measured; ";
 
 /// A paragraph; none where there is no interval that it could be about.
 pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee>) -> Option<String> {
@@ -12,7 +17,9 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
         return None;
     }
     let measured = point.profile.measured.as_ref();
-    let sure = match measurement {
+    let stand_ins = stand_ins(point);
+    let sure = match measurement.filter(|_| stand_ins.is_empty()) {
+        None if !stand_ins.is_empty() => assumed(&stand_ins),
         Some(found) => interval(found),
         None if measured.is_some_and(|measured| measured.alternatives.is_some()) => {
             "The uncertainty of the profile is not known: too few of its alternatives have a knee within this --budget (give a larger one). \
@@ -33,6 +40,22 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
         )
     });
     Some(format!("{sure}{age}"))
+}
+
+/// The operations of a profile that were not measured: those of a conditional put stand in for them. (`measure` writes so as their source.)
+pub(super) fn stand_ins(point: &Point) -> Vec<&'static str> {
+    let operations = [("get", &point.profile.get), ("put", &point.profile.put)];
+    let stands_in = |operation: &&(&str, &OperationProfile)| operation.1.source.starts_with(NOT_MEASURED);
+    operations.iter().filter(stands_in).map(|(name, _)| *name).collect()
+}
+
+fn assumed(stand_ins: &[&str]) -> String {
+    let (these, were) = (stand_ins.join(" and "), if stand_ins.len() == 1 { "was" } else { "were" });
+    format!(
+        "An assumption decides here: {these} {were} not measured, and the profile takes the latency of conditional_put for {these}. The interval \
+         covers the simulation only, not this assumption;\n      the knee of the store may be far outside. Measure all operations: \
+         `glidepath measure` without --operations."
+    )
 }
 
 fn interval(found: &MeasuredKnee) -> String {

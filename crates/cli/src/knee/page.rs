@@ -7,7 +7,7 @@ use glidepath_lab::knee::{Answer, Assumption, MeasuredKnee, Varied, WhatIf};
 use glidepath_page::{Page, Picture, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
-use super::report::{bound, effect, rate, setting, undecided, verdict};
+use super::report::{bound, effect, nothing_told, rate, setting, undecided, verdict};
 use crate::failure::Failure;
 use crate::folder::{claim, unwritable, write};
 
@@ -56,6 +56,7 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
         format!("The assumption that moves it most: {} ({} assumed; {}).", most.name, most.assumed, sides.join("; "))
     }));
     findings.extend(undecided(answer));
+    findings.extend(nothing_told(answer).map(str::to_owned));
     let mut sections = Vec::new();
     if !answer.sensitivity.is_empty() {
         let caption = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \

@@ -6,7 +6,7 @@ use glidepath_lab::knee::{
     WhatIf,
 };
 
-use crate::output::{NONE, interval, table};
+use crate::output::{NONE, interval, share_percent, table};
 
 /// The whole answer.
 pub(super) fn text(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> String {
@@ -21,6 +21,7 @@ pub(super) fn text(preset: &str, point: &Point, answer: &Answer, measurement: Op
     if !answer.sensitivity.is_empty() {
         parts.push(sensitivity(&answer.sensitivity));
     }
+    parts.extend(nothing_told(answer).map(str::to_owned));
     parts.join("\n\n")
 }
 
@@ -53,10 +54,10 @@ pub(super) fn verdict(knee: &Knee) -> String {
                 |[low, high]| format!(" ({} to {} with 95 % confidence)", self::rate(low), self::rate(high)),
             );
             format!(
-                "Knee: {rate} commits/s{interval}. Just below it, at {} offered per second, {:.1} % of {deciding} succeed \
+                "Knee: {rate} commits/s{interval}. Just below it, at {} offered per second, {} % of {deciding} succeed \
                  (at least {threshold} % wanted{}).\n      {judged}{}.",
                 self::rate(*offered_per_s),
-                100.0 * success,
+                share_percent(*success),
                 knee.worst_success.map_or_else(String::new, |worst| {
                     format!(" in the worst stretch between two bursts: {:.1} % there", 100.0 * worst)
                 }),
@@ -66,20 +67,26 @@ pub(super) fn verdict(knee: &Knee) -> String {
             )
         }
         Bound::AllHold => format!(
-            "No knee: {rate} commits/s is the highest rate that the search simulates, and {:.1} % of {deciding} still \
+            "No knee: {rate} commits/s is the highest rate that the search simulates, and {} % of {deciding} still \
              succeed.\n         {judged}.",
-            100.0 * success
+            share_percent(*success)
         ),
         Bound::Unfinished => format!(
-            "Knee: above {rate} commits/s, where {:.1} % of {deciding} still succeed. A larger --budget finds it.\n      \
+            "Knee: above {rate} commits/s, where {} % of {deciding} still succeed. {}\n      \
              {judged}.",
-            100.0 * success
+            share_percent(*success),
+            match knee.stopped.map(|stopped| stopped.reason) {
+                Some(Reason::RunsTooShort) =>
+                    "At higher loads transactions take longer to end than the runs last: they are too short to \
+                                               say more, give a longer --duration.",
+                _ => "A larger --budget finds it.",
+            }
         ),
         Bound::NothingHolds => format!(
-            "No knee: even at {} offered per second, only {:.1} % of {deciding} succeed ({threshold} % \
+            "No knee: even at {} offered per second, only {} % of {deciding} succeed ({threshold} % \
              wanted).\n         {judged}.",
             self::rate(*offered_per_s),
-            100.0 * success
+            share_percent(*success)
         ),
     };
     let stopped = knee.stopped.as_ref().map(|stopped| format!("\n      {}.", stopped_words(stopped)));
@@ -104,6 +111,7 @@ fn stopped_words(stopped: &Stopped) -> String {
         Reason::BudgetSpent => "budget spent",
         Reason::SeedsGiven => "all given seeds used",
         Reason::MostRuns => "as many runs as a load may have",
+        Reason::RunsTooShort => "runs are too short for higher loads",
     };
     let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {
         format!(
@@ -128,7 +136,7 @@ fn kinds(knee: &Knee) -> String {
     let mixed = knee.fast_append.is_some() && knee.validated_overwrite.is_some();
     let row = |(name, kind): (&str, Option<&KindAtKnee>)| {
         let kind = kind?;
-        let percent = |share: Option<f64>| number(share, |share| format!("{:.1}", 100.0 * share));
+        let percent = |share: Option<f64>| number(share, share_percent);
         let mut row = vec![name.to_owned(), rate(kind.commits_per_s), percent(kind.success)];
         row.extend(
             [kind.latency_mean_s, kind.latency_p50_s, kind.latency_p95_s, kind.latency_p99_s]
@@ -145,7 +153,7 @@ fn kinds(knee: &Knee) -> String {
         Some(vec![
             name.to_owned(),
             interval(kind.commits_interval_per_s, rate),
-            interval(kind.success_interval, |share| format!("{:.1}", 100.0 * share)),
+            interval(kind.success_interval, share_percent),
             interval(kind.latency_p99_interval_s, time),
         ])
     };
@@ -253,6 +261,13 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
     };
     let header = ["with one change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
     table(&header, 1, what_ifs.iter().map(row).collect())
+}
+
+/// What is said where no assumption was told to move the knee: each has a lower bound only, or none.
+pub(super) fn nothing_told(answer: &Answer) -> Option<&'static str> {
+    let varied = || answer.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
+    let nothing = varied().next().is_some() && varied().all(|varied| varied.at_least && varied.factor <= 1.0);
+    nothing.then_some("Which assumption matters could not be told within this --budget: all that is known are lower bounds below the knee itself.")
 }
 
 /// The assumptions, those that matter most first.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use glidepath_lab::experiment::Experiment;
+use glidepath_lab::report::UNSETTLED;
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary};
 use glidepath_run::statistics::Spread;
 use serde::Serialize;
@@ -48,6 +49,9 @@ struct Numbers {
     all: Group,
     fast_append: Option<Group>,
     validated_overwrite: Option<Group>,
+    /// Present where the run had not settled when its window began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -81,9 +85,9 @@ impl From<&GroupSummary> for Group {
             throughput_interval_commits_per_s: group.throughput_interval_per_s,
             latency_mean_s: mean(group.latency_mean_s),
             latency_p50_s: mean(group.latency_p50_s),
-            latency_p95_s: mean(group.latency_p95_s),
-            latency_p99_s: mean(group.latency_p99_s),
-            latency_p99_interval_s: group.latency_p99_interval_s,
+            latency_p95_s: mean(group.latency_p95_s).filter(|_| group.tells(0.95)),
+            latency_p99_s: mean(group.latency_p99_s).filter(|_| group.tells(0.99)),
+            latency_p99_interval_s: group.latency_p99_interval_s.filter(|_| group.tells(0.99)),
             retries_mean: mean(group.retries_mean),
             not_ended_ratio: mean(group.not_ended),
             run_success_ratio: mean(group.run_success),
@@ -102,6 +106,7 @@ impl From<&PointSummary> for Numbers {
             all: (&point.all).into(),
             fast_append: point.fast_append.as_ref().map(Group::from),
             validated_overwrite: point.validated_overwrite.as_ref().map(Group::from),
+            warning: point.unsettled.then_some(UNSETTLED),
         }
     }
 }

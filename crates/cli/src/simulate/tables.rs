@@ -2,7 +2,7 @@
 //! screens, by knee.
 
 use glidepath_lab::experiment::Experiment;
-use glidepath_lab::report::ending;
+use glidepath_lab::report::{UNSETTLED, ending};
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, knee_on_grid};
 
 use crate::output::{NONE, interval, mean, percent, rate, seconds, table, three_digits};
@@ -43,7 +43,7 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
             name.to_owned(),
             interval(group.success_interval, |share| format!("{:.1}", 100.0 * share)),
             interval(group.throughput_interval_per_s, |rate| format!("{rate:.2}")),
-            interval(group.latency_p99_interval_s, three_digits),
+            interval(group.latency_p99_interval_s.filter(|_| group.tells(0.99)), three_digits),
         ]
     };
     let [numbers, bounds] =
@@ -54,7 +54,17 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
             },
         );
     let empty = if summary.points.iter().all(|point| point.all.arrived_per_s.mean == 0.0) { NOBODY } else { "" };
-    format!("{}\n{numbers}\n\n{bounds}{empty}", heading(experiment))
+    format!("{}\n{numbers}\n\n{bounds}{empty}{}", heading(experiment), warning(summary))
+}
+
+/// What is said where a run had not settled.
+fn warning(summary: &RunSummary) -> String {
+    let unsettled = summary.points.iter().filter(|point| point.unsettled).count();
+    match (unsettled, summary.points.len()) {
+        (0, _) => String::new(),
+        (_, 1) => format!("\n\n{UNSETTLED}."),
+        (count, all) => format!("\n\nOf {count} of {all} points: {UNSETTLED}."),
+    }
 }
 
 fn kinds(summary: &RunSummary) -> impl Iterator<Item = (&'static str, &GroupSummary)> {
@@ -69,7 +79,9 @@ fn kinds(summary: &RunSummary) -> impl Iterator<Item = (&'static str, &GroupSumm
 }
 
 fn latencies(group: &GroupSummary) -> [String; 4] {
-    [group.latency_mean_s, group.latency_p50_s, group.latency_p95_s, group.latency_p99_s].map(seconds)
+    let [p95, p99] = [(0.95, group.latency_p95_s), (0.99, group.latency_p99_s)]
+        .map(|(share, latency)| latency.filter(|_| group.tells(share)));
+    [group.latency_mean_s, group.latency_p50_s, p95, p99].map(seconds)
 }
 
 /// What fits on a screen or two: all points, or the knees if there are many.
@@ -100,12 +112,14 @@ pub(super) fn all_points(experiment: &Experiment, summary: &RunSummary) -> Strin
                     [percent(group.success), seconds(group.latency_mean_s)]
                 }));
                 row.extend(slow.map_or([NONE; 3].map(str::to_owned), |group| {
-                    [percent(group.success), seconds(group.latency_mean_s), seconds(group.latency_p99_s)]
+                    let p99 = group.latency_p99_s.filter(|_| group.tells(0.99));
+                    [percent(group.success), seconds(group.latency_mean_s), seconds(p99)]
                 }));
             }
             row
         };
-    format!("{}\n{}", heading(experiment), table(&header, axes, summary.points.iter().map(row).collect()))
+    let table = table(&header, axes, summary.points.iter().map(row).collect());
+    format!("{}\n{table}{}", heading(experiment), warning(summary))
 }
 
 /// For each combination of all axes but the load: the highest throughput that is sustained.

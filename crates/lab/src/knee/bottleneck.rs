@@ -154,7 +154,7 @@ impl Bottleneck {
 impl Measured {
     fn of(found: &Found) -> Self {
         let (outcome, runs) = &found.outcome;
-        let metrics = &Metrics::of(&found.point, outcome);
+        let metrics = &Metrics::judged(&found.point, outcome);
         let (all, group) = (&metrics.all, deciding(metrics));
         let decides =
             |record: &&Record| metrics.validated_overwrite.is_none() || record.kind == Kind::ValidatedOverwrite;

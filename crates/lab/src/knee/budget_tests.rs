@@ -142,3 +142,13 @@ fn no_assumption_of_any_store_breaks_its_profile() {
         }
     }
 }
+
+/// The catalog is copied with each attempt: a thousand tables make events dear, and fewer of them are allowed.
+#[test]
+fn many_tables_make_fewer_events() {
+    let options = options();
+    let events = |tables: &str| weighed(&point(&[tables]), &options).events;
+    assert_eq!(events("tables.count=100"), options.events);
+    assert!(events("tables.count=1000") < options.events / 2);
+    assert!(events("tables.count=10000") < options.events / 13);
+}

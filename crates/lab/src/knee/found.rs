@@ -105,6 +105,8 @@ pub enum Reason {
     SeedsGiven,
     /// No load is judged by more runs than it was.
     MostRuns,
+    /// At higher loads, transactions take longer to end than the longest runs last: nothing is known of those loads.
+    RunsTooShort,
 }
 
 /// The transactions of one kind at the knee. Success, commits and retries are of the runs that judged the load. Latencies are of
@@ -164,18 +166,19 @@ impl Knee {
         let runs = *kept as f64;
         let config = &found.point.config;
         // All runs as one: counts and percentiles are of all of them, rates are to be divided by their number.
-        let metrics = &Metrics::of(&found.point, outcome);
+        let metrics = &Metrics::judged(&found.point, outcome);
         let of_kind = |of: fn(&Metrics) -> Option<&Group>| {
             of(metrics).map(|judged| KindAtKnee::of(judged, of(&portrait.metrics).unwrap_or(judged), runs))
         };
         let all = KindAtKnee::of(&metrics.all, &portrait.metrics.all, runs);
         let window = config.duration.as_secs_f64() / 2.0 * runs;
+        let in_window = crate::metrics::window(config.duration);
         Self {
             knee_commits_per_s: found.commits_per_s,
             knee_interval_commits_per_s: found.interval(),
             bound: found.bound,
             stopped: found.reason.map(|reason| Stopped::of(reason, found, options.within)),
-            offered_per_s: metrics.all.window_arrived as f64 / window,
+            offered_per_s: outcome.arrivals.iter().filter(|(at, _)| in_window.contains(at)).count() as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,
             success: found.success,

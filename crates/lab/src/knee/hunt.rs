@@ -14,8 +14,8 @@ use glidepath_workload::SpecError;
 use super::KneeError;
 use super::found::Reason;
 use super::narrowing::{MOST_RUNS, next_runs};
-use super::outcome::Judgements;
-use super::plan::{Plan, deciding_share, limits};
+use super::outcome::{Judgements, LeftOut};
+use super::plan::{Plan, deciding_share, limits, longest};
 use super::search::{Range, Search};
 use super::trial::{Job, Rule, RunResult, Trial, Verdict};
 use crate::config::Point;
@@ -72,6 +72,9 @@ const LOADS: f64 = 5.0;
 /// only. The third stage adds what is needed.
 const FIRST_LOOK: f64 = 4.0;
 
+/// At most so many times as many in the first stage where the threshold asks for more.
+const MOST_ROUGH: f64 = 20.0;
+
 /// In the first stage a load may take this share of the work left.
 const ROUGH_SHARE: f64 = 0.3;
 
@@ -94,6 +97,8 @@ pub(super) struct Hunt {
     stage: Stage,
     pub(super) search: Search,
     plan: Plan,
+    /// No run is shorter: transactions were seen to take so long to end.
+    least: Span,
     /// Runs of the current stage for each load; their length is the plan's.
     runs: u64,
     trial: Option<Trial>,
@@ -128,9 +133,10 @@ pub(super) struct Work {
 }
 
 impl Hunt {
-    pub(super) fn new(point: &Point, task: Task) -> Self {
+    pub(super) fn new(point: &Point, mut task: Task) -> Self {
+        task.rounds[0].deciding *= more_deciding(&task).min(MOST_ROUGH);
         let round = task.rounds[0];
-        let plan = Plan::new(point, task.start, round.deciding, round.fewest_runs);
+        let plan = Plan::new(point, task.start, round.deciding, round.fewest_runs, Span::ZERO);
         let search = Search::new(range(point, &task, round, task.start));
         Self {
             point: point.clone(),
@@ -138,6 +144,7 @@ impl Hunt {
             stage: Stage::Rough,
             search,
             plan,
+            least: Span::ZERO,
             runs: plan.runs,
             trial: None,
             most_events: 0,
@@ -212,13 +219,13 @@ impl Hunt {
     fn new_trial(&mut self, load: f64) -> Result<Trial, SpecError> {
         if self.stage == Stage::Rough {
             let round = self.task.rounds[0];
-            self.plan = Plan::new(&self.point, load, round.deciding, round.fewest_runs);
+            self.plan = Plan::new(&self.point, load, round.deciding, round.fewest_runs, self.least);
             self.runs = self.plan.runs;
         }
         let mut config = self.point.config.clone();
         config.arrivals.scale = Span::from_secs_f64(1.0 / load);
         config.duration = self.plan.duration;
-        // Why: see `portrait`.
+        // The quarter of the run after its window is there for what has not ended.
         config.run_on = Span::ZERO;
         // Bursts make clusters alike only if each holds as much of them.
         let bursts = config.arrivals.burst.map(|burst| burst.count_in(config.duration.half()).round());
@@ -245,10 +252,17 @@ impl Hunt {
         let Some(verdict) = trial.verdict() else { return Ok(true) };
         let Some(mut trial) = self.trial.take() else { return Ok(true) };
         let (load, held) = (trial.load, verdict == Verdict::Held);
+        let left_out = match verdict {
+            Verdict::TooShort => LeftOut::TooShort,
+            Verdict::TooDear => LeftOut::TooDear,
+            _ => LeftOut::Fails,
+        };
         match verdict {
-            Verdict::Held | Verdict::Failed if trial.decided().ended == 0 => {
-                let kind = if deciding_share(&self.point) < 1.0 { "validated overwrite" } else { "transaction" };
-                return Err(KneeError::NothingEnds { kind, duration: trial.point.config.duration });
+            Verdict::Held | Verdict::Failed if trial.decided().ended == 0 => return Err(self.nothing_ends(&trial)),
+            Verdict::TooShort if self.lengthen(&trial) => {
+                if self.stage == Stage::Fine && !self.begin_fine_anew(load) {
+                    self.end(Some(Reason::BudgetSpent));
+                }
             }
             Verdict::Held | Verdict::Failed if self.before == 0 => {
                 self.search.tell(load, held);
@@ -262,11 +276,11 @@ impl Hunt {
                     self.search.resume(holds, fails);
                 }
             }
-            Verdict::Hopeless | Verdict::TooDear if self.before == 0 => {
+            _ if self.before == 0 => {
                 self.search.tell(load, false);
-                self.loads.leave_out(load, verdict == Verdict::Hopeless);
+                self.loads.leave_out(load, left_out);
             }
-            Verdict::Hopeless | Verdict::TooDear => {
+            _ => {
                 // It had been judged by fewer runs: these still count.
                 trial.shorten_to(self.before);
                 let held = trial.verdict() == Some(Verdict::Held);
@@ -275,6 +289,41 @@ impl Hunt {
             }
         }
         Ok(true)
+    }
+
+    /// There is nothing to judge this load by.
+    fn nothing_ends(&self, trial: &Trial) -> KneeError {
+        // Where the length of runs is given, more work would not help.
+        if self.task.seeds.is_none() && (self.loads.any_unknown() || self.rough.any_unknown()) {
+            return KneeError::BudgetSpent { load_per_s: trial.load };
+        }
+        let kind = if deciding_share(&self.point) < 1.0 { "validated overwrite" } else { "transaction" };
+        KneeError::NothingEnds { kind, duration: trial.point.config.duration }
+    }
+
+    /// The longest run that may judge a load.
+    pub(super) fn longest(&self) -> Span {
+        if self.task.seeds.is_some() && self.stage != Stage::Rough { self.plan.duration } else { longest(&self.point) }
+    }
+
+    /// From now on runs are longer than those of this load, which were too short; false if they may not be.
+    fn lengthen(&mut self, trial: &Trial) -> bool {
+        let (duration, longest) = (trial.point.config.duration, self.longest());
+        let longer = trial.longer().unwrap_or(duration + duration).min(longest);
+        let may = longer > duration;
+        if may {
+            self.least = longer;
+        }
+        may
+    }
+
+    /// Begins the second stage again, with longer runs; false if there is no work left for it.
+    fn begin_fine_anew(&mut self, load: f64) -> bool {
+        self.loads.merge(std::mem::take(&mut self.rough));
+        self.to_extend.clear();
+        let (holds, fails) = self.loads.ends();
+        self.search.resume(holds, Some(fails.map_or(load, |fails| fails.min(load))));
+        self.begin_fine()
     }
 
     /// What follows when there is no load left to try in this stage.
@@ -304,10 +353,11 @@ impl Hunt {
             return false;
         }
         let round = self.task.rounds[1];
-        let deciding = affordable.min(round.deciding);
+        let more = more_deciding(&self.task);
+        let deciding = affordable.min(more * round.deciding);
         // As long as for all of them, so that nothing depends on how many are made at once.
-        self.plan = Plan::new(&self.point, start, deciding, round.fewest_runs);
-        let share = (FIRST_LOOK / (self.task.within * self.task.within) / deciding).min(1.0);
+        self.plan = Plan::new(&self.point, start, deciding, round.fewest_runs, self.least);
+        let share = (more * FIRST_LOOK / (self.task.within * self.task.within) / deciding).min(1.0);
         let fewest = round.fewest_runs.min(self.plan.runs);
         self.plan.runs = ((share * self.plan.runs as f64).ceil() as u64).max(fewest);
         if let Some(seeds) = &self.task.seeds {
@@ -322,9 +372,8 @@ impl Hunt {
 
     /// Asks for more runs of the loads next to the knee, unless its interval is narrow enough or there is nothing to be had.
     fn narrow(&mut self) {
-        let Some((crossing, _)) = self.loads.crossing(self.task.threshold) else {
-            let undecided = self.loads.is_undecided();
-            return self.end(undecided.then_some(Reason::BudgetSpent));
+        let Some((crossing, _)) = self.loads.crossing(&self.rough, self.task.threshold) else {
+            return self.end(self.loads.undecided());
         };
         if crossing.is_within(self.task.within) {
             return self.end(Some(Reason::NarrowEnough));
@@ -344,6 +393,12 @@ impl Hunt {
             None => self.end(Some(if self.runs >= MOST_RUNS { Reason::MostRuns } else { Reason::BudgetSpent })),
         }
     }
+}
+
+/// How many times as many deciding transactions it takes as for a success of 95 % until as many have failed (or succeeded).
+fn more_deciding(task: &Task) -> f64 {
+    const USUAL: f64 = 0.95 * (1.0 - 0.95);
+    (USUAL / (task.threshold * (1.0 - task.threshold))).max(1.0)
 }
 
 fn range(point: &Point, task: &Task, Round { step, tolerance, .. }: Round, start: f64) -> Range {

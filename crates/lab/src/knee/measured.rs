@@ -22,7 +22,7 @@ use super::hunt::Hunt;
 use super::outcome::Found;
 use super::queue::Meter;
 use super::variants::task;
-use super::{KneeError, KneeOptions, Progress, queue};
+use super::{KneeError, KneeOptions, Progress, queue, weighed};
 use crate::config::Point;
 
 /// Fewer knees say nothing of how far they differ.
@@ -77,6 +77,7 @@ pub fn with_measurement(
     watch: &(dyn Fn(Progress) + Sync),
 ) -> Result<Option<MeasuredKnee>, KneeError> {
     let extremes: Vec<_> = [&alternatives.earliest, &alternatives.latest].into_iter().flatten().collect();
+    let options = &weighed(point, options);
     let drawn = alternatives.sampling.len();
     let Some(error) = knee.knee_relative_error.filter(|_| knee.bound == Bound::Found && drawn >= FEWEST) else {
         return Ok(None);

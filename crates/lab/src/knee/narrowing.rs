@@ -16,6 +16,10 @@ pub(super) const NEXT_TO: f64 = 1.06;
 /// An interval is not taken for narrow with fewer clusters.
 const FEWEST_CLUSTERS: usize = 16;
 
+/// Nor with fewer that would fail, or succeed, at the knee: an interval is as wide as their number says, which is luck as long as they
+/// are few.
+const FEWEST_EXPECTED: f64 = 100.0;
+
 /// The work for a look, as a multiple of that for the one before: from the least that is worth it, to the most that the
 /// interval so far is trusted with.
 const GROWTH: (f64, f64) = (1.3, 3.0);
@@ -31,14 +35,15 @@ impl Crossing {
 
     /// Whether the interval is as narrow as that, and known well enough to be believed.
     pub(super) fn is_within(&self, within: f64) -> bool {
-        self.clusters >= FEWEST_CLUSTERS && self.half_width().is_some_and(|half| half <= within)
+        let enough = self.clusters >= FEWEST_CLUSTERS && self.expected >= FEWEST_EXPECTED;
+        enough && self.half_width().is_some_and(|half| half <= within)
     }
 }
 
 /// The runs of each load for the next look, where `runs` led to an interval with this half width, and the work left allows so
 /// many more; `None` where it is not worth it.
 pub(super) fn next_runs(runs: u64, half_width: Option<f64>, within: f64, affordable: f64) -> Option<u64> {
-    // Widths shrink with the square root of the runs.
+    // Widths shrink with the square root of the runs. (An interval that is narrow, but not believed, gets the least.)
     let growth = half_width.map_or(GROWTH.0, |half| (half / within).powi(2)).clamp(GROWTH.0, GROWTH.1);
     let wanted = (runs as f64 * growth).ceil().min(MOST_RUNS as f64);
     let next = wanted.min((runs as f64 + affordable).floor());
@@ -68,8 +73,16 @@ mod tests {
 
     #[test]
     fn few_clusters_are_not_believed() {
-        let crossing =
-            |clusters| Crossing { load: 1.0, commits_per_s: 1.0, relative_error: Some(0.01), reach: 2.0, clusters };
-        assert!(crossing(16).is_within(0.02) && !crossing(16).is_within(0.0199) && !crossing(15).is_within(0.02));
+        let some = Crossing {
+            load: 1.0,
+            commits_per_s: 1.0,
+            relative_error: Some(0.01),
+            reach: 2.0,
+            clusters: 16,
+            expected: 100.0,
+        };
+        assert!(some.is_within(0.02) && !some.is_within(0.0199));
+        assert!(!Crossing { clusters: 15, ..some }.is_within(0.02));
+        assert!(!Crossing { expected: 99.0, ..some }.is_within(0.02), "few failures are not believed either");
     }
 }

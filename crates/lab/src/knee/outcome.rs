@@ -15,8 +15,19 @@ use crate::simulate::Outcome;
 pub(super) struct Judgements {
     /// All runs of these were made; and whether they held.
     judged: Vec<(Trial, bool)>,
-    /// Not all runs of these were made; and whether they are known to fail.
-    left_out: Vec<(f64, bool)>,
+    /// Not all runs of these were made, or they were too short; and what is known of them.
+    left_out: Vec<(f64, LeftOut)>,
+}
+
+/// What is known of a load that was not judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    /// It fails.
+    Fails,
+    /// Nothing: it takes too much work.
+    TooDear,
+    /// Nothing: runs would have to be longer than they may be.
+    TooShort,
 }
 
 /// What a hunt found.
@@ -61,8 +72,19 @@ impl Judgements {
     }
 
     /// Takes note of a load not all of whose runs were made.
-    pub(super) fn leave_out(&mut self, load: f64, fails: bool) {
-        self.left_out.push((load, fails));
+    pub(super) fn leave_out(&mut self, load: f64, why: LeftOut) {
+        self.left_out.push((load, why));
+    }
+
+    /// Takes over those of another stage.
+    pub(super) fn merge(&mut self, others: Self) {
+        self.judged.extend(others.judged);
+        self.left_out.extend(others.left_out);
+    }
+
+    /// Whether any load was left out of which nothing is known.
+    pub(super) fn any_unknown(&self) -> bool {
+        self.left_out.iter().any(|(_, why)| *why != LeftOut::Fails)
     }
 
     /// Takes a load back.
@@ -84,10 +106,14 @@ impl Judgements {
         (holds, fails)
     }
 
-    /// Whether nothing is known of the lowest load that did not hold but that it takes too much work.
-    pub(super) fn is_undecided(&self) -> bool {
+    /// Why nothing is known of the lowest load that did not hold; `None` if it is known to fail.
+    pub(super) fn undecided(&self) -> Option<Reason> {
         let (_, fails) = self.ends();
-        self.left_out.contains(&(fails.unwrap_or(f64::NAN), false))
+        let of = |known: LeftOut| self.left_out.contains(&(fails.unwrap_or(f64::NAN), known));
+        if of(LeftOut::TooShort) {
+            return Some(Reason::RunsTooShort);
+        }
+        of(LeftOut::TooDear).then_some(Reason::BudgetSpent)
     }
 
     /// The load that held, as long as there is none the lowest that failed.
@@ -107,18 +133,19 @@ impl Judgements {
     }
 
     /// Where success crosses the threshold, and how far apart the loads around it are; `None` where there are not both.
-    pub(super) fn crossing(&self, threshold: f64) -> Option<(Crossing, f64)> {
+    pub(super) fn crossing(&self, rough: &Self, threshold: f64) -> Option<(Crossing, f64)> {
         let (Some(holds), Some(fails)) = self.ends() else { return None };
         let resolution = fails / holds - 1.0;
-        if self.is_undecided() {
+        if self.undecided().is_some() {
             return None;
         }
-        let judged: Vec<Judged> = self.trials().map(Trial::judged).collect();
+        let [judged, rough]: [Vec<Judged>; 2] =
+            [self, rough].map(|judgements| judgements.trials().map(Trial::judged).collect());
         if self.trials().any(|trial| trial.load == fails) {
-            return Some((crossing(&judged, (holds, fails), threshold)?, resolution));
+            return Some((crossing(&judged, &rough, (holds, fails), threshold)?, resolution));
         }
         let low = judged.iter().find(|judged| judged.load == holds)?;
-        Some((in_bracket(low, fails), resolution))
+        Some((in_bracket(low, fails, threshold), resolution))
     }
 }
 
@@ -131,17 +158,26 @@ impl Hunt {
         // Where the finer stages did not get far enough, the rough one knows more.
         let both = |loads: &Judgements| matches!(loads.ends(), (Some(_), Some(_)));
         if !both(&self.loads) && self.rough.ends().0.is_some() {
-            self.loads = self.rough;
+            self.loads = std::mem::take(&mut self.rough);
         }
         let (holds, fails) = self.loads.ends();
         let bound = match (holds, fails) {
-            (Some(_), Some(_)) if !self.loads.is_undecided() => Bound::Found,
+            (Some(_), Some(_)) if self.loads.undecided().is_none() => Bound::Found,
             (Some(_), None) if self.search.next().is_none() => Bound::AllHold,
             (Some(_), _) => Bound::Unfinished,
-            (None, Some(_)) if self.search.next().is_none() => Bound::NothingHolds,
-            (None, _) => return Err(KneeError::BudgetSpent { load_per_s: fails.unwrap_or(self.task.start) }),
+            (None, Some(_)) if self.search.next().is_none() && !self.loads.any_unknown() => Bound::NothingHolds,
+            (None, _) => {
+                let load_per_s = fails.unwrap_or(self.task.start);
+                return Err(match self.loads.undecided() {
+                    Some(Reason::RunsTooShort) => KneeError::TooShort { duration: self.longest() },
+                    _ => KneeError::BudgetSpent { load_per_s },
+                });
+            }
         };
-        let (crossing, resolution) = self.loads.crossing(self.task.threshold).unzip();
+        if bound == Bound::Unfinished {
+            self.reason = self.loads.undecided().or(self.reason);
+        }
+        let (crossing, resolution) = self.loads.crossing(&self.rough, self.task.threshold).unzip();
         let best = holds.or(fails).and_then(|load| self.loads.take(load));
         let Some(trial) = best else { return Err(KneeError::BudgetSpent { load_per_s: self.task.start }) };
         let worst_success = self.task.worst.map(|_| worst(trial.clusters())).filter(|worst| worst.ended > 0);

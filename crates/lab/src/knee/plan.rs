@@ -2,8 +2,8 @@
 //!
 //! Success is a share, and a share of few is noise: so a load is judged by as many runs (one per seed) as it takes for
 //! some number of *deciding* transactions (validated overwrites where there are any, else all) to end. Where loads are
-//! high one run has more than enough, and is made shorter; but not so short that much of what arrives in its window
-//! cannot end before the run does.
+//! high one run has more than enough, and is made shorter; but not so short that few of the long transactions have ended their work
+//! when its window begins, nor, once that is known, so short that decisions take long beside it (`trial`).
 
 use glidepath_model::Span;
 use glidepath_workload::{Choice, Shape, Step, TableMetadata};
@@ -43,11 +43,11 @@ const SHORTEST: Span = Span::from_secs(600);
 const NINTH_DECILE_Z: f64 = 1.281_551_565_5;
 
 impl Plan {
-    /// Runs of at most the configured length with at least so many deciding transactions at this load, if
-    /// [`MOST_RUNS`] allow it. Where arrivals come in bursts, the window of each holds a whole number of them, and several, however
+    /// Runs with at least so many deciding transactions at this load, if [`MOST_RUNS`] allow it: of at most the configured length, unless
+    /// a [fair](fair) run or `least` is longer. Where arrivals come in bursts, the window of each holds a whole number of them, and several, however
     /// long that takes.
-    pub(super) fn new(point: &Point, load: f64, deciding: f64, fewest_runs: u64) -> Self {
-        let (configured, fair) = (point.config.duration, fair(point));
+    pub(super) fn new(point: &Point, load: f64, deciding: f64, fewest_runs: u64, least: Span) -> Self {
+        let fair = fair(point);
         let arrivals_per_second = load * offered_per_load(point);
         let large = arrivals_per_second * fair.as_secs_f64() > LARGE;
         let (fewest_runs, fair) = if large {
@@ -56,11 +56,13 @@ impl Plan {
         } else {
             (fewest_runs, fair)
         };
+        let shortest = fair.max(least);
+        let longest = point.config.duration.max(shortest);
         // The window is half of a run.
         let seconds = deciding / (arrivals_per_second * deciding_share(point) / 2.0);
-        let runs = (seconds / configured.as_secs_f64()).ceil().clamp(fewest_runs as f64, MOST_RUNS as f64);
+        let runs = (seconds / longest.as_secs_f64()).ceil().clamp(fewest_runs as f64, MOST_RUNS as f64);
         let needed = Span::from_secs((seconds / runs).ceil() as u64);
-        Self { duration: whole(point, needed.max(fair).min(configured)), runs: runs as u64 }
+        Self { duration: whole(point, needed.max(shortest).min(longest)), runs: runs as u64 }
     }
 }
 
@@ -76,9 +78,21 @@ fn whole(point: &Point, duration: Span) -> Span {
     Span::from_nanos(count.saturating_mul(two))
 }
 
+/// Runs are not made longer than the longest of these: the configured length, so many times a fair run, and half a day.
+const MOST_FAIR: u64 = 8;
+
+/// Half a day.
+const LONG: Span = Span::from_secs(12 * 3600);
+
+/// The longest run that may judge a load at which transactions take long to end.
+pub(super) fn longest(point: &Point) -> Span {
+    let fair = Span::from_nanos(fair(point).as_nanos().saturating_mul(MOST_FAIR));
+    point.config.duration.max(fair).max(LONG)
+}
+
 /// The lowest and the highest load worth trying: transactions per `arrivals.scale`.
 pub(super) fn limits(point: &Point) -> (f64, f64) {
-    let seconds = whole(point, point.config.duration).as_secs_f64();
+    let seconds = whole(point, point.config.duration.max(fair(point))).as_secs_f64();
     let lowest = FEWEST_ARRIVALS / seconds;
     let most = MOST_ARRIVALS / whole(point, fair(point).half()).as_secs_f64() / offered_per_load(point);
     let floor = point.config.arrivals.floor.as_secs_f64();
@@ -140,8 +154,8 @@ fn offered_per_load(point: &Point) -> f64 {
     usual * burst
 }
 
-/// The shortest run that is fair to long transactions, if the configured length allows it: nine in ten of those that
-/// arrive as the window ends could end before the run does, which is a quarter of the run later.
+/// The shortest run that is fair to long transactions: nine in ten of those that arrive first have ended their work when the window
+/// begins, which is after a quarter of the run.
 ///
 /// In a shorter run than the configured one, fewer of the long transactions are there when the window begins, and fewer of
 /// them end. Measured against runs of an hour, preset `iceberg`, `s3-express`, 10 tables, 90 % fast appends: the knee in

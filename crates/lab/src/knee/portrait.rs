@@ -1,10 +1,8 @@
 //! How long do commits take at the load that was found?
 //!
-//! Loads are judged by runs that end with their duration, for two reasons. The work goes into many transactions rather than into
-//! the wait for the last few. And the two figures that are compared belong together: a run starts empty, so commits arrive at the
-//! catalog less often than transactions arrive by the share that works longer than the run has lasted; the commits of the
-//! window that are left out at the end are, on average, as many. What is counted is the rate at which commits really landed
-//! in the window. (Runs that went on would count more commits than their success was judged under.)
+//! Loads are judged by the transactions whose work ended in the window, and by the commits that landed in it: so success and rate
+//! belong together, however long transactions work. (A run starts empty: commits land less often than transactions arrive, by the share
+//! that works longer than the run has lasted.)
 //!
 //! Latencies cannot be had so: those that work longest have the most history to read. They are taken from runs of their own, at
 //! that load, which go on as `run_on` says.
@@ -45,7 +43,7 @@ pub(super) fn share(point: &Point) -> f64 {
 /// Of the load that was found for this point. Where the work allowed does not suffice, it is what judged the load: then some
 /// latencies are missing, as the share of those that had not ended says.
 pub(super) fn portrait(point: &Point, found: &Found, options: &KneeOptions, meter: &Meter<'_>) -> Portrait {
-    let judged = |events| Portrait { metrics: Metrics::of(&found.point, &found.outcome.0), events, seconds: 0.0 };
+    let judged = |events| Portrait { metrics: Metrics::judged(&found.point, &found.outcome.0), events, seconds: 0.0 };
     if share(point) == 0.0 || found.outcome.1 == 0 {
         return judged(0);
     }
@@ -76,10 +74,11 @@ fn plan(point: &Point, found: &Found, options: &KneeOptions) -> (Config, u64) {
     let events_per_s = outcome.counts.events as f64 / (judged.duration.as_secs_f64() * *kept as f64);
     let affordable_s = SHARE * options.events as f64 / events_per_s.max(f64::MIN_POSITIVE);
     if config.arrivals.burst.is_none() && !given {
-        let whole_s = (point.config.duration + run_on).as_secs_f64();
+        let longest = point.config.duration.max(judged.duration);
+        let whole_s = (longest + run_on).as_secs_f64();
         let share = (affordable_s / whole_s).min(1.0);
         let scaled = |span: Span| Span::from_secs_f64((span.as_secs_f64() * share).ceil());
-        config.duration = scaled(point.config.duration).max(judged.duration.min(point.config.duration));
+        config.duration = scaled(longest).max(judged.duration.min(longest));
         config.run_on = scaled(run_on);
     }
     let runs = affordable_s / (config.duration + config.run_on).as_secs_f64();

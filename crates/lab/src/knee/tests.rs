@@ -145,8 +145,66 @@ fn where_nothing_ends_that_is_said() {
     let mut point = point(&[]);
     point.config.transaction.runtime =
         Distribution { kind: Shape::Fixed, scale: Span::from_secs(3600), sigma: 0.0, floor: Span::ZERO };
-    let error = find(&point, &options(), &|_| ()).unwrap_err().to_string();
+    let given = KneeOptions { seeds: Some(vec![1]), ..options() };
+    // The first stage uses runs as long as they need be.
+    let error = find(&point, &given, &|_| ()).unwrap_err().to_string();
     assert!(error.starts_with("no transaction ended within a run of 10min"), "{error}");
+    // Where nothing fixes the length of runs, they are long enough.
+    let knee = find(&point, &options(), &|_| ()).unwrap();
+    assert!(knee.run_duration_s >= 4.0 * 3600.0 && knee.knee_commits_per_s > 0.0, "{knee:?}");
+}
+
+/// Failures come after twenty minutes or so. (Runs of ten minutes that looked at what had ended by then saw none, and said 4.1 where
+/// runs of half a day say 3.2.)
+#[test]
+fn failures_that_come_late_are_waited_for() {
+    let late = point(&["retry.retries=30", "tables.count=1"]);
+    let knee = find(&late, &KneeOptions { events: 12_000_000, ..options() }, &|_| ()).unwrap();
+    assert!(knee.run_duration_s >= 2.0 * 3600.0, "{knee:?}");
+    assert!(matches!(knee.bound, Bound::Found | Bound::Unfinished), "{knee:?}");
+    let mut long = late.clone();
+    long.config.duration = Span::from_secs(12 * 3600);
+    long.config.run_on = Span::from_secs(3600);
+    // What is found holds in a run of half a day that goes on; or it is a lower bound, which holds all the more.
+    assert!(success(&long, 0.93 / knee.inter_arrival_scale_s, 100..101) > 0.95, "{knee:?}");
+}
+
+/// The length that is configured does not matter: runs are as long as the question needs.
+#[test]
+fn a_minute_and_long_transactions_do_not_shorten_the_judgement() {
+    let of = |duration: u64, runtime: u64| {
+        let mut point = point(&[]);
+        point.config.duration = Span::from_secs(duration);
+        point.config.transaction.runtime.scale = Span::from_secs(runtime);
+        find(&point, &KneeOptions { events: 4_000_000, ..options() }, &|_| ()).unwrap().knee_commits_per_s
+    };
+    let usual = of(600, 5);
+    for (duration, runtime) in [(60, 5), (600, 1200)] {
+        let other = of(duration, runtime);
+        assert!((other / usual - 1.0).abs() < 0.08, "{other}, not {usual}");
+    }
+}
+
+/// At most three failures in ten thousand: what is judged by a few failures is not narrow.
+#[test]
+fn a_knee_of_rare_failures_is_not_narrow_by_luck() {
+    let rare = |first_seed: u64| KneeOptions { threshold: 0.9997, first_seed, events: 600_000, ..options() };
+    for seed in [1, 1000, 2000] {
+        let knee = find(&point(&[]), &rare(seed), &|_| ()).unwrap();
+        let half = knee.stopped.and_then(|stopped| stopped.half_width);
+        let expected = 0.0003 * knee.deciding_transactions as f64;
+        assert!(expected >= 100.0 || half.is_none_or(|half| half > 0.08), "{half:?}: {knee:?}");
+        assert!(expected >= 100.0 || knee.stopped.is_none_or(|stopped| stopped.reason != Reason::NarrowEnough));
+    }
+}
+
+#[test]
+fn what_takes_too_much_work_is_not_said_to_never_end() {
+    let point = point(&["transaction.fast_append=0.999"]);
+    match find(&point, &KneeOptions { events: 40_000, ..options() }, &|_| ()) {
+        Ok(knee) => assert_eq!(knee.bound, Bound::Unfinished),
+        Err(error) => assert!(error.to_string().starts_with("the budget was spent"), "{error}"),
+    }
 }
 
 #[test]
@@ -161,11 +219,12 @@ fn given_seeds_are_those_that_are_used() {
 fn options_out_of_range_are_refused_by_name() {
     let wrong = [
         KneeOptions { threshold: 0.0, ..options() },
+        KneeOptions { threshold: 1.0, ..options() },
         KneeOptions { tolerance: f64::NAN, ..options() },
         KneeOptions { within: 0.0, ..options() },
         KneeOptions { seeds: Some(Vec::new()), ..options() },
     ];
-    for (options, field) in wrong.iter().zip(["threshold", "tolerance", "within", "seeds"]) {
+    for (options, field) in wrong.iter().zip(["threshold", "threshold", "tolerance", "within", "seeds"]) {
         let error = find(&point(&[]), options, &|_| ()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{field}: found ")), "{error}");
     }

@@ -6,13 +6,19 @@
 //!   failure would still be [`FAR`] times what the threshold allows. Nothing that comes later can change that.
 //! * It is *too dear*: its share of the work allowed is done. Then nothing is known of the load.
 //!
-//! Both depend on counts of the run itself and of earlier batches, never on time or on what other threads do. What a run that
+//! A load is judged by the transactions whose *work ended* in the windows of its runs, and each is followed until it has ended or its
+//! run has. One that has not ended is *open*: it may still succeed or fail, so a load holds only if enough succeed even if all open
+//! ones fail, and fails only if too few succeed even if all open ones do not. Otherwise its runs were *too short*. They were too
+//! short, too, if decisions take long beside the quarter of a run that lies before its window (and the one after it): then the
+//! commits of the window met fewer others than later ones would.
+//!
+//! Both early ends depend on counts of the run itself and of earlier batches, never on time or on what other threads do. What a run that
 //! ended early says of success is biased (failures take longer than successes), so it is used for nothing else.
 
 use std::sync::Arc;
 
 use glidepath_sim::{Counts, Mode};
-use glidepath_workload::{End, Kind};
+use glidepath_workload::{Burst, End, Kind, Record};
 
 use super::crossing::{Cluster, Decided, Judged, worst};
 use crate::config::Point;
@@ -25,9 +31,15 @@ use glidepath_model::{Instant, Span};
 /// 86.4 % can succeed. Loads that fail by less are finished, for the line through successes needs them.
 const FAR: f64 = 3.0;
 
-/// A load is hopeless, too, if more of those that arrived in the windows than this share had not ended when their runs did:
-/// then a backlog grows, whatever became of the others.
-const BACKLOG: f64 = 0.5;
+/// The quarter of a run before its window is at least so many times as long as a commit takes, from the end of the work to its own end,
+/// for all but a [share](SLOW) of the failures that the threshold allows.
+const SETTLED: f64 = 1.5;
+
+/// This share. (With 95 % wanted, the 99th percentile counts: where those that fail take longest, it is the time of a failure.)
+const SLOW: f64 = 0.2;
+
+/// Runs that were too short are made longer by a factor between these.
+const LONGER: (f64, f64) = (1.5, 4.0);
 
 /// Runs of the first batch; each later one has as many as all before it.
 const FIRST_BATCH: usize = 4;
@@ -73,8 +85,10 @@ pub(super) enum Verdict {
     Held,
     /// Not enough did.
     Failed,
-    /// Not enough could have; not all its runs were made, or not to their ends. Or hardly anything ended.
+    /// Not enough could have; not all its runs were made, or not to their ends.
     Hopeless,
+    /// Too few have ended, or decisions take so long that the window was not like later ones.
+    TooShort,
     /// The work allowed did not suffice.
     TooDear,
 }
@@ -102,8 +116,8 @@ pub(super) struct RunResult {
     pub(super) events: u64,
     clusters: Vec<Cluster>,
     failed: u64,
-    /// Of those that decide and arrived in the window.
-    arrived: u64,
+    /// Of those that decide and ended: how long each took from the end of its work, the shortest first.
+    waits: Vec<Span>,
     ended: Ended,
 }
 
@@ -134,19 +148,26 @@ impl Job {
         let (clusters, events) = (self.clusters(&outcome), outcome.counts.events);
         if ended == Ended::Whole {
             let parts = clusters.iter().flat_map(|cluster| &cluster.parts);
-            failed = parts.map(|part| part.ended - part.committed).sum();
+            failed = parts.map(|part| part.failed()).sum();
         }
-        let arrived = self.arrived(&outcome);
-        RunResult { events, clusters, failed, arrived, ended, outcome: self.keep.then_some(outcome) }
+        let waits = self.waits(&outcome);
+        RunResult { events, clusters, failed, waits, ended, outcome: self.keep.then_some(outcome) }
     }
 
-    fn arrived(&self, outcome: &Outcome) -> u64 {
-        let (window, all) = (window(self.point.config.duration), !self.point.overwrites_decide());
-        let decides = |(at, kind): &&(_, Kind)| window.contains(at) && (all || *kind == Kind::ValidatedOverwrite);
-        outcome.arrivals.iter().filter(decides).count() as u64
+    fn decides(&self, kind: Kind) -> bool {
+        !self.point.overwrites_decide() || kind == Kind::ValidatedOverwrite
     }
 
-    /// What became of those that arrived in each part of the window.
+    fn waits(&self, outcome: &Outcome) -> Vec<Span> {
+        let window = window(self.point.config.duration);
+        let decides = |record: &&Record| window.contains(&record.work_done) && self.decides(record.kind);
+        let mut waits: Vec<Span> = outcome.records.iter().filter(decides).map(Record::commit_latency).collect();
+        waits.sort_unstable();
+        waits
+    }
+
+    /// What became of those whose work ended in each part of the window, and the commits that landed in it. Where the worst part of a
+    /// cycle decides, a transaction belongs to the part in which it arrived.
     fn clusters(&self, outcome: &Outcome) -> Vec<Cluster> {
         let (count, config) = (self.rule.clusters, &self.point.config);
         let window = window(config.duration);
@@ -156,17 +177,27 @@ impl Job {
             stretch.map_or(1, |(burst, worst)| burst.every.as_nanos().div_ceil(worst.as_nanos().max(1)) as usize);
         let one = Cluster { parts: vec![Decided::default(); parts], commits: 0 };
         let mut clusters = vec![one; count];
-        for record in outcome.records.iter().filter(|record| window.contains(&record.arrived)) {
-            let share = record.arrived.since(window.start).as_nanos() as f64 / length;
-            let cluster = &mut clusters[((share * count as f64) as usize).min(count - 1)];
-            let part =
-                stretch.map_or(0, |(burst, worst)| burst.phase(record.arrived).as_nanos() / worst.as_nanos().max(1));
-            let decides = !self.point.overwrites_decide() || record.kind == Kind::ValidatedOverwrite;
+        let place = |at: Instant| {
+            let share = at.since(window.start).as_nanos() as f64 / length;
+            ((share * count as f64) as usize).min(count - 1)
+        };
+        let part = |arrived: Instant| {
+            let part = |(burst, worst): (Burst, Span)| burst.phase(arrived).as_nanos() / worst.as_nanos().max(1);
+            stretch.map_or(0, part) as usize
+        };
+        for record in &outcome.records {
             let committed = record.end == End::Committed;
-            let part = &mut cluster.parts[part as usize];
-            part.ended += u64::from(decides);
-            part.committed += u64::from(decides && committed);
-            cluster.commits += u64::from(committed);
+            if committed && window.contains(&record.ended) {
+                clusters[place(record.ended)].commits += 1;
+            }
+            if window.contains(&record.work_done) && self.decides(record.kind) {
+                let part = &mut clusters[place(record.work_done)].parts[part(record.arrived)];
+                part.ended += 1;
+                part.committed += u64::from(committed);
+            }
+        }
+        for open in outcome.open.iter().filter(|open| window.contains(&open.work_done) && self.decides(open.kind)) {
+            clusters[place(open.work_done)].parts[part(open.arrived)].open += 1;
         }
         clusters
     }
@@ -238,14 +269,33 @@ impl Trial {
             return Some(Verdict::TooDear);
         }
         self.is_complete().then(|| {
-            let arrived: u64 = self.results.iter().map(|run| run.arrived).sum();
-            if self.rule.gives_up && (self.decided().ended as f64) < (1.0 - BACKLOG) * arrived as f64 {
-                return Verdict::Hopeless;
-            }
             let decided = worst(self.clusters());
-            let held = decided.committed as f64 >= self.rule.threshold * decided.ended as f64;
-            if held { Verdict::Held } else { Verdict::Failed }
+            let wanted = self.rule.threshold * (decided.ended + decided.open) as f64;
+            match decided.committed as f64 {
+                _ if self.longer().is_some() => Verdict::TooShort,
+                committed if committed >= wanted => Verdict::Held,
+                committed if committed + (decided.open as f64) < wanted => Verdict::Failed,
+                _ => Verdict::TooShort,
+            }
         })
+    }
+
+    /// How long runs should be for what decides to take no more of them than it may; `None` where they are long enough, or where it
+    /// cannot be told because nothing decides.
+    pub(super) fn longer(&self) -> Option<Span> {
+        let decided = self.decided();
+        let all = decided.ended + decided.open;
+        let slow = (SLOW * (1.0 - self.rule.threshold) * all as f64) as u64;
+        let duration = self.point.config.duration.as_secs_f64();
+        let wanted = if decided.open > slow {
+            f64::INFINITY
+        } else {
+            let mut waits: Vec<Span> = self.results.iter().flat_map(|run| &run.waits).copied().collect();
+            waits.sort_unstable();
+            4.0 * SETTLED * waits.iter().rev().nth((slow - decided.open) as usize)?.as_secs_f64()
+        };
+        let (least, most) = (LONGER.0 * duration, LONGER.1 * duration);
+        (wanted > duration).then(|| Span::from_secs_f64((1.1 * wanted).clamp(least, most).ceil()))
     }
 
     fn is_complete(&self) -> bool {
@@ -319,10 +369,11 @@ impl Trial {
 /// All runs as one.
 pub(super) fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
     let nothing =
-        Outcome { records: Vec::new(), arrivals: Vec::new(), ended: Instant::ZERO, counts: Counts::default() };
+        Outcome { records: vec![], arrivals: vec![], open: vec![], ended: Instant::ZERO, counts: Counts::default() };
     let join = |mut all: Outcome, one: Outcome| {
         all.records.extend(one.records);
         all.arrivals.extend(one.arrivals);
+        all.open.extend(one.open);
         all.ended = all.ended.max(one.ended);
         all.counts.events += one.counts.events;
         all.counts.processes += one.counts.processes;
@@ -336,15 +387,16 @@ fn sum<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided {
     clusters.flat_map(|cluster| &cluster.parts).fold(Decided::default(), |sum, part| Decided {
         ended: sum.ended + part.ended,
         committed: sum.committed + part.committed,
+        open: sum.open + part.open,
     })
 }
 
-/// How many of those that arrive in the window of a run may decide: all of them where all decide, else their share and six
+/// How many of those whose work ends in the window of a run may decide: as many as the deciding share of those that arrive in it, and six
 /// standard deviations more. (Arrivals do not depend on what becomes of them.)
 fn may_decide(point: &Point, seed: u64) -> u64 {
     let arrived = arrivals_in_window(point, seed) as f64;
     let share = if point.overwrites_decide() { 1.0 - point.config.transaction.fast_append } else { 1.0 };
-    (arrived * share + 6.0 * (arrived * share * (1.0 - share)).sqrt()).ceil() as u64
+    (arrived * share + 6.0 * (arrived * share).sqrt()).ceil() as u64
 }
 
 #[cfg(test)]

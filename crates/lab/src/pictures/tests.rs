@@ -38,6 +38,7 @@ fn group(health: f64) -> GroupSummary {
         latency_p95_s: latency(2.0),
         latency_p99_s: latency(4.0),
         latency_p99_interval_s: None,
+        fewest_commits: None,
         retries_mean: latency(0.5),
         middle_latency_mean_s: latency(1.1),
         catalog_conflicts_per_transaction: spread(0.5),
@@ -69,6 +70,7 @@ pub(crate) fn results(experiment: &Experiment, health: impl Fn(usize, usize) -> 
             fast_append: (share > 0.0).then(|| group(health)),
             validated_overwrite: (share < 1.0).then(|| group(health * 0.9)),
             deciding_success: Some(Spread { mean: health, deviation: None }),
+            unsettled: false,
             ranks: vec![conflicts; tables.min(50)],
             commits_over_time: vec![60.0 * health; 60],
         }

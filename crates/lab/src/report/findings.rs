@@ -20,11 +20,18 @@ pub(super) fn section(view: &View<'_>) -> Markup {
         section #findings {
             h2 { "Findings" }
             ul.findings {
-                @for sentence in sentences.into_iter().chain(not_ended(view)).chain(bursts(view)) { li { (sentence) } }
+                @for sentence in sentences.into_iter().chain(not_ended(view)).chain(bursts(view)).chain(unsettled(view)) { li { (sentence) } }
             }
             @if view.load().is_some() { (knee_table(view)) }
         }
     }
+}
+
+/// What is said where runs had not settled.
+fn unsettled(view: &View<'_>) -> Option<String> {
+    let count = view.cells().filter(|cell| cell.summary.unsettled).count();
+    let where_ = if view.cells().count() == 1 { String::new() } else { format!("At {count} of the points, ") };
+    (count > 0).then(|| format!("{where_}{}.", super::UNSETTLED))
 }
 
 /// The slices that have a knee of their own: one per combination of all but the load.
@@ -92,7 +99,12 @@ fn of_points(view: &View<'_>) -> Vec<String> {
     let latency = range(&|cell| Some(cell.summary.all.latency_mean_s?.mean), &seconds);
     let mut sentences = Vec::new();
     if let (Some(offered), Some(throughput)) = (offered, throughput) {
-        sentences.push(format!("Of {offered} transactions that arrive per second in the window, {throughput} commit."));
+        let lands = view.cells().any(|cell| cell.config.run_on > glidepath_model::Span::ZERO);
+        sentences.push(if lands {
+            format!("In the window, {offered} transactions arrive per second, and {throughput} commits land.")
+        } else {
+            format!("Of {offered} transactions that arrive per second in the window, {throughput} commit.")
+        });
     }
     sentences.push(match success {
         Some(success) => {
