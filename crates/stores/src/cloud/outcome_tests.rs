@@ -109,7 +109,7 @@ fn a_full_object_says_what_to_do() {
         let words = answered(status, code).to_string();
         assert!(words.contains(code) && words.contains("go on in another object"), "{words}");
     }
-    assert!(answered(409, "InvalidBlobType").to_string().contains("only what appends created"));
+    assert!(answered(409, "InvalidBlobType").to_string().contains("only one that an append created"));
 }
 
 #[test]
