@@ -9,10 +9,10 @@ use common::{glidepath, output, refused};
 #[test]
 fn a_simulated_store_is_measured_and_its_profile_taken() {
     let folder = tempfile::tempdir().unwrap();
-    let asked = "measure sim:s3-express-2025-06 --quick --duration 5s --writers 1,4 --operations cas,get --out m";
+    let asked = "measure sim:s3-express-2025-06 --quick --duration 5s --writers 1,4 --operations cas,get,put --out m";
     let text = output(glidepath(folder.path(), asked));
     assert!(text.contains("# Conditional writes on sim:s3-express-2025-06") && text.contains("| cas | 4 |"), "{text}");
-    assert!(text.contains("| get 1MiB |") && !text.contains("| put "), "{text}");
+    assert!(text.contains("| get 1MiB |") && !text.contains("| append "), "{text}");
     let report = std::fs::read_to_string(folder.path().join("m/report.html")).unwrap();
     assert!(report.contains("<svg") && !report.contains("http://") || report.contains("www.w3.org"));
     assert!(std::fs::metadata(folder.path().join("m/samples.parquet")).unwrap().len() > 1000);
@@ -38,6 +38,13 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     std::fs::rename(folder.path().join("m/profile-alternatives.toml"), folder.path().join("m/other")).unwrap();
     let error = refused(glidepath(folder.path(), asked), 2);
     assert!(error.contains("profile-alternatives.toml: ") && error.contains("keep the two together"), "{error}");
+    // An operation that was not measured is assumed, and no confidence covers it.
+    let asked = "measure sim:s3-express-2025-06 --quick --duration 1s --writers 1 --operations cas --out only";
+    output(glidepath(folder.path(), asked));
+    let asked = "knee --profile only/profile.toml --tables 2 --budget 2s --no-what-if --json";
+    let json: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), asked))).unwrap();
+    assert!(json["assumed_operations"].to_string().contains("put"), "{json}");
+    assert!(json["measurement"]["interval_commits_per_s"].is_null(), "{json}");
     let compared = output(glidepath(folder.path(), "measure compare m m"));
     assert!(compared.contains("| cas | 4 |") && compared.contains("| 1.00 |"), "{compared}");
 }

@@ -32,16 +32,18 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
-        let head = site.head()?;
-        let oldest = site.read(site.catalog.oldest(&head))?;
         let mut output = BufWriter::new(std::io::stdout().lock());
         let mut next = Some(site.at(self.version)?);
         for _ in 0..self.limit {
             let Some(at) = next.take() else { break };
             let number = site.catalog.version(&at);
-            let before = match number.0.checked_sub(1).map(Version).filter(|before| *before >= oldest) {
-                Some(before) => site.read(site.catalog.version_at(before))?,
-                None => None,
+            let before = match number.0.checked_sub(1).map(Version).map(|before| site.kept(before)).transpose() {
+                Ok(before) => before.flatten(),
+                // What is before the damage was printed.
+                Err(error) => {
+                    output.flush()?;
+                    return Err(error);
+                }
             };
             // What the oldest kept version changed cannot be told any more.
             let changes = match &before {

@@ -94,21 +94,43 @@ impl Site {
 
     /// The catalog at a version, or the newest.
     pub(super) fn at(&self, version: Option<u64>) -> Result<AnySnapshot, Failure> {
-        let head = self.head()?;
-        let newest = self.catalog.version(&head);
-        let Some(version) = version.map(Version).filter(|version| *version != newest) else {
-            return Ok(head);
+        let Some(version) = version.map(Version) else { return self.head() };
+        let head = match self.wait(self.catalog.load()) {
+            Ok(head) if self.catalog.version(&head) == version => return Ok(head),
+            Ok(head) => head,
+            // Older versions may be whole where the newest is not.
+            Err(error @ LoadError::Undecodable(_)) => {
+                return self.read(self.catalog.version_at(version))?.ok_or_else(|| told(&error));
+            }
+            Err(error) => return Err(told(&error)),
         };
-        let oldest = self.read(self.catalog.oldest(&head))?;
-        let kept = (oldest..=newest).contains(&version);
-        let found = if kept { self.read(self.catalog.version_at(version))? } else { None };
-        found.ok_or_else(|| {
-            let words = match oldest == newest {
-                true => format!("there is no {version}: only the newest is kept, {}", newest.0),
-                false => format!("there is no {version}: those that are kept are {} to {}", oldest.0, newest.0),
-            };
-            Failure::Coded(code::NOT_FOUND, words)
-        })
+        let newest = self.catalog.version(&head);
+        let found = if version < newest { self.kept(version)? } else { None };
+        found.map_or_else(|| self.missing(version, newest), Ok)
+    }
+
+    /// A version before the newest; `None` if it is not kept any more.
+    pub(super) fn kept(&self, version: Version) -> Result<Option<AnySnapshot>, Failure> {
+        if let Some(found) = self.read(self.catalog.version_at(version))? {
+            let oldest = self.read(self.catalog.oldest(&self.head()?))?;
+            return Ok(Some(found).filter(|_| version >= oldest));
+        }
+        let oldest = self.read(self.catalog.oldest(&self.head()?))?;
+        if version < oldest {
+            return Ok(None);
+        }
+        let words =
+            format!("{version} should be kept and cannot be read; `glidepath catalog fsck STORE` looks at all of it");
+        Err(Failure::Failed(words))
+    }
+
+    fn missing(&self, version: Version, newest: Version) -> Result<AnySnapshot, Failure> {
+        let oldest = self.read(self.catalog.oldest(&self.head()?))?;
+        let words = match oldest == newest {
+            true => format!("there is no {version}: only the newest is kept, {}", newest.0),
+            false => format!("there is no {version}: those that are kept are {} to {}", oldest.0, newest.0),
+        };
+        Err(Failure::Coded(code::NOT_FOUND, words))
     }
 
     /// Who commits.

@@ -55,7 +55,7 @@ impl<E: Env> AppendLog<E> {
     pub async fn every_place(&self) -> Result<Vec<Placed>, LoadError> {
         let first = self.read_checkpoint(0).await?.ok_or(LoadError::NotFound)?;
         let mut versions = Vec::new();
-        match self.walk(first, |placed| versions.push(placed)).await {
+        match self.walk(first, true, |placed| versions.push(placed)).await {
             End::Newest(_) => Ok(versions),
             End::Emptied(number) => Err(broken(format!("segment {number} was emptied"))),
             End::Damaged(number, words) => Err(broken(format!("segment {number}: {words}"))),
@@ -65,8 +65,8 @@ impl<E: Env> AppendLog<E> {
     }
 
     /// Tells of each version from the one at a checkpoint on, as far as the log can be read. Also compares the checkpoints behind it
-    /// with what the log says.
-    pub(super) async fn walk(&self, first: Snapshot, mut tell: impl FnMut(Placed)) -> End {
+    /// with what the log says; of those that cannot be decoded only where it is `strict`, for the log does not need them.
+    pub(super) async fn walk(&self, first: Snapshot, strict: bool, mut tell: impl FnMut(Placed)) -> End {
         let mut state = State::clone(&first.0);
         let mut number = state.segment.number;
         tell(Placed { version: first, segment: number, end: 0, closes: false });
@@ -92,6 +92,7 @@ impl<E: Env> AppendLog<E> {
                     return End::Mismatch(number);
                 }
                 Ok(_) => {}
+                Err(LoadError::Undecodable(_)) if !strict => {}
                 Err(error) => return End::Unread(number, error),
             }
         }

@@ -33,6 +33,10 @@ impl Keys {
         Key::new(&format!("{}/checkpoint/", self.prefix))
     }
 
+    pub(super) fn segments(&self) -> Key {
+        Key::new(&format!("{}/log/", self.prefix))
+    }
+
     pub(super) fn hint(&self) -> Key {
         Key::new(&format!("{}/head", self.prefix))
     }
@@ -44,7 +48,7 @@ impl Keys {
 
     /// The number of a segment's key; `None` for any other.
     pub(super) fn segment_number(&self, key: &Key) -> Option<u64> {
-        numbered(key, &format!("{}/log/", self.prefix))
+        numbered(key, self.segments().as_str())
     }
 }
 

@@ -15,17 +15,25 @@ const PAGE: usize = 1000;
 /// A hint so many segments behind has been failing to be left for some time.
 const HINT_LATE: u64 = 4;
 
-const RESTORE: &str = "restore the object from a backup or an older version that the store kept; until then versions behind it are read \
-                       from the next checkpoint";
+const RESTORE: &str = "restore what is missing from a backup or an older version that the store kept";
 
 impl<E: Env> AppendLog<E> {
     /// The numbers of all checkpoints, rising.
-    async fn checkpoints(&self) -> Result<Vec<u64>, LoadError> {
-        let (keys, mut numbers, mut after) = (&self.place.keys, Vec::new(), None::<Key>);
+    pub(super) async fn checkpoint_numbers(&self) -> Result<Vec<u64>, LoadError> {
+        self.numbers(&self.place.keys.checkpoints(), |key| self.place.keys.checkpoint_number(key)).await
+    }
+
+    /// The numbers of all segments that have an object, rising.
+    async fn segment_numbers(&self) -> Result<Vec<u64>, LoadError> {
+        self.numbers(&self.place.keys.segments(), |key| self.place.keys.segment_number(key)).await
+    }
+
+    async fn numbers(&self, prefix: &Key, number: impl Fn(&Key) -> Option<u64>) -> Result<Vec<u64>, LoadError> {
+        let (mut numbers, mut after) = (Vec::new(), None::<Key>);
         loop {
-            let page = self.store.list(&keys.checkpoints(), after.as_ref(), PAGE).await;
+            let page = self.store.list(prefix, after.as_ref(), PAGE).await;
             let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
-            numbers.extend(page.objects.iter().filter_map(|listed| keys.checkpoint_number(&listed.key)));
+            numbers.extend(page.objects.iter().filter_map(|listed| number(&listed.key)));
             after = page.objects.last().map(|listed| listed.key.clone());
             if !page.more || after.is_none() {
                 return Ok(numbers);
@@ -56,37 +64,39 @@ impl<E: Env> AppendLog<E> {
     /// The oldest version from which on all can be read.
     pub(super) async fn oldest_kept(&self) -> Result<Version, LoadError> {
         let newest = self.catch_up().await?;
-        let Some(first) = self.first_kept(&self.checkpoints().await?).await? else { return Ok(newest.version()) };
+        let Some(first) = self.first_kept(&self.checkpoint_numbers().await?).await? else { return Ok(newest.version()) };
         // Gone meanwhile: a vacuum is at work, and the newest is kept in any case.
         Ok(self.read_checkpoint(first).await?.map_or(newest.version(), |checkpoint| checkpoint.version()))
     }
 
-    /// A version that can still be read.
+    /// A version that can still be read. What is behind it need not be whole.
     pub(super) async fn version_at(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
-        let newest = self.catch_up().await?;
-        if version >= newest.version() {
-            return Ok(Some(newest).filter(|newest| newest.version() == version));
+        for number in self.checkpoint_numbers().await?.into_iter().rev() {
+            let checkpoint = match self.read_checkpoint(number).await {
+                Ok(Some(checkpoint)) if checkpoint.version() <= version => checkpoint,
+                // A damaged one is passed over: the log leads from the one before it.
+                Ok(_) | Err(LoadError::Undecodable(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let mut found = None;
+            let end = self.walk(checkpoint, false, |placed| {
+                if placed.version.version() == version {
+                    found = Some(placed.version);
+                }
+            });
+            let end = end.await;
+            let damaged = |number: u64, words: &str| {
+                LoadError::Undecodable(Cause::words(format!("segment {number} of the log: {words}")))
+            };
+            return match (found, end) {
+                (Some(found), _) => Ok(Some(found)),
+                (None, End::Newest(_) | End::Emptied(_)) => Ok(None),
+                (None, End::Damaged(number, words)) => Err(damaged(number, &words)),
+                (None, End::Mismatch(number)) => Err(damaged(number - 1, "the checkpoint behind it says otherwise")),
+                (None, End::Unread(_, error)) => Err(error),
+            };
         }
-        let mut number = newest.0.segment.number;
-        let checkpoint = loop {
-            match self.read_checkpoint(number).await? {
-                Some(checkpoint) if checkpoint.version() <= version => break checkpoint,
-                // The checkpoint of the newest segment may not be there yet.
-                None if number < newest.0.segment.number => return Ok(None),
-                _ if number == 0 => return Ok(None),
-                _ => number -= 1,
-            }
-        };
-        let mut found = None;
-        let end = self.walk(checkpoint, |placed| {
-            if placed.version.version() == version {
-                found = Some(placed.version);
-            }
-        });
-        match end.await {
-            End::Unread(_, error) if found.is_none() => Err(error),
-            _ => Ok(found),
-        }
+        Ok(None)
     }
 
     /// Empties segments that no kept version needs.
@@ -107,21 +117,22 @@ impl<E: Env> AppendLog<E> {
 
     /// Looks at every checkpoint and every kept segment.
     pub(super) async fn fsck(&self, mend: bool) -> Result<Report, LoadError> {
-        let numbers = self.checkpoints().await?;
-        let (Some(last), Some(first)) = (numbers.last(), self.first_kept(&numbers).await?) else {
+        // Listed first: a later look finds at least as much, so writers at work cause no alarm.
+        let (numbers, segments) = (self.checkpoint_numbers().await?, self.segment_numbers().await?);
+        let last = numbers.last().max(segments.last()).copied();
+        let mut look = Look { log: self, report: Report::default(), versions: 0, segments: 0, newest: None, last };
+        look.checkpoints(&numbers).await?;
+        look.stretches(&numbers).await?;
+        look.hint(mend).await;
+        if last.is_none() && look.report.findings.is_empty() {
             return Err(LoadError::NotFound);
-        };
-        let mut look = Look { log: self, report: Report::default(), versions: 0, segments: 0, newest: None };
-        look.checkpoints(&numbers, first).await;
-        look.segments(&numbers, first).await;
-        look.hint(*last, mend).await;
+        }
         let Look { mut report, versions, segments, newest, .. } = look;
         let entries = newest.map_or(0, |newest| newest.root().all().count() as u64);
-        let checkpoints = numbers.len() as u64;
         report.looked_at = vec![
             Count::of("versions", "versions", versions),
             Count::of("segments", "segments of the log", segments),
-            Count::of("checkpoints", "checkpoints", checkpoints),
+            Count::of("checkpoints", "checkpoints", numbers.len() as u64),
             Count::of("entries", "entries", entries),
         ];
         report.findings.sort_by_key(|finding| finding.severity);
@@ -136,6 +147,8 @@ struct Look<'a, E: Env> {
     versions: u64,
     segments: u64,
     newest: Option<Snapshot>,
+    /// The greatest number of a checkpoint or a segment.
+    last: Option<u64>,
 }
 
 impl<E: Env> Look<'_, E> {
@@ -144,11 +157,15 @@ impl<E: Env> Look<'_, E> {
         self.report.findings.push(Finding { severity, trouble, object, version, found, advice: advice.to_owned() });
     }
 
-    async fn checkpoints(&mut self, numbers: &[u64], first: u64) {
+    /// Each that there is must be read, and each that must be there must be there: that of the first segment, and of each that was
+    /// closed.
+    async fn checkpoints(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
+        let keys = &self.log.place.keys;
+        let first = self.log.first_kept(numbers).await?;
         for number in numbers {
-            let object = self.log.place.keys.checkpoint(*number);
+            let object = keys.checkpoint(*number);
             match self.log.read_checkpoint(*number).await {
-                Ok(_) if *number > 0 && *number < first => {
+                Ok(_) if *number > 0 && first.is_some_and(|first| *number < first) => {
                     let found = "the checkpoint of a segment that was emptied".to_owned();
                     self.finds(Severity::Garbage, "unused", object, found, "`glidepath catalog vacuum` removes it");
                 }
@@ -160,11 +177,23 @@ impl<E: Env> Look<'_, E> {
                 Err(error) => self.finds(Severity::Unread, "unread", object, error.to_string(), "try again"),
             }
         }
+        let Some(last) = self.last else { return Ok(()) };
+        let must = std::iter::once(0).chain(first.unwrap_or(0)..last);
+        let missing: Vec<u64> = must.filter(|number| numbers.binary_search(number).is_err()).collect();
+        for number in missing {
+            // A vacuum may have removed it after it was listed as kept.
+            if number == 0 || !self.log.is_emptied(number).await? {
+                let found = "it is missing, though its segment is not the newest".to_owned();
+                self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(number), found, RESTORE);
+            }
+        }
+        Ok(())
     }
 
     /// From checkpoint to checkpoint, as far as the log leads from each.
-    async fn segments(&mut self, numbers: &[u64], first: u64) {
-        let mut from = Some(first);
+    async fn stretches(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
+        let mut from = self.log.first_kept(numbers).await?;
+        let mut ended_well = false;
         while let Some(number) = from {
             let next = |behind: u64| numbers.iter().copied().find(|other| *other > behind);
             let Ok(Some(checkpoint)) = self.log.read_checkpoint(number).await else {
@@ -175,16 +204,25 @@ impl<E: Env> Look<'_, E> {
             if self.newest.is_none() {
                 self.report.oldest = checkpoint.version();
             }
-            from = self.stretch(checkpoint, next).await;
+            (from, ended_well) = self.stretch(checkpoint, next).await?;
         }
-        self.report.newest = self.newest.as_ref().map(Snapshot::version).unwrap_or_default();
+        let newest = self.newest.as_ref().map(Snapshot::version);
+        self.report.whole = newest;
+        // Behind damage there was one more at least.
+        let newest = newest.unwrap_or_default();
+        self.report.newest = if ended_well { newest } else { newest.next() };
+        Ok(())
     }
 
-    /// What the log says from one checkpoint on. Returns where to begin anew behind what cannot be read.
-    async fn stretch(&mut self, checkpoint: Snapshot, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    /// What the log says from one checkpoint on. Returns where to begin anew behind what cannot be read, and whether all was well.
+    async fn stretch(
+        &mut self,
+        checkpoint: Snapshot,
+        next: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(Option<u64>, bool), LoadError> {
         let begun = checkpoint.0.segment.number;
         let (mut versions, mut newest) = (0, None);
-        let end = self.log.walk(checkpoint, |placed| {
+        let end = self.log.walk(checkpoint, false, |placed| {
             versions += 1;
             newest = Some(placed.version);
         });
@@ -193,19 +231,20 @@ impl<E: Env> Look<'_, E> {
         self.newest = newest.or(self.newest.take());
         let keys = &self.log.place.keys;
         let (number, severity, trouble, object, found) = match end {
-            End::Newest(number) => match next(number) {
-                None => {
-                    self.segments += number - begun + 1;
-                    self.report.whole = self.newest.as_ref().map(Snapshot::version);
-                    return None;
-                }
-                Some(_) => {
-                    let found = "it is missing, or ends too early: there are later checkpoints".to_owned();
-                    (number, Severity::Damage, "missing-segment", keys.segment(number), found)
-                }
-            },
-            // A vacuum has been here meanwhile, or somebody has emptied what others need.
+            End::Newest(number) if self.last.is_none_or(|last| last <= number) => {
+                self.segments += number - begun + 1;
+                return Ok((None, true));
+            }
+            End::Newest(number) => {
+                let found = "it is missing, or ends too early: there are later objects".to_owned();
+                (number, Severity::Damage, "missing-segment", keys.segment(number), found)
+            }
             End::Emptied(number) => {
+                let first = self.log.first_kept(&self.log.checkpoint_numbers().await?).await?;
+                if let Some(first) = first.filter(|first| *first > number) {
+                    // A vacuum was here meanwhile.
+                    return Ok((Some(first), true));
+                }
                 let found = "it was emptied, and a segment before it was not".to_owned();
                 (number, Severity::Damage, "emptied-segment", keys.segment(number), found)
             }
@@ -213,21 +252,24 @@ impl<E: Env> Look<'_, E> {
                 (number, Severity::Damage, "undecodable-segment", keys.segment(number), words)
             }
             End::Mismatch(number) => {
-                let found = "it is not what the log before it says".to_owned();
+                let found = "it is not what the log before it says, or a segment before it is not its own".to_owned();
                 (number - 1, Severity::Damage, "other-checkpoint", keys.checkpoint(number), found)
             }
-            End::Unread(number, error) => (number, Severity::Unread, "unread", keys.segment(number), error.to_string()),
+            End::Unread(number, error) => {
+                (number, Severity::Unread, "unread", keys.segment(number), error.to_string())
+            }
         };
         self.segments += number - begun + 1;
         self.finds(severity, trouble, object, found, RESTORE);
-        next(number)
+        Ok((next(number), false))
     }
 
-    async fn hint(&mut self, last: u64, mend: bool) {
-        let object = self.log.place.keys.hint();
+    async fn hint(&mut self, mend: bool) {
+        let (object, last) = (self.log.place.keys.hint(), self.last.unwrap_or(0));
         let found = match self.log.store.get(&object).await {
             Ok(hint) => match checkpoint::decode_hint(&hint.payload.bytes) {
-                Some(number) if number + HINT_LATE >= last => return,
+                Some(number) if number > last => return self.hint_ahead(object, number).await,
+                Some(number) if number.saturating_add(HINT_LATE) >= last => return,
                 Some(number) => format!("it names checkpoint {number}; the newest is {last}"),
                 None => "it cannot be read".to_owned(),
             },
@@ -242,5 +284,13 @@ impl<E: Env> Look<'_, E> {
             self.report.mended.push(format!("the hint names checkpoint {last} now"));
         }
         self.finds(Severity::Note, "hint", object, found, "harmless: readers list instead; --mend writes it anew");
+    }
+
+    /// The hint names a checkpoint that was not listed: it is newer than the listing, or lost.
+    async fn hint_ahead(&mut self, object: Key, number: u64) {
+        if !matches!(self.log.read_checkpoint(number).await, Ok(Some(_))) {
+            let found = format!("it names checkpoint {number}, which is missing: newer versions may be lost");
+            self.finds(Severity::Damage, "hint-ahead", object, found, RESTORE);
+        }
     }
 }

@@ -57,16 +57,16 @@ impl<E: Env> AppendLog<E> {
         let newest = self.catch_up().await?;
         let wanted = newest.0.version.0.saturating_sub(versions);
         let too_far = u64::from(mutant::is(Mutant::SegmentTooFar));
-        let mut number = (newest.0.segment.number + too_far).saturating_sub(LEAST);
-        while number > 0 {
-            match self.read_checkpoint(number).await? {
-                Some(checkpoint) if checkpoint.0.version.0 > wanted => number -= 1,
-                Some(_) => break,
-                // Another vacuum was here.
-                None => return Ok(number + 1),
+        let last = (newest.0.segment.number + too_far).saturating_sub(LEAST);
+        // A checkpoint may be missing or damaged: then versions are read from the one before.
+        for number in self.checkpoint_numbers().await?.into_iter().rev().filter(|number| *number <= last) {
+            match self.read_checkpoint(number).await {
+                Ok(Some(checkpoint)) if checkpoint.0.version.0 <= wanted => return Ok(number),
+                Ok(_) | Err(LoadError::Undecodable(_)) => {}
+                Err(error) => return Err(error),
             }
         }
-        Ok(number)
+        Ok(0)
     }
 
     /// Empties the segments before this one, and removes their checkpoints.

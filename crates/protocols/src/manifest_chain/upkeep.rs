@@ -36,7 +36,12 @@ pub(super) async fn vacuum<E: Env>(chain: &ManifestChain<E>, keep: Keep) -> Resu
 }
 
 pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result<Report, LoadError> {
-    let checked = chain.fsck().await?;
+    let checked = match chain.fsck().await {
+        Ok(checked) => checked,
+        // There is no version; whether there ever was one, hint and packs tell.
+        Err(LoadError::NotFound) => return lost(chain).await,
+        Err(error) => return Err(error),
+    };
     // Writing over what may be damaged, or deleting beside it, could make it worse.
     let mended = if mend && !checked.is_damaged() { mended(chain, &checked).await? } else { Vec::new() };
     let looked_at = vec![
@@ -54,6 +59,25 @@ pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result
         looked_at,
         mended,
     })
+}
+
+/// A chain of which no version is there.
+async fn lost<E: Env>(chain: &ManifestChain<E>) -> Result<Report, LoadError> {
+    match chain.load().await {
+        Err(LoadError::Undecodable(cause)) => {
+            let finding = upkeep::Finding {
+                severity: upkeep::Severity::Damage,
+                trouble: "versions-lost",
+                object: chain.place.keys.versions(),
+                version: None,
+                found: cause.to_string(),
+                advice: "restore the versions from a backup or from older ones that the store kept".to_owned(),
+            };
+            Ok(Report { findings: vec![finding], ..Report::default() })
+        }
+        Err(error) => Err(error),
+        Ok(_) => Err(LoadError::NotFound),
+    }
 }
 
 fn told(finding: &Finding) -> upkeep::Finding {
