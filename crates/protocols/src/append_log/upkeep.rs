@@ -64,7 +64,9 @@ impl<E: Env> AppendLog<E> {
     /// The oldest version from which on all can be read.
     pub(super) async fn oldest_kept(&self) -> Result<Version, LoadError> {
         let newest = self.catch_up().await?;
-        let Some(first) = self.first_kept(&self.checkpoint_numbers().await?).await? else { return Ok(newest.version()) };
+        let Some(first) = self.first_kept(&self.checkpoint_numbers().await?).await? else {
+            return Ok(newest.version());
+        };
         // Gone meanwhile: a vacuum is at work, and the newest is kept in any case.
         Ok(self.read_checkpoint(first).await?.map_or(newest.version(), |checkpoint| checkpoint.version()))
     }
@@ -255,9 +257,7 @@ impl<E: Env> Look<'_, E> {
                 let found = "it is not what the log before it says, or a segment before it is not its own".to_owned();
                 (number - 1, Severity::Damage, "other-checkpoint", keys.checkpoint(number), found)
             }
-            End::Unread(number, error) => {
-                (number, Severity::Unread, "unread", keys.segment(number), error.to_string())
-            }
+            End::Unread(number, error) => (number, Severity::Unread, "unread", keys.segment(number), error.to_string()),
         };
         self.segments += number - begun + 1;
         self.finds(severity, trouble, object, found, RESTORE);
