@@ -17,7 +17,7 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     assert!(report.contains("<svg") && !report.contains("http://") || report.contains("www.w3.org"));
     assert!(std::fs::metadata(folder.path().join("m/samples.parquet")).unwrap().len() > 1000);
     // The loop closes: what was measured is what is simulated next.
-    let asked = "knee --profile m/profile.toml --tables 2 --budget 20s --no-what-if --json";
+    let asked = "knee --profile m/profile.toml --tables 2 --budget 50s --no-what-if --json";
     let json = output(glidepath(folder.path(), asked));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["knee_commits_per_s"].as_f64().unwrap() > 0.5, "{json}");
@@ -28,7 +28,7 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     let shares =
         ["simulation", "sampling", "effect_time"].map(|share| number(&format!("/measurement/made_of/{share}")));
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
-    let asked = "knee --profile m/profile.toml --tables 2 --budget 20s --no-what-if";
+    let asked = "knee --profile m/profile.toml --tables 2 --budget 50s --no-what-if";
     let text = output(glidepath(folder.path(), asked));
     assert!(text.contains("With the measurement of the store: ") && text.contains("(variance shares)"), "{text}");
     assert!(text.contains("was measured on 2") && text.contains("(today)") || text.contains("(yesterday)"), "{text}");
