@@ -34,7 +34,7 @@ impl<E: Env> ManifestChain<E> {
     /// pages that one of them has and the other has not.
     ///
     /// # Errors
-    /// As [`entry`](Self::entry).
+    /// As [`entry`](crate::Catalog::entry).
     pub async fn changed(
         &self,
         before: Option<&Snapshot>,

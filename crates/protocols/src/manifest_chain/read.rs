@@ -31,7 +31,7 @@ impl<E: Env> ManifestChain<E> {
     /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
     ///
     /// # Errors
-    /// As [`find_entry`](Self::find_entry).
+    /// As [`entry`](crate::Catalog::entry).
     pub(super) async fn list_children(
         &self,
         at: &Snapshot,
@@ -46,7 +46,7 @@ impl<E: Env> ManifestChain<E> {
     /// Up to `limit` entries, in the order of their namespaces, behind `after` where given.
     ///
     /// # Errors
-    /// As [`find_entry`](Self::find_entry).
+    /// As [`entry`](crate::Catalog::entry).
     pub async fn all(
         &self,
         at: &Snapshot,
@@ -59,7 +59,7 @@ impl<E: Env> ManifestChain<E> {
     /// Names of namespaces, or of tables. By the index; without one, by looking at every entry.
     ///
     /// # Errors
-    /// As [`find_entry`](Self::find_entry).
+    /// As [`entry`](crate::Catalog::entry).
     pub(super) async fn names_of_kind(&self, at: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
         let wanted = |entry: &Entry| entry.kind == kind;
         self.names(at, rows::of_kind(kind), wanted).await
@@ -68,7 +68,7 @@ impl<E: Env> ManifestChain<E> {
     /// Names of all that was made from `base`. By the index; without one, by looking at every entry.
     ///
     /// # Errors
-    /// As [`find_entry`](Self::find_entry).
+    /// As [`entry`](crate::Catalog::entry).
     pub(super) async fn names_with_base(&self, at: &Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
         self.names(at, rows::with_base(base), |entry: &Entry| entry.base_objects.contains(base)).await
     }
