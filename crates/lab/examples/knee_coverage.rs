@@ -19,7 +19,7 @@ const CASES: [(&str, &str); 6] = [
 ];
 
 /// What a search may do in ten seconds on two processors, though it stops when its interval is narrow enough.
-const EVENTS: u64 = 20_000_000;
+const EVENTS: u64 = 30_000_000;
 
 /// More than any search uses.
 const SEEDS_OF_A_SET: u64 = 100_000;

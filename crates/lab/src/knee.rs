@@ -91,7 +91,7 @@ impl Default for KneeOptions {
             sensitivity: false,
             first_seed: 1,
             threads: NonZeroUsize::MIN,
-            events: 20_000_000,
+            events: 30_000_000,
         }
     }
 }
