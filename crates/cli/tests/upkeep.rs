@@ -102,3 +102,28 @@ fn a_version_before_the_damage_is_read_and_the_history_says_where_it_ends() {
     assert!(refused(place.run("history STORE"), 1).contains("version 2 should be kept and cannot be read"));
     refused(place.run("list STORE --version 2"), 1);
 }
+
+#[test]
+fn a_lost_or_wrong_label_hides_no_catalog() {
+    for (protocol, other) in
+        [("append-log", "catalog-file"), ("catalog-file", "manifest-chain"), ("manifest-chain", "append-log")]
+    {
+        let place = filled(protocol, 1);
+        let label = place.file("protocol");
+        std::fs::remove_file(&label).unwrap();
+        assert!(place.does("list STORE --recursive").contains("sales/t0"));
+        assert!(refused(place.run("create STORE"), 4).contains(protocol));
+        let (code, report) = place.fsck("--mend");
+        assert_eq!((code, &report["findings"][0]["trouble"]), (0, &"no-label".into()), "{report}");
+        assert!(label.exists(), "--mend puts it back");
+        let elsewhere = Place::with(&format!("--protocol {other}"));
+        std::fs::copy(elsewhere.file("protocol"), &label).unwrap();
+        for (command, code) in [("list STORE", 1), ("fsck STORE", 8), ("create STORE", 1)] {
+            let words = refused(place.run(command), code);
+            assert!(words.contains(protocol) && words.contains(other), "{command}: {words}");
+        }
+        place.spoil(&label, |name| name[0] = b'x');
+        refused(place.run("fsck STORE"), 8);
+        refused(place.run("list STORE"), 1);
+    }
+}

@@ -7,19 +7,20 @@
 //! The object `protocol` (`registry/label.rs`) says which protocol keeps the catalog below a prefix. Steps of a creation:
 //!
 //! 1. Read the label. Where it names another protocol, there is, or will be, another catalog: conflict.
-//! 2. Where there is no label, look for a catalog of the protocol that had none: it keeps its place.
+//! 2. Look for objects of each protocol. Where there are any, a catalog is there (conflict), or what is left of one (refused).
 //! 3. Put the label if there is none. Of two who create catalogs of different protocols at a time, one loses.
 //! 4. Create the catalog, as the protocol does. Who dies before leaves a label and no catalog; the same creation may be tried
 //!    again.
 
 mod any;
 mod label;
+mod traces;
 
 use std::fmt::Debug;
 use std::future::ready;
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env};
+use glidepath_env::{Cause, Env, Key};
 use glidepath_model::{Action, ByteSize, Changes, Entry, Kind, Name, TableId, TableState, Version};
 
 use crate::afterwards::{Made, Write};
@@ -33,6 +34,10 @@ use crate::{append_log, catalog_file, manifest_chain};
 pub trait Design: 'static {
     /// As people write it.
     const NAME: &'static str;
+
+    /// Objects that only a catalog of this protocol has, below its prefix: keys, or beginnings of keys where they end in `/`. The creation
+    /// of a catalog leaves none of them before its commit point.
+    const TRACES: &'static [&'static str];
 
     /// Whether it appends to objects, which few stores can.
     const APPENDS: bool = false;
@@ -181,9 +186,6 @@ any::protocols! {
     /// The least that a protocol can be.
     Toy: crate::toy::Toy, if "toy";
 }
-/// Catalogs that have no label are of this protocol: it was the first that held names.
-const UNLABELLED: Protocol = Protocol::ManifestChain;
-
 impl serde::Serialize for Protocol {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
@@ -250,18 +252,69 @@ impl<E: Env + Clone> AnyCatalog<E>
 where
     E::Objects: Clone,
 {
-    /// The catalog below a prefix (empty, or ending in `/`), by the protocol that its label names. Reads the label only: whether
-    /// there is a catalog, a [`load`](Catalog::load) tells.
+    /// The catalog below a prefix (empty, or ending in `/`), by the protocol that its label names, or, where the label is lost, by its
+    /// objects. With a label, reads nothing else: whether there is a catalog, a [`load`](Catalog::load) tells.
     ///
     /// # Errors
-    /// The label cannot be read, or names no protocol that is known.
+    /// There is neither a label nor an object of a catalog; the label cannot be read, or names no protocol that is known; without a label,
+    /// there are objects of several protocols.
     pub async fn find(env: E, store: E::Objects, prefix: &str) -> Result<Self, LoadError> {
-        let protocol = label::read::<E>(&store, prefix).await?.unwrap_or(UNLABELLED);
+        let protocol = match label::read::<E>(&store, prefix).await? {
+            Some(protocol) => protocol,
+            None => match traces::found::<E>(&store, prefix).await?[..] {
+                [] => return Err(LoadError::NotFound),
+                [(protocol, _)] => protocol,
+                [(one, ref first), (another, ref second), ..] => {
+                    let words = format!(
+                        "the object `protocol` is missing, and there are objects of {} ({first}) and of {} ({second}): put the right \
+                         name and a line feed there",
+                        one.name(),
+                        another.name()
+                    );
+                    return Err(LoadError::Undecodable(Cause::words(words)));
+                }
+            },
+        };
         Ok(protocol.open(env, store, prefix))
     }
 
+    /// Why no catalog was [found](LoadError::NotFound) by a handle: for messages. `Undecodable` where objects of a catalog are there all the
+    /// same, `NotFound` where there are none.
+    pub async fn why_not_found(store: &E::Objects, prefix: &str) -> LoadError {
+        let label = label::read::<E>(store, prefix).await;
+        match (label, traces::found::<E>(store, prefix).await) {
+            (Err(error), _) | (_, Err(error)) => error,
+            (Ok(label), Ok(found)) => {
+                let Some((protocol, key)) = found.into_iter().next() else { return LoadError::NotFound };
+                LoadError::Undecodable(remains(label, protocol, &key))
+            }
+        }
+    }
+
+    /// As [`fsck`](Self::fsck) for a catalog below this prefix, its label included, which is put back where `mend` is set.
+    ///
+    /// # Errors
+    /// As [`fsck`](Self::fsck).
+    pub async fn fsck_with_label(
+        &self,
+        env: &E,
+        store: &E::Objects,
+        prefix: &str,
+        mend: bool,
+    ) -> Result<Report, LoadError> {
+        let mut report = self.fsck(mend).await?;
+        if label::read::<E>(store, prefix).await?.is_none() {
+            report.findings.push(label::missing(prefix));
+            if mend && !report.is_damaged() && label::put(env, store, prefix, self.protocol()).await.is_none() {
+                report.mended.push(format!("the object `protocol` says {} again", self.protocol().name()));
+            }
+        }
+        Ok(report)
+    }
+
     /// Creates an empty catalog below a prefix (empty, or ending in `/`), and returns a handle to it. `Conflict` if there is one, of
-    /// whatever protocol, or if the place was taken for another protocol; `find` tells which.
+    /// whatever protocol, or if the place was taken for another protocol; `find` tells which. `Refused` if there are objects of a catalog
+    /// that cannot be read.
     pub async fn create(
         env: E,
         store: E::Objects,
@@ -270,24 +323,52 @@ where
         creation: Creation,
     ) -> (Self, Outcome<AnySnapshot>) {
         let catalog = protocol.open(env.clone(), store.clone(), prefix);
-        // Steps 1 to 3.
-        let refused = match label::read::<E>(&store, prefix).await {
-            Ok(Some(found)) if found == protocol => None,
-            Ok(Some(_)) => Some(Outcome::Conflict(None)),
-            Ok(None) => match UNLABELLED.open(env.clone(), store.clone(), prefix).load().await {
-                Ok(head) => Some(Outcome::Conflict((protocol == UNLABELLED).then_some(head))),
-                Err(LoadError::NotFound) => label::put(&env, &store, prefix, protocol).await,
-                Err(error) => Some(Outcome::not_read(error)),
-            },
-            Err(error) => Some(Outcome::not_read(error)),
-        };
-        let outcome = match refused {
+        let outcome = match Self::prepare(&env, &store, prefix, protocol).await {
             Some(outcome) => outcome,
             // Step 4.
             None => catalog.create_here(creation).await,
         };
         (catalog, outcome)
     }
+
+    /// Steps 1 to 3. `None` if a catalog can be created.
+    async fn prepare(env: &E, store: &E::Objects, prefix: &str, protocol: Protocol) -> Option<Outcome<AnySnapshot>> {
+        let label = match label::read::<E>(store, prefix).await {
+            Ok(label) => label,
+            Err(error) => return Some(Outcome::not_read(error)),
+        };
+        let found = match traces::found::<E>(store, prefix).await {
+            Ok(found) => found.into_iter().next(),
+            Err(error) => return Some(Outcome::not_read(error)),
+        };
+        match (label, found) {
+            (Some(label), None) if label != protocol => Some(Outcome::Conflict(None)),
+            (_, Some((of, key))) => Some(match of.open(env.clone(), store.clone(), prefix).load().await {
+                Ok(head) if label.is_none_or(|label| label == of) => {
+                    Outcome::Conflict((of == protocol).then_some(head))
+                }
+                Ok(_) | Err(LoadError::NotFound) => Outcome::refused(remains(label, of, &key)),
+                Err(error) => Outcome::not_read(error),
+            }),
+            (None, None) => label::put(env, store, prefix, protocol).await,
+            (Some(_), None) => None,
+        }
+    }
+}
+
+/// What is left of a catalog that cannot be read.
+fn remains(label: Option<Protocol>, of: Protocol, key: &Key) -> Cause {
+    let name = of.name();
+    Cause::words(match label {
+        Some(label) if label != of => format!(
+            "the object `protocol` says {}, and there are objects of a catalog of {name} (such as {key}): put {name} and a line feed there \
+             to open it",
+            label.name()
+        ),
+        _ => format!(
+            "there are objects of a catalog of {name} here (such as {key}), but what makes it a catalog is lost or damaged"
+        ),
+    })
 }
 
 fn foreign() -> LoadError {

@@ -1,11 +1,13 @@
 //! `glidepath catalog fsck`: is the catalog whole, and if not, what is lost and what is to be done?
 
 use clap::Args;
+use glidepath_protocols::LoadError;
 use glidepath_protocols::upkeep::{Finding, Report};
+use glidepath_stores::LiveEnv;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::{Site, code};
+use super::place::{Site, code, told};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
@@ -24,8 +26,10 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let site = Site::of(&self.common.store)?;
-        let report = site.read(site.catalog.fsck(self.mend))?;
+        let site = Site::open(&self.common.store, damage)?;
+        let env = LiveEnv::new();
+        let look = site.catalog.fsck_with_label(&env, site.store(), "", self.mend);
+        let report = site.wait(look).map_err(|error| damage(&site.explained(error)))?;
         match self.common.json {
             true => print_json(&as_json(&report))?,
             false => print(&as_text(&report, self.mend))?,
@@ -34,6 +38,14 @@ impl Arguments {
             return Err(Failure::Coded(code::DAMAGE, "the catalog is damaged, or could not all be read".to_owned()));
         }
         Ok(())
+    }
+}
+
+/// A failure to read, as told by a look for damage.
+fn damage(error: &LoadError) -> Failure {
+    match error {
+        LoadError::Undecodable(_) => Failure::Coded(code::DAMAGE, error.to_string()),
+        error => told(error),
     }
 }
 

@@ -38,6 +38,11 @@ pub(super) struct Site {
 impl Site {
     /// Opens the store of an existing catalog, of which nothing is read yet.
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
+        Self::open(url, told)
+    }
+
+    /// The same; `told` says what a failure to read becomes.
+    pub(super) fn open(url: &str, told: fn(&LoadError) -> Failure) -> Result<Self, Failure> {
         // A store on disk is made where there is none; who mistypes a path should find out instead.
         if let Some(folder) = folder(url) {
             match Path::new(&folder).try_exists() {
@@ -49,6 +54,10 @@ impl Site {
         let opened = Opened::of(url)?;
         let found = opened.wait(AnyCatalog::find(LiveEnv::new(), opened.store.clone(), ""));
         Ok(Self { catalog: found.map_err(|error| told(&error))?, opened })
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.opened.store
     }
 
     /// Waits for something.
@@ -84,7 +93,15 @@ impl Opened {
 impl Site {
     /// Waits for something that reads the catalog.
     pub(super) fn read<T>(&self, future: impl Future<Output = Result<T, LoadError>>) -> Result<T, Failure> {
-        self.wait(future).map_err(|error| told(&error))
+        self.wait(future).map_err(|error| told(&self.explained(error)))
+    }
+
+    /// The same error; where nothing was found, why.
+    pub(super) fn explained(&self, error: LoadError) -> LoadError {
+        match error {
+            LoadError::NotFound => self.wait(AnyCatalog::<LiveEnv>::why_not_found(&self.opened.store, "")),
+            error => error,
+        }
     }
 
     /// The catalog as it is now.

@@ -17,6 +17,7 @@ pub enum Log {}
 
 impl Design for Log {
     const NAME: &'static str = "append-log";
+    const TRACES: &'static [&'static str] = &["log/checkpoint/", "log/log/", "log/head"];
     const APPENDS: bool = true;
     const VERSION_PER_REQUEST: bool = true;
 

@@ -16,6 +16,7 @@ pub enum OneFile {}
 
 impl Design for OneFile {
     const NAME: &'static str = "catalog-file";
+    const TRACES: &'static [&'static str] = &["catalog"];
     const HOLDS_METADATA: bool = true;
     const SHARES: bool = false;
 

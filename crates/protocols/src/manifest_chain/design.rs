@@ -19,6 +19,7 @@ const CACHED_BYTES: usize = 64 << 20;
 
 impl Design for Chain {
     const NAME: &'static str = "manifest-chain";
+    const TRACES: &'static [&'static str] = &["versions/", "packs/", "hint"];
     const TELLS_OWN_VERSION: bool = true;
     const KEEPS_TIMES: bool = true;
     const LAYOUTS: &'static [Layout] = &[Layout::Paged, Layout::Whole];

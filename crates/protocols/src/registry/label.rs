@@ -7,6 +7,7 @@ use super::{AnySnapshot, Protocol};
 use crate::catalog::{LoadError, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
+use crate::upkeep::{Finding, Severity};
 
 fn key(prefix: &str) -> Key {
     Key::new(&format!("{prefix}protocol"))
@@ -27,6 +28,18 @@ pub(super) async fn read<E: Env>(store: &E::Objects, prefix: &str) -> Result<Opt
         }
         Err(ReadError::NotFound) => Ok(None),
         Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+    }
+}
+
+/// That there is none, though there is a catalog.
+pub(super) fn missing(prefix: &str) -> Finding {
+    Finding {
+        severity: Severity::Note,
+        trouble: "no-label",
+        object: key(prefix),
+        version: None,
+        found: "it is missing, so each command looks for the catalog's objects to learn its protocol".to_owned(),
+        advice: "--mend puts it back".to_owned(),
     }
 }
 

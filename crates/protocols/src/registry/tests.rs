@@ -1,3 +1,4 @@
+use glidepath_env::{Guard, ObjectStore, Payload};
 use glidepath_model::{Instant, Span};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
@@ -58,17 +59,79 @@ fn a_place_takes_one_protocol_only() {
     }
 }
 
-/// One that was created before there were labels.
+async fn remove(env: &SimEnv, key: &str) {
+    assert!(ObjectStore::delete(&env.store(STORE), &Key::new(key)).await.is_ok());
+}
+
+async fn relabel(env: &SimEnv, label: &'static str) {
+    let label = Payload::from(bytes::Bytes::from_static(label.as_bytes()));
+    assert!(env.store(STORE).put(&Key::new("protocol"), label, Guard::None).await.is_ok());
+}
+
+/// Its objects say what it is, and nobody can create another one.
 #[test]
-fn a_catalog_without_a_label_keeps_its_place() {
-    alone(|env| async move {
-        let old = UNLABELLED.open(env.clone(), env.store(STORE), "");
-        assert!(matches!(old.create_here(Creation::default()).await, Outcome::Committed(_)));
-        for &protocol in Protocol::ALL {
-            assert!(matches!(create(&env, "", protocol).await, Outcome::Conflict(_)));
+fn a_catalog_whose_label_is_lost_is_found_and_keeps_its_place() {
+    for &kept in Protocol::ALL {
+        alone(move |env| async move {
+            assert!(matches!(create(&env, "", kept).await, Outcome::Committed(_)));
+            remove(&env, "protocol").await;
+            for &protocol in Protocol::ALL {
+                let outcome = create(&env, "", protocol).await;
+                assert!(matches!(outcome, Outcome::Conflict(_)), "{kept:?} {protocol:?}: {outcome:?}");
+            }
+            let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await.unwrap();
+            assert_eq!(found.protocol(), kept);
+            assert!(found.load().await.is_ok());
+            let store = env.store(STORE);
+            for (mend, findings, mended) in [(false, 1, 0), (true, 1, 1), (false, 0, 0)] {
+                let report = found.fsck_with_label(&env, &store, "", mend).await.unwrap();
+                assert_eq!((report.findings.len(), report.mended.len()), (findings, mended), "{report:?}");
+                assert!(!report.is_damaged());
+            }
+        });
+    }
+}
+
+/// Neither is another one created beside it, nor is it said that there is none.
+#[test]
+fn a_catalog_whose_label_says_another_protocol_is_told_of() {
+    for &kept in Protocol::ALL {
+        for &said in Protocol::ALL.iter().filter(|said| **said != kept) {
+            alone(move |env| async move {
+                assert!(matches!(create(&env, "", kept).await, Outcome::Committed(_)));
+                relabel(&env, Box::leak(format!("{}\n", said.name()).into_boxed_str())).await;
+                for &protocol in Protocol::ALL {
+                    let Outcome::Refused(denial) = create(&env, "", protocol).await else { panic!("{protocol:?}") };
+                    assert!(denial.to_string().contains(kept.name()), "{denial}");
+                }
+                let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await.unwrap();
+                assert!(matches!(found.load().await, Err(LoadError::NotFound)));
+                let why = AnyCatalog::<SimEnv>::why_not_found(&env.store(STORE), "").await.to_string();
+                assert!(why.contains(kept.name()) && why.contains(said.name()), "{why}");
+            });
         }
-        let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await.unwrap();
-        assert_eq!(found.protocol(), UNLABELLED);
+    }
+}
+
+/// Nothing is created over what is left of a catalog.
+#[test]
+fn a_catalog_without_its_beginning_is_not_created_anew() {
+    alone(|env| async move {
+        assert!(matches!(create(&env, "", Protocol::AppendLog).await, Outcome::Committed(_)));
+        let catalog = AnyCatalog::find(env.clone(), env.store(STORE), "").await.unwrap();
+        let at = catalog.load().await.unwrap();
+        let sales = Action::Create { name: Name::of_parts(["sales"]).unwrap(), entry: Entry::namespace() };
+        assert!(matches!(
+            catalog.attempt_group(&at, &[&[sales]]).await,
+            GroupAttempt::Decided { outcome: Some(Outcome::Committed(_)), .. }
+        ));
+        remove(&env, "log/checkpoint/00000000000000000000").await;
+        for _ in 0..2 {
+            assert!(matches!(create(&env, "", Protocol::AppendLog).await, Outcome::Refused(_)));
+            let why = AnyCatalog::<SimEnv>::why_not_found(&env.store(STORE), "").await;
+            assert!(matches!(why, LoadError::Undecodable(_)), "{why}");
+            remove(&env, "log/head").await;
+        }
     });
 }
 

@@ -123,6 +123,7 @@ impl<E: Env> Grouped for ToyCatalog<E> {
 
 impl Design for Toy {
     const NAME: &'static str = "toy";
+    const TRACES: &'static [&'static str] = &["toy"];
     const SHARES: bool = false;
 
     type Snapshot = Snapshot;

@@ -19,7 +19,8 @@ const TRIES: u32 = 6;
 type Told = Rc<RefCell<Vec<(Protocol, Outcome<AnySnapshot>)>>>;
 
 fn faults(seed: u64) -> Faults {
-    let usual = Faults { request_lost: 0.1, answer_lost: 0.15, late: 0.1, refused: 0.1, ..Faults::default() };
+    // A creation makes a dozen requests, and two of them must often get through at the same time.
+    let usual = Faults { request_lost: 0.03, answer_lost: 0.06, late: 0.04, refused: 0.03, ..Faults::default() };
     match seed % 3 {
         0 => usual,
         1 => Faults { repeated: 0.3, stalled: 0.1, ..usual },

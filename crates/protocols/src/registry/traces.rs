@@ -1,0 +1,46 @@
+//! Of which protocols are there objects below a prefix? Asked before a catalog is created, and where the label is missing or wrong.
+
+use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
+
+use super::{Design, Protocol, Visitor};
+use crate::catalog::LoadError;
+
+struct TracesOf;
+
+impl Visitor for TracesOf {
+    type Output = &'static [&'static str];
+
+    fn visit<D: Design>(self) -> Self::Output {
+        D::TRACES
+    }
+}
+
+/// The protocols that left objects below a prefix, each with the first of these objects. Up to one listing for each sort of objects.
+///
+/// # Errors
+/// A listing failed.
+pub(super) async fn found<E: Env>(store: &E::Objects, prefix: &str) -> Result<Vec<(Protocol, Key)>, LoadError> {
+    let mut found = Vec::new();
+    for &protocol in Protocol::ALL {
+        if let Some(key) = first::<E>(store, prefix, protocol.visit(TracesOf)).await? {
+            found.push((protocol, key));
+        }
+    }
+    Ok(found)
+}
+
+async fn first<E: Env>(store: &E::Objects, prefix: &str, traces: &[&str]) -> Result<Option<Key>, LoadError> {
+    for trace in traces {
+        let begins = Key::new(&format!("{prefix}{trace}"));
+        let page = store.list(&begins, None, 1).await.map_err(|error| match error {
+            ReadError::Failed(cause) => LoadError::Failed(cause),
+            ReadError::NotFound => LoadError::Failed(Cause::words("the store does not list its objects")),
+        })?;
+        // The listing may begin with an object whose key only begins as this one.
+        let key = page.objects.into_iter().next().map(|listed| listed.key);
+        if let Some(key) = key.filter(|key| trace.ends_with('/') || *key == begins) {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
