@@ -117,6 +117,7 @@ fn groups_that_answer_wrongly_are_caught() {
         (Mutant::GroupAnswersSwapped, "storm"),
         (Mutant::GroupUnknownIsNotDone, "denied"),
         (Mutant::GroupRefusesStale, "storm"),
+        (Mutant::LateReadersServed, "storm"),
     ];
     all_caught(&ALL, &mistakes);
 }

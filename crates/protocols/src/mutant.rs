@@ -10,6 +10,8 @@ use glidepath_model::{Action, Assertion, Entry, Name};
 pub enum Mutant {
     /// All protocols: a write of unknown outcome is taken for one that did not happen.
     UnknownIsLost,
+    /// All protocols: readers that share loads are answered by a load that began before they asked.
+    LateReadersServed,
     /// All protocols: a write that was turned away is taken for one that did not happen, whatever may have repeated it.
     RefusedIsProof,
     /// Manifest chain: packs are deleted when it is not known whether a version refers to them.

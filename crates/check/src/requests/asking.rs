@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use glidepath_env::{Env, Purpose};
 use glidepath_model::{Entry, Instant, Name, Version};
+use glidepath_protocols::group::Loads;
 use glidepath_protocols::registry::Design;
 use glidepath_protocols::{Catalog, LoadError};
 use glidepath_sim::SimEnv;
@@ -17,6 +18,8 @@ use super::names::{Found, Names, Query};
 pub(crate) struct Asker<'a, D: Design> {
     pub(crate) env: &'a SimEnv,
     pub(crate) catalog: &'a D::Catalog<SimEnv>,
+    /// Where given, loads are shared with others.
+    pub(crate) loads: Option<&'a Loads<D::Catalog<SimEnv>>>,
     pub(crate) book: &'a Rc<RefCell<Book<Names>>>,
     pub(crate) writer: u32,
     /// Tables that the scenario has.

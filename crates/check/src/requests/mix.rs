@@ -120,7 +120,10 @@ impl<D: Design> Asker<'_, D> {
 
     async fn head(&self) -> Option<(D::Snapshot, (Instant, Instant))> {
         let began = self.env.world_now();
-        let at = self.catalog.load().await.ok()?;
+        let at = match self.loads {
+            Some(loads) => loads.load(self.catalog).await.ok()?,
+            None => self.catalog.load().await.ok()?,
+        };
         Some((at, (began, self.env.world_now())))
     }
 

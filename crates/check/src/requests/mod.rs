@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
-use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Request, RetryPolicy};
+use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Loader, Loads, Request, RetryPolicy};
 use glidepath_protocols::registry::{Creation, Design};
 use glidepath_protocols::upkeep::Keep;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
@@ -65,8 +65,30 @@ type Shelf = Rc<RefCell<Book<Names>>>;
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
-/// What the threads of a process share: what they know, and a group if they have one.
-type Shares<D> = (Arc<<D as Design>::Place>, Option<Group<<D as Design>::Catalog<SimEnv>>>);
+/// What the threads of a process share: what they know of the catalog, and either commits or loads.
+struct Shares<D: Design> {
+    place: Arc<D::Place>,
+    group: Option<Group<D::Catalog<SimEnv>>>,
+    loads: Option<Loads<D::Catalog<SimEnv>>>,
+}
+
+impl<D: Design> Shares<D> {
+    fn of(process: u32, grouped: bool) -> Self {
+        Self {
+            place: shared::<D>(process),
+            group: grouped.then(|| Group::new(MOST_WAITING)),
+            loads: (!grouped).then(Loads::new),
+        }
+    }
+
+    fn handles(&self) -> Self {
+        Self { place: Arc::clone(&self.place), group: self.group.clone(), loads: self.loads.clone() }
+    }
+
+    fn open(&self, env: &SimEnv) -> D::Catalog<SimEnv> {
+        D::open(env.clone(), env.store(STORE), Arc::clone(&self.place))
+    }
+}
 
 /// What a catalog consists of with which a run begins.
 pub(crate) fn begun<D: Design>(subject: Subject, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
@@ -155,28 +177,29 @@ fn processes<D: Design>(
     let writers = scenario.writers;
     let threads = writers.shared.max(THREADS);
     let mut processes = Vec::<Start>::new();
-    let mut process_shares = (shared::<D>(0), None);
+    let mut process_shares = Shares::<D>::of(0, false);
     for number in 0..writers.count {
         let process = number / threads;
         if number.is_multiple_of(threads) {
             // Half of the processes, and with the next seed the other half.
             let grouped = (u64::from(process) + seed / 2).is_multiple_of(2);
-            process_shares = (shared::<D>(process), grouped.then(|| Group::<D::Catalog<SimEnv>>::new(MOST_WAITING)));
-            processes.push(leader::<D>(scenario, process, process_shares.clone(), groups));
+            process_shares = Shares::of(process, grouped);
+            processes.push(leader::<D>(scenario, process, process_shares.handles(), groups));
         }
-        let ((place, group), book, groups) = (process_shares.clone(), Rc::clone(book), Rc::clone(groups));
+        let (shares, book, groups) = (process_shares.handles(), Rc::clone(book), Rc::clone(groups));
         let scenario = scenario.clone();
         processes.push(Box::new(move |env: SimEnv| {
             Box::pin(async move {
-                let mine = if group.is_some() { process } else { writers.count + number };
+                let mine = if shares.group.is_some() { process } else { writers.count + number };
                 groups.borrow_mut().insert(env.process(), mine);
-                let catalog = D::open(env.clone(), env.store(STORE), place);
+                let catalog = shares.open(&env);
+                let Shares { group, loads, .. } = shares;
                 let committer = match group {
                     Some(group) => Committer::grouped(env.clone(), catalog, group),
                     None => Committer::alone(env.clone(), catalog, retry_policy(process)),
                 };
                 let number = env.process() - 1;
-                Writer::<D> { env, book, number, mine, scenario, committer }.write().await;
+                Writer::<D> { env, book, number, mine, scenario, committer, loads }.write().await;
             })
         }));
     }
@@ -239,12 +262,12 @@ fn retry_policy(process: u32) -> RetryPolicy {
     RetryPolicy { tries: TRIES[process as usize % TRIES.len()], ..RetryPolicy::default() }
 }
 
-/// Who commits for a group. Now and then it is not polled for a while, or goes away and another takes its place. Where there is
-/// no group it has nothing to do.
+/// Who commits for a group, or loads for the threads of a process. Now and then it is not polled for a while, or goes away and another
+/// takes its place.
 fn leader<D: Design>(
     scenario: &Scenario,
     process: u32,
-    (place, group): Shares<D>,
+    shares: Shares<D>,
     groups: &Rc<RefCell<BTreeMap<u32, u32>>>,
 ) -> Start {
     let groups = Rc::clone(groups);
@@ -252,21 +275,30 @@ fn leader<D: Design>(
     let long = scenario.faults.timeout + scenario.faults.timeout;
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
-            let Some(group) = group else { return };
+            let Some(group) = &shares.group else { return load_for(&env, shares, term, long).await };
             groups.borrow_mut().insert(env.process(), process);
-            let next = || {
-                let catalog = D::open(env.clone(), env.store(STORE), Arc::clone(&place));
-                Leader::new(env.clone(), catalog, &group, retry_policy(process)).ok()
-            };
+            let next = || Leader::new(env.clone(), shares.open(&env), group, retry_policy(process)).ok();
             for _ in 0..TERMS {
                 let Some(leader) = next() else { return };
                 endured(&env, leader.lead(), Whims::of_a_leader(&env, term, long)).await;
             }
             let Some(leader) = next() else { return };
-            drop(group);
+            drop(shares);
             leader.lead().await;
         })
     })
+}
+
+/// Loads for the threads of a process.
+async fn load_for<D: Design>(env: &SimEnv, shares: Shares<D>, term: Span, long: Span) {
+    let next = || Loader::new(shares.open(env), shares.loads.as_ref()?).ok();
+    for _ in 0..TERMS {
+        let Some(loader) = next() else { return };
+        endured(env, loader.serve(), Whims::of_a_leader(env, term, long)).await;
+    }
+    let Some(loader) = next() else { return };
+    drop(shares);
+    loader.serve().await;
 }
 
 struct Writer<D: Design> {
@@ -278,6 +310,7 @@ struct Writer<D: Design> {
     mine: u32,
     scenario: Scenario,
     committer: Committer<SimEnv, D::Catalog<SimEnv>>,
+    loads: Option<Loads<D::Catalog<SimEnv>>>,
 }
 
 impl<D: Design> Writer<D> {
@@ -292,6 +325,7 @@ impl<D: Design> Writer<D> {
             let asker = Asker::<D> {
                 env: &self.env,
                 catalog: self.committer.catalog(),
+                loads: self.loads.as_ref(),
                 book: &self.book,
                 writer: self.number,
                 tables: writers.tables,

@@ -22,6 +22,7 @@
 //! One who commits alone takes the steps of a leader itself, with a batch of one.
 
 mod leader;
+mod loads;
 mod queue;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use glidepath_model::{Action, Refusal, Span};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use leader::Work;
 pub use leader::{AlreadyLed, Leader};
+pub use loads::{Loader, Loads};
 use queue::{Left, NotQueued, Queue};
 
 /// The locks that the queue is made of: `tests/group_threads.rs` builds it with others, which try every order of threads.

@@ -3,6 +3,7 @@
 
 mod answers;
 mod fake;
+mod loading;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

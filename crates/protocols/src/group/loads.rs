@@ -1,0 +1,98 @@
+//! How do many readers of one process share a load? One request to the store for all who ask at the same time.
+//!
+//! A load may answer those only who asked before it began: else it could miss a commit that was acknowledged before they asked.
+//!
+//! 1. A reader enqueues its wish. Where the queue is full, or there is no loader, it loads by itself.
+//! 2. The [`Loader`], a task of its own, takes all wishes that wait, loads once, and answers them. Meanwhile the next ones gather. Nobody
+//!    waits for company: a wish that finds the loader idle is served at once.
+//! 3. A reader that goes away withdraws its wish. A loader that goes away lets those who wait load by themselves.
+
+use std::sync::Arc;
+
+use super::queue::Queue;
+use super::{AlreadyLed, MOST_WAITING, queue};
+use crate::catalog::{Catalog, LoadError};
+use crate::mutant::{self, Mutant};
+
+type Loaded<C> = Result<<C as Catalog>::Snapshot, LoadError>;
+
+/// Readers of a process that share loads, and need a [`Loader`]. Clones are handles to the same readers; once all of them are dropped, the
+/// loader ends.
+pub struct Loads<C: Catalog> {
+    queue: Arc<Queue<(), Loaded<C>>>,
+}
+
+impl<C: Catalog> Loads<C> {
+    /// Readers without a loader yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { queue: Arc::new(Queue::new(MOST_WAITING)) }
+    }
+
+    /// As [`Catalog::load`]: at least as new as any commit that was acknowledged before the call. `catalog` is asked only where no loader
+    /// answers.
+    ///
+    /// # Errors
+    /// As [`Catalog::load`].
+    pub async fn load(&self, catalog: &C) -> Loaded<C> {
+        if let Ok(ticket) = self.queue.enqueue(())
+            && let Ok(loaded) = ticket.await
+        {
+            return loaded;
+        }
+        catalog.load().await
+    }
+}
+
+impl<C: Catalog> Default for Loads<C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C: Catalog> Clone for Loads<C> {
+    fn clone(&self) -> Self {
+        self.queue.add_handle();
+        Self { queue: Arc::clone(&self.queue) }
+    }
+}
+
+impl<C: Catalog> Drop for Loads<C> {
+    fn drop(&mut self) {
+        self.queue.drop_handle();
+    }
+}
+
+/// Who loads for the readers of a process. It must run in a task or a thread of its own, so that no reader that goes away, or is not polled
+/// for a while, stops it.
+#[must_use = "readers wait until a task runs `serve`"]
+pub struct Loader<C: Catalog> {
+    catalog: C,
+    seat: queue::Seat<(), Loaded<C>>,
+}
+
+impl<C: Catalog> Loader<C> {
+    /// The loader of these readers from now on.
+    ///
+    /// # Errors
+    /// [`AlreadyLed`]
+    pub fn new(catalog: C, loads: &Loads<C>) -> Result<Self, AlreadyLed> {
+        let seat = loads.queue.seat().ok_or(AlreadyLed)?;
+        Ok(Self { catalog, seat })
+    }
+
+    /// Serves readers until none is left who could ask. Dropping the future ends it: readers then load by themselves.
+    pub async fn serve(self) {
+        let Self { catalog, seat } = self;
+        while seat.some().await {
+            let mut asked = seat.take(MOST_WAITING);
+            let loaded = catalog.load().await;
+            if mutant::is(Mutant::LateReadersServed) {
+                asked.extend(seat.take(MOST_WAITING));
+            }
+            for one in asked {
+                one.answer(loaded.clone());
+            }
+        }
+    }
+}
