@@ -62,7 +62,21 @@ pub(crate) fn share_percent(share: f64) -> String {
 
 /// A rate per second, with its spread if there is one.
 pub(crate) fn rate(rate: Spread) -> String {
-    with_spread(rate.mean, rate.deviation, 2)
+    with_spread(rate.mean, rate.deviation, places_of_a_rate(rate.mean))
+}
+
+/// The end of an interval of a rate per second.
+pub(crate) fn rate_end(rate: f64) -> String {
+    format!("{rate:.places$}", places = places_of_a_rate(rate))
+}
+
+/// So many that two digits of a low rate are seen.
+fn places_of_a_rate(rate: f64) -> usize {
+    match rate {
+        rate if rate >= 1.0 || rate == 0.0 => 2,
+        rate if rate >= 0.1 => 3,
+        _ => 4,
+    }
 }
 
 fn with_spread(mean: f64, deviation: Option<f64>, places: usize) -> String {

@@ -215,6 +215,22 @@ fn a_damaged_journal_is_repaired_or_refused() {
     assert!(error.contains("points.jsonl, line 5: found no finished run"), "{error}");
 }
 
+#[test]
+fn a_window_that_does_not_hold_whole_bursts_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulate = |duration: &str, every: &str, more: &str| {
+        let burst = format!("arrivals.burst={{every=\"{every}\",lasts=\"1s\",factor=5.0}}");
+        let arguments = format!("simulate --seeds 1 --inter-arrival 2s --duration {duration} --set {burst} {more}");
+        glidepath(folder.path(), &arguments)
+    };
+    let words = "does not hold a whole number of bursts";
+    assert!(output(simulate("10min", "1h", "")).contains(words));
+    assert!(output(simulate("10min", "4min", "--json")).contains(words));
+    assert!(!output(simulate("16min", "4min", "")).contains(words));
+    // Each burst costs time, whatever it brings.
+    assert!(refused(simulate("10min", "999ms", ""), 2).contains("allowed: 1s or more"));
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_says_how_to_continue_and_does() {

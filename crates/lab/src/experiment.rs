@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use glidepath_sim::Profile;
 use sha2::{Digest, Sha256};
 
-use crate::config::Point;
+use crate::config::{Point, burst_misfit};
 use crate::library::{LibraryError, Shelf, profile};
 use layers::{Entry, Layers, entries};
 pub use overrides::{Overrides, Setting};
@@ -150,7 +150,13 @@ impl Experiment {
                 let coordinates = choices.iter().map(coordinate).collect();
                 Ok(PlannedPoint { coordinates, point: point(layers, origin, &mut profiles)? })
             })
-            .collect::<Result<_, ExperimentError>>()?;
+            .collect::<Result<Vec<PlannedPoint>, ExperimentError>>()?;
+        notes.extend(points.iter().find_map(|planned| burst_misfit(&planned.point.config)).map(|allowed| {
+            format!(
+                "The window, the middle half of the run, does not hold a whole number of bursts (two at least), so all figures depend on \
+                 its position. Allowed durations: {allowed}."
+            )
+        }));
         Ok(Self {
             name: name.to_owned(),
             title: header.title.unwrap_or_else(|| name.to_owned()),

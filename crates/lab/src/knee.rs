@@ -33,6 +33,7 @@ mod sensitivity;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod unseen;
 mod variants;
 
 use std::num::NonZeroUsize;

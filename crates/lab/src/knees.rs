@@ -23,7 +23,7 @@ pub const JOURNAL: &str = "knees.jsonl";
 
 /// Changes whenever the same question has another answer than before though the model is the same, so that knees of different
 /// searches are never taken for each other.
-const SEARCH_VERSION: u32 = 2;
+const SEARCH_VERSION: u32 = 3;
 
 /// How to run.
 pub struct Running<'a> {

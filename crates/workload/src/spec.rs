@@ -271,9 +271,12 @@ impl Workload {
     }
 }
 
+/// Bursts come no more often: the time of a simulation grows with their number, whatever they bring.
+const SHORTEST_CYCLE: Span = Span::from_secs(1);
+
 impl Burst {
     fn check(&self, tables: u32) -> Result<(), SpecError> {
-        check("arrivals.burst.every", self.every, self.every > Span::ZERO, "more than 0")?;
+        check("arrivals.burst.every", self.every, self.every >= SHORTEST_CYCLE, "1s or more")?;
         let lasts = self.lasts <= self.every;
         check("arrivals.burst.lasts", self.lasts, lasts, format!("0 to {} (arrivals.burst.every)", self.every))?;
         check("arrivals.burst.factor", self.factor, (1.0..=1e6).contains(&self.factor), "1 to 1000000")?;

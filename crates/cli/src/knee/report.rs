@@ -302,7 +302,8 @@ pub(super) fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate >= 100.0 => format!("{rate:.0}"),
         rate if rate >= 10.0 => format!("{rate:.1}"),
-        rate if rate >= 0.1 || rate == 0.0 => format!("{rate:.2}"),
+        rate if rate >= 1.0 || rate == 0.0 => format!("{rate:.2}"),
+        rate if rate >= 0.1 => format!("{rate:.3}"),
         rate => format!("{rate:.4}"),
     }
 }

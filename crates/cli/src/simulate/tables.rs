@@ -5,7 +5,7 @@ use glidepath_lab::experiment::Experiment;
 use glidepath_lab::report::{UNSETTLED, ending};
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, knee_on_grid};
 
-use crate::output::{NONE, interval, mean, percent, rate, seconds, table, three_digits};
+use crate::output::{NONE, interval, mean, percent, rate, rate_end, seconds, table, three_digits};
 
 /// More points than this are summed up on the screen.
 const ON_SCREEN: usize = 60;
@@ -42,7 +42,7 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
         vec![
             name.to_owned(),
             interval(group.success_interval, |share| format!("{:.1}", 100.0 * share)),
-            interval(group.throughput_interval_per_s, |rate| format!("{rate:.2}")),
+            interval(group.throughput_interval_per_s, rate_end),
             interval(group.latency_p99_interval_s.filter(|_| group.tells(0.99)), three_digits),
         ]
     };

@@ -185,6 +185,30 @@ fn a_minute_and_long_transactions_do_not_shorten_the_judgement() {
     }
 }
 
+/// Where every conflict is real, an overwrite succeeds if nobody commits to its table while it works: with probability E[exp(-r W)] for
+/// commits at rate r to a table and work of length W. The longest work fails most, and cannot end in a short run. (Knees that left it out
+/// were 18 to 42 % too high.)
+#[test]
+fn work_that_is_too_long_for_a_run_is_not_left_out() {
+    let mut point = point(&[
+        "provider=s3-express",
+        "transaction.fast_append=0.0",
+        "transaction.real_conflicts=1.0",
+        "tables.count=20",
+    ]);
+    let (sigma, tables) = (2.0_f64, 20.0);
+    point.config.transaction.runtime =
+        Distribution { kind: Shape::LognormalMean, scale: Span::from_secs(180), sigma, floor: Span::ZERO };
+    let knee = find(&point, &KneeOptions { events: 3_000_000, ..options() }, &|_| ()).unwrap();
+    let rate = knee.knee_commits_per_s / tables;
+    let steps = (-800..800).map(|step| f64::from(step) / 100.0);
+    let succeeds = |z: f64| (-rate * 180.0 * (sigma * z - sigma * sigma / 2.0).exp()).exp();
+    let density = |z: f64| (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let success: f64 = steps.map(|z| succeeds(z) * density(z) / 100.0).sum();
+    // Success changes by about a fortieth for a change of the rate by half.
+    assert!((success - 0.95).abs() < 0.005, "{success} at {knee:?}");
+}
+
 /// At most three failures in ten thousand: what is judged by a few failures is not narrow.
 #[test]
 fn a_knee_of_rare_failures_is_not_narrow_by_luck() {

@@ -10,7 +10,8 @@
 //! run has. One that has not ended is *open*: it may still succeed or fail, so a load holds only if enough succeed even if all open
 //! ones fail, and fails only if too few succeed even if all open ones do not. Otherwise its runs were *too short*. They were too
 //! short, too, if decisions take long beside the quarter of a run that lies before its window (and the one after it): then the
-//! commits of the window met fewer others than later ones would.
+//! commits of the window met fewer others than later ones would; and if transactions that [work too long](super::unseen) to end in the
+//! window matter.
 //!
 //! Both early ends depend on counts of the run itself and of earlier batches, never on time or on what other threads do. What a run that
 //! ended early says of success is biased (failures take longer than successes), so it is used for nothing else.
@@ -21,6 +22,7 @@ use glidepath_sim::{Counts, Mode};
 use glidepath_workload::{Burst, End, Kind, Record};
 
 use super::crossing::{Cluster, Decided, Judged, worst};
+use super::unseen::{Worked, excess, matters};
 use crate::config::Point;
 use crate::interval::{Interval, Part, share};
 use crate::metrics::window;
@@ -118,6 +120,8 @@ pub(super) struct RunResult {
     failed: u64,
     /// Of those that decide and ended: how long each took from the end of its work, the shortest first.
     waits: Vec<Span>,
+    /// The same transactions, in their order.
+    worked: Vec<Worked>,
     ended: Ended,
 }
 
@@ -150,20 +154,25 @@ impl Job {
             let parts = clusters.iter().flat_map(|cluster| &cluster.parts);
             failed = parts.map(|part| part.failed()).sum();
         }
-        let waits = self.waits(&outcome);
-        RunResult { events, clusters, failed, waits, ended, outcome: self.keep.then_some(outcome) }
+        let (waits, worked) = self.judged(&outcome);
+        RunResult { events, clusters, failed, waits, worked, ended, outcome: self.keep.then_some(outcome) }
     }
 
     fn decides(&self, kind: Kind) -> bool {
         !self.point.overwrites_decide() || kind == Kind::ValidatedOverwrite
     }
 
-    fn waits(&self, outcome: &Outcome) -> Vec<Span> {
+    /// Of those that decide and whose work ended in the window: how long each took to commit or fail, sorted, and how long each worked.
+    fn judged(&self, outcome: &Outcome) -> (Vec<Span>, Vec<Worked>) {
         let window = window(self.point.config.duration);
         let decides = |record: &&Record| window.contains(&record.work_done) && self.decides(record.kind);
-        let mut waits: Vec<Span> = outcome.records.iter().filter(decides).map(Record::commit_latency).collect();
+        let of = |record: &Record| {
+            let work = record.work_done.since(record.arrived);
+            (record.commit_latency(), Worked { work, committed: record.end == End::Committed })
+        };
+        let (mut waits, worked): (Vec<Span>, Vec<Worked>) = outcome.records.iter().filter(decides).map(of).unzip();
         waits.sort_unstable();
-        waits
+        (waits, worked)
     }
 
     /// What became of those whose work ended in each part of the window, and the commits that landed in it. Where the worst part of a
@@ -280,9 +289,27 @@ impl Trial {
         })
     }
 
-    /// How long runs should be for what decides to take no more of them than it may; `None` where they are long enough, or where it
-    /// cannot be told because nothing decides.
+    /// How long runs should be; `None` where they are long enough, or where it cannot be told because nothing decides.
     pub(super) fn longer(&self) -> Option<Span> {
+        self.for_the_slow().max(self.for_the_unseen())
+    }
+
+    /// How long runs should be for the transactions that cannot end in their windows not to matter.
+    fn for_the_unseen(&self) -> Option<Span> {
+        let config = &self.point.config;
+        let excess = excess(self.results.iter().flat_map(|run| &run.worked).copied().collect());
+        let matters = |duration: Span| matters(&config.transaction.runtime, duration, excess, self.rule.threshold);
+        let [least, most] =
+            [LONGER.0, LONGER.1].map(|factor| Span::from_secs_f64(factor * config.duration.as_secs_f64()));
+        let mut longer = least;
+        while matters(config.duration) && longer < most && matters(longer) {
+            longer = Span::from_secs_f64(1.25 * longer.as_secs_f64()).min(most);
+        }
+        matters(config.duration).then_some(longer)
+    }
+
+    /// How long runs should be for what decides to take no more of them than it may.
+    fn for_the_slow(&self) -> Option<Span> {
         let decided = self.decided();
         let all = decided.ended + decided.open;
         let slow = (SLOW * (1.0 - self.rule.threshold) * all as f64) as u64;

@@ -119,15 +119,9 @@ fn of_points(view: &View<'_>) -> Vec<String> {
     sentences
 }
 
-/// Where the window holds a part of a burst, and how those fare that arrive in one.
+/// How those fare that arrive in a burst.
 fn bursts(view: &View<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
-    if let Some(allowed) = view.cells().find_map(|cell| crate::config::burst_misfit(cell.config)) {
-        sentences.push(format!(
-            "The window, the middle half of the run, does not hold a whole number of bursts, so all figures depend on its position. \
-             Allowed durations: {allowed}."
-        ));
-    }
     let shares = || view.cells().filter_map(|cell| Some(cell.summary.all.burst_success?.mean));
     let (low, high) =
         shares().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), share| (low.min(share), high.max(share)));
