@@ -84,6 +84,7 @@ impl Changes {
 
     /// The edits, in the order of the tables.
     #[must_use]
+    #[inline]
     pub fn edits(&self) -> &[TableChange] {
         &self.edits
     }
@@ -140,6 +141,7 @@ impl Changes {
 
     /// How these changes stand to a root that is newer than the one they were prepared against.
     #[must_use]
+    #[inline]
     pub fn overlap(&self, newer: &Root) -> Overlap {
         let created = self.edits.iter().filter(|change| matches!(change.edit, Edit::Create(_)));
         match created.map(|change| change.table).find(|table| newer.entries().has_other(*table)) {
@@ -243,6 +245,7 @@ impl Touched {
 
 impl Edit {
     /// Whether it could apply to anything. What could not must not be written: nobody could read it back.
+    #[inline]
     fn is_sound(&self) -> bool {
         match self {
             Self::Create(state) => !state.partitions.is_empty(),
@@ -253,6 +256,7 @@ impl Edit {
 }
 
 impl Advance {
+    #[inline]
     fn is_sound(&self) -> bool {
         !self.partitions.is_empty() && self.partitions.windows(2).all(|pair| pair[0].0 < pair[1].0)
     }

@@ -105,12 +105,14 @@ impl Root {
 
     /// Where a numbered table stands, however it is kept; `None` if there is no such table.
     #[must_use]
+    #[inline]
     pub fn table(&self, id: TableId) -> Option<&TableState> {
         self.plain_table(id).or_else(|| self.entries.numbered(id))
     }
 
     /// Where a table stands that is kept as a number.
     #[must_use]
+    #[inline]
     pub fn plain_table(&self, id: TableId) -> Option<&TableState> {
         // Tables are usually numbered without gaps.
         match self.tables.guess(id.0 as usize) {

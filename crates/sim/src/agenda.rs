@@ -97,6 +97,7 @@ impl Agenda {
         Self { horizon, slot_bits, current: 0, sorted: Vec::new(), added: BinaryHeap::new(), far, spare: Vec::new() }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
         let at = entry.order.at();
         if at > self.horizon {
@@ -124,6 +125,7 @@ impl Agenda {
     }
 
     /// The next event, if it comes before `until`.
+    #[inline]
     pub(crate) fn pop_before(&mut self, until: Option<Instant>) -> Option<Entry> {
         let last_slot = until.map_or(usize::MAX, |until| (until.as_nanos() >> self.slot_bits) as usize);
         while self.sorted.is_empty() && self.added.is_empty() {

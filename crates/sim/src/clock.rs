@@ -54,6 +54,7 @@ impl Process {
     }
 
     /// Moves the clock on; it never goes back.
+    #[inline]
     pub(crate) fn reach(&self, at: Instant) {
         self.clock.set(self.clock.get().max(at));
     }
@@ -80,6 +81,7 @@ impl SimEnv {
 
     /// The process's connection to a store.
     #[must_use]
+    #[inline]
     pub fn store(&self, store: StoreId) -> SimStore {
         SimStore::connect(self.clone(), store)
     }
@@ -127,11 +129,13 @@ impl SimEnv {
 impl Env for SimEnv {
     type Objects = SimStore;
 
+    #[inline]
     fn now(&self) -> Instant {
         let clock = self.process.clock.get();
         self.process.machine.as_ref().map_or(clock, |machine| machine.now(clock))
     }
 
+    #[inline]
     fn unix_ms(&self) -> u64 {
         let clock = self.process.clock.get();
         let right = || EPOCH_MS + clock.as_nanos() / 1_000_000;
@@ -149,6 +153,7 @@ impl Env for SimEnv {
         }
     }
 
+    #[inline]
     fn draw(&self, purpose: Purpose) -> u64 {
         self.process.with_luck(purpose, Stream::draw)
     }

@@ -16,6 +16,7 @@ impl Stream {
     }
 
     /// The next 64 bits.
+    #[inline]
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)

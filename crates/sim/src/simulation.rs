@@ -108,6 +108,7 @@ impl World {
 
     /// Like [`schedule`](Self::schedule), for the turn of the running process. But if that turn would be the next event,
     /// it happens now, and the process need not wait for it.
+    #[inline]
     pub(crate) fn take_turn(&self, at: Instant, process: &Process) -> Order {
         let order = Order::new(at, process.id, process.operations.get());
         // Processes that it has woken continue at the time that its clock shows when it next waits.

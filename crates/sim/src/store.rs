@@ -56,6 +56,7 @@ pub enum EffectPoint {
 impl EffectPoint {
     /// How long a request is on its way, and how long until its answer is there. `plain` is what the plain put takes that
     /// was drawn beside a conditional one.
+    #[inline]
     fn split(self, round_trip: Span, plain: Option<Span>) -> (Span, Span) {
         let half = round_trip.half();
         match self {

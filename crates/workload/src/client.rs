@@ -410,6 +410,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
 }
 
 /// Where a table stands, of these tables that stand so.
+#[inline]
 fn state_of<'a>(table: TableId, tables: &[TableId], states: &'a TableStates<'_>) -> Option<&'a TableState> {
     states[tables.iter().position(|id| *id == table)?].as_deref()
 }

@@ -75,6 +75,7 @@ impl File {
     }
 
     /// The size after these changes, which apply to the root.
+    #[inline]
     pub(crate) fn size_after(&self, changes: &Changes) -> Size {
         self.size.after(&self.root, changes)
     }

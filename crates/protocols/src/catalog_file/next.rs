@@ -24,6 +24,7 @@ pub(super) struct Built {
 
 impl<'a> Next<'a> {
     /// What follows the base by this commit; `None` where the changes do not apply to it.
+    #[inline]
     pub(super) fn of(base: &'a Snapshot, commit: CommitId, changes: &'a Changes) -> Option<Self> {
         let applies = changes.overlap(base.root()) == Overlap::None;
         applies.then(|| Self::Changed { base, commit, changes, built: OnceLock::new() })
@@ -56,6 +57,7 @@ impl<'a> Next<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn guard(&self) -> Guard {
         self.base().map_or(Guard::Absent, |base| Guard::Matches(base.tag.clone()))
     }
@@ -65,6 +67,7 @@ impl<'a> Next<'a> {
     }
 
     /// Of the encoded file, in bytes.
+    #[inline]
     pub(super) fn length(&self) -> usize {
         match self {
             Self::Changed { base, changes, .. } => base.file.draft_length(base.file.size_after(changes)),

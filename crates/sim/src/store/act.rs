@@ -23,6 +23,7 @@ pub(crate) trait Act: Sized + Unpin {
         ByteSize::default()
     }
 
+    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer;
 
     /// What it does to others at the same object, where the store's profile knows.
@@ -123,6 +124,7 @@ macro_rules! act {
 impl Act for Get<'_> {
     act!(Get, Result<Object, ReadError>);
 
+    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer {
         state.get(self.key, self.range)
     }
@@ -135,6 +137,7 @@ impl Act for Get<'_> {
 impl Act for Head<'_> {
     act!(Head, Result<Metadata, ReadError>);
 
+    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer {
         state.head(self.key)
     }
@@ -151,6 +154,7 @@ impl<B: Body> Act for Put<'_, B> {
         self.body.size()
     }
 
+    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer {
         state.put(self.key, self.body, &self.guard)
     }
@@ -191,6 +195,7 @@ impl Act for Append<'_> {
         self.payload.size()
     }
 
+    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer {
         state.append(self.key, &self.payload, self.offset)
     }
@@ -223,6 +228,7 @@ impl Act for Append<'_> {
 impl Act for List<'_> {
     act!(List, Result<Page, ReadError>);
 
+    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer {
         Ok(state.list(self.prefix, self.after, self.limit))
     }
@@ -235,6 +241,7 @@ impl Act for List<'_> {
 impl Act for Delete<'_> {
     act!(Delete, Result<(), DeleteError>);
 
+    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer {
         state.delete(self.key);
         Ok(())

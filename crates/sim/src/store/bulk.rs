@@ -38,6 +38,7 @@ impl Service {
         if (2..=MOST_TRANSFERS).contains(&transfers.len()) { self.draw_sum(transfers, luck) } else { None }
     }
 
+    #[inline]
     fn draw_sum(&self, transfers: &[Transfer], luck: &mut Stream) -> Option<Span> {
         let mut steps = self.steps.borrow_mut();
         let known = steps.iter().position(|step| are_same(&step.transfers, transfers));
@@ -114,6 +115,7 @@ impl Future for Traffic<'_, '_> {
 impl SimStore {
     /// Makes these transfers on the process's own clock, up to the first whose requests may overlap; returns how many those
     /// are.
+    #[inline]
     fn transfer_ahead(&self, transfers: &[Transfer]) -> usize {
         let (process, service) = (&self.env.process, &*self.service);
         let Service { get, put, .. } = service;

@@ -130,6 +130,7 @@ impl StoreState {
     }
 
     /// Whether a guard holds.
+    #[inline]
     pub(crate) fn holds(&self, key: &Key, guard: &Guard) -> bool {
         match guard {
             Guard::None => true,
