@@ -247,7 +247,10 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
     let words = |writers: u32| several.then(|| counted(writers, "client"));
     // An empty catalog has its place on the logarithmic axis, too.
     let series = series(lines, |cell| cell.writers, words, |cell| cell.rows.max(1) as f64);
-    let caption = "Rate by size of the catalog. An empty catalog is shown at 1 entry.";
+    let caption = match lines.iter().any(|line| line.cell.rows == 0) {
+        true => "Rate by size of the catalog. An empty catalog is shown at 1 entry.",
+        false => "Rate by size of the catalog.",
+    };
     Some(picture(caption, &format!("{what} against entries"), "Entries in the catalog", what, series))
 }
 
