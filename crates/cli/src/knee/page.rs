@@ -9,7 +9,7 @@ use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
 use super::report::{bound, effect, nothing_told, rate, setting, undecided, verdict};
 use crate::failure::Failure;
-use crate::folder::{claim, unwritable, write};
+use crate::folder::{claim, remove, unwritable, write};
 
 /// How many pixels of a PNG stand for one of the SVG.
 const SCALE: f32 = 2.0;
@@ -17,7 +17,8 @@ const SCALE: f32 = 2.0;
 /// What the picture of the assumptions is called, without its ending.
 const PICTURE: &str = "sensitivity";
 
-/// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied.
+/// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied. Where they were not, a picture
+/// that an earlier answer left in the folder is removed: it would be taken for this one's.
 pub(super) fn write_all(
     folder: &Path,
     preset: &str,
@@ -30,11 +31,15 @@ pub(super) fn write_all(
     let page = page(preset, point, answer, measurement);
     let html = page.html().map_err(drawing)?;
     let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
-    if let Some(chart) = chart {
-        let svg = chart.svg().map_err(drawing)?;
-        let (path, pixels) = (folder.join(PICTURE).with_extension("png"), png(&svg, SCALE).map_err(drawing)?);
-        std::fs::write(&path, pixels).map_err(|error| unwritable(&path, &error))?;
-        write(&folder.join(PICTURE).with_extension("svg"), &svg)?;
+    let [drawn, pixels] = ["svg", "png"].map(|ending| folder.join(PICTURE).with_extension(ending));
+    match chart {
+        Some(chart) => {
+            let svg = chart.svg().map_err(drawing)?;
+            let png = png(&svg, SCALE).map_err(drawing)?;
+            std::fs::write(&pixels, png).map_err(|error| unwritable(&pixels, &error))?;
+            write(&drawn, &svg)?;
+        }
+        None => remove(&[&drawn, &pixels])?,
     }
     write(&folder.join("report.md"), &page.markdown())?;
     write(&folder.join("report.html"), &html)
