@@ -3,21 +3,22 @@
 use glidepath_page::Picture;
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 
-use super::{Outcome, counted, outcomes, turns};
+use super::{Outcome, counted, turns};
 use crate::fit::Fit;
 use glidepath_run::statistics::quantile;
 
 use crate::measurement::{Measurement, Numbers};
 
 /// Failures and latency over writers, where any contended.
-pub(super) fn overview(measurements: &[Measurement]) -> Vec<Picture> {
-    let guarded: Vec<&Measurement> = measurements.iter().filter(|found| found.operation.is_guarded()).collect();
+pub(super) fn overview(measurements: &[&Measurement]) -> Vec<Picture> {
+    let guarded: Vec<&Measurement> =
+        measurements.iter().filter(|found| found.operation.is_guarded()).copied().collect();
     if guarded.is_empty() { Vec::new() } else { vec![failures(&guarded), growth(&guarded)] }
 }
 
 /// A picture of each distribution.
-pub(super) fn distributions(measurements: &[Measurement]) -> Vec<Picture> {
-    outcomes(measurements).iter().filter_map(distribution).collect()
+pub(super) fn distributions(outcomes: &[Outcome<'_>]) -> Vec<Picture> {
+    outcomes.iter().filter_map(distribution).collect()
 }
 
 fn lines(guarded: &[&Measurement], of: impl Fn(&Measurement) -> Option<Point>) -> Vec<Series> {
@@ -80,7 +81,7 @@ fn growth(guarded: &[&Measurement]) -> Picture {
 const POINTS: usize = 160;
 
 fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
-    let fits = outcome.fits.as_ref()?;
+    let fits = outcome.fits?;
     let share = |n: usize| (n as f64 + 0.5) / POINTS as f64;
     let measured = (0..POINTS).map(|n| Point::at(quantile(outcome.sorted, share(n)), 100.0 * share(n)));
     let (least, most) = (outcome.sorted[0] * 0.8, quantile(outcome.sorted, 0.999) * 1.1);
