@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use glidepath_model::Span;
 use glidepath_page::{Page, Picture, Section, Table, counted, digits};
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
 use serde::Serialize;
@@ -49,9 +50,52 @@ impl Line {
     }
 }
 
-/// What was measured, with its pictures; `facts` say where and how.
+/// What the report says of how it was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// The store's URL, without credentials.
+    pub store: &'a str,
+    /// The day, as in 2026-11-21.
+    pub date: &'a str,
+    /// The machine of the clients.
+    pub machine: &'a str,
+    /// What measured: name and version.
+    pub program: &'a str,
+    /// What predictions were made with, by its name.
+    pub profile: Option<&'a str>,
+    /// Cells that were to be run.
+    pub planned: usize,
+}
+
+impl Measured<'_> {
+    fn facts(&self, lines: &[Line]) -> String {
+        let Self { store, date, machine, program, profile, planned } = self;
+        let mut facts = format!("{store}, measured {date} from {machine} by {program}.");
+        if let Some(Line { cell, .. }) = lines.first() {
+            facts.push_str(&format!(
+                " Each cell takes {}, in a catalog of its own; closed loop: each client sends its next operation when the last one \
+                 is answered.",
+                cell.duration
+            ));
+            if cell.added_latency > Span::ZERO {
+                let added = format!(" Each request was delayed by {} before it was sent.", cell.added_latency);
+                facts.push_str(&added);
+            }
+        }
+        if let Some(profile) = profile {
+            facts.push_str(&format!(" Predicted with the profile {profile}."));
+        }
+        if lines.len() < *planned {
+            let done = lines.len();
+            facts.push_str(&format!(" The sweep was stopped: the report has {done} of {planned} cells."));
+        }
+        facts
+    }
+}
+
+/// What was measured, with its pictures.
 #[must_use]
-pub fn page(store: &str, facts: String, lines: &[Line]) -> Page {
+pub fn page(how: &Measured<'_>, lines: &[Line]) -> Page {
     let (reads, commits): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.cell.operation.reads());
     let mut pictures = Vec::new();
     for (what, lines) in [("Commits", &commits), ("Reads", &reads)] {
@@ -59,8 +103,8 @@ pub fn page(store: &str, facts: String, lines: &[Line]) -> Page {
         pictures.extend(over_rows(what, lines));
     }
     Page {
-        title: format!("A catalog on {store}"),
-        facts,
+        title: format!("A catalog on {}", how.store),
+        facts: how.facts(lines),
         findings: findings(lines),
         sections: vec![
             Section::Pictures(pictures),

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use glidepath_bench::LiveError;
 use glidepath_lab::experiment::ExperimentError;
 use glidepath_lab::library::LibraryError;
 use glidepath_lab::runner::RunError;
@@ -63,6 +64,7 @@ macro_rules! becomes {
 becomes! {
     ExperimentError => Mistake,
     LibraryError => Mistake,
+    LiveError => Failed,
     JournalError => Failed,
     RunError => Failed,
     SchemaError => Failed,
