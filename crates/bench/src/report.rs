@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use glidepath_model::Span;
 use glidepath_page::{Page, Picture, Section, Table, counted, digits};
-use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
+use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
 use serde::Serialize;
 
 use crate::cell::{Cell, Figures, Outcome};
@@ -94,15 +94,17 @@ impl Measured<'_> {
 }
 
 /// What was measured, with its pictures.
-#[must_use]
-pub fn page(how: &Measured<'_>, lines: &[Line]) -> Page {
+///
+/// # Errors
+/// A picture cannot be drawn.
+pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<Page, PictureError> {
     let (reads, commits): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.cell.operation.reads());
     let mut pictures = Vec::new();
     for (what, lines) in [("Commits", &commits), ("Reads", &reads)] {
-        pictures.extend(over_clients(what, lines));
-        pictures.extend(over_rows(what, lines));
+        pictures.extend(over_clients(what, lines)?);
+        pictures.extend(over_rows(what, lines).transpose()?);
     }
-    Page {
+    Ok(Page {
         title: format!("A catalog on {}", how.store),
         facts: how.facts(lines),
         findings: findings(lines),
@@ -112,7 +114,7 @@ pub fn page(how: &Measured<'_>, lines: &[Line]) -> Page {
             Section::Table(measured("Reads", &reads)),
             Section::Table(predictions(lines)),
         ],
-    }
+    })
 }
 
 fn findings(lines: &[Line]) -> Vec<String> {
@@ -262,9 +264,9 @@ fn distinct<T: Ord>(lines: &[&Line], of: impl Fn(&Cell) -> T) -> usize {
 /// Lines that a picture holds without becoming a tangle.
 const LEGIBLE: usize = 8;
 
-fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
+fn over_clients(what: &str, lines: &[&Line]) -> Result<Vec<Picture>, PictureError> {
     if distinct(lines, |cell| cell.writers) < 2 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let sizes: BTreeSet<u64> = lines.iter().map(|line| line.cell.rows).collect();
     let caption = "Rate by number of clients.";
@@ -274,7 +276,7 @@ fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
     };
     if sizes.len() == 1 || sizes.len() * distinct(lines, Cell::kind) <= LEGIBLE {
         let several = sizes.len() > 1;
-        return vec![draw(lines, "", &|rows| several.then(|| format!("{rows} entries")))];
+        return draw(lines, "", &|rows| several.then(|| format!("{rows} entries"))).map(|picture| vec![picture]);
     }
     let of = |rows: &u64| {
         let lines: Vec<&Line> = lines.iter().filter(|line| line.cell.rows == *rows).copied().collect();
@@ -283,7 +285,7 @@ fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
     sizes.iter().map(of).collect()
 }
 
-fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
+fn over_rows(what: &str, lines: &[&Line]) -> Option<Result<Picture, PictureError>> {
     if distinct(lines, |cell| cell.rows) < 2 {
         return None;
     }
@@ -298,17 +300,16 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
     Some(picture(caption, &format!("{what} against entries"), "Entries in the catalog", what, series))
 }
 
-fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Picture {
+fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Result<Picture, PictureError> {
     let predicted = series.iter().any(|line| line.line == LineStyle::Dashed);
     let axis = |label: String| Axis { label, logarithmic: true, ..Axis::default() };
-    Picture {
-        caption: format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" }),
-        chart: Chart::LineChart(LineChart {
-            title: title.to_owned(),
-            x: axis(x.to_owned()),
-            y: axis(format!("{what} per second")),
-            series,
-            ..LineChart::default()
-        }),
-    }
+    let caption = format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" });
+    let chart = LineChart {
+        title: title.to_owned(),
+        x: axis(x.to_owned()),
+        y: axis(format!("{what} per second")),
+        series,
+        ..LineChart::default()
+    };
+    Picture::of(caption, &Chart::LineChart(chart))
 }

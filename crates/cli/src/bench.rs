@@ -191,12 +191,12 @@ impl Arguments {
         let (date, machine, program) = (today(), machine(), program());
         let profile = self.profile.as_deref();
         let how = Measured { store: &store, date: &date, machine: &machine, program: &program, profile, planned };
-        let page = page(&how, lines);
+        let page = page(&how, lines)?;
         folder::claim(&self.out, "bench")?;
         let path = |name: &str| self.out.join(name);
         write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;
-        write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
+        write(&path("report.html"), &page.html())?;
         if self.json {
             return print_json(&lines);
         }

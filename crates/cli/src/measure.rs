@@ -157,10 +157,10 @@ impl Measure {
         let Stopped { left_out, complete, .. } = stopped;
         let fitted = Fitted::all(&measurements);
         let report = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete };
-        let page = report.page();
+        let page = report.page()?;
         let markdown = page.markdown();
         write(&path("report.md"), &markdown)?;
-        write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
+        write(&path("report.html"), &page.html())?;
         write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
         print(&markdown)?;
         let files = match profile(&fitted, provenance, stopped.latency_includes_read, plan) {

@@ -1,6 +1,7 @@
 //! How does a person read a measurement? As a page with charts, and as the same tables in text.
 
 use glidepath_page::{Page, Section, Table};
+use glidepath_picture::PictureError;
 
 use crate::fit::{Fits, Fitted, GOOD_KS};
 use crate::measurement::{Measurement, Numbers, percentile_interval};
@@ -65,22 +66,24 @@ pub(crate) fn turns(writers: u32) -> f64 {
 
 impl Report<'_> {
     /// The page.
-    #[must_use]
-    pub fn page(&self) -> Page {
+    ///
+    /// # Errors
+    /// A picture cannot be drawn.
+    pub fn page(&self) -> Result<Page, PictureError> {
         let (measurements, outcomes) = (self.measurements(), outcomes(self.fitted));
         let tables = [rates(&measurements), latencies(&outcomes), growth(&measurements), fits(&outcomes)];
-        let overview = Section::Pictures(pictures::overview(&measurements));
+        let overview = Section::Pictures(pictures::overview(&measurements)?);
         let distributions = Section::Gallery {
             title: "Distributions",
             note: "Each chart shows the share of the operations that took at most this time, as measured and as fitted.",
-            pictures: pictures::distributions(&outcomes),
+            pictures: pictures::distributions(&outcomes)?,
         };
-        Page {
+        Ok(Page {
             title: format!("Conditional writes on {}", self.provenance.store),
             facts: self.facts(),
             findings: self.findings(&measurements, &outcomes),
             sections: std::iter::once(overview).chain(tables.map(Section::Table)).chain([distributions]).collect(),
-        }
+        })
     }
 
     fn measurements(&self) -> Vec<&Measurement> {

@@ -27,24 +27,26 @@ pub(super) fn write_all(
     measurement: Option<&MeasuredKnee>,
 ) -> Result<(), Failure> {
     claim(folder, "knee")?;
-    let drawing = |error: glidepath_picture::PictureError| Failure::Failed(error.to_string());
-    let page = page(preset, point, answer, measurement);
-    let html = page.html().map_err(drawing)?;
     let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
+    let picture = chart.map(|chart| Picture::of(CAPTION, &chart)).transpose()?;
     let [drawn, pixels] = ["svg", "png"].map(|ending| folder.join(PICTURE).with_extension(ending));
-    match chart {
-        Some(chart) => {
-            let svg = chart.svg().map_err(drawing)?;
-            let png = png(&svg, SCALE).map_err(drawing)?;
-            std::fs::write(&pixels, png).map_err(|error| unwritable(&pixels, &error))?;
-            write(&drawn, &svg)?;
+    match &picture {
+        Some(Picture { svg, .. }) => {
+            std::fs::write(&pixels, png(svg, SCALE)?).map_err(|error| unwritable(&pixels, &error))?;
+            write(&drawn, svg)?;
         }
         None => remove(&[&drawn, &pixels])?,
     }
+    let mut page = page(preset, point, answer, measurement);
+    page.sections.insert(0, Section::Pictures(picture.into_iter().collect()));
     write(&folder.join("report.md"), &page.markdown())?;
-    write(&folder.join("report.html"), &html)
+    write(&folder.join("report.html"), &page.html())
 }
 
+const CAPTION: &str = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \
+    are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
+
+/// All but the picture.
 fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> Page {
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
@@ -62,19 +64,12 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
     }));
     findings.extend(undecided(answer));
     findings.extend(nothing_told(answer).map(str::to_owned));
-    let mut sections = Vec::new();
-    if !answer.sensitivity.is_empty() {
-        let caption = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \
-                       are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
-        sections.push(Section::Pictures(vec![Picture { caption: caption.to_owned(), chart: tornado(answer) }]));
-    }
-    sections.push(Section::Table(what_ifs(&answer.what_ifs)));
-    sections.push(Section::Table(assumptions(&answer.sensitivity)));
+    let tables = [what_ifs(&answer.what_ifs), assumptions(&answer.sensitivity)];
     Page {
         title: format!("The knee of {}", point.config.provider),
         facts: format!("{}.", setting(preset, point)),
         findings,
-        sections,
+        sections: tables.map(Section::Table).to_vec(),
     }
 }
 
