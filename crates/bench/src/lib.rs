@@ -3,7 +3,7 @@
 //! A cell is one case: a design, an operation, so many entries, so many clients. [`work`] runs it on a live store,
 //! [`predict`] on the simulated one with a profile; both run the same client over the same protocol code.
 //!
-//! Start with [`Cell`]; [`Sweep`] makes many of them.
+//! Start with [`Cell`]; [`Sweep`] makes many of them, [`run()`] runs these, and [`page`] is the report.
 
 mod cell;
 mod client;
@@ -14,6 +14,7 @@ mod machine;
 mod predict;
 mod report;
 mod rows;
+mod run;
 mod scratch;
 mod sweep;
 
@@ -24,7 +25,8 @@ pub use glidepath_protocols::registry::Protocol;
 pub use live::{LiveError, fill, work};
 pub use machine::Machine;
 pub use predict::predict;
-pub use report::{Line, page};
+pub use report::{Line, Measured, page};
 pub use rows::{FillError, MOST_CLIENTS};
+pub use run::{Ended, Progress, Running, Swept, run};
 pub use scratch::{Scratch, ScratchError};
-pub use sweep::Sweep;
+pub use sweep::{Sweep, SweepError};

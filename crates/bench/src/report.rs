@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use glidepath_model::Span;
 use glidepath_page::{Page, Picture, Section, Table, counted, digits};
-use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
+use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
 use serde::Serialize;
 
 use crate::cell::{Cell, Figures, Outcome};
@@ -49,18 +50,63 @@ impl Line {
     }
 }
 
-/// What was measured, with its pictures; `facts` say where and how.
-#[must_use]
-pub fn page(store: &str, facts: String, lines: &[Line]) -> Page {
+/// What the report says of how it was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// The store's URL, without credentials.
+    pub store: &'a str,
+    /// The day, as in 2026-11-21.
+    pub date: &'a str,
+    /// The machine of the clients.
+    pub machine: &'a str,
+    /// What measured: name and version.
+    pub program: &'a str,
+    /// What predictions were made with, by its name.
+    pub profile: Option<&'a str>,
+    /// Cells that were to be run.
+    pub planned: usize,
+}
+
+impl Measured<'_> {
+    fn facts(&self, lines: &[Line]) -> String {
+        let Self { store, date, machine, program, profile, planned } = self;
+        let mut facts = format!("{store}, measured {date} from {machine} by {program}.");
+        if let Some(Line { cell, .. }) = lines.first() {
+            facts.push_str(&format!(
+                " Each cell takes {}, in a catalog of its own; closed loop: each client sends its next operation when the last one \
+                 is answered.",
+                cell.duration
+            ));
+            if cell.added_latency > Span::ZERO {
+                let added = format!(" Each request was delayed by {} before it was sent.", cell.added_latency);
+                facts.push_str(&added);
+            }
+        }
+        if let Some(profile) = profile {
+            facts.push_str(&format!(" Predicted with the profile {profile}."));
+        }
+        if lines.len() < *planned {
+            let done = lines.len();
+            facts.push_str(&format!(" The sweep was stopped: the report has {done} of {planned} cells."));
+        }
+        facts
+    }
+}
+
+/// What was measured, with its pictures.
+///
+/// # Errors
+/// A picture cannot be drawn.
+pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<Page, PictureError> {
     let (reads, commits): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.cell.operation.reads());
     let mut pictures = Vec::new();
     for (what, lines) in [("Commits", &commits), ("Reads", &reads)] {
-        pictures.extend(over_clients(what, lines));
-        pictures.extend(over_rows(what, lines));
+        pictures.extend(over_clients(what, lines)?);
+        pictures.extend(over_rows(what, lines).transpose()?);
     }
-    Page {
-        title: format!("A catalog on {store}"),
-        facts,
+    Ok(Page {
+        title: format!("A catalog on {}", how.store),
+        facts: how.facts(lines),
         findings: findings(lines),
         sections: vec![
             Section::Pictures(pictures),
@@ -68,7 +114,7 @@ pub fn page(store: &str, facts: String, lines: &[Line]) -> Page {
             Section::Table(measured("Reads", &reads)),
             Section::Table(predictions(lines)),
         ],
-    }
+    })
 }
 
 fn findings(lines: &[Line]) -> Vec<String> {
@@ -218,9 +264,9 @@ fn distinct<T: Ord>(lines: &[&Line], of: impl Fn(&Cell) -> T) -> usize {
 /// Lines that a picture holds without becoming a tangle.
 const LEGIBLE: usize = 8;
 
-fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
+fn over_clients(what: &str, lines: &[&Line]) -> Result<Vec<Picture>, PictureError> {
     if distinct(lines, |cell| cell.writers) < 2 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let sizes: BTreeSet<u64> = lines.iter().map(|line| line.cell.rows).collect();
     let caption = "Rate by number of clients.";
@@ -230,7 +276,7 @@ fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
     };
     if sizes.len() == 1 || sizes.len() * distinct(lines, Cell::kind) <= LEGIBLE {
         let several = sizes.len() > 1;
-        return vec![draw(lines, "", &|rows| several.then(|| format!("{rows} entries")))];
+        return draw(lines, "", &|rows| several.then(|| format!("{rows} entries"))).map(|picture| vec![picture]);
     }
     let of = |rows: &u64| {
         let lines: Vec<&Line> = lines.iter().filter(|line| line.cell.rows == *rows).copied().collect();
@@ -239,7 +285,7 @@ fn over_clients(what: &str, lines: &[&Line]) -> Vec<Picture> {
     sizes.iter().map(of).collect()
 }
 
-fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
+fn over_rows(what: &str, lines: &[&Line]) -> Option<Result<Picture, PictureError>> {
     if distinct(lines, |cell| cell.rows) < 2 {
         return None;
     }
@@ -247,21 +293,23 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Picture> {
     let words = |writers: u32| several.then(|| counted(writers, "client"));
     // An empty catalog has its place on the logarithmic axis, too.
     let series = series(lines, |cell| cell.writers, words, |cell| cell.rows.max(1) as f64);
-    let caption = "Rate by size of the catalog. An empty catalog is shown at 1 entry.";
+    let caption = match lines.iter().any(|line| line.cell.rows == 0) {
+        true => "Rate by size of the catalog. An empty catalog is shown at 1 entry.",
+        false => "Rate by size of the catalog.",
+    };
     Some(picture(caption, &format!("{what} against entries"), "Entries in the catalog", what, series))
 }
 
-fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Picture {
+fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Result<Picture, PictureError> {
     let predicted = series.iter().any(|line| line.line == LineStyle::Dashed);
     let axis = |label: String| Axis { label, logarithmic: true, ..Axis::default() };
-    Picture {
-        caption: format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" }),
-        chart: Chart::LineChart(LineChart {
-            title: title.to_owned(),
-            x: axis(x.to_owned()),
-            y: axis(format!("{what} per second")),
-            series,
-            ..LineChart::default()
-        }),
-    }
+    let caption = format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" });
+    let chart = LineChart {
+        title: title.to_owned(),
+        x: axis(x.to_owned()),
+        y: axis(format!("{what} per second")),
+        series,
+        ..LineChart::default()
+    };
+    Picture::of(caption, &Chart::LineChart(chart))
 }

@@ -6,6 +6,10 @@ use glidepath_protocols::registry::Protocol;
 
 use crate::cell::Cell;
 use crate::design::{Design, Operation, Start};
+use crate::rows::MOST_CLIENTS;
+
+/// More entries than this would take days to fill in.
+const MOST_ROWS: u64 = 100_000_000;
 
 /// What is varied, and what is the same in all cells.
 #[derive(Clone, Debug)]
@@ -36,6 +40,23 @@ pub struct Sweep {
     pub added_latency: Span,
 }
 
+/// What a sweep cannot be of: the field comes first, so that it can be found on the command line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SweepError {
+    /// No clients, or more than have numbers.
+    #[error("writers: found {0}; allowed: 1 to {MOST_CLIENTS} clients at once")]
+    Clients(u32),
+    /// No time.
+    #[error("duration: found 0; allowed: more than 0")]
+    Duration,
+    /// Too many entries.
+    #[error("rows: found {0}; allowed: at most {MOST_ROWS} entries")]
+    Rows(u64),
+    /// Nothing to read.
+    #[error("rows: found 0; reads need at least one entry. Leave 0 out, or give --operation commit")]
+    NothingToRead,
+}
+
 impl Sweep {
     /// The designs to be filled with entries.
     fn designs(&self) -> Vec<Design> {
@@ -53,9 +74,28 @@ impl Sweep {
         self.protocols.iter().flat_map(of).collect()
     }
 
+    fn check(&self) -> Result<(), SweepError> {
+        if let Some(writers) = self.writers.iter().find(|writers| **writers == 0 || **writers > MOST_CLIENTS) {
+            return Err(SweepError::Clients(*writers));
+        }
+        if self.duration == Span::ZERO {
+            return Err(SweepError::Duration);
+        }
+        if let Some(rows) = self.rows.iter().find(|rows| **rows > MOST_ROWS) {
+            return Err(SweepError::Rows(*rows));
+        }
+        if self.rows.contains(&0) && self.operations.iter().any(|operation| operation.reads()) {
+            return Err(SweepError::NothingToRead);
+        }
+        Ok(())
+    }
+
     /// All cells: those that begin with the same catalog follow one another. Combinations that say the same are there once.
-    #[must_use]
-    pub fn cells(&self) -> Vec<Cell> {
+    ///
+    /// # Errors
+    /// A value that no cell can have.
+    pub fn cells(&self) -> Result<Vec<Cell>, SweepError> {
+        self.check()?;
         let mut cells = Vec::new();
         for rows in &self.rows {
             for design in self.designs() {
@@ -64,7 +104,7 @@ impl Sweep {
                 }
             }
         }
-        cells
+        Ok(cells)
     }
 
     fn of(&self, rows: u64, design: Design, operation: Operation, cells: &mut Vec<Cell>) {
@@ -113,13 +153,13 @@ mod tests {
             least: 1,
             added_latency: Span::ZERO,
         };
-        let cells = sweep.cells();
+        let cells = sweep.cells().unwrap();
         let of = |design: Design| cells.iter().filter(|cell| cell.design == design).count();
         // Rows, writers, and each of: commits grouped or not, lists cold or warm.
         assert_eq!(of(Design::of(Protocol::CatalogFile)), 2 * 3 * 4);
         assert_eq!(of(Design::chain(Layout::Whole, false)), 2 * 3 * 4);
         assert_eq!(cells.len(), 2 * 3 * 4 * 6);
-        let processes = Sweep { processes: true, ..sweep }.cells();
+        let processes = Sweep { processes: true, ..sweep }.cells().unwrap();
         assert_eq!(processes.len(), 2 * 3 * 3 * 6);
         for (place, cell) in cells.iter().enumerate() {
             assert!(!cells[..place].contains(cell), "{cell:?} is there twice");

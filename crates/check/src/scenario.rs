@@ -20,53 +20,36 @@ pub struct Scenario {
     pub disk: Option<OnDisk>,
 }
 
-/// What goes wrong with a disk: probabilities per call, each from 0 to 1; see `glidepath_sim::DiskFaults`. Every run ends with
-/// a power cut.
+/// What goes wrong with a disk. Every run ends with a power cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[allow(missing_docs, reason = "the other fields are those of `glidepath_sim::DiskFaults`, documented there")]
 pub struct OnDisk {
     /// How often the power goes before that. After each time fresh processes begin.
     pub cuts: u32,
     /// After at most so many calls, if anything is left to do.
     pub calls: u64,
-    pub io_error: f64,
-    pub failed_sync: f64,
-    pub full: f64,
-    pub many_files: f64,
-    pub short: f64,
-    pub death: f64,
-    pub paused: f64,
-    pub pause: Span,
+    /// What goes wrong with calls, and with the processes that make them.
+    pub faults: DiskFaults,
 }
 
 impl OnDisk {
     fn checked(&self) -> Result<(), ScenarioError> {
-        let shares = [
-            ("disk.io_error", self.io_error),
-            ("disk.failed_sync", self.failed_sync),
-            ("disk.full", self.full),
-            ("disk.many_files", self.many_files),
-            ("disk.short", self.short),
-            ("disk.death", self.death),
-            ("disk.paused", self.paused),
-        ];
-        for (field, found) in shares {
-            if !(0.0..=1.0).contains(&found) {
-                return Err(ScenarioError::Value { field, found: found.to_string(), allowed: "a share from 0 to 1" });
-            }
+        for (field, share) in self.faults.shares() {
+            checked_share(&format!("disk.faults.{field}"), share)?;
         }
         if self.cuts > 100 || (self.cuts > 0 && self.calls == 0) {
             let (found, allowed) =
                 (self.cuts.to_string(), "at most 100, each after some of at least one of `disk.calls`");
-            return Err(ScenarioError::Value { field: "disk.cuts", found, allowed });
+            return Err(ScenarioError::of("disk.cuts", found, allowed));
         }
         Ok(())
     }
+}
 
-    pub(crate) fn faults(&self) -> DiskFaults {
-        let Self { io_error, failed_sync, full, many_files, short, death, paused, pause, .. } = *self;
-        DiskFaults { io_error, failed_sync, full, many_files, short, death, paused, pause }
+fn checked_share(field: &str, share: f64) -> Result<(), ScenarioError> {
+    match share {
+        share if (0.0..=1.0).contains(&share) => Ok(()),
+        share => Err(ScenarioError::of(field, share, "a share from 0 to 1")),
     }
 }
 
@@ -112,12 +95,18 @@ pub enum ScenarioError {
     #[error("{field} is {found}: {allowed}")]
     Value {
         /// Which field.
-        field: &'static str,
+        field: String,
         /// What it was.
         found: String,
         /// What it may be.
         allowed: &'static str,
     },
+}
+
+impl ScenarioError {
+    fn of(field: &str, found: impl ToString, allowed: &'static str) -> Self {
+        Self::Value { field: field.to_owned(), found: found.to_string(), allowed }
+    }
 }
 
 impl Scenario {
@@ -146,47 +135,32 @@ impl Scenario {
         for (field, found, most) in counts {
             if found == 0 || found > most {
                 let allowed = "a whole number from 1 on, at most 1000 writers, 100000 commits, 10000 tables";
-                return Err(ScenarioError::Value { field, found: found.to_string(), allowed });
+                return Err(ScenarioError::of(field, found, allowed));
             }
         }
         if let Some(disk) = &self.disk {
             disk.checked()?;
             if self.faults != Faults::default() {
-                let (field, allowed) = ("faults", "nothing where there is `disk`: no request travels there");
-                return Err(ScenarioError::Value { field, found: "given".to_owned(), allowed });
+                let allowed = "nothing where there is `disk`: no request travels there";
+                return Err(ScenarioError::of("faults", "given", allowed));
             }
         }
         let faults = &self.faults;
-        let shares = [
-            ("writers.pairs", writers.pairs),
-            ("faults.request_lost", faults.request_lost),
-            ("faults.answer_lost", faults.answer_lost),
-            ("faults.late", faults.late),
-            ("faults.refused", faults.refused),
-            ("faults.crash", faults.crash),
-            ("faults.slow", faults.slow),
-            ("faults.stalled", faults.stalled),
-            ("faults.repeated", faults.repeated),
-            ("faults.proxied", faults.proxied),
-            ("faults.suspended", faults.suspended),
-        ];
         if !(0.0..=0.5).contains(&faults.clock_drift) {
-            let (field, found) = ("faults.clock_drift", faults.clock_drift.to_string());
-            return Err(ScenarioError::Value { field, found, allowed: "a share from 0 to 0.5" });
+            return Err(ScenarioError::of("faults.clock_drift", faults.clock_drift, "a share from 0 to 0.5"));
         }
-        for (field, found) in shares {
-            if !(0.0..=1.0).contains(&found) {
-                return Err(ScenarioError::Value { field, found: found.to_string(), allowed: "a share from 0 to 1" });
-            }
+        checked_share("writers.pairs", writers.pairs)?;
+        for (field, share) in faults.shares() {
+            checked_share(&format!("faults.{field}"), share)?;
         }
-        let sum: f64 = shares[1..].iter().map(|(_, share)| share).sum();
+        let sum: f64 = faults.shares().map(|(_, share)| share).sum();
         if sum > 1.0 {
             let allowed = "a request has at most one fault, so together at most 1";
-            return Err(ScenarioError::Value { field: "the sum of faults", found: sum.to_string(), allowed });
+            return Err(ScenarioError::of("the sum of faults", sum, allowed));
         }
         if writers.round_trip == Span::ZERO {
             let allowed = "longer than nothing";
-            return Err(ScenarioError::Value { field: "writers.round_trip", found: "0s".to_owned(), allowed });
+            return Err(ScenarioError::of("writers.round_trip", "0s", allowed));
         }
         Ok(self)
     }

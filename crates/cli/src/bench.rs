@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use glidepath_bench::{Cell, Figures, Line, MOST_CLIENTS, Operation, Protocol, Start, Sweep, page};
+use glidepath_bench::{
+    Cell, Ended, Figures, Line, Measured, Operation, Progress, Protocol, Running, Start, Sweep, Swept, page,
+};
 use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
 use glidepath_protocols::manifest_chain::Layout;
@@ -17,9 +19,10 @@ use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
-use crate::output::{print, print_json, table};
+use crate::output::{complain, print, print_json, table};
+use crate::progress::Display;
+use worker::in_processes;
 
-mod run;
 mod worker;
 
 pub(crate) use worker::{WorkerArguments, run_worker};
@@ -52,7 +55,7 @@ pub(crate) struct Arguments {
     /// Entries in the catalog at the beginning
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1000", value_parser = count::<u64>)]
     rows: Vec<u64>,
-    /// Concurrent clients
+    /// The number of clients at the same time: writers, or readers in operations that read
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16", value_parser = count::<u32>)]
     writers: Vec<u32>,
     /// Whether the writers of a process share commits: on, off, or both
@@ -109,7 +112,18 @@ fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -
     folder::check(&arguments.out, "bench")?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     let stop = on_interrupt()?;
-    let (lines, ended) = run::sweep(&arguments.store, &store, (cells, arguments.warm_up), profile, stop);
+    let display = Display::new();
+    let running = Running {
+        store: &store,
+        warm_up: arguments.warm_up,
+        profile,
+        in_processes: &|place, cell| in_processes(&arguments.store, place, cell),
+        progress: &|progress| show(&display, progress),
+        stop,
+    };
+    let swept = glidepath_bench::run(cells, &running);
+    drop(display);
+    let (lines, ended) = ended(swept, cells.len());
     if lines.is_empty() {
         folder::remove_empty(&made);
         return ended;
@@ -119,6 +133,31 @@ fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -
     ended
 }
 
+fn show(display: &Display, Progress { done, all, cell, filled }: Progress<'_>) {
+    let words = match filled {
+        None => format!("{}, {} entries, {} clients", cell.kind(), cell.rows, cell.writers),
+        Some(filled) => format!("filling: {filled} of {} entries", cell.rows),
+    };
+    display.steps(done, all, "cells", &words);
+}
+
+/// What is done, and what there is to say of the end.
+fn ended(swept: Swept<Failure>, planned: usize) -> (Vec<Line>, Result<(), Failure>) {
+    let Swept { lines, ended, left_behind } = swept;
+    let stopped = || Failure::Interrupted(format!("stopped; {} of {planned} cells are done", lines.len()));
+    let ended = match ended {
+        Ok(Ended::Complete) => left_behind.map_or(Ok(()), |error| Err(error.into())),
+        other => {
+            // Said beside what ended it: nobody else will remove what is left.
+            if let Some(error) = left_behind {
+                complain(&error.to_string());
+            }
+            other.and_then(|_| Err(stopped()))
+        }
+    };
+    (lines, ended)
+}
+
 fn read_profile(name: &str) -> Result<Profile, Failure> {
     let text = Shelf::Providers.find(name)?;
     Profile::parse(&text.text).map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))
@@ -126,20 +165,6 @@ fn read_profile(name: &str) -> Result<Profile, Failure> {
 
 impl Arguments {
     fn cells(&self) -> Result<Vec<Cell>, Failure> {
-        if self.writers.contains(&0) || self.duration == Span::ZERO {
-            return Err(Failure::Mistake("--writers and --duration: found 0; allowed: more than 0".to_owned()));
-        }
-        if self.writers.iter().any(|writers| *writers > MOST_CLIENTS) {
-            return Err(Failure::Mistake(format!("--writers: at most {MOST_CLIENTS} clients at once")));
-        }
-        if self.rows.iter().any(|rows| *rows > MOST_ROWS) {
-            return Err(Failure::Mistake(format!("--rows: at most {MOST_ROWS} entries")));
-        }
-        if self.rows.contains(&0) && self.operation.iter().any(|operation| operation.reads()) {
-            return Err(Failure::Mistake(
-                "--rows: found 0; reads need at least one entry. Leave 0 out, or give --operation commit".to_owned(),
-            ));
-        }
         if self.processes && self.store.starts_with("memory:") {
             let words = "memory: exists in one process only: leave --processes out, or give another store";
             return Err(Failure::Mistake(words.to_owned()));
@@ -158,47 +183,27 @@ impl Arguments {
             least: self.least,
             added_latency: self.added_latency,
         };
-        Ok(sweep.cells())
+        sweep.cells().map_err(|error| Failure::Mistake(format!("--{error}")))
     }
 
     fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
         let store = bare(&self.store);
-        let page = page(&store, self.facts(&store, lines.len(), planned), lines);
+        let (date, machine, program) = (today(), machine(), program());
+        let profile = self.profile.as_deref();
+        let how = Measured { store: &store, date: &date, machine: &machine, program: &program, profile, planned };
+        let page = page(&how, lines)?;
         folder::claim(&self.out, "bench")?;
         let path = |name: &str| self.out.join(name);
         write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;
-        write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
+        write(&path("report.html"), &page.html())?;
         if self.json {
             return print_json(&lines);
         }
         print(&as_table(lines))?;
         print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
     }
-
-    fn facts(&self, store: &str, done: usize, planned: usize) -> String {
-        let added = match self.added_latency {
-            Span::ZERO => String::new(),
-            added => format!(" Each request was delayed by {added} before it was sent."),
-        };
-        let profile =
-            self.profile.as_ref().map(|name| format!(" Predicted with the profile {name}.")).unwrap_or_default();
-        let short = match planned - done {
-            0 => String::new(),
-            _ => format!(" The sweep was stopped: the report has {done} of {planned} cells."),
-        };
-        format!(
-            "{store}, measured {} from {} by {}. Each cell takes {}, in a catalog of its own; closed loop: each client sends its next \
-             operation when the last one is answered.{added}{profile}{short}",
-            today(),
-            machine(),
-            program(),
-            self.duration
-        )
-    }
 }
-
-const MOST_ROWS: u64 = 100_000_000;
 
 fn as_table(lines: &[Line]) -> String {
     let header = [

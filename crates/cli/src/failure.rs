@@ -2,10 +2,14 @@
 
 use std::process::ExitCode;
 
+use glidepath_bench::LiveError;
 use glidepath_lab::experiment::ExperimentError;
 use glidepath_lab::library::LibraryError;
+use glidepath_lab::pictures::PicturesError;
+use glidepath_lab::report::ReportError;
 use glidepath_lab::runner::RunError;
 use glidepath_lab::schema::SchemaError;
+use glidepath_picture::PictureError;
 use glidepath_run::JournalError;
 
 use crate::output::complain;
@@ -63,7 +67,11 @@ macro_rules! becomes {
 becomes! {
     ExperimentError => Mistake,
     LibraryError => Mistake,
+    LiveError => Failed,
     JournalError => Failed,
+    PictureError => Failed,
+    PicturesError => Failed,
+    ReportError => Failed,
     RunError => Failed,
     SchemaError => Failed,
     serde_json::Error => Failed,

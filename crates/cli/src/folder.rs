@@ -63,6 +63,19 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
+/// Removes files of earlier results, where there are any.
+pub(crate) fn remove(paths: &[&Path]) -> Result<(), Failure> {
+    for path in paths {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::Failed(format!("{}: cannot remove this file: {error}", path.display())));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// What there is to say where a file of results cannot be written.
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::Failed(format!("{}: cannot write there: {error}", path.display()))

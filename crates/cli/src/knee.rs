@@ -68,6 +68,7 @@ pub(crate) struct Arguments {
 struct Report<'a> {
     preset: &'a str,
     provider: &'a str,
+    protocol: &'static str,
     #[serde(flatten)]
     answer: &'a Answer,
     /// How sure the knee is if the measurement of the store's profile is counted in; absent where the profile does not say how
@@ -128,7 +129,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         let assumed_operations = measured::stand_ins(&planned.point);
         let measurement = measurement.as_ref();
-        return print_json(&Report { preset: &preset, provider, answer: &answer, measurement, assumed_operations });
+        let protocol = planned.point.config.catalog.protocol.name();
+        return print_json(&Report {
+            preset: &preset,
+            provider,
+            protocol,
+            answer: &answer,
+            measurement,
+            assumed_operations,
+        });
     }
     print(&report::text(&preset, &planned.point, &answer, measurement.as_ref()))?;
     match out {

@@ -95,12 +95,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         print(&text)?;
     }
     let Some(folder) = folder else { return Ok(()) };
-    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
     let provenance = Provenance { git_revision: crate::GIT_REVISION.to_owned() };
     write_knees(&folder, &experiment, &knees, &provenance)?;
     folder::write(&folder.join("table.txt"), &format!("{text}\n"))?;
-    pictures::write(&folder.join("pictures"), &pictures::plan_knees(&experiment, &knees)).map_err(|e| failed(&e))?;
-    report::write_knees(&folder, &experiment, (&knees, &options), &provenance).map_err(|e| failed(&e))?;
+    let drawn = pictures::draw(pictures::plan_knees(&experiment, &knees))?;
+    pictures::write(&folder.join("pictures"), &drawn)?;
+    report::write_knees(&folder, &experiment, (&knees, &options), &drawn, &provenance)?;
     if arguments.json {
         return Ok(());
     }

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
 use glidepath_measure::{
-    Evidence, LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, alternatives, profile,
-    run, write_samples,
+    Evidence, Fitted, LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, alternatives,
+    profile, run, write_samples,
 };
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::Profile;
@@ -155,14 +155,15 @@ impl Measure {
         write_samples(&path("samples.parquet"), &stopped.trials)
             .map_err(|error| unwritable(&path("samples.parquet"), &error))?;
         let Stopped { left_out, complete, .. } = stopped;
-        let report = Report { provenance, plan, measurements: &measurements, left_out, complete: *complete };
-        let page = report.page();
+        let fitted = Fitted::all(&measurements);
+        let report = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete };
+        let page = report.page()?;
         let markdown = page.markdown();
         write(&path("report.md"), &markdown)?;
-        write(&path("report.html"), &page.html().map_err(|error| Failure::Failed(error.to_string()))?)?;
+        write(&path("report.html"), &page.html())?;
         write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
         print(&markdown)?;
-        let files = match profile(&measurements, provenance, stopped.latency_includes_read, plan) {
+        let files = match profile(&fitted, provenance, stopped.latency_includes_read, plan) {
             Some(profile) => {
                 // Whoever stopped a measurement does not want to wait for what else might have been measured.
                 let beside =

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::Args;
 use glidepath_lab::experiment::{Experiment, Overrides};
-use glidepath_lab::reproduce::page::{self, Made};
+use glidepath_lab::reproduce::page::{self, Judged, Made, Pages};
 use glidepath_lab::reproduce::{EXPERIMENTS, Runs, Verdict, figures, judge};
 use glidepath_lab::runner::{self, Ended, Keeping, Running};
 use glidepath_lab::schema::Provenance;
@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
     /// Reproduce only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// The file for the page; without --only, the page of the versioned manifest goes next to it [default: docs/reproduction.md and
-    /// docs/reproduction-versioned-manifest.md; with --quick, the same names in results/reproduce-quick]
+    /// The file for the page; its tables and pictures go next to it, and without --only the page of the versioned manifest, too
+    /// [default: docs/reproduction.md; with --quick, results/reproduce-quick/reproduction.md]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// A quick, coarse answer: one seed, and only the points that figures name; only a few cells of the versioned manifest
@@ -128,9 +128,10 @@ fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), F
         quick: arguments.quick,
         seconds: (found == 0).then(|| began.elapsed().as_secs_f64()),
     };
-    std::fs::write(&out, page::write(&figures, &runs, &made)).map_err(unwritable(&out))?;
-    let verdicts: Vec<Verdict> = figures.iter().map(|figure| judge(figure, &figures, &runs).verdict).collect();
-    let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
+    let judged: Vec<Judged<'_>> = figures.iter().map(|figure| (figure, judge(figure, &figures, &runs))).collect();
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    write_all(&out, &page::write(&judged, &runs, &made, &stem))?;
+    let count = |is: fn(&Verdict) -> bool| judged.iter().filter(|(_, judgement)| is(&judgement.verdict)).count();
     let within = count(|verdict| *verdict == Verdict::Within);
     let as_printed = count(|verdict| *verdict == Verdict::WithinAsPrinted);
     let edge = count(|verdict| matches!(verdict, Verdict::OnTheEdge { .. }));
@@ -139,6 +140,17 @@ fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), F
         figures.len(),
         out.display()
     ))
+}
+
+/// Writes the page, and beside it the tables and the pictures.
+fn write_all(out: &Path, pages: &Pages) -> Result<(), Failure> {
+    for (name, chart) in &pages.pictures {
+        let path = out.with_file_name(name);
+        std::fs::write(&path, chart.svg()?).map_err(unwritable(&path))?;
+    }
+    let tables = out.with_file_name(&pages.tables_name);
+    std::fs::write(&tables, &pages.tables).map_err(unwritable(&tables))?;
+    std::fs::write(out, &pages.summary).map_err(unwritable(out))
 }
 
 /// Runs the experiments, and counts what was found done.

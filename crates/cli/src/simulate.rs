@@ -146,7 +146,7 @@ fn write_all(experiment: &Experiment, results: &Results, summary: &RunSummary, f
 
 /// Draws what the experiment's axes allow, and writes the page that shows it.
 fn write_pictures(experiment: &Experiment, summary: &RunSummary, folder: &Path) -> Result<(), Failure> {
-    pictures::write(&folder.join("pictures"), &pictures::plan(experiment, summary))
-        .map_err(|error| Failure::Failed(error.to_string()))?;
-    page::write(folder, experiment, summary, &provenance()).map_err(|error| Failure::Failed(error.to_string()))
+    let drawn = pictures::draw(pictures::plan(experiment, summary))?;
+    pictures::write(&folder.join("pictures"), &drawn)?;
+    Ok(page::write(folder, experiment, (summary, &drawn), &provenance())?)
 }

@@ -107,6 +107,10 @@ fn mistakes_are_answered_in_one_message() {
     write("share.toml", &MINE.replace("0.2", "1.2"));
     write("zero.toml", &MINE.replace("tables = 2", "tables = 0"));
     write("time.toml", &MINE.replace("\"1s\"", "1"));
+    let (writers, _) = MINE.split_once("[faults]").unwrap();
+    write("disk.toml", &format!("{writers}[disk]\nio_error = 0.1\n"));
+    write("call.toml", &format!("{writers}[disk.faults]\nio_eror = 0.1\n"));
+    write("full.toml", &format!("{writers}[disk.faults]\nfull = 2\n"));
     let cases = [
         ("check nosuch", "possible values: catalog-file, manifest-chain, manifest-chain-whole, append-log"),
         ("check all --scenario strom", "there is no scenario \"strom\"; known: storm,"),
@@ -115,6 +119,9 @@ fn mistakes_are_answered_in_one_message() {
         ("check all --scenario share.toml", "share.toml: faults.answer_lost is 1.2: a share from 0 to 1"),
         ("check all --scenario zero.toml", "zero.toml: writers.tables is 0"),
         ("check all --scenario time.toml", "time.toml: TOML parse error"),
+        ("check all --scenario disk.toml", "unknown field `io_error`, expected one of `cuts`, `calls`, `faults`"),
+        ("check all --scenario call.toml", "unknown field `io_eror`, expected one of `io_error`, `failed_sync`,"),
+        ("check all --scenario full.toml", "full.toml: disk.faults.full is 2: a share from 0 to 1"),
         ("check all --scenario storm --writers 0", "writers.count is 0"),
         ("check all --seeds 0", "--seeds: found 0"),
         ("check all --seed 1 --trace", "give one protocol"),

@@ -44,6 +44,12 @@ fn assumptions_are_a_table_a_picture_and_a_page() {
     assert!(String::from_utf8(svg).unwrap().contains("latency of the store"));
     assert!(page.contains("Which assumption moves the knee most") && page.contains("<svg"), "{page}");
     assert!(String::from_utf8(read("report.md")).unwrap().contains("| latency of the store |"));
+    std::fs::write(folder.path().join("k/mine.svg"), "a picture of somebody else").unwrap();
+    output(glidepath(folder.path(), &format!("knee {QUICK} --no-what-if --budget 1s --out k")));
+    let listed = std::fs::read_dir(folder.path().join("k")).unwrap();
+    let mut names: Vec<_> = listed.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["made-by.txt", "mine.svg", "report.html", "report.md"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What can be seen in the results of an experiment? Which pictures there are follows from what was swept.
 //!
 //! [`plan`] decides what is drawn: it works for any experiment, and gives fewer pictures where less was swept or less
-//! came of it. [`write()`] draws it, as SVG and as PNG. Start reading in `view`, the grid of results that all pictures are
+//! came of it. [`draw`] draws it, and [`write()`] writes the drawings, as SVG and as PNG. Start reading in `view`, the grid of results that all pictures are
 //! made of; each other module makes the pictures of one [`Section`].
 
 mod conflicts;
@@ -49,6 +49,15 @@ pub struct Picture {
     pub chart: Chart,
 }
 
+/// A picture, drawn: once, for its files and for the report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// What was to be drawn.
+    pub picture: Picture,
+    /// The drawing.
+    pub svg: String,
+}
+
 /// What a picture is about, in the order in which a report shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
@@ -70,9 +79,9 @@ pub enum Section {
     Timeline,
 }
 
-/// Why pictures could not be written.
+/// Why pictures could not be drawn or written.
 #[derive(Debug, thiserror::Error)]
-pub enum WritePicturesError {
+pub enum PicturesError {
     /// A file or a folder could not be written.
     #[error("{}: cannot write this file: {source}", path.display())]
     File {
@@ -140,25 +149,38 @@ pub fn plan_knees(experiment: &Experiment, knees: &[crate::knee::Knee]) -> Vec<P
     knees::searched(experiment, knees)
 }
 
-/// Draws pictures into a folder (made if it is not there) as `<file_stem>.svg` and `<file_stem>.png`, on all cores. Files
+/// Draws pictures, on all cores.
+///
+/// # Errors
+/// The first that could not be drawn.
+pub fn draw(pictures: Vec<Picture>) -> Result<Vec<Drawn>, PicturesError> {
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let drawings = parallel::map_all(&pictures, threads, |picture| picture.chart.svg());
+    let drawn = pictures.into_iter().zip(drawings).map(|(picture, drawing)| match drawing {
+        Ok(svg) => Ok(Drawn { picture, svg }),
+        Err(source) => Err(PicturesError::Drawing { file_stem: picture.file_stem, source }),
+    });
+    drawn.collect()
+}
+
+/// Writes pictures into a folder (made if it is not there) as `<file_stem>.svg` and `<file_stem>.png`, on all cores. Files
 /// of the same names are replaced; others stay.
 ///
 /// # Errors
-/// The first file that could not be written, or picture that could not be drawn.
-pub fn write(folder: &Path, pictures: &[Picture]) -> Result<(), WritePicturesError> {
-    std::fs::create_dir_all(folder).map_err(|source| WritePicturesError::File { path: folder.to_owned(), source })?;
+/// The first file that could not be written, or picture that could not be made a PNG.
+pub fn write(folder: &Path, pictures: &[Drawn]) -> Result<(), PicturesError> {
+    std::fs::create_dir_all(folder).map_err(|source| PicturesError::File { path: folder.to_owned(), source })?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let draw = |number: u64| write_one(folder, &pictures[number as usize]);
-    parallel::each(pictures.len() as u64, threads, &AtomicBool::new(false), draw, |_, drawn| drawn).map(drop)
+    let write = |number: u64| write_one(folder, &pictures[number as usize]);
+    parallel::each(pictures.len() as u64, threads, &AtomicBool::new(false), write, |_, written| written).map(drop)
 }
 
-fn write_one(folder: &Path, picture: &Picture) -> Result<(), WritePicturesError> {
-    let drawing = |source| WritePicturesError::Drawing { file_stem: picture.file_stem.clone(), source };
-    let svg = picture.chart.svg().map_err(drawing)?;
-    let pixels = png(&svg, PNG_SCALE).map_err(drawing)?;
-    for (ending, content) in [("svg", svg.into_bytes()), ("png", pixels)] {
+fn write_one(folder: &Path, Drawn { picture, svg }: &Drawn) -> Result<(), PicturesError> {
+    let drawing = |source| PicturesError::Drawing { file_stem: picture.file_stem.clone(), source };
+    let pixels = png(svg, PNG_SCALE).map_err(drawing)?;
+    for (ending, content) in [("svg", svg.as_bytes()), ("png", &pixels)] {
         let path = folder.join(format!("{}.{ending}", picture.file_stem));
-        std::fs::write(&path, content).map_err(|source| WritePicturesError::File { path, source })?;
+        std::fs::write(&path, content).map_err(|source| PicturesError::File { path, source })?;
     }
     Ok(())
 }

@@ -13,12 +13,12 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use glidepath_model::Span;
-use glidepath_picture::PictureError;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use glidepath_page::document;
+use maud::{Markup, html};
 
 use crate::config::MODEL_VERSION;
 use crate::experiment::Experiment;
-use crate::pictures::{View, plan};
+use crate::pictures::{Drawn, View};
 use crate::schema::Provenance;
 use crate::summary::RunSummary;
 pub use knees::{knees_page, write_knees};
@@ -26,88 +26,48 @@ pub use knees::{knees_page, write_knees};
 /// The name of the report in the folder of a run.
 pub const REPORT: &str = "report.html";
 
-const STYLE: &str = include_str!("report/style.css");
-const SCRIPT: &str = include_str!("report/script.js");
-
-/// Why there is no report.
+/// There is no report: its file could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The file could not be written.
-    #[error("{}: cannot write this file: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A picture could not be drawn.
-    #[error("cannot draw {file_stem}: {source}")]
-    Drawing {
-        /// Which.
-        file_stem: String,
-        /// Why.
-        source: PictureError,
-    },
+#[error("{}: cannot write this file: {source}", path.display())]
+pub struct ReportError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    pub source: std::io::Error,
 }
 
-/// Writes the report of a run into its folder, as [`REPORT`].
+/// Writes the report of a run into its folder, as [`REPORT`]. `pictures` are those planned for it.
 ///
 /// # Errors
-/// The file cannot be written, or a picture not be drawn.
+/// The file cannot be written.
 pub fn write(
     folder: &Path,
     experiment: &Experiment,
-    summary: &RunSummary,
+    (summary, pictures): (&RunSummary, &[Drawn]),
     provenance: &Provenance,
 ) -> Result<(), ReportError> {
     let path = folder.join(REPORT);
-    let page = page(experiment, summary, provenance)?;
-    std::fs::write(&path, page).map_err(|source| ReportError::File { path, source })
+    let page = page(experiment, (summary, pictures), provenance);
+    std::fs::write(&path, page).map_err(|source| ReportError { path, source })
 }
 
-/// The report as HTML. `summary` is that of this experiment. Equal arguments give equal bytes.
-///
-/// # Errors
-/// A picture cannot be drawn.
-pub fn page(experiment: &Experiment, summary: &RunSummary, provenance: &Provenance) -> Result<String, ReportError> {
+/// The report as HTML. `summary` is that of this experiment, `pictures` are those planned for it. Equal arguments give equal bytes.
+#[must_use]
+pub fn page(experiment: &Experiment, (summary, pictures): (&RunSummary, &[Drawn]), provenance: &Provenance) -> String {
     let view = View::new(experiment, summary);
-    let gallery = gallery::Gallery::new(plan(experiment, summary));
-    let pictures = gallery.markup()?;
+    let gallery = gallery::Gallery::new(pictures);
     let body = html! {
         (header(&experiment.title, experiment, &facts(experiment, provenance)))
         (contents(&gallery))
         main {
             (findings::section(&view))
-            (pictures)
+            (gallery.markup())
             (table::section(&view))
             (configuration::section(experiment, provenance))
             (definitions())
         }
     };
-    Ok(document(&experiment.title, &body))
-}
-
-/// A whole page around what is in it.
-fn document(title: &str, body: &Markup) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-                title { (title) " \u{2013} Glidepath" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                (body)
-                footer { p { "Made by Glidepath, which simulates the commit protocols of lakehouse catalogs." } }
-                script { (PreEscaped(SCRIPT)) }
-            }
-        }
-    };
-    page.into_string()
+    document(&experiment.title, &body)
 }
 
 fn header(title: &str, experiment: &Experiment, facts: &Markup) -> Markup {

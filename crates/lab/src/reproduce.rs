@@ -1,4 +1,4 @@
-//! Do the published figures come out? Every figure of the published simulations beside ours, on one page.
+//! Do the published figures come out? Every figure of the published simulations beside ours: a page that sums up, and one of tables.
 //!
 //! The figures are data (`experiments/published/*.toml`), each with its source, its metric and its tolerance. Start with
 //! [`Figure`], then [`judge`], then [`page::write`].
@@ -6,6 +6,8 @@
 mod figure;
 mod measure;
 pub mod page;
+mod pictures;
+mod tables;
 pub mod versioned_manifest;
 
 use std::collections::BTreeMap;

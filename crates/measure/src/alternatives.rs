@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 
 use glidepath_model::Span;
 use glidepath_run::parallel;
-use glidepath_sim::{Alternative, Alternatives, Distribution, OperationProfile, Profile};
+use glidepath_sim::{Alternative, Alternatives, OperationProfile, Profile};
 
-use crate::fit::own_quantiles;
+use crate::fit::Latencies;
 use crate::flat::{alike, explains};
 use crate::hold::{Rehearsal, fails_too_often, fit_each_hold, of_mut};
 use crate::measurement::Measurement;
@@ -60,7 +60,7 @@ pub fn alternatives(
 ) -> Alternatives {
     let blocks = Blocks::of(evidence.trials);
     let measurements = Measurement::of(evidence.trials);
-    let effect = Effect { profile, found: &Sorted::of(&measurements), plan: evidence.plan };
+    let effect = Effect { profile, found: &Sorted::of(measurements.iter()), plan: evidence.plan };
     let task = |number: u64| match number {
         DRAWN => effect.extreme(EARLIEST),
         number if number > DRAWN => effect.extreme(LATEST),
@@ -86,8 +86,8 @@ pub fn alternatives(
 /// The profile that another draw of the trials gives. `None` where something that was measured is not in it.
 fn redrawn(profile: &Profile, blocks: &Blocks, evidence: &Evidence<'_>, number: u64) -> Option<Profile> {
     let measurements = Measurement::of_each(blocks.draw(evidence.seed, number));
-    let sorted = Sorted::of(&measurements);
-    let mut drawn = sorted.profile(evidence.provenance, profile.latency_includes_read, quantiles)?;
+    let sorted = Sorted::of(measurements.iter());
+    let mut drawn = sorted.profile(evidence.provenance, profile.latency_includes_read, &Latencies::quantiles)?;
     let rehearsal = Rehearsal::of(evidence.plan, 1, ATTEMPTS_OF_ONE);
     for (operation, found) in sorted.contended() {
         let Some(base) = of(profile, operation) else { continue };
@@ -101,10 +101,6 @@ fn redrawn(profile: &Profile, blocks: &Blocks, evidence: &Evidence<'_>, number: 
         }
     }
     (drawn.append.is_some() == profile.append.is_some()).then_some(drawn)
-}
-
-fn quantiles(sorted: &[f64]) -> Option<Distribution> {
-    (!sorted.is_empty()).then(|| own_quantiles(sorted))
 }
 
 fn of(profile: &Profile, operation: Operation) -> Option<&OperationProfile> {

@@ -9,6 +9,8 @@ use glidepath_sim::{Component, Distribution};
 use statrs::function::erf::erfc;
 use statrs::function::gamma::{digamma, gamma_lr};
 
+use crate::measurement::Measurement;
+
 /// A fit whose distance is at most this is good enough to stand for the data.
 pub const GOOD_KS: f64 = 0.05;
 
@@ -85,6 +87,57 @@ impl Fits {
     #[must_use]
     pub fn chosen(&self, sorted: &[f64]) -> Distribution {
         if self.mixture.1 <= GOOD_KS { self.mixture.0.clone() } else { own_quantiles(sorted) }
+    }
+}
+
+/// A measurement with the fits to its latencies. Fitting takes most of the time of a report: it is done once, and report and profile
+/// both take what came of it.
+#[derive(Clone, Debug)]
+pub struct Fitted<'a> {
+    /// What was measured.
+    pub measurement: &'a Measurement,
+    /// To the latencies of successes; none of too few.
+    pub success: Option<Fits>,
+    /// To those of failures.
+    pub failure: Option<Fits>,
+}
+
+impl<'a> Fitted<'a> {
+    /// Each of these, fitted.
+    #[must_use]
+    pub fn all(measurements: &'a [Measurement]) -> Vec<Self> {
+        measurements.iter().map(Self::of).collect()
+    }
+
+    fn of(measurement: &'a Measurement) -> Self {
+        let Measurement { success_ms, failure_ms, .. } = measurement;
+        Self { measurement, success: Fits::of(success_ms), failure: Fits::of(failure_ms) }
+    }
+
+    /// What shall stand for the latencies of successes and of failures.
+    pub(crate) fn chosen(&self) -> Latencies {
+        let of = |fits: Option<&Fits>, sorted: &[f64]| {
+            let chosen = || fits.map_or_else(|| own_quantiles(sorted), |fits| fits.chosen(sorted));
+            (!sorted.is_empty()).then(chosen)
+        };
+        Latencies {
+            success: of(self.success.as_ref(), &self.measurement.success_ms),
+            failure: of(self.failure.as_ref(), &self.measurement.failure_ms),
+        }
+    }
+}
+
+/// The distributions that stand for what was measured; none where nothing was.
+pub(crate) struct Latencies {
+    pub(crate) success: Option<Distribution>,
+    pub(crate) failure: Option<Distribution>,
+}
+
+impl Latencies {
+    /// The quantiles of what was measured.
+    pub(crate) fn quantiles(measurement: &Measurement) -> Self {
+        let of = |sorted: &[f64]| (!sorted.is_empty()).then(|| own_quantiles(sorted));
+        Self { success: of(&measurement.success_ms), failure: of(&measurement.failure_ms) }
     }
 }
 

@@ -22,7 +22,7 @@ mod site;
 mod writer;
 
 pub use alternatives::{DRAWN, Evidence, alternatives};
-pub use fit::{Fit, Fits, GOOD_KS};
+pub use fit::{Fit, Fits, Fitted, GOOD_KS};
 pub use hold::{FailureRate, Rehearsal, fit_holds};
 pub use measurement::{Measurement, Numbers};
 pub use plan::{Estimate, Operation, Plan, PlanError};

@@ -1,9 +1,9 @@
 //! How do measurements become a profile for simulations?
 
 use glidepath_model::{ByteSize, Span};
-use glidepath_sim::{ContendedProfile, Distribution, Measured, OperationProfile, Profile};
+use glidepath_sim::{ContendedProfile, Measured, OperationProfile, Profile};
 
-use crate::fit::{Fits, own_quantiles, sigma};
+use crate::fit::{Fitted, Latencies, sigma};
 use crate::flat::{explained, upper_sigma};
 use crate::hold::{FailureRate, Rehearsal, fit_holds};
 use crate::measurement::{Measurement, Numbers};
@@ -48,13 +48,13 @@ pub(crate) struct Sorted<'a> {
 }
 
 impl<'a> Sorted<'a> {
-    pub(crate) fn of(measurements: &'a [Measurement]) -> Self {
+    pub(crate) fn of(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
         let of = |operation: Operation| {
             let with_successes = |found: &&Measurement| found.operation == operation && !found.success_ms.is_empty();
-            measurements.iter().filter(with_successes).collect::<Vec<_>>()
+            measurements.clone().filter(with_successes).collect::<Vec<_>>()
         };
         let sized = |name: fn(ByteSize) -> Operation| {
-            let sizes = measurements.iter().filter_map(|found| match found.operation {
+            let sizes = measurements.clone().filter_map(|found| match found.operation {
                 Operation::Get(size) | Operation::Put(size) if found.operation == name(size) => Some((size, found)),
                 _ => None,
             });
@@ -71,9 +71,9 @@ impl<'a> Sorted<'a> {
         &self,
         provenance: &Provenance,
         latency_includes_read: bool,
-        distribution: fn(&[f64]) -> Option<Distribution>,
+        latencies: &dyn Fn(&Measurement) -> Latencies,
     ) -> Option<Profile> {
-        let conditional_put = guarded_operation(&self.guarded, provenance, distribution)?;
+        let conditional_put = guarded_operation(&self.guarded, provenance, latencies)?;
         let stand_in = |what: &str| OperationProfile {
             contended: Vec::new(),
             effect_after: None,
@@ -85,7 +85,7 @@ impl<'a> Sorted<'a> {
             source: provenance.sentence(),
             get: unguarded(&self.get, provenance).unwrap_or_else(|| stand_in("get")),
             put: unguarded(&self.put, provenance).unwrap_or_else(|| stand_in("put")),
-            append: guarded_operation(&self.append, provenance, distribution),
+            append: guarded_operation(&self.append, provenance, latencies),
             conditional_put,
             latency_includes_read,
             rate_cap: None,
@@ -103,13 +103,17 @@ impl<'a> Sorted<'a> {
 /// measured is taken from it, and says so. `None` where neither was. `latency_includes_read` is what the site says of itself.
 #[must_use]
 pub fn profile(
-    measurements: &[Measurement],
+    fitted: &[Fitted<'_>],
     provenance: &Provenance,
     latency_includes_read: bool,
     plan: &Plan,
 ) -> Option<Profile> {
-    let sorted = Sorted::of(measurements);
-    let mut profile = sorted.profile(provenance, latency_includes_read, distribution)?;
+    let sorted = Sorted::of(fitted.iter().map(|fitted| fitted.measurement));
+    let latencies = |found: &Measurement| {
+        let of = fitted.iter().find(|fitted| std::ptr::eq(fitted.measurement, found));
+        of.map_or_else(|| Latencies::quantiles(found), Fitted::chosen)
+    };
+    let mut profile = sorted.profile(provenance, latency_includes_read, &latencies)?;
     let rehearsal = Rehearsal::of(plan, TIMES, ATTEMPTS);
     for (operation, found) in sorted.contended() {
         match explained(&profile, operation, found, &rehearsal) {
@@ -129,17 +133,13 @@ pub(crate) fn failure_rates(found: &[&Measurement]) -> Vec<FailureRate> {
 fn guarded_operation(
     found: &[&Measurement],
     provenance: &Provenance,
-    distribution: fn(&[f64]) -> Option<Distribution>,
+    latencies: &dyn Fn(&Measurement) -> Latencies,
 ) -> Option<OperationProfile> {
     let first = found.first()?;
     let (median, sigma, floor) = flat(&first.success_ms)?;
     let knot = |found: &&Measurement| {
-        Some(ContendedProfile {
-            writers: found.writers,
-            hold: Span::ZERO,
-            success: distribution(&found.success_ms)?,
-            failure: distribution(&found.failure_ms),
-        })
+        let Latencies { success, failure } = latencies(found);
+        Some(ContendedProfile { writers: found.writers, hold: Span::ZERO, success: success?, failure })
     };
     let name = first.operation.name();
     let (count, writers) = (found.iter().map(|found| found.attempts()).sum::<usize>(), first.writers);
@@ -157,13 +157,6 @@ fn guarded_operation(
         effect_after: None,
         effect_share: None,
     })
-}
-
-fn distribution(sorted: &[f64]) -> Option<Distribution> {
-    if sorted.is_empty() {
-        return None;
-    }
-    Some(Fits::of(sorted).map_or_else(|| own_quantiles(sorted), |fits| fits.chosen(sorted)))
 }
 
 /// Median, sigma of the logarithm and least.

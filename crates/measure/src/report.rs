@@ -1,8 +1,9 @@
 //! How does a person read a measurement? As a page with charts, and as the same tables in text.
 
 use glidepath_page::{Page, Section, Table};
+use glidepath_picture::PictureError;
 
-use crate::fit::{Fits, GOOD_KS};
+use crate::fit::{Fits, Fitted, GOOD_KS};
 use crate::measurement::{Measurement, Numbers, percentile_interval};
 use crate::plan::{Operation, Plan};
 use crate::profile::Provenance;
@@ -19,8 +20,8 @@ pub struct Report<'a> {
     pub provenance: &'a Provenance,
     /// How.
     pub plan: &'a Plan,
-    /// What came of it.
-    pub measurements: &'a [Measurement],
+    /// What came of it, fitted.
+    pub fitted: &'a [Fitted<'a>],
     /// What could not be measured, and why.
     pub left_out: &'a [String],
     /// Whether the plan was carried out to its end.
@@ -33,25 +34,25 @@ pub(crate) struct Outcome<'a> {
     pub(crate) name: &'static str,
     pub(crate) sorted: &'a [f64],
     pub(crate) numbers: Numbers,
-    pub(crate) fits: Option<Fits>,
+    pub(crate) fits: Option<&'a Fits>,
 }
 
 /// Success and failure apart; what never happened is left out.
-pub(crate) fn outcomes(measurements: &[Measurement]) -> Vec<Outcome<'_>> {
-    let both = measurements.iter().flat_map(|measurement| {
+pub(crate) fn outcomes<'a>(fitted: &'a [Fitted<'a>]) -> Vec<Outcome<'a>> {
+    let both = fitted.iter().flat_map(|Fitted { measurement, success, failure }| {
         let Measurement { success_ms, failure_ms, .. } = measurement;
-        [("success", success_ms), ("failure", failure_ms)].map(|(name, sorted)| (measurement, name, sorted))
+        [("success", success_ms, success), ("failure", failure_ms, failure)].map(|(name, sorted, fits)| {
+            let (numbers, fits) = (Numbers::of(sorted)?, fits.as_ref());
+            Some(Outcome { measurement, name, sorted, numbers, fits })
+        })
     });
-    both.filter_map(|(measurement, name, sorted)| {
-        Some(Outcome { measurement, name, sorted, numbers: Numbers::of(sorted)?, fits: Fits::of(sorted) })
-    })
-    .collect()
+    both.flatten().collect()
 }
 
 impl Outcome<'_> {
     fn words(&self) -> String {
         let Measurement { operation, writers, .. } = *self.measurement;
-        let distance = self.fits.as_ref().map_or(0.0, |fits| fits.mixture.1);
+        let distance = self.fits.map_or(0.0, |fits| fits.mixture.1);
         let (name, outcome, count) = (operation.name(), self.name, self.numbers.count);
         let writers = counted(writers, "writer");
         format!("{name} with {writers}, {outcome} ({count} samples, {distance:.3})")
@@ -65,29 +66,35 @@ pub(crate) fn turns(writers: u32) -> f64 {
 
 impl Report<'_> {
     /// The page.
-    #[must_use]
-    pub fn page(&self) -> Page {
-        let outcomes = outcomes(self.measurements);
-        let tables = [rates(self.measurements), latencies(&outcomes), growth(self.measurements), fits(&outcomes)];
-        let overview = Section::Pictures(pictures::overview(self.measurements));
+    ///
+    /// # Errors
+    /// A picture cannot be drawn.
+    pub fn page(&self) -> Result<Page, PictureError> {
+        let (measurements, outcomes) = (self.measurements(), outcomes(self.fitted));
+        let tables = [rates(&measurements), latencies(&outcomes), growth(&measurements), fits(&outcomes)];
+        let overview = Section::Pictures(pictures::overview(&measurements)?);
         let distributions = Section::Gallery {
             title: "Distributions",
             note: "Each chart shows the share of the operations that took at most this time, as measured and as fitted.",
-            pictures: pictures::distributions(self.measurements),
+            pictures: pictures::distributions(&outcomes)?,
         };
-        Page {
+        Ok(Page {
             title: format!("Conditional writes on {}", self.provenance.store),
             facts: self.facts(),
-            findings: self.findings(),
+            findings: self.findings(&measurements, &outcomes),
             sections: std::iter::once(overview).chain(tables.map(Section::Table)).chain([distributions]).collect(),
-        }
+        })
+    }
+
+    fn measurements(&self) -> Vec<&Measurement> {
+        self.fitted.iter().map(|fitted| fitted.measurement).collect()
     }
 
     /// What it comes to, in sentences.
-    pub(crate) fn findings(&self) -> Vec<String> {
+    fn findings(&self, measurements: &[&Measurement], outcomes: &[Outcome<'_>]) -> Vec<String> {
         let mut found = Vec::new();
         for operation in [Operation::Cas, Operation::Create, Operation::Append] {
-            let mut guarded = self.measurements.iter().filter(|found| found.operation == operation);
+            let mut guarded = measurements.iter().filter(|found| found.operation == operation);
             let Some(alone) = guarded.next() else { continue };
             let crowd = guarded.next_back().unwrap_or(alone);
             let name = operation.name();
@@ -104,12 +111,11 @@ impl Report<'_> {
                 100.0 * turns(crowd.writers),
             ));
         }
-        let unknown: u64 = self.measurements.iter().map(|found| found.unknown).sum();
+        let unknown: u64 = measurements.iter().map(|found| found.unknown).sum();
         if unknown > 0 {
             found.push(format!("{unknown} operations have an unknown outcome; they are in no table."));
         }
-        let outcomes = outcomes(self.measurements);
-        let poor = |outcome: &&Outcome<'_>| outcome.fits.as_ref().is_some_and(|fits| fits.mixture.1 > GOOD_KS);
+        let poor = |outcome: &&Outcome<'_>| outcome.fits.is_some_and(|fits| fits.mixture.1 > GOOD_KS);
         let poor: Vec<String> = outcomes.iter().filter(poor).map(Outcome::words).collect();
         if !poor.is_empty() {
             found.push(format!(
@@ -139,8 +145,8 @@ impl Report<'_> {
     }
 }
 
-fn rates(measurements: &[Measurement]) -> Table {
-    let row = |found: &Measurement| {
+fn rates(measurements: &[&Measurement]) -> Table {
+    let row = |found: &&Measurement| {
         let guarded = found.operation.is_guarded();
         vec![
             found.operation.name(),
@@ -216,7 +222,7 @@ pub(crate) fn with_interval(sorted: &[f64], (share, found): (f64, f64)) -> Strin
 }
 
 /// How latency grows with writers, and how long its tail is.
-fn growth(measurements: &[Measurement]) -> Table {
+fn growth(measurements: &[&Measurement]) -> Table {
     let mut rows = Vec::new();
     for found in measurements.iter().filter(|found| found.operation.is_guarded()) {
         let alone = measurements.iter().find(|other| other.operation == found.operation);
@@ -258,7 +264,7 @@ fn growth(measurements: &[Measurement]) -> Table {
 
 fn fits(outcomes: &[Outcome<'_>]) -> Table {
     let row = |outcome: &Outcome<'_>| {
-        let fits = outcome.fits.as_ref()?;
+        let fits = outcome.fits?;
         let (mixture, distance) = &fits.mixture;
         let words = |(fit, distance): &(crate::fit::Fit, f64)| match fit {
             crate::fit::Fit::Lognormal { mu, sigma } => {

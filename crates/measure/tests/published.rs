@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_measure::{Measurement, Numbers, Operation, Plan, Provenance, SimulatedSite, profile, run};
+use glidepath_measure::{Fitted, Measurement, Numbers, Operation, Plan, Provenance, SimulatedSite, profile, run};
 use glidepath_model::Span;
 use glidepath_sim::Profile;
 
@@ -199,7 +199,8 @@ fn a_flat_store_is_measured_as_flat() {
         let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).expect("a simulated store does not fail");
         let [store_name, machine, date, program] = ["sim", "a test", "today", "glidepath"].map(str::to_owned);
         let provenance = Provenance { store: store_name, machine, date, program };
-        let found = profile(&Measurement::of(&done.trials), &provenance, done.latency_includes_read, &plan);
+        let measurements = Measurement::of(&done.trials);
+        let found = profile(&Fitted::all(&measurements), &provenance, done.latency_includes_read, &plan);
         (store.conditional_put, found.expect("cas was measured").conditional_put)
     };
     for name in ["s3-standard", "s3-express", "azure-standard", "azure-premium", "gcs"] {

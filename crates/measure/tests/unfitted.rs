@@ -7,7 +7,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use glidepath_measure::{FailureRate, Measurement, Numbers, Operation, Plan, Provenance, SimulatedSite, profile, run};
+use glidepath_measure::{
+    FailureRate, Fitted, Measurement, Numbers, Operation, Plan, Provenance, SimulatedSite, profile, run,
+};
 use glidepath_model::ByteSize;
 use glidepath_sim::Profile;
 
@@ -24,7 +26,8 @@ fn compare(name: &str) {
     let live = Plan { operations: vec![Operation::Cas], sizes: vec![ByteSize::from_bytes(1 << 10)], ..Plan::full() };
     let [sim, machine, date, program] = ["sim", "a test", "2026-11-22", "glidepath"].map(str::to_owned);
     let provenance = Provenance { store: sim, machine, date, program };
-    let fitted = profile(&measure(&store, &live, 11), &provenance, store.latency_includes_read, &live);
+    let measured = measure(&store, &live, 11);
+    let fitted = profile(&Fitted::all(&measured), &provenance, store.latency_includes_read, &live);
     let fitted = fitted.expect("cas was measured");
     let others = Plan { writers: vec![3, 6, 12], trials: 40, sizes: Vec::new(), ..live };
     let points = if name == "gcs-2025-06" { 0.08 } else { 0.04 };

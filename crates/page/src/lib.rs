@@ -1,14 +1,16 @@
 //! How does a report look, as a page and as text?
 //!
 //! A [`Page`] is plain data. [`Page::html`] makes one file of it, which works offline. [`Page::markdown`] has the same
-//! findings and tables, without the charts, for readers in a terminal or an editor.
+//! findings and tables, without the charts, for readers in a terminal or an editor. [`document`] is what every HTML report is in,
+//! also one whose sections are like no others.
 
+mod document;
 mod markdown;
 
 use glidepath_picture::{Chart, PictureError};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
-const STYLE: &str = include_str!("style.css");
+pub use document::document;
 
 /// A report.
 #[derive(Clone, Debug, Default)]
@@ -41,13 +43,23 @@ pub enum Section {
     Table(Table),
 }
 
-/// A chart with its caption.
+/// A drawn chart with its caption.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Below it.
     pub caption: String,
-    /// What is drawn.
-    pub chart: Chart,
+    /// The drawing, which says itself what it shows.
+    pub svg: String,
+}
+
+impl Picture {
+    /// Draws a chart.
+    ///
+    /// # Errors
+    /// It cannot be drawn.
+    pub fn of(caption: impl Into<String>, chart: &Chart) -> Result<Self, PictureError> {
+        Ok(Self { caption: caption.into(), svg: chart.svg()? })
+    }
 }
 
 /// A table.
@@ -65,63 +77,55 @@ pub struct Table {
 
 impl Page {
     /// One file, which needs no other.
-    ///
-    /// # Errors
-    /// A picture cannot be drawn.
-    pub fn html(&self) -> Result<String, PictureError> {
-        let sections = self.sections.iter().map(section).collect::<Result<Vec<_>, _>>()?;
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (self.title) }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    h1 { (self.title) }
-                    p.facts { (self.facts) }
-                    h2 { "Findings" }
-                    ul { @for finding in &self.findings { li { (finding) } } }
-                    @for section in &sections { (section) }
-                }
+    #[must_use]
+    pub fn html(&self) -> String {
+        let body = html! {
+            header {
+                h1 { (self.title) }
+                p.facts { (self.facts) }
+            }
+            main {
+                h2 { "Findings" }
+                ul.findings { @for finding in &self.findings { li { (finding) } } }
+                @for one in &self.sections { (section(one)) }
             }
         };
-        Ok(page.into_string())
+        document(&self.title, &body)
     }
 }
 
-fn section(section: &Section) -> Result<Markup, PictureError> {
-    Ok(match section {
-        Section::Pictures(pictures) => html! { @for figure in &figures(pictures)? { (figure) } },
+fn section(section: &Section) -> Markup {
+    match section {
+        Section::Pictures(pictures) => figures(pictures),
         Section::Gallery { pictures, .. } if pictures.is_empty() => html! {},
         Section::Gallery { title, note, pictures } => html! {
             h2 { (title) }
             p { (note) }
-            div.pictures { @for figure in &figures(pictures)? { (figure) } }
+            div.pictures { (figures(pictures)) }
         },
         Section::Table(table) if table.rows.is_empty() => html! {},
         Section::Table(table) => html! {
             h2 { (table.title) }
             p { (table.note) }
-            div.scroll { table {
-                thead { tr { @for name in &table.head { th { (name) } } } }
-                tbody { @for row in &table.rows { tr { @for cell in row { td.long[cell.len() > LONG] { (cell) } } } } }
+            div.scroll tabindex="0" { table {
+                thead { tr { @for (column, name) in table.head.iter().enumerate() { th.name[column == 0] { (name) } } } }
+                tbody { @for row in &table.rows { tr { @for (column, cell) in row.iter().enumerate() {
+                    td.name[column == 0].long[cell.len() > LONG] { (cell) }
+                } } } }
             } }
         },
-    })
+    }
 }
 
 /// Cells with more characters are text, which may be broken into lines.
 const LONG: usize = 40;
 
-fn figures(pictures: &[Picture]) -> Result<Vec<Markup>, PictureError> {
-    let figure = |picture: &Picture| {
-        let svg = picture.chart.svg()?;
-        Ok(html! { figure { div.picture { (PreEscaped(svg)) } figcaption { (picture.caption) } } })
-    };
-    pictures.iter().map(figure).collect()
+fn figures(pictures: &[Picture]) -> Markup {
+    html! {
+        @for Picture { caption, svg } in pictures {
+            figure { div.picture { (PreEscaped(svg)) } figcaption { (caption) } }
+        }
+    }
 }
 
 /// A number with three digits that count.

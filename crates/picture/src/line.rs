@@ -85,6 +85,8 @@ pub enum LineStyle {
     Dashed,
     /// As dots.
     Dotted,
+    /// Not at all: only its marks are seen.
+    None,
 }
 
 /// A straight line across the plot.

@@ -318,11 +318,13 @@ pub(crate) fn legend(chart: &LineChart) -> Legend {
     let named = chart.series.iter().any(|series| !series.name.is_empty());
     let empty = |series: &Series| series.points.iter().all(|point| !shows(chart, point));
     let mixed = !chart.series.iter().all(empty);
+    // Of a kind of dots there may be none, and nothing is missing.
+    let missing = |series: &Series| empty(series) && mixed && series.line != LineStyle::None;
     let names: Vec<String> = chart
         .series
         .iter()
         .filter(|_| named)
-        .map(|series| match empty(series) && mixed {
+        .map(|series| match missing(series) {
             true => format!("{} (no data)", series.name),
             false => series.name.clone(),
         })

@@ -17,6 +17,7 @@ pub(crate) fn line(sheet: &Sheet<'_>, path: &[Spot], style: LineStyle, colour: R
         LineStyle::Solid => sheet.line(path, pen),
         LineStyle::Dashed => sheet.dashed(path, pen, (8.0, 5.0)),
         LineStyle::Dotted => sheet.dashed(path, pen, (2.0, 3.5)),
+        LineStyle::None => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use crate::geometry::Frame;
 use crate::ruler::{Room, Ruler, TICK_SIZE};
 use crate::sheet::{Drawn, Lettering, Sheet};
-use crate::text::{ellipsize, width, wrap};
+use crate::text::{ellipsize_middle, width, wrap};
 
 /// Longest turned name in pixels.
 const LONGEST: f64 = 170.0;
@@ -26,7 +26,7 @@ pub(crate) struct Names {
 enum Long {
     None,
     Broken(Vec<Vec<String>>),
-    Turned(Vec<String>),
+    Turned(Vec<Vec<String>>),
 }
 
 impl Names {
@@ -47,8 +47,7 @@ impl Names {
             let long = Long::Broken(broken);
             return Self { ruler, long };
         }
-        let turned = names.iter().map(|name| ellipsize(name, TICK_SIZE, false, LONGEST)).collect();
-        let long = Long::Turned(turned);
+        let long = Long::Turned(turned(names, slot));
         Self { ruler, long }
     }
 
@@ -61,7 +60,7 @@ impl Names {
                 lines.saturating_sub(1) as f64 * PITCH
             }
             Long::Turned(names) => {
-                let widths = names.iter().map(|n| width(n, TICK_SIZE, false));
+                let widths = names.iter().flatten().map(|line| width(line, TICK_SIZE, false));
                 (widths.fold(0.0, f64::max) - TICK_SIZE).max(0.0).ceil()
             }
         }
@@ -87,11 +86,48 @@ impl Names {
             }
             Long::Turned(names) => {
                 let turned = lettering.turned().at(HPos::Right, VPos::Center);
-                for (index, name) in names.iter().enumerate() {
-                    sheet.text((x(index), top), name, turned)?;
+                for (index, lines) in names.iter().enumerate() {
+                    let first = x(index) - (lines.len().saturating_sub(1)) as f64 * PITCH / 2.0;
+                    for (row, line) in lines.iter().enumerate() {
+                        sheet.text((first + row as f64 * PITCH, top), line, turned)?;
+                    }
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Turned names, in as many lines as have room in `slot` pixels. What is too long even so is cut in the middle if names that differ
+/// would look alike otherwise: names of bars often begin alike.
+fn turned(names: &[String], slot: f64) -> Vec<Vec<String>> {
+    let most = ((slot / PITCH) as usize).clamp(1, LINES);
+    let mut broken: Vec<Vec<String>> = names.iter().map(|name| wrap(name, TICK_SIZE, false, LONGEST, most)).collect();
+    for (index, name) in names.iter().enumerate() {
+        let alike = |other: usize| names[other] != *name && broken[other] == broken[index];
+        if (0..names.len()).any(alike) {
+            let same: Vec<usize> = (0..names.len()).filter(|&other| broken[other] == broken[index]).collect();
+            for other in same {
+                broken[other] = vec![ellipsize_middle(&names[other], TICK_SIZE, false, LONGEST)];
+            }
+        }
+    }
+    broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_differ_do_not_look_alike() {
+        let names = ["manifest-chain", "append-log"].map(|end| format!("Azure Premium Block Storage, protocol {end}"));
+        let [wide, narrow] = [60.0, 10.0].map(|slot| turned(&names, slot));
+        for broken in [&wide, &narrow] {
+            assert_ne!(broken[0], broken[1]);
+            assert!(broken.iter().flatten().all(|line| width(line, TICK_SIZE, false) <= LONGEST));
+        }
+        assert_eq!(wide[0].join(" "), names[0]);
+        assert_eq!(narrow.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1]);
     }
 }

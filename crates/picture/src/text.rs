@@ -90,6 +90,29 @@ pub(crate) fn ellipsize(text: &str, size: f64, bold: bool, room: f64) -> String 
     format!("{}…", kept.trim_end())
 }
 
+/// The text with its middle replaced by an ellipsis when it is wider than `room` pixels: its end takes a little more of the room than
+/// its beginning, as names differ there more often.
+pub(crate) fn ellipsize_middle(text: &str, size: f64, bold: bool, room: f64) -> String {
+    let text = clean(text);
+    if width(&text, size, bold) <= room {
+        return text.into_owned();
+    }
+    let left = room - width("…", size, bold);
+    let of = |character: char| advance(character, bold).unwrap_or(UNKNOWN_ADVANCE) * size;
+    let fitting = |characters: &mut dyn Iterator<Item = char>, room: f64| {
+        let mut used = 0.0;
+        characters
+            .take_while(|character| {
+                used += of(*character);
+                used <= room
+            })
+            .collect::<Vec<char>>()
+    };
+    let start: String = fitting(&mut text.chars(), left * 0.4).into_iter().collect();
+    let end: String = fitting(&mut text.chars().rev(), left * 0.6).into_iter().rev().collect();
+    format!("{}…{}", start.trim_end(), end.trim_start())
+}
+
 /// The text broken at spaces into at most `most` lines; what does not fit is cut with an ellipsis.
 pub(crate) fn wrap(text: &str, size: f64, bold: bool, room: f64, most: usize) -> Vec<String> {
     let text = clean(text);

@@ -54,7 +54,8 @@ fn point() -> impl Strategy<Value = Point> {
 }
 
 fn series() -> impl Strategy<Value = Series> {
-    let line = prop_oneof![Just(LineStyle::Solid), Just(LineStyle::Dashed), Just(LineStyle::Dotted)];
+    let line =
+        prop_oneof![Just(LineStyle::Solid), Just(LineStyle::Dashed), Just(LineStyle::Dotted), Just(LineStyle::None)];
     (words(), vec(point(), 0..8), any::<bool>(), line, any::<bool>())
         .prop_map(|(name, points, marks, line, step)| Series { name, points, marks, line, step, slot: None })
 }

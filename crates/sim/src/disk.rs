@@ -19,6 +19,7 @@ use std::rc::Rc;
 
 use glidepath_env::unit_interval;
 use glidepath_model::Span;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::SimEnv;
 use crate::fault::Mishap;
@@ -27,7 +28,8 @@ pub use calls::{DiskFile, SimFiles};
 use tree::Tree;
 
 /// The faults of a disk and of the processes that use it: probabilities per call.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct DiskFaults {
     /// Any call fails (EIO); one that changes something has then changed nothing.
     pub io_error: f64,
@@ -45,6 +47,23 @@ pub struct DiskFaults {
     pub paused: f64,
     /// How long a process is paused.
     pub pause: Span,
+}
+
+impl DiskFaults {
+    /// The probabilities, each with the name of its field.
+    #[must_use]
+    pub fn shares(&self) -> [(&'static str, f64); 7] {
+        let Self { io_error, failed_sync, full, many_files, short, death, paused, pause: _ } = *self;
+        [
+            ("io_error", io_error),
+            ("failed_sync", failed_sync),
+            ("full", full),
+            ("many_files", many_files),
+            ("short", short),
+            ("death", death),
+            ("paused", paused),
+        ]
+    }
 }
 
 /// A disk. Clones are the same one.

@@ -130,21 +130,26 @@ impl Faults {
     }
 
     pub(crate) fn any(&self) -> bool {
-        self.table().iter().any(|(probability, _)| *probability > 0.0)
+        self.table().iter().any(|(_, probability, _)| *probability > 0.0)
     }
 
-    fn table(&self) -> [(f64, Fault); 10] {
+    /// The probabilities of what can go wrong with a request, each with the name of its field.
+    pub fn shares(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        self.table().into_iter().map(|(name, probability, _)| (name, probability))
+    }
+
+    fn table(&self) -> [(&'static str, f64, Fault); 10] {
         [
-            (self.request_lost, Fault::RequestLost),
-            (self.answer_lost, Fault::AnswerLost),
-            (self.late, Fault::Late),
-            (self.refused, Fault::Refused),
-            (self.crash, Fault::Crash),
-            (self.slow, Fault::Slow),
-            (self.stalled, Fault::Stalled),
-            (self.repeated, Fault::Repeated),
-            (self.proxied, Fault::Proxied),
-            (self.suspended, Fault::Suspended),
+            ("request_lost", self.request_lost, Fault::RequestLost),
+            ("answer_lost", self.answer_lost, Fault::AnswerLost),
+            ("late", self.late, Fault::Late),
+            ("refused", self.refused, Fault::Refused),
+            ("crash", self.crash, Fault::Crash),
+            ("slow", self.slow, Fault::Slow),
+            ("stalled", self.stalled, Fault::Stalled),
+            ("repeated", self.repeated, Fault::Repeated),
+            ("proxied", self.proxied, Fault::Proxied),
+            ("suspended", self.suspended, Fault::Suspended),
         ]
     }
 
@@ -153,7 +158,7 @@ impl Faults {
             return None;
         }
         let mut left = unit_interval(luck.draw());
-        for (probability, fault) in self.table() {
+        for (_, probability, fault) in self.table() {
             if left < probability {
                 return Some(fault);
             }

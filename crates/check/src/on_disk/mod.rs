@@ -67,7 +67,7 @@ pub(crate) fn run<D: Design>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> 
     }
     for phase in 0..=plan.disk.cuts {
         let mut luck = Stream::keyed(seed, u64::from(phase), PHASES);
-        disk.suffer(plan.disk.faults());
+        disk.suffer(plan.disk.faults);
         if phase < plan.disk.cuts {
             disk.cut_before(1 + (unit_interval(luck.draw()) * plan.disk.calls as f64) as u64);
         }

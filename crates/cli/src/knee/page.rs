@@ -9,7 +9,7 @@ use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
 use super::report::{bound, effect, nothing_told, rate, setting, undecided, verdict};
 use crate::failure::Failure;
-use crate::folder::{claim, unwritable, write};
+use crate::folder::{claim, remove, unwritable, write};
 
 /// How many pixels of a PNG stand for one of the SVG.
 const SCALE: f32 = 2.0;
@@ -17,7 +17,8 @@ const SCALE: f32 = 2.0;
 /// What the picture of the assumptions is called, without its ending.
 const PICTURE: &str = "sensitivity";
 
-/// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied.
+/// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied. Where they were not, a picture
+/// that an earlier answer left in the folder is removed: it would be taken for this one's.
 pub(super) fn write_all(
     folder: &Path,
     preset: &str,
@@ -26,20 +27,26 @@ pub(super) fn write_all(
     measurement: Option<&MeasuredKnee>,
 ) -> Result<(), Failure> {
     claim(folder, "knee")?;
-    let drawing = |error: glidepath_picture::PictureError| Failure::Failed(error.to_string());
-    let page = page(preset, point, answer, measurement);
-    let html = page.html().map_err(drawing)?;
     let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
-    if let Some(chart) = chart {
-        let svg = chart.svg().map_err(drawing)?;
-        let (path, pixels) = (folder.join(PICTURE).with_extension("png"), png(&svg, SCALE).map_err(drawing)?);
-        std::fs::write(&path, pixels).map_err(|error| unwritable(&path, &error))?;
-        write(&folder.join(PICTURE).with_extension("svg"), &svg)?;
+    let picture = chart.map(|chart| Picture::of(CAPTION, &chart)).transpose()?;
+    let [drawn, pixels] = ["svg", "png"].map(|ending| folder.join(PICTURE).with_extension(ending));
+    match &picture {
+        Some(Picture { svg, .. }) => {
+            std::fs::write(&pixels, png(svg, SCALE)?).map_err(|error| unwritable(&pixels, &error))?;
+            write(&drawn, svg)?;
+        }
+        None => remove(&[&drawn, &pixels])?,
     }
+    let mut page = page(preset, point, answer, measurement);
+    page.sections.insert(0, Section::Pictures(picture.into_iter().collect()));
     write(&folder.join("report.md"), &page.markdown())?;
-    write(&folder.join("report.html"), &html)
+    write(&folder.join("report.html"), &page.html())
 }
 
+const CAPTION: &str = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \
+    are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
+
+/// All but the picture.
 fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> Page {
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
@@ -57,19 +64,12 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
     }));
     findings.extend(undecided(answer));
     findings.extend(nothing_told(answer).map(str::to_owned));
-    let mut sections = Vec::new();
-    if !answer.sensitivity.is_empty() {
-        let caption = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \
-                       are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
-        sections.push(Section::Pictures(vec![Picture { caption: caption.to_owned(), chart: tornado(answer) }]));
-    }
-    sections.push(Section::Table(what_ifs(&answer.what_ifs)));
-    sections.push(Section::Table(assumptions(&answer.sensitivity)));
+    let tables = [what_ifs(&answer.what_ifs), assumptions(&answer.sensitivity)];
     Page {
         title: format!("The knee of {}", point.config.provider),
         facts: format!("{}.", setting(preset, point)),
         findings,
-        sections,
+        sections: tables.map(Section::Table).to_vec(),
     }
 }
 

@@ -37,7 +37,11 @@ pub(super) fn setting(preset: &str, point: &Point) -> String {
         Some(latency) => format!("a catalog that answers in {latency}"),
     };
     let fast = 100.0 * config.transaction.fast_append;
-    format!("{tables} on {}, {catalog}, {fast:.0} % fast appends (preset {preset})", config.provider)
+    let protocol = config.catalog.protocol.name();
+    format!(
+        "{tables} on {}, {catalog}, {fast:.0} % fast appends (protocol {protocol}, preset {preset})",
+        config.provider
+    )
 }
 
 /// What was found, and how sure it is.

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 use glidepath_lab::Point;
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
 use glidepath_lab::knee::{Knee, KneeOptions, MeasuredKnee, find, with_measurement};
-use glidepath_measure::{Evidence, Measurement, Plan, Provenance, SimulatedSite, Stopped, alternatives, profile, run};
+use glidepath_measure::{
+    Evidence, Fitted, Measurement, Plan, Provenance, SimulatedSite, Stopped, alternatives, profile, run,
+};
 use glidepath_sim::{Alternatives, Profile};
 
 /// A measurement of a simulated store, and the profile made of it.
@@ -25,7 +27,8 @@ impl Remeasured {
         let done = run(&mut site, &plan, &AtomicBool::new(false), |_, _| {}).expect("a simulated store does not fail");
         let [sim, machine, date, program] = ["sim", "a test", "2026-11-22", "glidepath"].map(str::to_owned);
         let provenance = Provenance { store: sim, machine, date, program };
-        let found = profile(&Measurement::of(&done.trials), &provenance, done.latency_includes_read, &plan);
+        let measurements = Measurement::of(&done.trials);
+        let found = profile(&Fitted::all(&measurements), &provenance, done.latency_includes_read, &plan);
         Self { profile: found.expect("cas was measured"), plan, provenance, done, seed }
     }
 

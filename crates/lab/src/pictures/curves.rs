@@ -32,6 +32,9 @@ const CAPTION: &str = "Each point is one load, from the lowest on the left end o
     transactions together commit per second, latency runs from the end of a transaction's work to the answer that it is \
     committed. ";
 
+const KNEE_CAPTION: &str = "The vertical line is the highest of the loads simulated with a success above 95 %; the knee lies \
+    between it and the next load. ";
+
 /// P50, P95 and P99 of each kind of transactions.
 fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
     // From the lowest load on.
@@ -73,8 +76,9 @@ fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
         section: Section::Curves,
         group: slice.group(view),
         caption: format!(
-            "{CAPTION}Bars: one standard deviation over seeds. The vertical line is the highest of the loads simulated \
-             with a success above 95 %; the knee lies between it and the next load. A line that turns up or back is overload."
+            "{CAPTION}{}{}A line that turns up or back is overload.",
+            if view.seeds > 1 { "Bars: one standard deviation over seeds. " } else { "" },
+            if knee.is_some() { KNEE_CAPTION } else { "" }
         ),
         chart: side_by_side("Commit latency against throughput", charts),
     })

@@ -8,7 +8,7 @@ use glidepath_run::statistics::Spread;
 
 use super::curves::latency_axis;
 use super::view::{Axis, Cell, Slice, View, Who};
-use super::words::{LOAD, axis_noun};
+use super::words::{LOAD, PROTOCOL, PROVIDER, axis_noun};
 use super::{Picture, Section, seeds_words};
 use crate::experiment::ALTERNATIVE;
 use crate::summary::{GroupSummary, SUSTAINED};
@@ -121,19 +121,21 @@ impl Drawing<'_> {
             None => format!("Effect of the {}", axis_noun(&axis.key)),
             Some(lines) => format!("{} compared by {}", plural(&view.axes[lines]), axis_noun(&axis.key)),
         };
+        let mut caption =
+            format!("Transactions that arrived in the middle half of the run; {}.", seeds_words(view.seeds));
+        if axis.is_numeric() {
+            caption.push_str(" The dashed line is a success of 95 %.");
+        }
+        if axis.key == LOAD {
+            caption.push_str(" Load counts all arrivals, committed or not.");
+        }
         let words = slice.words(view);
         let title = if words.is_empty() { title } else { format!("{title}: {words}") };
         cells.iter().any(|cells| !cells.is_empty()).then(|| Picture {
             file_stem: format!("overview{}", slice.stem(view)),
             section: Section::Overview,
             group: slice.group(view),
-            caption: format!(
-                "Transactions that arrived in the middle half of the run; {}. The dashed line is a success of 95 %. {}",
-                seeds_words(view.seeds),
-                if axis.key == LOAD { "Load counts all arrivals, committed or not." } else { "" }
-            )
-            .trim_end()
-            .to_owned(),
+            caption,
             chart: Chart::Panels(Panels { title, columns: 2, charts, one_legend: true, ..Panels::default() }),
         })
     }
@@ -192,16 +194,17 @@ impl Drawing<'_> {
             for line in 0..count {
                 let set = lines.map(|lines| (lines, line));
                 let cell = view.cell(slice, &[&[(x, value)], set.as_slice()].concat());
-                let line = lines.map(|lines| view.axes[lines].phrase(line));
-                let names = [Some(axis.phrase(value)), line];
+                let line = lines.map(|lines| view.axes[lines].brief(line));
+                let names = [Some(axis.brief(value)), line];
                 categories.push(names.into_iter().flatten().collect::<Vec<_>>().join(", "));
                 heights.push(cell.and_then(height).unwrap_or(f64::NAN));
             }
         }
+        let labels = [Some(axis.label()), lines.map(|lines| axis_noun(&view.axes[lines].key).to_owned())];
         StackedBars {
             title: panel.title.to_owned(),
             subtitle: None,
-            x_label: axis.label(),
+            x_label: labels.into_iter().flatten().collect::<Vec<_>>().join(", "),
             y_label: panel.label.to_owned(),
             categories,
             parts: vec![(String::new(), heights)],
@@ -211,7 +214,8 @@ impl Drawing<'_> {
 
 fn plural(axis: &Axis) -> String {
     match axis.key.as_str() {
-        "provider" => "Providers".to_owned(),
+        PROVIDER => "Providers".to_owned(),
+        PROTOCOL => "Protocols".to_owned(),
         ALTERNATIVE => "Alternatives".to_owned(),
         "tables.count" => "Numbers of tables".to_owned(),
         "catalog.latency" => "Catalog latencies".to_owned(),

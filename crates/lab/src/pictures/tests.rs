@@ -260,7 +260,9 @@ fn the_same_results_give_the_same_files() {
     let experiment = experiment(LOADS);
     let pictures = plan(&experiment, &results(&experiment, growing));
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    folders.iter().for_each(|folder| write(&folder.path().join("pictures"), &pictures).unwrap());
+    for folder in &folders {
+        write(&folder.path().join("pictures"), &draw(pictures.clone()).unwrap()).unwrap();
+    }
     for picture in &pictures {
         for ending in ["svg", "png"] {
             let name = format!("pictures/{}.{ending}", picture.file_stem);
@@ -275,4 +277,23 @@ fn a_folder_that_cannot_be_written_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = write(&file.path().join("pictures"), &[]).unwrap_err().to_string();
     assert!(error.contains("pictures: cannot write this file"), "{error}");
+}
+
+#[test]
+fn bars_are_labelled_with_all_that_differs_and_captions_promise_no_line_among_bars() {
+    let sweep = "[sweep]\nprovider = [\"s3-express\", \"azure-premium\"]\n\
+                 \"catalog.protocol\" = [\"catalog-file\", \"manifest-chain\"]\n";
+    let experiment = experiment(sweep);
+    let plan = plan(&experiment, &results(&experiment, growing));
+    let overview = plan.iter().find(|picture| picture.section == Section::Overview).unwrap();
+    assert!(!overview.caption.contains("line"), "{}", overview.caption);
+    let Chart::Panels(panels) = &overview.chart else { panic!("{:?}", overview.chart) };
+    assert_eq!(panels.title, "Protocols compared by provider");
+    for chart in &panels.charts {
+        let Chart::StackedBars(bars) = chart else { panic!("{chart:?}") };
+        assert_eq!(bars.x_label, "Provider, protocol");
+        let [stores, protocols] = [["S3 Express One Zone", "Azure Premium"], ["catalog-file", "manifest-chain"]];
+        let expected = stores.iter().flat_map(|store| protocols.iter().map(move |name| format!("{store}, {name}")));
+        assert_eq!(bars.categories, expected.collect::<Vec<_>>());
+    }
 }

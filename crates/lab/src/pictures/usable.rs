@@ -36,6 +36,8 @@ const PANEL_WIDTH: f64 = 290.0;
 /// another.
 const DODGE: f64 = 0.7;
 
+const SHIFTED: &str = "Lines are shifted sideways so that none hides another.";
+
 /// Lines after each other differ in this too. Dashes are drawn over what is solid.
 const STYLES: [LineStyle; 3] = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
 
@@ -78,7 +80,10 @@ impl<T> Drawing<'_, T> {
             file_stem: format!("usable-throughput-by-{}{}", slug(&key), slice.stem(view)),
             section: Section::Usable,
             group: slice.group(view),
-            caption: self.caption.to_owned(),
+            caption: match roles.lines {
+                Some(_) => format!("{} {SHIFTED}", self.caption),
+                None => self.caption.to_owned(),
+            },
             chart: side_by_side(&whole, on_one_scale(charts)),
         })
     }

@@ -140,11 +140,17 @@ impl Axis {
     pub(crate) fn phrase(&self, index: usize) -> String {
         self.values.get(index).map(|value| phrase(&self.key, &value.text)).unwrap_or_default()
     }
+
+    /// The same where the axis has its name nearby.
+    pub(crate) fn brief(&self, index: usize) -> String {
+        self.values.get(index).map(|value| words::brief(&self.key, &value.text)).unwrap_or_default()
+    }
 }
 
 /// How well an axis tells the story: lines and rows are made of the one that does it best.
 fn interest(key: &str) -> usize {
-    let order = [ALTERNATIVE, words::PROVIDER, words::TABLES, words::CATALOG_LATENCY, words::FAST_APPEND];
+    let order =
+        [ALTERNATIVE, words::PROVIDER, words::PROTOCOL, words::TABLES, words::CATALOG_LATENCY, words::FAST_APPEND];
     order.iter().position(|known| *known == key).unwrap_or(order.len())
 }
 

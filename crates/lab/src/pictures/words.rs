@@ -10,6 +10,7 @@ pub(crate) const TABLES: &str = "tables.count";
 pub(crate) const CATALOG_LATENCY: &str = "catalog.latency";
 pub(crate) const FAST_APPEND: &str = "transaction.fast_append";
 pub(crate) const PROVIDER: &str = "provider";
+pub(crate) const PROTOCOL: &str = "catalog.protocol";
 const BURST_FACTOR: &str = "arrivals.burst.factor";
 const RETRIES: &str = "retry.retries";
 
@@ -60,6 +61,7 @@ pub(crate) fn axis_label(key: &str, times: bool) -> String {
         CATALOG_LATENCY => format!("Catalog latency{unit}"),
         FAST_APPEND => "Fast appends (% of transactions)".to_owned(),
         PROVIDER => "Provider".to_owned(),
+        PROTOCOL => "Protocol".to_owned(),
         ALTERNATIVE => "Alternative".to_owned(),
         BURST_FACTOR => "Arrivals in bursts (times as many)".to_owned(),
         RETRIES => "Retries".to_owned(),
@@ -75,6 +77,7 @@ pub(crate) fn axis_noun(key: &str) -> &str {
         CATALOG_LATENCY => "catalog latency",
         FAST_APPEND => "share of fast appends",
         PROVIDER => "provider",
+        PROTOCOL => "protocol",
         ALTERNATIVE => "alternative",
         BURST_FACTOR => "strength of bursts",
         RETRIES => "number of retries",
@@ -104,12 +107,18 @@ pub(crate) fn phrase(key: &str, text: &str) -> String {
         (FAST_APPEND, Size::Number(0.0)) => "validated overwrites only".to_owned(),
         (FAST_APPEND, Size::Number(share)) => format!("{} % fast appends", plain(share * 100.0)),
         (PROVIDER, _) => provider_name(text).to_owned(),
-        (ALTERNATIVE, _) => text.to_owned(),
+        (ALTERNATIVE | PROTOCOL, _) => text.to_owned(),
         (BURST_FACTOR, Size::Number(factor)) => format!("bursts of {} times the arrivals", plain(factor)),
         (RETRIES, _) if text == "1" => "1 retry".to_owned(),
         (RETRIES, _) => format!("{text} retries"),
         _ => format!("{key} = {text}"),
     }
+}
+
+/// The same where what the value is of stands nearby, as beside an axis that names the setting.
+pub(crate) fn brief(key: &str, text: &str) -> String {
+    let phrase = phrase(key, text);
+    phrase.strip_prefix(&format!("{key} = ")).map(str::to_owned).unwrap_or(phrase)
 }
 
 /// A quantity with a space between number and unit.
@@ -208,6 +217,10 @@ mod tests {
     fn values_read_as_people_say_them() {
         assert_eq!(phrase(TABLES, "1"), "1 table");
         assert_eq!(phrase(FAST_APPEND, "0.9"), "90 % fast appends");
+        assert_eq!(phrase(PROTOCOL, "append-log"), "append-log");
+        assert_eq!(phrase("retry.time_limit", "1h"), "retry.time_limit = 1h");
+        assert_eq!(brief("retry.time_limit", "1h"), "1h");
+        assert_eq!(brief(TABLES, "5"), "5 tables");
         assert_eq!(phrase(LOAD, "20ms"), "20 ms between arrivals");
         assert_eq!(tick(LOAD, "1s"), "1000");
         assert_eq!(tick(LOAD, "1500us"), "1.5");

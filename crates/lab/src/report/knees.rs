@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use glidepath_page::document;
 use maud::{Markup, html};
 
 use super::gallery::Gallery;
@@ -9,36 +10,35 @@ use super::{REPORT, ReportError, configuration, counted};
 use crate::config::MODEL_VERSION;
 use crate::experiment::Experiment;
 use crate::knee::{Bound, KindAtKnee, Knee, KneeOptions};
-use crate::pictures::{View, percent, plain, plan_knees, seconds, significant};
+use crate::pictures::{Drawn, View, percent, plain, seconds, significant};
 use crate::schema::Provenance;
 
-/// Writes the report into a folder, as [`REPORT`].
+/// Writes the report into a folder, as [`REPORT`]. `pictures` are those planned for it.
 ///
 /// # Errors
-/// The file cannot be written, or a picture not be drawn.
+/// The file cannot be written.
 pub fn write_knees(
     folder: &Path,
     experiment: &Experiment,
     (knees, options): (&[Knee], &KneeOptions),
+    pictures: &[Drawn],
     provenance: &Provenance,
 ) -> Result<(), ReportError> {
     let path = folder.join(REPORT);
-    let page = knees_page(experiment, (knees, options), provenance)?;
-    std::fs::write(&path, page).map_err(|source| ReportError::File { path, source })
+    let page = knees_page(experiment, (knees, options), pictures, provenance);
+    std::fs::write(&path, page).map_err(|source| ReportError { path, source })
 }
 
 /// The report as HTML: one knee for each point of the experiment, in their order, and how they were asked for. Equal arguments
 /// give equal bytes.
-///
-/// # Errors
-/// A picture cannot be drawn.
+#[must_use]
 pub fn knees_page(
     experiment: &Experiment,
     (knees, options): (&[Knee], &KneeOptions),
+    pictures: &[Drawn],
     provenance: &Provenance,
-) -> Result<String, ReportError> {
+) -> String {
     let view = View::of(experiment, knees);
-    let pictures = Gallery::new(plan_knees(experiment, knees)).markup()?;
     let title = format!("Knees: {}", experiment.title);
     let facts = html! {
         p.facts {
@@ -50,13 +50,13 @@ pub fn knees_page(
         (super::header(&title, experiment, &facts))
         main {
             (findings(&view))
-            (pictures)
+            (Gallery::new(pictures).markup())
             (table(&view))
             (configuration::section(experiment, provenance))
             (definitions(knees, options))
         }
     };
-    Ok(super::document(&title, &body))
+    document(&title, &body)
 }
 
 fn findings(view: &View<'_, Knee>) -> Markup {

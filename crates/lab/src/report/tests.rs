@@ -3,9 +3,14 @@ use crate::experiment::Overrides;
 use crate::library::Shelf;
 use crate::pictures::tests::{experiment, growing, results};
 
+fn drawn_page(experiment: &Experiment, summary: &RunSummary, provenance: &Provenance) -> String {
+    let drawn = crate::pictures::draw(crate::pictures::plan(experiment, summary)).unwrap();
+    page(experiment, (summary, &drawn), provenance)
+}
+
 fn report(experiment: &Experiment) -> String {
     let provenance = Provenance { git_revision: "0123abc".to_owned() };
-    page(experiment, &results(experiment, growing), &provenance).unwrap()
+    drawn_page(experiment, &results(experiment, growing), &provenance)
 }
 
 #[test]
@@ -67,7 +72,7 @@ fn results_of_every_shape_have_a_report() {
         let experiment = experiment(text);
         for health in [0.0, 1.0] {
             let provenance = Provenance { git_revision: "unknown".to_owned() };
-            let page = page(&experiment, &results(&experiment, |_, _| health), &provenance).unwrap();
+            let page = drawn_page(&experiment, &results(&experiment, |_, _| health), &provenance);
             assert!(page.contains("</html>") && !page.contains(">NaN") && !page.contains(">inf"), "{text}");
         }
     }

@@ -1,9 +1,13 @@
-//! The page: every published figure beside ours.
+//! The summary: the verdict, the pictures, and what the published runs did. The tables have a page of their own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::reproduce::{EXPERIMENTS, Figure, Judgement, Runs, Tolerance, Verdict, judge};
+use glidepath_picture::Chart;
+
+use super::pictures::GROUPS;
+use super::tables;
+use crate::reproduce::{Figure, Judgement, Runs, Tolerance, Verdict};
 
 /// What the page says about how it was made.
 #[derive(Clone, Debug)]
@@ -18,34 +22,75 @@ pub struct Made {
     pub seconds: Option<f64>,
 }
 
-const INTRODUCTION: &str = include_str!("introduction.md");
-
-/// The page as Markdown.
-#[must_use]
-pub fn write(figures: &[Figure], runs: &Runs, made: &Made) -> String {
-    let judged: Vec<(&Figure, Judgement)> =
-        figures.iter().map(|figure| (figure, judge(figure, figures, runs))).collect();
-    let mut page = String::from("# Reproduction of the published simulations\n\n");
-    verdict(&mut page, &judged);
-    about(&mut page, runs, made);
-    summary(&mut page, &judged);
-    page.push_str(INTRODUCTION);
-    outside(&mut page, &judged);
-    for experiment in EXPERIMENTS {
-        table(&mut page, experiment, &judged);
-    }
-    page
-}
-
 /// Writing into a string cannot fail.
 macro_rules! line {
     ($page:expr, $($format:tt)*) => {{ let _ = writeln!($page, $($format)*); }};
 }
 
-fn verdict(page: &mut String, judged: &[(&Figure, Judgement)]) {
+const INTRODUCTION: &str = include_str!("introduction.md");
+
+/// A published figure, and what we say to it.
+pub type Judged<'a> = (&'a Figure, Judgement);
+
+/// The pages, and the pictures beside them.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    /// The summary, as Markdown.
+    pub summary: String,
+    /// The name of the page of the tables.
+    pub tables_name: String,
+    /// The tables, as Markdown.
+    pub tables: String,
+    /// The pictures of the summary, each with its name.
+    pub pictures: Vec<(String, Chart)>,
+}
+
+/// The pages. All names begin with `stem`, that of the summary's file without its ending.
+#[must_use]
+pub fn write(judged: &[Judged<'_>], runs: &Runs, made: &Made, stem: &str) -> Pages {
+    let tables_name = format!("{stem}-tables.md");
+    let mut page = String::from("# Reproduction of the published simulations\n\n");
+    verdict(&mut page, judged);
+    doubts(&mut page, judged);
+    about(&mut page, runs, made);
+    line!(
+        page,
+        "[{tables_name}]({tables_name}) has every figure, with its source, beside ours. The published sweep of commits to a versioned \
+         manifest on S3 has a page of its own: [{stem}-versioned-manifest.md]({stem}-versioned-manifest.md).\n"
+    );
+    kinds(&mut page, judged);
+    line!(page, "## Ours against the published figures\n");
+    line!(page, "Each dot is a figure; on the dotted line, both are equal.\n");
+    let mut pictures = Vec::new();
+    for group in &GROUPS {
+        let (chart, words) = group.picture(judged);
+        let name = format!("{stem}-{}.svg", group.name);
+        line!(page, "![{}]({name})\n\n{words}\n", chart.title());
+        pictures.push((name, chart));
+    }
+    page.push_str(INTRODUCTION);
+    Pages { summary: page, tables: tables::write(judged, &format!("{stem}.md")), tables_name, pictures }
+}
+
+fn verdict(page: &mut String, judged: &[Judged<'_>]) {
     let of = |wanted: &Verdict| judged.iter().filter(|(_, judgement)| judgement.verdict == *wanted).count();
     let (all, within, outside) = (judged.len(), of(&Verdict::Within), of(&Verdict::Outside));
     line!(page, "**{within} of {all} published figures are within their tolerance; {outside} are outside.**\n");
+}
+
+/// What there is to say of the figures outside.
+fn doubts(page: &mut String, judged: &[Judged<'_>]) {
+    let outside = || judged.iter().filter(|(_, judgement)| judgement.verdict == Verdict::Outside);
+    if outside().next().is_none() {
+        return;
+    }
+    let doubtful = outside().filter(|(figure, _)| figure.note.is_some()).count();
+    let explained = outside().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
+    line!(
+        page,
+        "Of those outside, {doubtful} come with a reason to doubt the published figure itself, and {explained} are within their tolerance if \
+         they are taken for the metric that they seem to be.\n"
+    );
 }
 
 fn about(page: &mut String, runs: &Runs, made: &Made) {
@@ -78,7 +123,7 @@ pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn summary(page: &mut String, judged: &[(&Figure, Judgement)]) {
+fn kinds(page: &mut String, judged: &[Judged<'_>]) {
     // In the order of the columns.
     let mut classes: BTreeMap<Tolerance, [usize; 5]> = BTreeMap::new();
     for (figure, judgement) in judged {
@@ -120,89 +165,6 @@ fn words(tolerance: Tolerance) -> (&'static str, &'static str) {
         Tolerance::Range => ("ranges and bounds", "inside"),
         Tolerance::Loose => ("words such as \"about\"", "5 points or 25 %"),
     }
-}
-
-fn outside(page: &mut String, judged: &[(&Figure, Judgement)]) {
-    page.push_str("## Figures outside their tolerance\n\n");
-    let missed: Vec<_> = judged.iter().filter(|(_, judgement)| judgement.verdict != Verdict::Within).collect();
-    if missed.is_empty() {
-        page.push_str("None.\n\n");
-        return;
-    }
-    page.push_str("The column \"doubt\" gives the reasons, if any, to doubt the published figure itself.");
-    let explained = missed.iter().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
-    if explained > 0 {
-        line!(
-            page,
-            " {explained} of these are within tolerance if they are taken for the metric that they seem to be."
-        );
-    }
-    page.push_str("\n\n");
-    page.push_str("| figure | metric | published | ours | deviation | doubt |\n|---|---|--:|--:|--:|---|\n");
-    for (figure, judgement) in missed {
-        let (published, ours, deviation) = numbers(figure, judgement);
-        let mut note = figure.note.as_deref().unwrap_or("").replace('|', "/");
-        let why = match &judgement.verdict {
-            Verdict::OnTheEdge { load, success_percent } => {
-                format!("On the edge: with {} % at {load} our knee lies there. ", number(*success_percent))
-            }
-            Verdict::WithinAsPrinted => {
-                "Within the tolerance of another value that is printed with the same digits. ".to_owned()
-            }
-            Verdict::Within | Verdict::Outside | Verdict::Nothing => String::new(),
-        };
-        note.insert_str(0, &why);
-        if let (Some(metric), Some((ours, within))) = (&figure.perhaps, judgement.perhaps) {
-            let within = if within { "within" } else { "not within" };
-            line!(note, " Perhaps {metric}: ours is {}, {within} the tolerance.", number(ours));
-        }
-        let note = note.trim();
-        line!(page, "| {} | {} | {published} | {ours} | {deviation} | {note} |", figure.id, figure.metric);
-    }
-    page.push('\n');
-}
-
-fn table(page: &mut String, experiment: &str, judged: &[(&Figure, Judgement)]) {
-    line!(page, "## Experiment {experiment}\n");
-    page.push_str(
-        "| figure | source | metric | published | ours | deviation | within |\n|---|---|---|--:|--:|--:|---|\n",
-    );
-    for (figure, judgement) in judged.iter().filter(|(figure, _)| figure.experiment == experiment) {
-        let (published, ours, deviation) = numbers(figure, judgement);
-        let within = match &judgement.verdict {
-            Verdict::Within => "yes".to_owned(),
-            Verdict::WithinAsPrinted => "as printed".to_owned(),
-            Verdict::OnTheEdge { load, success_percent } => {
-                format!("on the edge: {} % at {load}", number(*success_percent))
-            }
-            Verdict::Outside => "**no**".to_owned(),
-            Verdict::Nothing => "-".to_owned(),
-        };
-        let source = figure.source.replace('|', "/");
-        line!(page, "| {} | {source} | {} | {published} | {ours} | {deviation} | {within} |", figure.id, figure.metric);
-    }
-    page.push('\n');
-}
-
-fn numbers(figure: &Figure, judgement: &Judgement) -> (String, String, String) {
-    let spread = figure.published_spread.map(|spread| format!(" ± {}", number(spread))).unwrap_or_default();
-    let load = |load: Option<&str>| load.map(|load| format!(" at {load}")).unwrap_or_default();
-    let published = match (figure.published, figure.published_low, figure.published_high) {
-        (Some(published), ..) => format!("{}{spread}{}", number(published), load(figure.knee_load())),
-        (None, Some(low), Some(high)) => format!("{} to {}", number(low), number(high)),
-        (None, Some(low), None) => format!("{} or more", number(low)),
-        (None, None, Some(high)) => format!("{} or less", number(high)),
-        (None, None, None) => "-".to_owned(),
-    };
-    let ours =
-        judgement.ours.map_or("-".to_owned(), |ours| format!("{}{}", number(ours), load(judgement.load.as_deref())));
-    let points = figure.metric.ends_with("_percent") || figure.metric.ends_with("_points");
-    let deviation = match (judgement.ours, figure.published) {
-        (Some(ours), Some(published)) if points => format!("{:+.1} points", ours - published),
-        (Some(ours), Some(published)) if published != 0.0 => format!("{:+.1} %", 100.0 * (ours / published - 1.0)),
-        _ => String::new(),
-    };
-    (published, ours, deviation)
 }
 
 /// Three digits, and no more than the figures have.

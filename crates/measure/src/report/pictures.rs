@@ -1,23 +1,24 @@
 //! Which charts does a report have? Throughput and failures of the writers, latencies, and how well the fits follow the data.
 
 use glidepath_page::Picture;
-use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Point, Series};
+use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
 
-use super::{Outcome, counted, outcomes, turns};
+use super::{Outcome, counted, turns};
 use crate::fit::Fit;
 use glidepath_run::statistics::quantile;
 
 use crate::measurement::{Measurement, Numbers};
 
 /// Failures and latency over writers, where any contended.
-pub(super) fn overview(measurements: &[Measurement]) -> Vec<Picture> {
-    let guarded: Vec<&Measurement> = measurements.iter().filter(|found| found.operation.is_guarded()).collect();
-    if guarded.is_empty() { Vec::new() } else { vec![failures(&guarded), growth(&guarded)] }
+pub(super) fn overview(measurements: &[&Measurement]) -> Result<Vec<Picture>, PictureError> {
+    let guarded: Vec<&Measurement> =
+        measurements.iter().filter(|found| found.operation.is_guarded()).copied().collect();
+    if guarded.is_empty() { Ok(Vec::new()) } else { Ok(vec![failures(&guarded)?, growth(&guarded)?]) }
 }
 
 /// A picture of each distribution.
-pub(super) fn distributions(measurements: &[Measurement]) -> Vec<Picture> {
-    outcomes(measurements).iter().filter_map(distribution).collect()
+pub(super) fn distributions(outcomes: &[Outcome<'_>]) -> Result<Vec<Picture>, PictureError> {
+    outcomes.iter().filter_map(distribution).collect()
 }
 
 fn lines(guarded: &[&Measurement], of: impl Fn(&Measurement) -> Option<Point>) -> Vec<Series> {
@@ -32,7 +33,7 @@ fn lines(guarded: &[&Measurement], of: impl Fn(&Measurement) -> Option<Point>) -
     names.into_iter().map(line).collect()
 }
 
-fn failures(guarded: &[&Measurement]) -> Picture {
+fn failures(guarded: &[&Measurement]) -> Result<Picture, PictureError> {
     let mut series = lines(guarded, |found| Some(Point::at(f64::from(found.writers), 100.0 * found.failure_rate())));
     let mut counts: Vec<u32> = guarded.iter().map(|found| found.writers).collect();
     counts.sort_unstable();
@@ -43,44 +44,44 @@ fn failures(guarded: &[&Measurement]) -> Picture {
         line: LineStyle::Dotted,
         ..Series::default()
     });
-    Picture {
-        caption: "The share of the attempts that failed. If writers took turns and one of each round won, it would \
-                  be 1 - 1/N."
-            .into(),
-        chart: Chart::LineChart(LineChart {
+    let caption =
+        "The share of the attempts that failed. If writers took turns and one of each round won, it would be 1 - 1/N.";
+    Picture::of(
+        caption,
+        &Chart::LineChart(LineChart {
             title: "Failure rate against writers".into(),
             x: Axis { label: "Writers on one object".into(), logarithmic: counts.len() > 1, ..Axis::default() },
             y: Axis { label: "Failed attempts (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
             series,
             ..LineChart::default()
         }),
-    }
+    )
 }
 
-fn growth(guarded: &[&Measurement]) -> Picture {
+fn growth(guarded: &[&Measurement]) -> Result<Picture, PictureError> {
     let series = lines(guarded, |found| {
         let numbers = Numbers::of(&found.success_ms)?;
         let spread = Some((quantile(&found.success_ms, 0.05), numbers.p95));
         Some(Point { spread, ..Point::at(f64::from(found.writers), numbers.median) })
     });
     let several = guarded.iter().any(|found| found.writers != guarded[0].writers);
-    Picture {
-        caption: "Latency of successes: the median, and from the 5th to the 95th percentile.".into(),
-        chart: Chart::LineChart(LineChart {
+    Picture::of(
+        "Latency of successes: the median, and from the 5th to the 95th percentile.",
+        &Chart::LineChart(LineChart {
             title: "Latency of successes against writers".into(),
             x: Axis { label: "Writers on one object".into(), logarithmic: several, ..Axis::default() },
             y: Axis { label: "Latency (ms)".into(), logarithmic: true, ..Axis::default() },
             series,
             ..LineChart::default()
         }),
-    }
+    )
 }
 
 /// Points of a curve: enough to look smooth.
 const POINTS: usize = 160;
 
-fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
-    let fits = outcome.fits.as_ref()?;
+fn distribution(outcome: &Outcome<'_>) -> Option<Result<Picture, PictureError>> {
+    let fits = outcome.fits?;
     let share = |n: usize| (n as f64 + 0.5) / POINTS as f64;
     let measured = (0..POINTS).map(|n| Point::at(quantile(outcome.sorted, share(n)), 100.0 * share(n)));
     let (least, most) = (outcome.sorted[0] * 0.8, quantile(outcome.sorted, 0.999) * 1.1);
@@ -91,9 +92,9 @@ fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
     let line = |name: String, points: Vec<Point>, line: LineStyle| Series { name, points, line, ..Series::default() };
     let mixture = Fit::Mixture(fits.mixture.0.clone());
     let (name, writers) = (outcome.measurement.operation.name(), outcome.measurement.writers);
-    Some(Picture {
-        caption: format!("{} {} latencies.", outcome.numbers.count, outcome.name),
-        chart: Chart::LineChart(LineChart {
+    Some(Picture::of(
+        format!("{} {} latencies.", outcome.numbers.count, outcome.name),
+        &Chart::LineChart(LineChart {
             title: format!("{name}, {}, {}", counted(writers, "writer"), outcome.name),
             x: Axis { label: "Latency (ms)".into(), logarithmic: true, range: Some((least, most)) },
             y: Axis { label: "Share at most this latency (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
@@ -105,5 +106,5 @@ fn distribution(outcome: &Outcome<'_>) -> Option<Picture> {
             ],
             ..LineChart::default()
         }),
-    })
+    ))
 }
