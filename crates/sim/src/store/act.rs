@@ -23,7 +23,6 @@ pub(crate) trait Act: Sized + Unpin {
         ByteSize::default()
     }
 
-    #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer;
 
     /// What it does to others at the same object, where the store's profile knows.
