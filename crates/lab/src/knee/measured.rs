@@ -21,8 +21,8 @@ use super::found::{Bound, Knee};
 use super::hunt::Hunt;
 use super::outcome::Found;
 use super::queue::Meter;
-use super::variants::task;
-use super::{KneeError, KneeOptions, Progress, queue, weighed};
+use super::variants::{in_waves, task};
+use super::{KneeError, KneeOptions, Progress, weighed};
 use crate::config::Point;
 
 /// Fewer knees say nothing of how far they differ.
@@ -86,23 +86,23 @@ pub fn with_measurement(
     let affordable = (options.events as f64 / (RUNS_OF_ONE * run_events)) as u64;
     let drawn = drawn.min((affordable.saturating_sub(EXTREME * extremes.len() as u64) as usize).max(FEWEST));
     let events = options.events / (drawn as u64 + EXTREME * extremes.len() as u64).max(1);
-    let hunt = |alternative: &Alternative, first_seed: u64, events: u64| -> Result<Hunt, KneeError> {
-        // Given seeds fix how much is simulated, which is for the knee itself.
-        let options = KneeOptions { first_seed, seeds: None, ..options.clone() };
-        let start = 1.0 / knee.inter_arrival_scale_s;
-        Ok(Hunt::new(&with(point, alternative)?, task(&options, start, f64::INFINITY, events)))
-    };
     let first_seed = |place: usize| options.first_seed.wrapping_add(SEEDS_OF_ONE * (place as u64 + 1));
-    let mut hunts = Vec::new();
-    for (place, alternative) in alternatives.sampling[..drawn].iter().enumerate() {
-        hunts.push(hunt(alternative, first_seed(place), events)?);
-    }
-    for alternative in &extremes {
-        // With the random numbers of the knee itself: only the difference counts.
-        hunts.push(hunt(alternative, options.first_seed, EXTREME * events)?);
-    }
+    let searched = |alternative: &Alternative, first_seed: u64| -> Result<(Point, KneeOptions), KneeError> {
+        // Given seeds fix how much is simulated, which is for the knee itself.
+        Ok((with(point, alternative)?, KneeOptions { first_seed, seeds: None, ..options.clone() }))
+    };
+    let of_drawn = alternatives.sampling[..drawn].iter().enumerate();
+    let of_drawn = of_drawn.map(|(place, alternative)| searched(alternative, first_seed(place)));
+    // With the random numbers of the knee itself: only the difference counts.
+    let of_extremes = extremes.iter().map(|alternative| searched(alternative, options.first_seed));
+    let all = of_drawn.chain(of_extremes).collect::<Result<Vec<_>, _>>()?;
+    let hunt = |place: usize, events: u64| {
+        let (point, options) = &all[place];
+        Hunt::new(point, task(options, 1.0 / knee.inter_arrival_scale_s, f64::INFINITY, events))
+    };
+    let first: Vec<u64> = (0..all.len()).map(|place| if place < drawn { events } else { EXTREME * events }).collect();
     let meter = &Meter::new(options.events, watch);
-    let mut drawn_found = queue::run_all(hunts, options.threads, meter);
+    let mut drawn_found = in_waves(&first, options.events, &hunt, options, meter);
     let extremes = drawn_found.split_off(drawn);
     let drawn: Vec<Searched> = drawn_found.iter().flatten().filter_map(Searched::of).collect();
     let extremes: Vec<f64> =

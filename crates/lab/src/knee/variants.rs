@@ -41,27 +41,40 @@ pub(super) fn search(
     events: u64,
     meter: &Meter<'_>,
 ) -> Vec<Result<Found, KneeError>> {
-    let hunt = |variant: &Variant<'_>, events: u64| {
-        Hunt::new(variant.point, task(options, variant.start, variant.highest, events))
-    };
-    let spent_before = meter.spent();
     let first = (events as f64 * FIRST_SHARE) as u64;
     let each = (first / variants.len().max(1) as u64).max(LEAST);
     let (searched, others) = variants.split_at(variants.len().min((first / each) as usize));
-    let hunts = searched.iter().map(|variant| hunt(variant, each)).collect();
-    let mut results = run_all(hunts, options.threads, meter);
+    let hunt = |place: usize, events: u64| {
+        let Variant { point, start, highest } = searched[place];
+        Hunt::new(point, task(options, start, highest, events))
+    };
+    let mut results = in_waves(&vec![each; searched.len()], events, &hunt, options, meter);
     results.extend(others.iter().map(|other| Err(KneeError::BudgetSpent { load_per_s: other.start })));
-    let open = |result: &Result<Found, KneeError>| match result {
+    results
+}
+
+/// What these searches find, the first time with so many events for each. What is left of `events` is divided among those that have not
+/// found a load that holds and one that fails.
+pub(super) fn in_waves(
+    first: &[u64],
+    events: u64,
+    hunt: &dyn Fn(usize, u64) -> Hunt,
+    options: &KneeOptions,
+    meter: &Meter<'_>,
+) -> Vec<Result<Found, KneeError>> {
+    let spent_before = meter.spent();
+    let hunts = first.iter().enumerate().map(|(place, each)| hunt(place, *each)).collect();
+    let mut results = run_all(hunts, options.threads, meter);
+    let is_open = |result: &Result<Found, KneeError>| match result {
         Ok(found) => found.bound == Bound::Unfinished,
         Err(error) => matches!(error, KneeError::BudgetSpent { .. }),
     };
-    let open: Vec<usize> = (0..results.len()).filter(|place| open(&results[*place])).collect();
+    let mut open: Vec<usize> = (0..results.len()).filter(|place| is_open(&results[*place])).collect();
     let left = events.saturating_sub(meter.spent() - spent_before) / open.len().max(1) as u64;
-    if left >= WORTH * each {
-        let hunts = open.iter().map(|&place| hunt(&variants[place], left)).collect();
-        for (place, again) in open.into_iter().zip(run_all(hunts, options.threads, meter)) {
-            results[place] = again;
-        }
+    open.retain(|place| left >= WORTH * first[*place]);
+    let hunts = open.iter().map(|place| hunt(*place, left)).collect();
+    for (place, again) in open.into_iter().zip(run_all(hunts, options.threads, meter)) {
+        results[place] = again;
     }
     results
 }
