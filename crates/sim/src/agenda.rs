@@ -9,9 +9,9 @@ use std::collections::BinaryHeap;
 
 use glidepath_model::Instant;
 
-/// A place in the order of events. Ties in time go by process, then by the process's own count of operations, and never
-/// by insertion: so the order is the same however the events came to be scheduled. (Packed into one number, most
-/// significant first, because comparing is what an agenda does most.)
+/// A place in the order of events. Ties in time are broken by process, then by the process's count of operations, never
+/// by insertion. So the order does not depend on when events were scheduled. (Packed into one number, most significant
+/// first, because an agenda mostly compares.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order(u128);
 
@@ -58,7 +58,7 @@ impl Ord for Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A process may do what it waits to do at this very place in the order.
+    /// The turn of a process: it performs the operation that it waits with.
     Turn { task: u32 },
     /// A request takes effect at its store.
     Arrive { request: u32 },
@@ -73,17 +73,17 @@ pub(crate) struct Agenda {
     horizon: Instant,
     slot_bits: u32,
     current: usize,
-    /// What lay in the current slot when its time came: sorted, the next event last.
+    /// The events that the current slot held when its time began: sorted, the next event last.
     sorted: Vec<Entry>,
-    /// What has been added to the current slot since.
+    /// Events added to the current slot since.
     added: BinaryHeap<Reverse<Entry>>,
     far: Vec<Vec<Entry>>,
-    /// Room that slots of the past have left, for those of the near future.
+    /// Memory of past slots, reused for slots of the near future.
     spare: Vec<Vec<Entry>>,
 }
 
-/// Enough that a slot of a busy hour holds some fifty events, few enough that the empty slots of a quiet one are no
-/// burden.
+/// Enough that a slot of a busy hour holds some fifty events, and few enough that the empty slots of a quiet hour cost
+/// little.
 const MOST_SLOTS: u64 = 1 << 16;
 
 /// Slots ahead of the current one that are likely to be filled with many events soon.
@@ -108,7 +108,7 @@ impl Agenda {
             self.added.push(Reverse(entry));
         } else {
             let far = &mut self.far[slot];
-            // A slot far ahead may wait for an hour with the one event that it has: it gets no more room than it needs.
+            // A slot far ahead may hold a single event for an hour: it gets no more memory than it needs.
             if far.capacity() == 0 && slot - self.current <= NEAR {
                 *far = self.spare.pop().unwrap_or_default();
             }
@@ -116,7 +116,8 @@ impl Agenda {
         }
     }
 
-    /// Whether all that is scheduled comes after this. May say no where it is so: it does not look beyond the current slot.
+    /// Whether every scheduled event comes after this place. May return false although it is so: it examines the
+    /// current slot only.
     pub(crate) fn is_next(&self, order: Order) -> bool {
         (order.at().as_nanos() >> self.slot_bits) as usize <= self.current
             && order.at() <= self.horizon

@@ -1,33 +1,34 @@
-//! Which other profiles does the same measurement allow? Some from its trials drawn anew, and two with the earliest and the latest
-//! effect time that the measurement allows. The spread of a simulation's results over them shows how much of a result is
-//! chance in the measurement.
+//! Which other profiles does the same measurement allow? Some from its trials drawn anew, and two with the earliest and
+//! the latest effect time that the measurement allows. The spread of a simulation's results over them shows how much
+//! the sampling error of the measurement contributes.
 //!
-//! They are in a file of their own, which the profile names: all numbers of an operation many times over, without their sources.
+//! They are in a separate file that the profile names: the numbers of each operation, once per alternative, without
+//! their sources.
 
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{OperationProfile, Profile, ProfileError, range};
 
-/// What a file of alternatives says.
+/// The content of a file of alternatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alternatives {
-    /// Of this form: [`Alternatives::VERSION`].
+    /// The version of the format: [`Alternatives::VERSION`].
     pub version: u32,
     /// The profile that these are alternatives to: its [`Profile::fingerprint`].
     pub of: String,
     /// From the trials drawn anew, each as likely as any other.
     #[serde(default)]
     pub sampling: Vec<Alternative>,
-    /// Writes take effect as early as the measurement allows; absent where that is when they do in the profile.
+    /// Writes take effect as early as the measurement allows; absent if they do so in the profile itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earliest: Option<Alternative>,
-    /// As late.
+    /// The same, as late as the measurement allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Alternative>,
 }
 
-/// The operations of an alternative: as in a [`Profile`], their sources left out.
+/// The operations of an alternative: as in a [`Profile`], without sources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "they are those of a profile")]
@@ -40,7 +41,7 @@ pub struct Alternative {
 }
 
 impl Alternatives {
-    /// What this program reads and writes.
+    /// The version that this program reads and writes.
     pub const VERSION: u32 = 1;
 
     /// Reads the alternatives to a profile and checks them.
@@ -76,7 +77,7 @@ impl Alternatives {
     /// As a file's text.
     ///
     /// # Errors
-    /// What the writer of TOML says; numbers and names cannot make it fail.
+    /// The error of the TOML writer; numbers and names cannot cause one.
     pub fn text(&self) -> Result<String, toml::ser::Error> {
         let text = toml::to_string(self)?;
         Ok(format!("# Made by `glidepath measure`; see docs/measure.md, \"From measurement to knee\".\n\n{text}"))
@@ -111,8 +112,8 @@ impl Alternative {
 }
 
 impl Profile {
-    /// Sixteen hexadecimal digits that any change to a number of this profile changes: FNV-1a, 64 bits (Fowler, Noll and Vo,
-    /// 1991), of its operations as TOML.
+    /// A hash of this profile's numbers, as sixteen hexadecimal digits: FNV-1a, 64 bits (Fowler, Noll and Vo, 1991), of
+    /// its operations as TOML.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let bare = Self { measured: None, ..self.clone() };

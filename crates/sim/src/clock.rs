@@ -1,10 +1,11 @@
 //! What does a process see of the simulated world? Its clock, its random numbers, its stores.
 //!
-//! A process's clock may run ahead of the world's. Operations that only the process itself can see (its waits, the reads and
-//! writes of objects that no other process can name) only advance its clock. A request to shared state
-//! becomes an event at the time the process's clock shows, and the process parks until the world gets there. So requests of different
-//! processes take effect in the order of virtual time, which is all that others can observe. (A process has one clock,
-//! so it must have one request to shared state in flight at a time; one that has several needs `Mode::EveryOperation`.)
+//! A process's clock may run ahead of the world's. Operations that only the process itself can see (its waits, the
+//! reads and writes of objects that no other process can name) only advance its clock. A request to shared state
+//! becomes an event at the time the process's clock shows, and the process waits until the world's time reaches it. So
+//! requests of different processes take effect in the order of virtual time, which is all that others can observe. (A
+//! process has one clock, so it must have one request to shared state in flight at a time; one that has several needs
+//! `Mode::EveryOperation`.)
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -20,8 +21,8 @@ use crate::machine::{EPOCH_MS, Machine};
 use crate::simulation::{Mode, World};
 use crate::store::{SimStore, StoreId};
 
-/// A wait this long is an event even where it need not be: thousands of processes that wait for minutes should wait
-/// with little state, before they begin their next step, and not in the middle of it.
+/// A wait this long is an event even where it need not be: thousands of processes that wait for minutes should do so
+/// between two steps, where they hold little state.
 const LONG: Span = Span::from_secs(5);
 
 /// One process: a client with one thread of execution.
@@ -31,9 +32,9 @@ pub(crate) struct Process {
     /// Where the executor keeps its future.
     pub(crate) task: u32,
     pub(crate) clock: Cell<Instant>,
-    /// Where it runs, in worlds in which something is wrong with clocks.
+    /// The machine it runs on, in worlds with clock faults.
     pub(crate) machine: Option<Rc<Machine>>,
-    /// Operations begun; the same count in both modes, and so fit to break ties.
+    /// Operations begun. The count is the same in both modes, so it can break ties.
     pub(crate) operations: Cell<u32>,
     luck: [Cell<Stream>; Purpose::COUNT],
 }
@@ -86,8 +87,9 @@ impl SimEnv {
         SimStore::connect(self.clone(), store)
     }
 
-    /// What a store holds now under a key, without a request: for tools that observe, not for protocols. It is what is
-    /// there at the process's own moment only in `Mode::EveryOperation`; in the other mode its clock may be ahead.
+    /// What a store holds now under a key, without a request: for tools that observe, not for protocols. It is the
+    /// state at the process's own time only in `Mode::EveryOperation`; in the other mode the process's clock may be
+    /// ahead.
     #[must_use]
     pub fn peek(&self, store: StoreId, key: &Key) -> Option<Metadata> {
         self.world.stores.borrow()[store.0].head(key).ok()
@@ -105,13 +107,12 @@ impl SimEnv {
         self.process.clock.get()
     }
 
-    /// Ends the run: nothing that would come after `at` happens. An end later than another's, or than the horizon, changes
-    /// nothing.
+    /// Ends the run at `at`. The earliest end that any process asked for counts, or the horizon if that is earlier.
     pub fn end_run_after(&self, at: Instant) {
         self.world.end.set(self.world.end.get().min(at));
     }
 
-    /// Lets the process's clock reach `at` by something that only the process itself can see.
+    /// Moves the process's clock to `at` for an operation that no other process can see.
     pub(crate) async fn pass_until(&self, at: Instant) {
         self.process.count_operation();
         if self.process.clock.get() >= at {

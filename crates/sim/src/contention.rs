@@ -12,12 +12,13 @@ use crate::quantiles::{QuantileTable, Quantity};
 #[derive(Debug)]
 pub(crate) struct Contention {
     knots: Vec<Knot>,
-    /// By the numbers of writers that have been met: each takes hundreds of evaluations of a mixture, and every win asks.
+    /// Cached by number of writers: each takes hundreds of evaluations of a mixture, and every successful write needs
+    /// one.
     holds: RefCell<Vec<Option<Span>>>,
     per_mib: Span,
-    /// From the sender to the store: what every request takes, or one that is neither fast nor slow.
+    /// Time from the sender to the store: of every request, or of one of median latency.
     way: Span,
-    /// The way as a share of the shortest round trip that a request with this draw could have, where it is that.
+    /// If set, the time to the store is this share of the shortest round trip that a request with its draw could have.
     effect_share: Option<f64>,
     cap: Option<RateCap>,
 }
@@ -29,14 +30,14 @@ const MEDIAN: u64 = 1 << 63;
 #[derive(Debug)]
 struct Knot {
     writers: f64,
-    /// The hold, by the share of the successes that are answered within it; from -1 to 0 where none is: how far it is from
-    /// there to the shortest.
+    /// The hold, as the share of the successes that are answered within it. If none is, a value from -1 to 0: the hold
+    /// relative to the shortest success.
     hold: f64,
     success: QuantileTable,
     failure: QuantileTable,
 }
 
-/// What a request brings with it that decides when it is answered.
+/// The properties of a request that decide when it is answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     pub(crate) sent: Instant,
@@ -53,7 +54,7 @@ impl Contention {
             writers: f64::from(knot.writers),
             hold: hold_place(knot),
             success: QuantileTable::of(Quantity::Given(knot.success.clone())),
-            // With one writer nobody loses; should somebody, it is as fast as winning.
+            // A lone writer does not lose; if it does, losing takes as long as winning.
             failure: QuantileTable::of(Quantity::Given(knot.failure.as_ref().unwrap_or(&knot.success).clone())),
         };
         let latencies = || {
@@ -88,7 +89,7 @@ impl Contention {
             table.value(ticket.luck)
         };
         let (low, high, share) = self.between(writers);
-        // Between two measured counts, each quantile goes along the logarithm of the count.
+        // Between two measured counts, each quantile is interpolated along the logarithm of the count.
         let nanos = libm::exp(libm::log(latency(low)) * (1.0 - share) + libm::log(latency(high)) * share);
         Span::from_nanos_f64(nanos + self.per_mib.as_nanos() as f64 * ticket.size.as_mib_f64())
     }
@@ -103,8 +104,8 @@ impl Contention {
 
     fn interpolated_hold(&self, writers: usize) -> Span {
         let (low, high, share) = self.between(writers);
-        // By shares of the successes, not by time: a writer that has just won is kept out by its own hold where it is
-        // answered within it, so failures follow that share.
+        // Interpolated by share of the successes, not by time: a winner is blocked by its own hold if it is answered
+        // within it, so the failure rate depends on that share.
         let place = low.hold * (1.0 - share) + high.hold * share;
         let nanos = |knot: &Knot| knot.success.exact(place.max(0.0)) * (1.0 + place.min(0.0));
         Span::from_nanos_f64(nanos(low) * (1.0 - share) + nanos(high) * share)
@@ -131,7 +132,7 @@ fn hold_place(knot: &ContendedProfile) -> f64 {
 /// One object that guarded writes contend for.
 #[derive(Debug, Default)]
 pub(crate) struct Hot {
-    /// When the writes that have taken effect, or failed to, are answered.
+    /// When the writes that have taken effect, or failed, are answered.
     answers: Vec<Instant>,
     held_until: Instant,
     /// Writes it may take at once, as of `counted`.
@@ -139,19 +140,19 @@ pub(crate) struct Hot {
     counted: Option<Instant>,
 }
 
-/// What a write may do, having arrived.
+/// What happens to a write when it arrives.
 pub(crate) enum Entry {
     Free,
-    /// Another has just been let in.
+    /// Another write took effect less than a hold ago.
     Held,
-    /// The object has had its share of writes.
+    /// The object has reached its rate cap.
     Capped,
 }
 
 impl Hot {
-    /// A write arrives. Returns what it may do, and how many writers there are with it.
+    /// A write arrives. Returns what happens to it, and the number of writers, itself included.
     pub(crate) fn arrive(&mut self, now: Instant, contention: &Contention) -> (Entry, usize) {
-        // A writer that has been answered and writes again at once is on its way: it counts until it arrives.
+        // A writer that was answered and writes again at once counts until its next write arrives.
         self.answers.retain(|answer| *answer + contention.way > now);
         let writers = self.answers.len() + 1;
         if now < self.held_until {

@@ -1,4 +1,4 @@
-//! What is left on a disk when the power fails at this call, or the call fails?
+//! What does a disk keep if the power fails at this call, or the call fails?
 //!
 //! A simulated disk keeps only what was synced: of the content of files, and of the names in folders. After a power cut, each name
 //! and each write that was not synced survives at random; a write may be torn between its
@@ -80,7 +80,7 @@ struct State {
     /// Processes so far. They are counted across power cuts.
     processes: Cell<u64>,
     failures: Cell<u64>,
-    /// By the open file or folder that took it: whose it is, and of what.
+    /// Locks by the open file or folder that took them: the process, and what is locked.
     locks: RefCell<BTreeMap<u64, Lock>>,
     opened: Cell<u64>,
     shown: RefCell<Vec<(String, Option<Vec<u8>>)>>,
@@ -114,24 +114,25 @@ impl Disk {
         }))
     }
 
-    /// From now on, this goes wrong.
+    /// Sets the faults from now on.
     pub fn suffer(&self, faults: DiskFaults) {
         self.0.faults.set(faults);
     }
 
-    /// From now on keeps what files below a folder show after each change, for [`changes`](Self::changes).
+    /// From now on records the visible content of files below a folder after each change, for
+    /// [`changes`](Self::changes).
     pub fn watch(&self, folder: &str) {
         *self.0.watched.borrow_mut() = Some(folder.to_owned());
     }
 
-    /// What files came to show since this was last asked, in the order in which it happened: path and content; without
-    /// content where the file's name was taken away.
+    /// The recorded changes since the last call, in order: path and content, or no content if the file's name was
+    /// removed.
     #[must_use]
     pub fn changes(&self) -> Vec<(String, Option<Vec<u8>>)> {
         self.0.shown.take()
     }
 
-    /// All files that are there, by path, as they can be seen now.
+    /// All visible files, by path.
     #[must_use]
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         self.0.tree.borrow().files()
@@ -148,7 +149,7 @@ impl Disk {
         self.0.mishaps.borrow_mut().get_or_insert_default();
     }
 
-    /// What went wrong since this was last asked.
+    /// The faults since the last call.
     #[must_use]
     pub fn mishaps(&self) -> Vec<Mishap> {
         self.0.mishaps.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default()
@@ -172,8 +173,8 @@ impl Disk {
         self.0.left.get() == Some(0)
     }
 
-    /// The power fails, if it has not failed before, and comes back: all processes are dead, and on the disk is what was synced,
-    /// and of the rest what is drawn.
+    /// The power fails, if it has not failed before, and comes back: all processes are dead; the disk has what was
+    /// synced, and of the rest a random part.
     pub fn restart(&self) {
         let state = &self.0;
         state.left.set(None);

@@ -10,14 +10,14 @@ use crate::quantiles::inverse_normal;
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Distribution {
-    /// Of a mixture: what every request takes; the lognormals are of what it takes beyond.
+    /// Of a mixture: the least latency; the lognormals describe the latency beyond it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub floor: Span,
     /// Lognormals, each drawn from with its weight. Weights are relative.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mixture: Vec<Component>,
-    /// `[share, latency]`: this share of the requests takes at most so long. From share 0 to share 1, both rising;
-    /// between two of them the logarithm of the latency is linear in the share.
+    /// `[share, latency]`: this share of the requests takes at most this latency. Shares go from 0 to 1, both rise;
+    /// between two pairs the logarithm of the latency is linear in the share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quantiles: Vec<(f64, Span)>,
 }
@@ -38,7 +38,7 @@ fn is_zero(span: &Span) -> bool {
     *span == Span::ZERO
 }
 
-/// Why a distribution is none: which field, what was found, what is allowed.
+/// Why a distribution is invalid: field, value found, values allowed.
 pub(crate) type Complaint = (&'static str, String, &'static str);
 
 impl Distribution {

@@ -23,13 +23,13 @@ pub struct Faults {
     /// The request takes effect in time, but its answer comes only `lateness` after it was sent, and the client waits: a
     /// slow network, or a client that was paused before it could look at the answer.
     pub slow: f64,
-    /// The client is paused for `lateness` before the request leaves it, and then goes on as if nothing had been.
+    /// The client is paused for `lateness` before it sends the request, and then continues without noticing.
     pub stalled: f64,
-    /// The request is delivered twice, by a library or a proxy that repeats what it does not see answered, and the client
-    /// gets the second answer: to a guarded write that took effect, that it was lost.
+    /// The request is delivered twice, by a library or a proxy that repeats unanswered requests, and the client gets
+    /// the second answer. For a guarded write that took effect this is "lost".
     pub repeated: f64,
-    /// Something on the way delivers the request twice, the first time perhaps late, and answers by any status: that of the
-    /// second delivery, a refusal of its own (409 or 403, 503), an error that tells nothing (500), or late.
+    /// A proxy delivers the request twice, the first time perhaps late, and answers with any status: that of the second
+    /// delivery, a refusal (409, 403 or 503), an error that leaves the outcome open (500), or late.
     pub proxied: f64,
     /// The client's machine is suspended for `lateness`, before the request leaves it or after. All processes on it stand still,
     /// and so does its monotonic clock; the clock that counts sleep and the time of day go on. On every second machine there
@@ -39,15 +39,15 @@ pub struct Faults {
     pub timeout: Span,
     /// How late a late request is.
     pub lateness: Span,
-    /// Listings do not show objects that were created less than so long ago; every read does.
+    /// Listings do not show objects that were created within this time; reads do.
     pub list_lag: Span,
-    /// The time of day of each machine is off by up to so much either way, and every ten minutes by another amount: it
-    /// jumps, back too.
+    /// The time of day of each machine is off by up to this amount in either direction. Every ten minutes the amount
+    /// changes: the time jumps, also backwards.
     pub clock_skew: Span,
     /// The clocks that measure spans are fast or slow by up to this share.
     pub clock_drift: f64,
-    /// Processes measure by the monotonic clock alone, which stands still in sleep. For tests of the checkers: protocols do not
-    /// hold in such a world.
+    /// Processes measure with the monotonic clock alone, which stops during sleep. Protocols are not correct in such a
+    /// world; it tests the checkers.
     pub clocks_stop: bool,
 }
 
@@ -76,7 +76,7 @@ impl Default for Faults {
     }
 }
 
-/// A request that something went wrong with, for people who read along.
+/// A request with a fault, for people who read a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mishap {
     /// When it was sent.
@@ -119,12 +119,12 @@ impl Fault {
 }
 
 impl Faults {
-    /// Whether each request reaches the store once at most.
+    /// Whether each request reaches the store at most once.
     pub(crate) fn delivers_once(&self) -> bool {
         self.repeated == 0.0 && self.proxied == 0.0
     }
 
-    /// Whether something is wrong with clocks.
+    /// Whether there are clock faults.
     pub(crate) fn of_clocks(&self) -> bool {
         self.suspended > 0.0 || self.clock_skew > Span::ZERO || self.clock_drift > 0.0
     }

@@ -46,7 +46,7 @@ pub(crate) struct Sampler {
     sigma: f64,
     /// exp(sigma x Z); absent where sigma is 0.
     factors: Option<QuantileTable>,
-    /// Blocks of requests of the size that was asked for last; made when first needed.
+    /// Blocks of requests of the size last requested; built when first needed.
     blocks: RefCell<Option<(ByteSize, QuantileTable)>>,
 }
 
@@ -83,8 +83,8 @@ impl Sampler {
         took
     }
 
-    /// How long the next of `left` requests of this size take, one after another, and how many those are: a whole block is
-    /// one draw.
+    /// Draws the time of the next of `left` successive requests of this size, and returns how many the draw covers: a
+    /// whole block is one draw.
     pub(crate) fn draw_some(&self, left: u64, size: ByteSize, luck: &mut Stream) -> (u64, Span) {
         if left < BLOCK {
             return (left.min(1), self.draw(size, luck));
@@ -98,8 +98,7 @@ impl Sampler {
         (BLOCK, Span::from_nanos_f64(nanos))
     }
 
-    /// One such request as a part of a sum. `None` where a sum of such requests is not worth a table, or would be too
-    /// coarse.
+    /// One such request as a part of a sum. `None` if a table of the sum would be useless or too coarse.
     pub(crate) fn single(&self, size: ByteSize) -> Option<Single> {
         let Self { sigma, floor, .. } = *self;
         let single = Single { median_ns: self.median_ns(size), sigma, floor_ns: floor.as_nanos() as f64 };
@@ -112,7 +111,7 @@ impl Sampler {
     }
 
     fn median_ns(&self, size: ByteSize) -> f64 {
-        // By way of a signed integer, whose conversion is one instruction.
+        // Converted through a signed integer, which takes one instruction.
         self.base_ns + self.per_byte_ns * size.as_bytes().cast_signed() as f64
     }
 }

@@ -1,8 +1,8 @@
 //! What would happen, on these stores, in this order of events? A world on a virtual clock.
 //!
-//! One [`Simulation`] is one run in one thread: processes (plain futures over [`SimEnv`]), object stores whose latencies
-//! come from a [`Profile`], and an agenda of events in virtual time. The same seed gives the same run, byte for byte.
-//! It knows no protocol and no workload, reads no wall clock, and takes no randomness but its seed.
+//! One [`Simulation`] is one run in one thread: processes (plain futures over [`SimEnv`]), object stores whose
+//! latencies come from a [`Profile`], and an agenda of events in virtual time. The same seed gives the same run, byte
+//! for byte. It knows no protocol and no workload, reads no wall clock, and uses no randomness except its seed.
 //!
 //! Start with [`Simulation::run`]; then `store.rs`, which says when a request takes effect; then `agenda.rs` and
 //! `clock.rs`, which make it fast.

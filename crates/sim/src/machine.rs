@@ -10,13 +10,14 @@ use glidepath_model::{Instant, Span};
 use crate::fault::Faults;
 use crate::luck::Stream;
 
-/// When runs begin, by the time of day: 2026-01-01 00:00 UTC.
+/// The time of day at which runs begin: 2026-01-01 00:00 UTC.
 pub(crate) const EPOCH_MS: u64 = 1_767_225_600_000;
 
-/// The time after which a wrong time of day is wrong by another amount.
+/// The time between two changes of the error of the time of day.
 const BETWEEN_JUMPS: Span = Span::from_secs(600);
 
-/// Keys of the random streams of clocks begin here, beyond those of any purpose: one for each time between jumps, and one more.
+/// Keys of the random streams of clocks begin here, above those of every purpose: one for each interval between jumps,
+/// and one more.
 const JUMPS: u64 = 1 << 32;
 const DRIFT: u64 = JUMPS - 1;
 
@@ -28,7 +29,7 @@ pub(crate) struct Machine {
     faults: Faults,
     /// Nanoseconds on its clocks per real nanosecond.
     speed: f64,
-    /// All sleep that is over or began.
+    /// The total sleep that has ended or begun.
     slept: Cell<Span>,
     awake_from: Cell<Instant>,
     watch: RefCell<Watch>,
@@ -44,7 +45,7 @@ impl Machine {
         machine
     }
 
-    /// Lets it sleep for so long. Of sleeps that overlap, as of two processes in the same moment, each moment counts once.
+    /// Puts it to sleep for this time. Overlapping sleeps (of two processes at the same time) count once.
     pub(crate) fn suspend(&self, from: Instant, lasts: Span) {
         let (until, before) = (from + lasts, self.awake_from.get());
         self.slept.set(self.slept.get() + until.since(before.max(from)));
@@ -56,20 +57,20 @@ impl Machine {
         self.awake_from.get()
     }
 
-    /// What the clock of its processes shows at a moment of the world's: the code that runs live, on these readings.
+    /// What its processes' clock shows at this time of the world. Uses the code that runs live, on simulated readings.
     pub(crate) fn now(&self, at: Instant) -> Instant {
         let readings = self.readings(at);
         self.watch.borrow_mut().read(readings)
     }
 
-    /// The world's time for a span that its clocks show.
+    /// The span of the world's time that corresponds to a span on its clocks.
     pub(crate) fn really(&self, shown: Span) -> Span {
-        // A nanosecond more, lest rounding leave the clock short of it for ever.
+        // One nanosecond more, because rounding could otherwise keep the clock short of it for ever.
         Span::from_nanos_f64(shown.as_nanos() as f64 / self.speed) + Span::from_nanos(1)
     }
 
     fn readings(&self, at: Instant) -> Readings {
-        // What is left of a sleep that has begun has not been slept yet.
+        // Excludes the rest of a sleep that has begun.
         let slept = self.slept.get().as_nanos() - self.awake_from.get().since(at).as_nanos();
         let scaled = |ns: u64| if self.speed == 1.0 { ns } else { (ns as f64 * self.speed) as u64 };
         let monotonic_ns = scaled(at.as_nanos() - slept);
@@ -81,7 +82,7 @@ impl Machine {
         Readings { monotonic_ns, counting_sleep_ns: counts_sleep.then(|| monotonic_ns + slept), unix_ns }
     }
 
-    /// The time of day as it has it.
+    /// Its time of day.
     pub(crate) fn unix_ms(&self, at: Instant) -> u64 {
         let right = EPOCH_MS + at.as_nanos() / 1_000_000;
         let most = self.faults.clock_skew.as_nanos() / 1_000_000;
@@ -118,7 +119,8 @@ mod tests {
         }
     }
 
-    /// Two processes of a machine send in the same moment, and each puts it to sleep. (Seed 86 of manifest-chain under suspends.)
+    /// Two processes of a machine send at the same time, and each puts the machine to sleep. (Seed 86 of manifest-chain
+    /// under suspends.)
     #[test]
     fn sleeps_that_overlap_are_one() {
         for number in [1, 2] {
@@ -139,7 +141,7 @@ mod tests {
         let machine = |number| Machine::new(7, number, Faults { clock_drift: 0.01, ..Faults::default() });
         let shown = |number| {
             let machine = machine(number);
-            // Read seldom, a clock that is slow by so much would be found out by the time of day.
+            // If read rarely, a clock this slow would be detected by the time of day.
             let times: Vec<Instant> = (1..=100).map(|n| machine.now(second(10 * n))).collect();
             times[99].since(Instant::ZERO).as_secs_f64()
         };

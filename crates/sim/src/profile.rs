@@ -11,7 +11,7 @@ use crate::latency::Latency;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// What it is a profile of, for people.
+    /// What it describes, for people.
     pub title: String,
     /// Where the numbers come from, as a whole.
     pub source: String,
@@ -24,11 +24,11 @@ pub struct Profile {
     /// Appends at an offset; absent where the store cannot append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<OperationProfile>,
-    /// Whether the latencies of guarded writes include reading the current state. Those of the
-    /// published measurements seem to: otherwise their latencies and failure rates do not fit together.
+    /// Whether the latencies of guarded writes include reading the current state. Those of the published measurements
+    /// seem to: otherwise their latencies and failure rates are inconsistent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latency_includes_read: bool,
-    /// The most writes that one object takes; absent where no such limit was seen.
+    /// The limit on writes to one object; absent if none was observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_cap: Option<RateCap>,
     /// When it was measured and what else the measurement allows; absent where it was not measured by this program.
@@ -36,7 +36,7 @@ pub struct Profile {
     pub measured: Option<Measured>,
 }
 
-/// Where the uncertainty of a measured profile is written down.
+/// Date and uncertainty of a measured profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -51,9 +51,9 @@ pub struct Measured {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Copy)]
 #[serde(deny_unknown_fields)]
 pub struct RateCap {
-    /// In the long run.
+    /// The rate in the long run.
     pub writes_per_s: f64,
-    /// At once, after a pause.
+    /// Writes accepted at once after a pause.
     pub burst: f64,
 }
 
@@ -69,24 +69,24 @@ pub struct OperationProfile {
     /// Standard deviation of the logarithm. 0: always the median.
     #[serde(default)]
     pub sigma: f64,
-    /// No request takes less.
+    /// The least latency.
     #[serde(default)]
     pub floor: Span,
-    /// Where these numbers come from: measurement, date, region; or "assumed", and why. (Only in [`crate::Alternatives`] it is
-    /// empty: those of the profile hold.)
+    /// Where these numbers come from: measurement, date, region; or "assumed", and why. (Empty in
+    /// [`crate::Alternatives`] only: the profile's sources apply.)
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// Of guarded writes: what was measured with several writers on one object, in the order of their number. Where there
-    /// is any, it replaces median, sigma and floor.
+    /// Of guarded writes: what was measured with several writers on one object, by rising number of writers. If
+    /// present, it replaces median, sigma and floor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contended: Vec<ContendedProfile>,
-    /// Beside `contended`: how long after it was sent a write takes effect. Half of the shortest round trip in `contended`,
-    /// where it is absent; no longer than that in any case. Fitted where that would make more writes fail than did.
+    /// With `contended`: how long after it was sent a write takes effect. Default and maximum: half of the shortest
+    /// round trip in `contended`. Fitted if with the default more writes would fail than were measured to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect_after: Option<Span>,
-    /// Of guarded writes: the share of its own round trip after which a write takes effect (beside `contended`: of the shortest
-    /// that it could have, at any number of writers, whether it wins or loses). Stands instead of `effect_after` and of what
-    /// the store does else.
+    /// Of guarded writes: the share of its own round trip after which a write takes effect (with `contended`: of the
+    /// shortest that it could have, at any number of writers, whether it wins or loses). Replaces `effect_after` and
+    /// the store's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect_share: Option<f64>,
 }
@@ -97,13 +97,13 @@ pub struct OperationProfile {
 pub struct ContendedProfile {
     /// How many.
     pub writers: u32,
-    /// A write that arrives sooner after the last winner is refused, whatever its guard. Fitted, so that the
-    /// failure rate is the measured one.
+    /// A write that arrives within this time after the last winner is refused, whatever its guard. Fitted to the
+    /// measured failure rate.
     #[serde(default)]
     pub hold: Span,
     /// Round trips of writes that won.
     pub success: Distribution,
-    /// Round trips of writes that did not; absent where none was seen.
+    /// Round trips of writes that did not; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Distribution>,
 }
@@ -117,11 +117,11 @@ pub enum ProfileError {
     /// A number out of its range.
     #[error("{field}: found {found}; allowed: {allowed}")]
     Range {
-        /// As written in the file.
+        /// The field, as written in the file.
         field: String,
-        /// What the file says.
+        /// The value found.
         found: String,
-        /// What it may say.
+        /// The values allowed.
         allowed: &'static str,
     },
 }
@@ -149,7 +149,7 @@ impl Profile {
         self.check_numbers()
     }
 
-    /// All that is checked but the sources.
+    /// All checks except those of the sources.
     pub(crate) fn check_numbers(&self) -> Result<(), ProfileError> {
         self.operations().try_for_each(|(name, operation)| operation.check(name))?;
         for (name, operation) in [("get", &self.get), ("put", &self.put)] {
@@ -170,7 +170,7 @@ impl Profile {
         Ok(())
     }
 
-    /// A store whose every operation takes the same time: the "instant" catalog of the published experiments.
+    /// A store in which every operation takes the same time: the "instant" catalog of the published experiments.
     #[must_use]
     pub fn constant(latency: Span) -> Self {
         let source = "a parameter of the experiment".to_owned();

@@ -12,14 +12,14 @@ use glidepath_env::unit_interval;
 use crate::distribution::Distribution;
 use crate::sum::{Single, Sum};
 
-/// The number of bins, of equal probability. In each the density is taken as constant: in the middle that is off
-/// by parts in a million, and 8 KiB stay in the nearest cache.
+/// The number of bins, of equal probability. Within a bin the density is assumed constant: in the middle the error is a
+/// few parts in a million, and the table of 8 KiB fits the nearest cache.
 const BINS: usize = 1 << 10;
 
 /// Bins at either end that are computed exactly: together 0.4 % of the draws.
 const TAIL: usize = 2;
 
-/// What a table holds.
+/// What a table is a distribution of.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Quantity {
     /// exp(sigma x Z), Z standard normal.
@@ -48,13 +48,13 @@ enum Shape {
     Sum(Rc<Sum>),
 }
 
-/// A measured profile has a dozen or two of distributions, and the search for a knee goes through one with all its alternatives
-/// by turns. A table is 8 KiB.
+/// A measured profile has 12 to 24 distributions, and the search for a knee alternates between a profile and all its
+/// alternatives. A table is 8 KiB.
 const MOST_RECENT: usize = 512;
 
 thread_local! {
-    /// The tables made last on this thread. A knee or the fit of a hold simulates one store hundreds of times, and a table of
-    /// a mixture or of a sum takes as long as a short simulation.
+    /// The tables built last on this thread. A knee or the fit of a hold simulates one store hundreds of times, and
+    /// building a table of a mixture or a sum takes as long as a short simulation.
     static RECENT: RefCell<VecDeque<(Quantity, QuantileTable)>> = const { RefCell::new(VecDeque::new()) };
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn inverse_normal(share: f64) -> f64 {
     if share <= 0.0 || share >= 1.0 {
         return if share < 0.5 { -9.0 } else { 9.0 };
     }
-    // By symmetry the lower half is enough, and there no digits cancel.
+    // By symmetry the lower half is enough, and it has no cancellation.
     let lower = share.min(1.0 - share);
     // Abramowitz and Stegun 26.2.23 as a start: off by less than 5e-4.
     let t = libm::sqrt(-2.0 * libm::log(lower));

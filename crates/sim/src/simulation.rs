@@ -20,9 +20,9 @@ use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState, Written}
 /// When a private operation, which no other process can see, becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Never: the process adds its latency to its own clock and runs on. Same results, a quarter of the events.
+    /// Never: the process adds the latency to its own clock and continues. Same results, a quarter of the events.
     LocalClocks,
-    /// Always. Needed where a fault may strike at any operation; and the reference for the other mode.
+    /// Always. Needed if any operation may have a fault; also the reference for the other mode.
     EveryOperation,
 }
 
@@ -31,10 +31,10 @@ pub enum Mode {
 pub struct Setup {
     /// The same seed gives the same run.
     pub seed: u64,
-    /// The end of virtual time, unless a process [ends the run](SimEnv::end_run_after) before. What would end after it has
-    /// not ended.
+    /// The end of virtual time, unless a process [ends the run](SimEnv::end_run_after) earlier. Work that would end
+    /// after it counts as not ended.
     pub horizon: Instant,
-    /// Ignored, and `EveryOperation`, where a store has faults.
+    /// Ignored if a store has faults: then it is `EveryOperation`.
     pub mode: Mode,
     /// The stores, by [`StoreId`].
     pub stores: Vec<StoreModel>,
@@ -62,7 +62,7 @@ pub struct Simulation {
     counts: Counts,
 }
 
-/// What processes share.
+/// State shared by all processes.
 pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) mode: Mode,
@@ -73,9 +73,9 @@ pub(crate) struct World {
     pub(crate) turn: Cell<Order>,
     /// When the next process may begin.
     next_arrival: Cell<Instant>,
-    /// Nothing happens after this: the horizon, unless a process asked for an earlier end.
+    /// The end of the run: the horizon, unless a process asked for an earlier end.
     pub(crate) end: Cell<Instant>,
-    /// Events that happened without having been scheduled.
+    /// Events that were processed without having been scheduled.
     unscheduled: Cell<u64>,
     woken: Arc<Woken>,
     pub(crate) faults: Cell<u64>,
@@ -83,7 +83,7 @@ pub(crate) struct World {
     /// The faults of clocks; `None` if there are none.
     clock_faults: Option<Faults>,
     machines: RefCell<Vec<Rc<Machine>>>,
-    /// The number of processes, in the order of their beginning, that share a machine.
+    /// The number of consecutive processes that share a machine.
     processes_a_machine: Cell<u32>,
 }
 
@@ -106,8 +106,8 @@ impl World {
         machines.get(index).cloned()
     }
 
-    /// Like [`schedule`](Self::schedule), for the turn of the running process. But if that turn would be the next event,
-    /// it happens now, and the process need not wait for it.
+    /// Like [`schedule`](Self::schedule), for the turn of the running process. If that turn would be the next event, it
+    /// happens now, without waiting.
     #[inline]
     pub(crate) fn take_turn(&self, at: Instant, process: &Process) -> Order {
         let order = Order::new(at, process.id, process.operations.get());
@@ -149,7 +149,7 @@ impl Simulation {
         Self { world: Rc::new(world), counts: Counts::default() }
     }
 
-    /// From now on, every `processes` (at least one) that begin one after another share a machine: its clocks, and its sleep.
+    /// From now on, each `processes` (at least one) consecutive processes share a machine: its clocks and its sleep.
     pub fn share_machines(&self, processes: u32) {
         self.world.processes_a_machine.set(processes.max(1));
     }
@@ -191,7 +191,7 @@ impl Simulation {
         stores[store.0].writes().iter().filter_map(written).collect()
     }
 
-    /// The same, with deletes, and each with its instant and its sender.
+    /// The same, including deletes, each with its time and its sender.
     #[must_use]
     pub fn journal(&self, store: StoreId) -> Vec<Written> {
         self.world.stores.borrow()[store.0].writes().to_vec()
@@ -202,16 +202,16 @@ impl Simulation {
         self.world.mishaps.borrow_mut().get_or_insert_default();
     }
 
-    /// What went wrong since [`keep_mishaps`](Self::keep_mishaps), in the order in which requests were sent.
+    /// The requests with a fault since [`keep_mishaps`](Self::keep_mishaps), in the order in which they were sent.
     #[must_use]
     pub fn mishaps(&self) -> Vec<Mishap> {
         self.world.mishaps.borrow().clone().unwrap_or_default()
     }
 
-    /// Runs until the horizon, or until a process [ends](SimEnv::end_run_after) the run, or until nothing is left to happen.
-    /// Processes begin at the times given, which must not fall; they are drawn from the iterator only as virtual time
-    /// reaches them, so a run holds in memory only what is alive. A process is handed its view of the world; those alive
-    /// at the end are dropped.
+    /// Runs until the horizon, or until a process [ends](SimEnv::end_run_after) the run, or until nothing is left to
+    /// happen. Processes begin at the given times, which must not decrease. They are taken from the iterator when
+    /// virtual time reaches them, so memory holds live processes only. Each process gets its view of the world; those
+    /// alive at the end are dropped.
     pub fn run<P, F>(&mut self, arrivals: impl IntoIterator<Item = (Instant, P)>) -> Counts
     where
         P: FnOnce(SimEnv) -> F,
@@ -274,7 +274,7 @@ struct Tasks<F> {
 struct Task<F> {
     /// `None` where the slot is free.
     alive: Option<Alive>,
-    /// Its place outlives the process: the next one in this slot is put there.
+    /// The allocation outlives the process: the next process in this slot reuses it.
     future: Pin<Box<Option<F>>>,
 }
 
@@ -366,8 +366,8 @@ impl<F: Future<Output = ()>> Tasks<F> {
     }
 }
 
-/// Processes that others have woken, in the order of waking. Wakers may be sent to other threads by contract, though
-/// none ever is; hence the locks.
+/// Processes that others have woken, in the order of waking. The locks are needed because the contract of wakers allows
+/// sending them to other threads, although none is sent.
 #[derive(Default)]
 struct Woken {
     any: AtomicBool,

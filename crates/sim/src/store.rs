@@ -1,7 +1,7 @@
 //! When does a request take effect, and what does its sender learn?
 //!
-//! The store owns a request once it is sent: the request takes effect at the service at its own instant, even if its sender has
-//! given up or died by then. The sender learns of it after the rest of the round trip.
+//! The store owns a request once it is sent: the request takes effect at the service at its own instant, even if its
+//! sender has given up or died by then. The sender gets the answer after the rest of the round trip.
 
 use std::future::poll_fn;
 use std::ops::Range;
@@ -45,17 +45,17 @@ pub struct StoreId(pub usize);
 pub enum EffectPoint {
     /// Half-way: the other half is the answer's way back.
     Half,
-    /// Half-way; but a conditional put carries an object to the store as a plain put does, and is on its way there for at
-    /// least half of what a plain put takes. The published runs of 2026-06 seem to have it so
+    /// Half-way; but a conditional put is on its way to the store for at least half the time of a plain put, because it
+    /// carries an object too. The published runs of 2026-06 seem to do so
     /// (docs/decisions/0007-way-of-a-conditional-put.md).
     HalfOfPut,
-    /// At its end, as the published runs of 2026-03 had it.
+    /// At its end, as in the published runs of 2026-03.
     End,
 }
 
 impl EffectPoint {
-    /// How long a request is on its way, and how long until its answer is there. `plain` is what the plain put takes that
-    /// was drawn beside a conditional one.
+    /// The time until a request reaches the store, and until its answer arrives. `plain` is the round trip of the plain
+    /// put that was drawn beside a conditional one.
     #[inline]
     fn split(self, round_trip: Span, plain: Option<Span>) -> (Span, Span) {
         let half = round_trip.half();
@@ -77,12 +77,12 @@ pub struct StoreModel {
     pub profile: Profile,
     /// When requests take effect.
     pub effect: EffectPoint,
-    /// What goes wrong.
+    /// Its faults.
     pub faults: Faults,
 }
 
 impl StoreModel {
-    /// A store of this profile that works as it should.
+    /// A store of this profile without faults.
     #[must_use]
     pub fn of(profile: Profile) -> Self {
         Self { profile, effect: EffectPoint::Half, faults: Faults::default() }
@@ -96,8 +96,8 @@ pub(crate) struct Service {
     put: Sampler,
     conditional_put: Guarded,
     append: Option<Guarded>,
-    /// Whether a plain put is drawn beside each conditional one ([`EffectPoint::HalfOfPut`]). Beside the same constant it
-    /// could change nothing.
+    /// Whether a plain put is drawn beside each conditional one ([`EffectPoint::HalfOfPut`]). It is not drawn if both
+    /// are the same constant, because then it changes nothing.
     puts_beside: bool,
     steps: Steps,
 }
@@ -132,7 +132,7 @@ pub struct SimStore {
     service: Rc<Service>,
 }
 
-/// When a request is answered: known when it is sent, or only when it meets others.
+/// When a request is answered: known when it is sent, or only when it arrives among other writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
     At(Instant),
@@ -163,12 +163,12 @@ impl SimStore {
         Self { env, id, service }
     }
 
-    /// Sends a request to shared state and waits for what comes back.
+    /// Sends a request to shared state and waits for the answer.
     fn request<'a, A: Act>(&'a self, act: A, latency: &'a Sampler) -> Sending<'a, A> {
         Sending::new(self, act, latency)
     }
 
-    /// The long way of a request, on which anything may go wrong.
+    /// The general path of a request, on which every fault is possible.
     async fn send_by_world(&self, action: Action, way: Way) -> Answer {
         let faults = &self.service.model.faults;
         match self.env.process.with_luck(Purpose::Fault, |luck| faults.draw(luck)) {
@@ -239,8 +239,8 @@ impl SimStore {
         }
     }
 
-    /// Something on the way delivers the request twice, the first time perhaps late; the second time, or instead of it, it
-    /// answers by itself.
+    /// A proxy delivers the request twice, the first time perhaps late; it may answer instead of the store, with or
+    /// without the second delivery.
     async fn send_by_proxy(&self, action: Action, Way { sent, takes: way, when }: Way) -> Answer {
         let Faults { timeout, lateness, .. } = self.service.model.faults;
         let luck = self.env.process.with_luck(Purpose::Fault, Stream::draw);
@@ -261,7 +261,7 @@ impl SimStore {
                 let answer = action.unknown("500 to the second delivery");
                 self.hear(heard_at, answer).await
             }
-            // The second delivery takes effect when its sender has long given up.
+            // The second delivery takes effect long after its sender gave up.
             _ => {
                 let answer = action.unknown("no answer in time");
                 self.orphan(sent + lateness + way, action, when);
@@ -346,7 +346,7 @@ impl SimStore {
     }
 }
 
-/// The same, so much later.
+/// The same, later by this time.
 fn later(when: When, by: Span) -> When {
     match when {
         When::At(at) => When::At(at + by),
@@ -373,7 +373,7 @@ impl Drop for Waiting<'_> {
         if request.answered {
             requests.slab.remove(self.id as usize);
         } else {
-            // An event for it is still to come, and removes it.
+            // A pending event for it removes it.
             request.sender = None;
         }
     }

@@ -20,7 +20,7 @@ const LONGEST: f64 = 6.5;
 /// The grid would be too coarse for a distribution wider than this.
 pub(crate) const WIDEST_SIGMA: f64 = 0.8;
 
-/// What is rarer than this is cut off at either end.
+/// Probabilities below this are cut off at either end.
 const RARE: f64 = 1e-15;
 
 /// A lognormal latency in nanoseconds, none shorter than the floor.
@@ -47,7 +47,7 @@ impl Sum {
         Self::of((0..DOUBLINGS).fold(one, |masses, _| masses.plus(&masses).within(POINTS)))
     }
 
-    /// Of one of each.
+    /// Of one request of each.
     pub(crate) fn of_step(singles: &[Single]) -> Self {
         let step_ns = singles.iter().map(|single| single.finest_step_ns()).fold(0.0, f64::max);
         let masses = singles.iter().map(|single| single.masses(step_ns));
@@ -79,7 +79,7 @@ impl Single {
         (self.median_ns * libm::exp(LONGEST * self.sigma)).max(self.floor_ns)
     }
 
-    /// Between the points of the finest grid that holds it.
+    /// The step of the finest grid that holds it.
     fn finest_step_ns(self) -> f64 {
         self.longest_ns() / (POINTS - 1) as f64
     }
@@ -87,7 +87,7 @@ impl Single {
     /// Laid on a grid with this step.
     fn masses(self, step_ns: f64) -> Masses {
         let Self { median_ns, sigma, floor_ns } = self;
-        // Share and mean of what is shorter than x; the integrals of a lognormal distribution in closed form.
+        // Share and mean of latencies shorter than x: integrals of a lognormal distribution in closed form.
         let below = |z: f64| 0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2);
         let mean = median_ns * libm::exp(sigma * sigma / 2.0);
         let up_to = |x: f64| {
@@ -133,7 +133,7 @@ impl Masses {
         Self { first_ns: 0.0, step_ns: 1.0, at: vec![1.0] }
     }
 
-    /// The distribution of the sum of one of these and one of those, which are on a grid of the same step.
+    /// The distribution of the sum of two latencies on grids of the same step.
     fn plus(&self, other: &Self) -> Self {
         let mut at = vec![0.0; self.at.len() + other.at.len() - 1];
         for (shift, mass) in self.at.iter().enumerate() {
@@ -144,12 +144,12 @@ impl Masses {
         Self { first_ns: self.first_ns + other.first_ns, step_ns: self.step_ns, at }.trimmed()
     }
 
-    /// On as coarse a grid as it takes.
+    /// On the finest grid that has room for it.
     fn within(self, points: usize) -> Self {
         if self.at.len() <= points { self } else { self.coarsened().within(points) }
     }
 
-    /// On every second grid point; the others' masses go to their neighbours in halves.
+    /// On every second grid point; the mass of each other point is split between its two neighbours.
     fn coarsened(&self) -> Self {
         let mut at = vec![0.0; self.at.len() / 2 + 1];
         for (point, mass) in self.at.iter().enumerate() {
@@ -184,7 +184,8 @@ mod tests {
     use crate::quantiles::inverse_normal;
     use glidepath_env::unit_interval;
 
-    /// Latencies of the library's reads, from the narrowest to the widest, and one that its floor cuts hard.
+    /// Latencies of reads of the shipped profiles, from the narrowest to the widest, and one with a floor that affects
+    /// most draws.
     const SINGLES: [Single; 4] = [
         Single { median_ns: 200e6, sigma: 0.3, floor_ns: 80e6 },
         Single { median_ns: 27e6, sigma: 0.62, floor_ns: 10e6 },

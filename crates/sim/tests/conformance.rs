@@ -18,7 +18,7 @@ conditional_put = { median = "40ms", sigma = 0.5, source = "made up" }
 
 const APPEND: &str = r#"append = { median = "25ms", sigma = 0.5, source = "made up" }"#;
 
-/// Runs the suite in one process, which has many requests in flight at once.
+/// Runs the suite in one process with many requests in flight at once.
 fn violations(profile: &str, effect: EffectPoint, seed: u64) -> Vec<Violation> {
     let model = StoreModel { effect, ..StoreModel::of(Profile::parse(profile).expect("a profile")) };
     let horizon = Instant::ZERO + Span::from_secs(1_000_000);

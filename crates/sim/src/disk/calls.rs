@@ -15,7 +15,7 @@ use crate::clock::SimEnv;
 use crate::fault::Mishap;
 use crate::luck::Stream;
 
-/// A simulated disk as one process has it. Clones are of the same process.
+/// The handle of one process on a simulated disk. Clones belong to the same process.
 #[derive(Clone)]
 pub struct SimFiles {
     disk: Disk,
@@ -27,12 +27,12 @@ pub struct SimFiles {
 /// An open file or folder.
 pub struct DiskFile {
     disk: Disk,
-    /// No two open files have the same.
+    /// Unique among open files.
     number: u64,
     node: u64,
-    /// By which it was opened.
+    /// The path by which it was opened.
     path: PathBuf,
-    /// Failed syncs that this handle has heard of, or was opened after.
+    /// Failed syncs that this handle has reported, or that came before it was opened.
     heard: Cell<u64>,
 }
 
@@ -52,7 +52,7 @@ enum Kind {
     Sync,
 }
 
-/// The numbers that Linux gives them.
+/// Error numbers of Linux.
 const EIO: i32 = 5;
 const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
@@ -64,14 +64,14 @@ impl SimFiles {
     }
 
     fn chance(&self, probability: f64) -> bool {
-        // Draws whatever the probability is, so that one fault more leaves the others where they were.
+        // Draws also if the probability is 0, so that enabling one fault does not move the others.
         let mut luck = self.luck.get();
         let drawn = unit_interval(luck.draw());
         self.luck.set(luck);
         drawn < probability
     }
 
-    /// Passes the time that a call takes, and fails where that is drawn.
+    /// Advances time by what the call takes, and fails if a fault is drawn.
     async fn call(&self, kind: Kind, words: &str, path: &Path) -> io::Result<()> {
         let faults = self.disk.0.faults.get();
         let takes = if kind == Kind::Sync { 300_000.0 } else { 10_000.0 };
@@ -118,7 +118,7 @@ impl SimFiles {
         }
     }
 
-    /// How much of a read or write happens.
+    /// How many bytes of a read or write are transferred.
     fn cut_short(&self, length: usize) -> usize {
         match self.chance(self.disk.0.faults.get().short) && length > 1 {
             true => length / 2,
@@ -136,7 +136,7 @@ impl SimFiles {
     async fn sync(&self, file: &DiskFile) -> io::Result<()> {
         let result = self.call(Kind::Sync, "sync", &file.path).await;
         let mut tree = self.disk.0.tree.borrow_mut();
-        // What is open without a name can be synced too: it lives as long as the power.
+        // An open file without a name can be synced too: it exists until the power fails.
         let failures = match tree.node(file.node)? {
             Node::File(content) => synced(content, result.is_ok()),
             Node::Folder(names) => synced(names, result.is_ok()),
@@ -148,7 +148,8 @@ impl SimFiles {
         }
     }
 
-    /// Whoever has the file open opened it where it is: files are renamed only before anybody else knows them.
+    /// Every process that has the file open opened it under this path: files are renamed only before other processes
+    /// know them.
     fn note_file(&self, file: &DiskFile) {
         if self.disk.0.tree.borrow().find(&file.path) == Some(file.node) {
             self.disk.note(&file.path);

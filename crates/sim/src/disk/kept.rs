@@ -11,7 +11,7 @@ pub(super) trait Change: Clone {
 
     fn apply(&self, state: &mut Self::State);
 
-    /// What of it survives where it need not; `survives` is asked for each part.
+    /// The part that survives a power cut without a sync; `survives` decides for each piece.
     fn remains(&self, survives: &mut dyn FnMut() -> bool) -> Vec<Self>;
 }
 
@@ -19,7 +19,7 @@ pub(super) trait Change: Clone {
 enum Fate {
     /// The next sync makes it durable.
     Open,
-    /// A sync failed to: it may survive, and no sync makes sure of it.
+    /// A sync of it failed: it may survive, and no later sync makes it durable.
     Stray,
     Durable,
 }
@@ -28,7 +28,7 @@ enum Fate {
 pub(super) struct Kept<C: Change> {
     visible: C::State,
     durable: C::State,
-    /// Since the durable state, in their order.
+    /// Changes since the durable state, in order.
     changes: VecDeque<(C, Fate)>,
     /// Syncs that failed.
     pub(super) failures: u64,

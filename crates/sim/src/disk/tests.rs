@@ -22,7 +22,7 @@ fn on<F: Future<Output = ()> + 'static>(disk: &Disk, act: impl FnOnce(SimFiles) 
             told.set(true);
         }
     })]);
-    assert!(ended.get(), "it waits for ever");
+    assert!(ended.get(), "the task never ended");
 }
 
 const FAILING: DiskFaults = DiskFaults {
@@ -87,8 +87,8 @@ fn what_a_failed_sync_left_is_not_made_durable_by_another() {
             if again {
                 files.write_at(&file, b"content", 0).await.unwrap();
             }
-            assert_eq!(files.sync_file(&file).await.ok(), Some(()), "who has heard of it does not hear again");
-            assert!(files.sync_file(&other).await.is_err(), "who had it open hears of it");
+            assert_eq!(files.sync_file(&file).await.ok(), Some(()), "a handle that reported the failure does not report it again");
+            assert!(files.sync_file(&other).await.is_err(), "a handle that was open reports the failure");
             assert!(files.sync_file(&other).await.is_ok(), "once");
         })
     };

@@ -120,7 +120,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The power goes. What nothing leads to any more is gone.
+    /// The power fails. Files that no name leads to any more are gone.
     pub(super) fn cut(&mut self, survives: &mut dyn FnMut() -> bool) {
         for node in self.nodes.values_mut() {
             match node {

@@ -25,17 +25,18 @@ pub(crate) trait Act: Sized + Unpin {
 
     fn perform(self, state: &mut StoreState) -> Self::Answer;
 
-    /// What it does to others at the same object, where the store's profile knows.
+    /// Its effect on other writes to the same object, if the store's profile has it.
     fn contention<'a>(&self, _: &'a Service) -> Option<&'a Contention> {
         None
     }
 
-    /// The latency of the plain put that is drawn beside it, where it is a conditional put and the store has it so.
+    /// The latency of the plain put that is drawn beside a conditional put
+    /// ([`EffectPoint::HalfOfPut`](super::EffectPoint::HalfOfPut)).
     fn plain_put<'a>(&self, _: &'a Service) -> Option<&'a Sampler> {
         None
     }
 
-    /// The share of its round trip after which it takes effect, where the store's profile says so.
+    /// The share of its round trip after which it takes effect, if the store's profile has it.
     fn effect_share(&self, _: &Service) -> Option<f64> {
         None
     }
@@ -106,7 +107,7 @@ pub(crate) enum Answer {
     Delete(Result<(), DeleteError>),
 }
 
-/// The parts of `Act` that look the same for every request.
+/// The parts of `Act` that are the same for every request.
 macro_rules! act {
     ($variant:ident, $answer:ty) => {
         type Answer = $answer;
@@ -275,7 +276,7 @@ impl Action {
         }
     }
 
-    /// What is asked for, in words.
+    /// The request, in words.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Get(key, None) => format!("get {key}"),
@@ -290,13 +291,13 @@ impl Action {
         }
     }
 
-    /// What its sender learns when the answer does not come.
+    /// The sender's result if no answer comes.
     pub(crate) fn unknown(&self, why: &str) -> Answer {
         let cause = Cause::words(why);
         self.fail(ReadError::Failed(cause.clone()), PutError::Unknown(cause.clone()), DeleteError::Unknown(cause))
     }
 
-    /// What its sender learns when the store turns it away.
+    /// The sender's result if the store refuses it.
     pub(crate) fn refused(&self, why: &str, certain: bool, passing: bool) -> Answer {
         let cause = Cause::words(why);
         let denial = Denial { cause: cause.clone(), certain, passing };

@@ -1,5 +1,5 @@
-//! How long does bulk traffic take? It is private by contract, so it only advances the clock of the process that makes it.
-//! Faults do not strike it.
+//! How long does bulk traffic take? It is private by contract, so it only advances the clock of its process. It has no
+//! faults.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::quantiles::{QuantileTable, Quantity};
 use crate::simulation::Mode;
 use crate::sum::Single;
 
-/// The steps of several reads and writes that were asked for, each with the distribution of the time that it takes.
+/// Steps of several reads and writes, each with the distribution of its duration.
 pub(super) type Steps = RefCell<Vec<Step>>;
 
 pub(super) struct Step {
@@ -23,15 +23,16 @@ pub(super) struct Step {
     sum: QuantileTable,
 }
 
-/// A client makes a few kinds of steps; the oldest of more is forgotten. Whether a step is one draw must not depend on what
-/// was asked for before: the two modes ask in different orders.
+/// A client makes a few kinds of steps; beyond this number the oldest is dropped. Whether a step is one draw must not
+/// depend on earlier steps, because the two modes make them in different orders.
 const MOST_STEPS: usize = 16;
 
-/// A step of more transfers is drawn one by one: the table of a sum takes time that grows with their square.
+/// A step of more transfers is drawn one by one: the time to build the table of a sum grows with the square of their
+/// number.
 const MOST_TRANSFERS: usize = 8;
 
 impl Service {
-    /// How long these transfers take, one after another, as one draw. `None` where each has to be drawn: where requests may
+    /// How long these transfers take, one after another, as one draw. `None` if each has to be drawn: requests may
     /// overlap, or the sum would be too coarse.
     #[inline]
     fn draw_step(&self, transfers: &[Transfer], luck: &mut Stream) -> Option<Span> {
@@ -66,7 +67,7 @@ impl Service {
     }
 }
 
-/// As `==`, but quicker for what can be a step: this is asked for every attempt of a crowded hour.
+/// Like `==`, but faster for possible steps: it is called in every attempt.
 fn are_same(step: &[Transfer], transfers: &[Transfer]) -> bool {
     let same = |(a, b): (&Transfer, &Transfer)| match (a, b) {
         (Transfer::Read(a), Transfer::Read(b)) | (Transfer::Write(a), Transfer::Write(b)) => a == b,
@@ -81,11 +82,11 @@ impl BulkStore for SimStore {
     }
 }
 
-/// Bulk traffic that is made when this is polled.
+/// Bulk traffic, made when this is polled.
 struct Traffic<'a, 'b> {
     store: &'a SimStore,
     transfers: &'b [Transfer],
-    /// What takes events. Boxed, because it is rare where runs are long, and every process would have to have room for it.
+    /// The part that needs events. Boxed, because it is rare in long runs and would enlarge every process.
     rest: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
@@ -186,7 +187,7 @@ impl SimStore {
         let mut lanes = vec![process.clock.get(); lanes as usize];
         let mut ends = process.with_luck(Purpose::Store, |luck| {
             let mut read = || {
-                // The next read starts where a lane is free first.
+                // The next read starts on the lane that is free first.
                 let lane = lanes.iter_mut().min()?;
                 *lane += self.service.get.draw(size, luck);
                 Some(*lane)

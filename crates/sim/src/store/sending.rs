@@ -1,7 +1,7 @@
 //! How does a request to shared state travel, from sender to answer?
 //!
 //! If its answer cannot be lost, the path is short: the sender itself applies it when its turn comes. It is a
-//! hand-written future, because every event of a long run polls it, and every waiting process contains it.
+//! hand-written future, because almost every event polls it, and every waiting process contains it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,16 +18,16 @@ use crate::latency::Sampler;
 use crate::luck::Stream;
 use crate::simulation::Mode;
 
-/// A request that is sent when this is first polled. Should it be dropped before the request takes effect, the world takes
-/// the request over: it was sent.
+/// A request that is sent when this is first polled. If this is dropped before the request takes effect, the world
+/// keeps the request, because it was sent.
 pub(super) struct Sending<'a, A: Act> {
     store: &'a SimStore,
     latency: &'a Sampler,
-    /// Taken when it takes effect, or when the world takes it over.
+    /// Taken when the request takes effect, or when the world takes it over.
     act: Option<A>,
     /// Its place in the order of events, once it is sent.
     turn: Option<(Order, When)>,
-    /// Its way through the hands of the world, where it is long.
+    /// The general path, if the short one does not apply.
     by_world: Option<Pin<Box<dyn Future<Output = Answer> + 'a>>>,
 }
 
@@ -68,7 +68,7 @@ impl SimStore {
             return Way { sent, takes, when: When::Contended(Ticket { sent, size: act.size(), luck }) };
         }
         let plain = act.plain_put(&self.service);
-        // To know the size of what is not made yet takes some work.
+        // The size of a body that is not built yet takes some work to compute.
         let sized = latency.depends_on_size() || plain.is_some_and(Sampler::depends_on_size);
         let size = if sized { act.size() } else { ByteSize::default() };
         let draw = |latency: &Sampler| process.with_luck(Purpose::Store, |luck| latency.draw(size, luck));
@@ -104,7 +104,7 @@ impl<A: Act> Future for Sending<'_, A> {
         let mut stores = world.stores.borrow_mut();
         let state = stores[this.store.id.0].at(order);
         let (answer, answer_at) = act.perform_at(state, order.at(), &when);
-        // Nothing can reach the sender before its answer does: its clock may run ahead to that moment.
+        // No event can reach the sender before its answer, so its clock may advance to that time.
         process.reach(answer_at);
         Poll::Ready(answer)
     }

@@ -17,12 +17,12 @@ pub(crate) struct StoreState {
     pub(crate) service: Rc<Service>,
     objects: BTreeMap<Key, Stored>,
     last_tag: u64,
-    /// When the request that is now taking effect does so.
+    /// When the current request takes effect.
     now: Instant,
     /// Who sent it.
     sender: u32,
     writes: Option<Vec<Written>>,
-    /// Objects that guarded writes contend for, where the profile says what that does to them.
+    /// Objects that guarded writes contend for, if the profile has contention.
     hot: BTreeMap<Key, Hot>,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct StoreState {
 pub struct Written {
     /// When, by the clock of the world.
     pub at: Instant,
-    /// The process that sent it, counted from 1 in the order of arrival; 0 of what was there before the run.
+    /// The process that sent it, counted from 1 in the order of arrival; 0 for objects from before the run.
     pub by: u32,
     /// Under which key.
     pub key: Key,
-    /// The whole object as it is from then on, `None` where it was deleted.
+    /// The whole object after it; `None` if it was deleted.
     pub object: Option<Payload>,
 }
 
@@ -62,7 +62,7 @@ impl StoreState {
         self.write(key, payload)
     }
 
-    /// What is done to it from now on takes effect at this place in the order of events.
+    /// Later calls take effect at this place in the order of events.
     pub(crate) fn at(&mut self, turn: Order) -> &mut Self {
         (self.now, self.sender) = (turn.at(), turn.process());
         self
@@ -144,7 +144,7 @@ impl StoreState {
         self.objects.get(key).map_or(0, |stored| stored.payload.size().as_bytes()) == offset
     }
 
-    /// Lets a guarded write arrive among others at the same object, and take effect if it may. Returns its outcome and
+    /// A guarded write arrives among others at the same object, and takes effect if possible. Returns its outcome and
     /// when it is answered.
     pub(crate) fn contend<T>(
         &mut self,
@@ -158,7 +158,7 @@ impl StoreState {
         let mut hot = self.hot.remove(key).unwrap_or_default();
         let (entry, writers) = hot.arrive(now, contention);
         let outcome = match entry {
-            // What the guard says goes before all else: who has lost shall know it.
+            // The guard is checked first: a lost write must be reported as lost.
             _ if !holds => Err(PutError::Lost),
             Entry::Free => effect(self),
             Entry::Held => Err(busy("409: another conditional write was in flight")),
@@ -174,7 +174,7 @@ impl StoreState {
             return Err(PutError::Lost);
         }
         let before = self.objects.get(key).map(|stored| &stored.payload);
-        // Filler is zeros: content behind it forces it out into real zeros, so that offsets stay what they are.
+        // Filler stands for zeros: an append behind it turns it into real zeros, so that offsets stay right.
         let joined = match before {
             None => payload.clone(),
             Some(before) if payload.bytes.is_empty() => {
@@ -209,7 +209,7 @@ impl StoreState {
     }
 }
 
-/// Turned away by the store, as measured; nothing on the way repeats requests unless a scenario says so.
+/// Refused by the store, as measured; no proxy repeats requests unless a scenario says so.
 fn busy(words: &str) -> PutError {
     PutError::Refused(Denial::words(words).passing())
 }

@@ -67,7 +67,7 @@ fn setup(mode: Mode, seed: u64, profile: Profile, effect: EffectPoint) -> Setup 
 /// What one process did and when, by its own clock.
 type Log = Rc<RefCell<Vec<(u32, u64, String)>>>;
 
-/// Contends for a few keys with every kind of operation, private ones in between.
+/// Contends for a few keys with every kind of operation, mixed with private ones.
 async fn contend(env: SimEnv, script: Vec<u8>, log: Log) {
     let store = env.store(StoreId(0));
     let key = Key::new("shared");
@@ -115,7 +115,7 @@ fn run(setup: Setup, scripts: &[(u64, Vec<u8>)]) -> (Vec<(u32, u64, String)>, Op
     run_until(setup, scripts, horizon)
 }
 
-/// Every process says when the run ends.
+/// Every process asks for an end of the run.
 fn run_until(setup: Setup, scripts: &[(u64, Vec<u8>)], end: Instant) -> (Vec<(u32, u64, String)>, Option<Payload>) {
     let horizon = setup.horizon.min(end).as_nanos();
     let log = Log::default();
@@ -135,7 +135,7 @@ fn run_until(setup: Setup, scripts: &[(u64, Vec<u8>)], end: Instant) -> (Vec<(u3
     let last = simulation.peek(StoreId(0), &Key::new("shared"));
     drop(simulation);
     let mut log = log.take();
-    // What ends after the horizon has not ended.
+    // Work that ends after the horizon counts as not ended.
     log.retain(|(_, at, _)| *at <= horizon);
     log.sort();
     (log, last)
@@ -144,7 +144,7 @@ fn run_until(setup: Setup, scripts: &[(u64, Vec<u8>)], end: Instant) -> (Vec<(u3
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// The fast mode and the plain one are the same world: everything each process saw, to the nanosecond.
+    /// Both modes give each process the same observations, to the nanosecond.
     #[test]
     fn local_clocks_change_nothing(
         seed in any::<u64>(),
@@ -155,7 +155,7 @@ proptest! {
     ) {
         let mut scripts = scripts;
         scripts.sort();
-        // A store of constant latency makes many ties; one that answers in no time makes nothing but ties.
+        // A store of constant latency makes many ties; one of zero latency makes only ties.
         let mut profile = match kind {
             0 => Profile::constant(Span::from_millis(seed % 3)),
             1 => noisy(),
@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!(fast, plain);
     }
 
-    /// A run that a process ends has gone until then as it would have gone anyway.
+    /// A run that a process ends is the beginning of the run without that end.
     #[test]
     fn an_earlier_end_changes_nothing_before_it(
         seed in any::<u64>(),
@@ -268,7 +268,7 @@ fn a_lagging_listing_hides_what_is_young_and_reads_do_not() {
         assert_eq!(listed().await, 0);
         assert!(store.get(&key).await.is_ok());
         env.sleep_until(env.now() + Span::from_secs(5)).await;
-        // It is as old as it was: only its content is new.
+        // Its age is unchanged: only its content is new.
         store.put(&key, Payload::default(), Guard::None).await.unwrap();
         assert_eq!(listed().await, 1);
     });
@@ -286,8 +286,8 @@ fn a_clock_that_is_off_jumps_within_its_bounds() {
             offsets.push(off);
             env.sleep_until(env.now() + Span::from_secs(60)).await;
         }
-        assert_eq!(offsets[0], offsets[9], "it runs evenly");
-        assert_ne!(offsets[9], offsets[10], "it has jumped");
+        assert_eq!(offsets[0], offsets[9], "between jumps the offset is constant");
+        assert_ne!(offsets[9], offsets[10], "it jumped");
     });
 }
 
@@ -332,7 +332,7 @@ fn a_conditional_put_travels_no_faster_than_a_plain_one() {
                 move |env: SimEnv| async move {
                     let store = env.store(StoreId(0));
                     if reader {
-                        // It sees what took effect at least half of its own way after it was sent.
+                        // A read sees what took effect within half of its round trip after it was sent.
                         env.sleep_until(Instant::ZERO + millis(arrives - 3)).await;
                         assert!(store.get(&key).await.is_err(), "{effect:?} {mode:?}: too early");
                         assert!(store.get(&key).await.is_ok(), "{effect:?} {mode:?}: too late");
@@ -349,8 +349,8 @@ fn a_conditional_put_travels_no_faster_than_a_plain_one() {
     }
 }
 
-/// A guarded write that takes 40 ms, of one distribution for all or under contention, where a loser takes 20 ms: beside contention the
-/// share is of the shorter of the two.
+/// A guarded write that takes 40 ms, of one distribution for all or under contention, where a loser takes 20 ms: with
+/// contention the share is of the shorter of the two.
 #[test]
 fn a_guarded_write_takes_effect_after_its_share_of_the_round_trip() {
     let millis = Span::from_millis;
@@ -379,7 +379,7 @@ fn a_guarded_write_takes_effect_after_its_share_of_the_round_trip() {
                     assert_eq!(env.now(), Instant::ZERO + millis(40), "{share}: the answer");
                     return;
                 }
-                // A read sees what is there after 1 ms.
+                // A read sees the state after 1 ms.
                 if effect > 1 {
                     env.sleep_until(Instant::ZERO + millis(effect - 2)).await;
                     assert!(store.get(&key).await.is_err(), "{share}: too early");
@@ -392,7 +392,8 @@ fn a_guarded_write_takes_effect_after_its_share_of_the_round_trip() {
     }
 }
 
-/// More kinds of steps than a store remembers, asked for in different orders: what a step takes depends on none of it.
+/// More kinds of steps than a store remembers, in different orders: the duration of a step does not depend on the
+/// order.
 #[test]
 fn local_clocks_change_nothing_where_steps_are_of_many_kinds() {
     let steps: Vec<u8> = (0..=u8::MAX).filter(|step| step % 6 == 4 && step / 6 % 3 > 0).collect();
