@@ -8,7 +8,7 @@ use glidepath_run::parallel;
 
 use crate::run::{Checked, Trial};
 
-/// What many runs came to.
+/// The totals of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explored {
     /// Runs.
@@ -19,11 +19,11 @@ pub struct Explored {
     pub committed: u64,
     /// Of these, left unknown, or their writer died.
     pub open: u64,
-    /// Requests that something went wrong with.
+    /// Requests with a fault.
     pub faults: u64,
-    /// Until the last answer of each run, together, by the simulated clock.
+    /// Simulated time until the last answer, summed over all runs.
     pub simulated: Span,
-    /// The lowest seed that failed, of those tried.
+    /// The lowest failed seed among those tried.
     pub found: Option<Found>,
 }
 
@@ -32,12 +32,12 @@ pub struct Explored {
 pub struct Found {
     /// Replays it.
     pub seed: u64,
-    /// What was not right.
+    /// The violation.
     pub violation: String,
 }
 
-/// Checks `count` seeds from `first` on, on so many threads; stops early after a failure, or when `stop` is set. `progress`
-/// is told of each run that is done.
+/// Checks `count` seeds from `first` on, on `threads` threads; stops early after a failure, or when `stop` is set.
+/// Calls `progress` after each run.
 pub fn explore(
     trial: &Trial,
     (first, count): (u64, u64),
@@ -47,7 +47,7 @@ pub fn explore(
 ) -> Explored {
     let mut explored = Explored::default();
     let check = |number: u64| trial.check(first.wrapping_add(number));
-    // What was found ends it; seeds before it that are under way still count.
+    // A failure ends the search; lower seeds that are running still count.
     let take = |number: u64, checked: Checked| {
         progress(&checked);
         explored.add(first.wrapping_add(number), checked);

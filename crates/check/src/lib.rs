@@ -1,9 +1,8 @@
 //! Does a commit protocol hold under every fault that a scenario makes?
 //!
-//! Simulated writers and readers of several processes commit against a store that loses answers, delays requests for
-//! minutes and kills them in between; what each was told is compared with what the chain of versions became
-//! (`glidepath_history`). The protocols are the very code that runs live. A run is a function of (protocol, scenario,
-//! seed), so a seed that fails is a replay.
+//! Simulated processes commit and read against a store that loses answers and delays requests for minutes; processes
+//! die in between. The checkers compare each answer with the chain of versions (`glidepath_history`). The protocols are
+//! the code that runs live. A run is a function of (protocol, scenario, seed), so a failed seed can be replayed.
 //!
 //! Start with [`Scenario`], then [`Trial::check`] for one seed and [`explore`] for many.
 

@@ -26,10 +26,10 @@ pub const LIBRARY: &[(&str, &str)] = scenarios!(
     "everything-on-disk",
 );
 
-/// The scenario of this name; `None` if none of this name ships with the program.
+/// The scenario of this name; `None` if the program ships none.
 ///
 /// # Errors
-/// Never for one that ships: a test reads them all.
+/// None for a scenario that ships: a test reads them all.
 pub fn scenario(name: &str) -> Option<Result<Scenario, ScenarioError>> {
     LIBRARY.iter().find(|(known, _)| *known == name).map(|(_, text)| Scenario::parse(text))
 }
@@ -44,6 +44,6 @@ mod tests {
             Scenario::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/faults");
-        assert_eq!(std::fs::read_dir(folder).unwrap().count(), LIBRARY.len(), "one that does not ship");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), LIBRARY.len(), "a file that is not in the library");
     }
 }

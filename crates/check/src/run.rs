@@ -1,4 +1,4 @@
-//! What happens in one run, and was it right?
+//! What happens in one run, and was it correct?
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,13 +25,13 @@ use crate::subject::{self, STORE, Standing, Subject, place, shared, standings, t
 use crate::tidy::tidy;
 use crate::trace;
 
-/// No run takes longer, in simulated time.
+/// The horizon, in simulated time.
 const HORIZON: Span = Span::from_secs(24 * 3600);
 
 /// Tries of one commit before a writer goes on to the next.
 const TRIES: u32 = 20;
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Attempts to commit.
@@ -40,11 +40,11 @@ pub struct Checked {
     pub committed: u64,
     /// Of these, left unknown, or their writer died.
     pub open: u64,
-    /// Requests that something went wrong with.
+    /// Requests with a fault.
     pub faults: u64,
-    /// Until the last answer, by the simulated clock.
+    /// Simulated time until the last answer.
     pub simulated: Span,
-    /// What was not right, in words; `None` if all was.
+    /// The violation, in words; `None` if the run was correct.
     pub violation: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Trial {
     /// Prepares it.
     ///
     /// # Panics
-    /// If the protocol cannot even create a catalog in a store without faults.
+    /// If the protocol cannot create a catalog in a store without faults.
     #[must_use]
     pub fn new(subject: Subject, scenario: &Scenario) -> Self {
         let tables = scenario.writers.tables;
@@ -92,7 +92,7 @@ impl Trial {
         self.run(seed, false).checked
     }
 
-    /// What every process did in a run, in the order of time, a line each.
+    /// What every process did in a run: one line each, by time.
     #[must_use]
     pub fn trace(&self, seed: u64) -> String {
         let Ran { lines, mishaps, .. } = self.run(seed, true);
@@ -103,7 +103,7 @@ impl Trial {
         self.subject.protocol.visit(RunOf { trial: self, seed, keep_mishaps })
     }
 
-    /// Every second seed is a run of requests, but on disks.
+    /// Every second seed is a run of requests, except on disks.
     fn run_of<D: Design>(&self, seed: u64, keep_mishaps: bool) -> Ran {
         let run = match &self.scenario.disk {
             Some(disk) => {
@@ -121,7 +121,7 @@ impl Trial {
     }
 }
 
-/// What runs begin with: of changes, and of requests.
+/// The initial objects of runs of changes, and of requests.
 struct Beginnings {
     subject: Subject,
     tables: u32,
@@ -152,10 +152,10 @@ impl Visitor for RunOf<'_> {
     }
 }
 
-/// What one run came to, and what happened in it.
+/// The result of one run, and its trace.
 pub(crate) struct Ran {
     pub(crate) checked: Checked,
-    /// What everybody did and was told, where that was asked for.
+    /// What every process did and was answered, if requested.
     pub(crate) lines: Vec<(Instant, String)>,
     pub(crate) mishaps: Vec<Mishap>,
 }
@@ -187,7 +187,7 @@ fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, ke
     Run { checked, history, mishaps }
 }
 
-/// What a run came to, but for whether it was right.
+/// The counts of a run, without the verdict.
 pub(crate) fn counted(history: &History, faults: u64) -> Checked {
     let mut checked = Checked { faults, ..Checked::default() };
     for operation in history.operations() {
@@ -201,7 +201,7 @@ pub(crate) fn counted(history: &History, faults: u64) -> Checked {
     checked
 }
 
-/// A store with these objects in it, in which things go wrong as the scenario says.
+/// A store with these objects and the faults of the scenario.
 pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> Simulation {
     let profile = Profile::constant(scenario.writers.round_trip);
     let model = StoreModel { faults: faults(scenario, seed), effect: EffectPoint::Half, profile };
@@ -215,18 +215,18 @@ pub(crate) fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) 
     simulation
 }
 
-/// What goes wrong. Half of the stores of a scenario without repeats do not say that there are none: what is on the way there might
-/// repeat requests, and protocols settle otherwise.
+/// The faults. Half of the stores of a scenario without repeats do not report that requests are delivered at most once,
+/// because protocols then settle differently.
 fn faults(scenario: &Scenario, seed: u64) -> Faults {
     let mut faults = scenario.faults;
     if faults.repeated == 0.0 && seed & 4 != 0 {
-        // Once in more requests than all runs have.
+        // So rare that no run has one.
         faults.repeated = f64::MIN_POSITIVE;
     }
     faults
 }
 
-/// A store with these objects in it, in which nothing goes wrong.
+/// A store with these objects and without faults.
 pub(crate) fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) -> Simulation {
     let model = StoreModel::of(Profile::constant(Span::from_millis(1)));
     let horizon = Instant::ZERO + HORIZON + HORIZON + HORIZON;
@@ -255,7 +255,7 @@ fn created<D: Design>(subject: Subject, count: u32) -> Objects {
     result.replace(Ok(())).map(|()| objects)
 }
 
-/// What is left of these objects when somebody has cleaned up, on a day when nothing went wrong and long after.
+/// The objects that remain after a vacuum long after the run, without faults.
 pub(crate) fn cleaned<D: Design>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
@@ -270,7 +270,7 @@ pub(crate) fn cleaned<D: Design>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<K
 /// What a process does.
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The writers, and who cleans up.
+/// The writers, and the process that cleans up.
 fn processes<D: Design>(
     scenario: &Scenario,
     history: &Rc<RefCell<History>>,
@@ -288,7 +288,7 @@ fn processes<D: Design>(
             let catalog = D::open(env.clone(), env.store(STORE), place);
             match (cleaner, writers.vacuum_every) {
                 (true, Some(every)) => Box::pin(async move {
-                    // As long as writers are at it.
+                    // Until the writers have ended.
                     for _ in 0..20 {
                         env.sleep_until(env.now() + every).await;
                         let _ = D::vacuum(&catalog, Keep::LEAST).await;
@@ -306,9 +306,9 @@ fn processes<D: Design>(
     processes
 }
 
-/// An environment of which somebody outside knows the right time.
+/// An environment whose true time is known to the checker.
 pub(crate) trait World: Env {
-    /// By the one clock that no fault touches.
+    /// The time by the clock that has no faults.
     fn world_now(&self) -> Instant;
 }
 
@@ -349,7 +349,7 @@ impl<E: World, C: Catalog> Writer<E, C> {
         if pair { vec![TableId(first), TableId(second)] } else { vec![TableId(first)] }
     }
 
-    /// Loads, commits, and records both. Whether there is nothing to try again.
+    /// Loads, commits, and records both. Returns whether no retry is needed.
     async fn attempt(&self, tables: &[TableId]) -> bool {
         let operation = self.history.borrow_mut().begin_load(self.process, self.env.world_now());
         let Ok(base) = self.catalog.load().await else { return false };
@@ -381,7 +381,7 @@ impl<E: World, C: Catalog> Writer<E, C> {
     }
 }
 
-/// Whether all is right, given all that was ever written and what is there when all is over.
+/// Whether the run was correct, given all that was written and the final objects.
 pub(crate) fn judged<D: Design>(
     writes: &[Write],
     objects: BTreeMap<Key, Payload>,
@@ -395,7 +395,7 @@ pub(crate) fn judged<D: Design>(
     found_again::<D>(objects, tables, versions.last())
 }
 
-/// Whether somebody who knows nothing, and comes when all is over, finds the last version.
+/// Whether a new reader, after the end of the run, finds the last version.
 fn found_again<D: Design>(
     objects: BTreeMap<Key, Payload>,
     tables: u32,
@@ -403,7 +403,7 @@ fn found_again<D: Design>(
 ) -> Result<(), String> {
     let world = Frozen::of(objects);
     let catalog = D::open(world.clone(), world, shared::<D>(0));
-    let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
+    let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
     let found = at_once(catalog.load()).map_err(lost)?;
     let ids: Vec<TableId> = (0..tables).map(TableId).collect();
     let states = at_once(catalog.tables(&found, &ids)).map_err(lost)?;
@@ -413,7 +413,7 @@ fn found_again<D: Design>(
         return Ok(());
     }
     let last = last.map_or("none".to_owned(), |(version, _)| version.to_string());
-    Err(format!("when all was over, a reader found {}, or its tables elsewhere; the last one is {last}", found.0))
+    Err(format!("after the run, a reader found {}, or other states of its tables; the last version is {last}", found.0))
 }
 
 #[cfg(test)]
@@ -424,7 +424,7 @@ mod tests {
     use super::*;
     use crate::library::scenario;
 
-    /// What a scenario without vacuum leaves behind, and this object, are noticed, and gone after one.
+    /// The checker reports the remains of a scenario without vacuum, and this object; a vacuum removes them.
     fn leaves_and_cleans<D: Design>(name: &str, junk: &str) {
         let scenario = scenario("storm").unwrap().unwrap();
         let fresh = created::<D>(Subject::named(name).unwrap(), scenario.writers.tables).unwrap();

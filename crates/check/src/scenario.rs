@@ -1,4 +1,4 @@
-//! Who commits, and what goes wrong meanwhile?
+//! Who commits, and which faults happen?
 
 use glidepath_model::Span;
 use glidepath_sim::{DiskFaults, Faults};
@@ -12,23 +12,23 @@ pub struct Scenario {
     pub title: String,
     /// Who commits.
     pub writers: Writers,
-    /// What goes wrong.
+    /// Faults of requests and clocks.
     #[serde(default)]
     pub faults: Faults,
-    /// Where this is given, the catalog is in files on a disk, and this goes wrong with the disk.
+    /// If given, the catalog is in files on a disk with these faults.
     #[serde(default)]
     pub disk: Option<OnDisk>,
 }
 
-/// What goes wrong with a disk. Every run ends with a power cut.
+/// The faults of a disk. Every run ends with a power cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OnDisk {
-    /// How often the power goes before that. After each time fresh processes begin.
+    /// The number of power cuts before that. After each, new processes begin.
     pub cuts: u32,
-    /// After at most so many calls, if anything is left to do.
+    /// The most calls before each cut, if anything is left to do.
     pub calls: u64,
-    /// What goes wrong with calls, and with the processes that make them.
+    /// The faults of calls, and of the processes that make them.
     pub faults: DiskFaults,
 }
 
@@ -57,26 +57,26 @@ fn checked_share(field: &str, share: f64) -> Result<(), ScenarioError> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Writers {
-    /// How many; each is a process of its own, or shares what it knows with others: see `shared`.
+    /// The number of writers; each is a process, or shares its knowledge with others: see `shared`.
     pub count: u32,
-    /// Commits that each tries.
+    /// Commits that each writer tries.
     pub commits: u32,
     /// Tables in the catalog.
     pub tables: u32,
     /// Share of the commits that change two tables.
     #[serde(default)]
     pub pairs: f64,
-    /// So many writers in a row are threads of one process, which share what they know of the catalog.
+    /// This number of successive writers are threads of one process, which share their knowledge of the catalog.
     #[serde(default = "one")]
     pub shared: u32,
-    /// Each waits up to so long before a commit.
+    /// The longest wait before a commit.
     pub pause: Span,
-    /// So many writers in a row run on one machine, whose clocks and whose sleep they share.
+    /// This number of successive writers run on one machine, and share its clocks and its sleep.
     #[serde(default = "one")]
     pub machine: u32,
-    /// Round trip of a request that goes well, at its median.
+    /// The median round trip of a request without a fault.
     pub round_trip: Span,
-    /// Every so often somebody cleans up; the protocols that clean up nothing ignore it.
+    /// The time between two vacuums; protocols without vacuum ignore it.
     #[serde(default)]
     pub vacuum_every: Option<Span>,
 }
@@ -91,14 +91,14 @@ pub enum ScenarioError {
     /// Not TOML, or a field that is missing, unknown or of the wrong kind.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
-    /// A value that makes no sense.
+    /// A value that is not allowed.
     #[error("{field} is {found}: {allowed}")]
     Value {
         /// Which field.
         field: String,
-        /// What it was.
+        /// The value found.
         found: String,
-        /// What it may be.
+        /// The values allowed.
         allowed: &'static str,
     },
 }
@@ -113,16 +113,16 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// Where a field is missing, unknown, or holds what makes no sense; names it.
+    /// A field that is missing, unknown, or has a value that is not allowed; the error names it.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text)?;
         scenario.checked()
     }
 
-    /// The same, if its values make sense.
+    /// The same, if its values are allowed.
     ///
     /// # Errors
-    /// Names the first that does not.
+    /// Names the first that is not.
     pub fn checked(self) -> Result<Self, ScenarioError> {
         let writers = &self.writers;
         let counts = [
@@ -141,7 +141,7 @@ impl Scenario {
         if let Some(disk) = &self.disk {
             disk.checked()?;
             if self.faults != Faults::default() {
-                let allowed = "nothing where there is `disk`: no request travels there";
+                let allowed = "absent if there is `disk`: without a network there are no requests";
                 return Err(ScenarioError::of("faults", "given", allowed));
             }
         }
@@ -159,7 +159,7 @@ impl Scenario {
             return Err(ScenarioError::of("the sum of faults", sum, allowed));
         }
         if writers.round_trip == Span::ZERO {
-            let allowed = "longer than nothing";
+            let allowed = "more than 0";
             return Err(ScenarioError::of("writers.round_trip", "0s", allowed));
         }
         Ok(self)

@@ -1,4 +1,4 @@
-//! How few writers and commits does it take to fail?
+//! What are the fewest writers and commits that fail?
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +8,8 @@ use crate::run::Trial;
 /// Seeds tried for each smaller scenario.
 const SEEDS: u64 = 200;
 
-/// A trial that fails with fewer writers, or fewer commits of each, than the one given, and a seed that makes it fail. Runs
-/// some thousands of seeds at most, from the one that was found on; less if `stop` is set.
+/// A trial with fewer writers, or fewer commits of each, that also fails, and its failing seed. Runs at most some
+/// thousands of seeds, from the found one on; fewer if `stop` is set.
 #[must_use]
 pub fn smallest(trial: &Trial, found: &Found, stop: &AtomicBool) -> Option<(Trial, Found)> {
     let mut best: Option<(Trial, Found)> = None;
@@ -23,7 +23,7 @@ pub fn smallest(trial: &Trial, found: &Found, stop: &AtomicBool) -> Option<(Tria
             let mut scenario = trial.scenario().clone();
             (scenario.writers.count, scenario.writers.commits) = (writers, commits);
             let smaller = Trial::new(trial.subject(), &scenario);
-            // Of two seeds that follow each other, one is a run of requests.
+            // Of two successive seeds, one is a run of requests.
             (0..SEEDS).map(|number| found.seed.wrapping_add(2 * number)).find_map(|seed| {
                 let violation = (!stop.load(Ordering::Relaxed)).then(|| smaller.check(seed).violation)??;
                 Some((smaller.clone(), Found { seed, violation }))

@@ -1,4 +1,4 @@
-//! Which protocols are checked, and what does the checker know of each?
+//! Which protocols are checked, and what does the checker need from each?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use glidepath_sim::{Simulation, StoreId};
 
 pub(crate) const STORE: StoreId = StoreId(0);
 
-/// Where the catalog is in its store.
+/// The catalog's prefix in its store.
 pub(crate) const PREFIX: &str = "catalog/";
 
-/// A protocol that is checked, and how its entries lie in objects.
+/// A protocol to check, and its layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
     /// The protocol.
     pub protocol: Protocol,
-    /// How its entries lie in objects, where there are several ways.
+    /// Its layout, if it has several.
     pub layout: Option<Layout>,
 }
 
@@ -51,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// The one of this name.
+    /// The subject of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|subject| subject.name() == name)
@@ -62,7 +62,7 @@ impl Subject {
     }
 }
 
-/// What the threads of a process share. Limits are so small that every run meets them, and processes differ in theirs.
+/// What the threads of a process share. Limits are so small that every run reaches them, and differ between processes.
 pub(crate) fn place<D: Design>(process: u32) -> D::Place {
     D::place(PREFIX, &Settings { tiny: Some(process), ..Settings::default() })
 }
@@ -72,13 +72,13 @@ pub(crate) fn shared<D: Design>(process: u32) -> Arc<D::Place> {
     Arc::new(place::<D>(process))
 }
 
-/// All that was ever written in a run.
+/// All versions that were written in a run.
 pub(crate) fn writes(simulation: &Simulation) -> Vec<Write> {
     let write = |write: glidepath_sim::Written| Write { key: write.key, object: write.object };
     simulation.journal(STORE).into_iter().map(write).collect()
 }
 
-/// The same for what was written and never deleted.
+/// The same for objects that were never deleted.
 pub(crate) fn kept(written: Vec<(Key, Payload)>) -> Vec<Write> {
     written.into_iter().map(|(key, payload)| Write { key, object: Some(payload) }).collect()
 }
@@ -90,7 +90,7 @@ pub(crate) fn tables(count: u32) -> Vec<(TableId, TableState)> {
     (0..count).map(|id| (TableId(id), TableState::new(1))).collect()
 }
 
-/// Where each of so many tables stood in each version, from the first one on that has them all.
+/// The state of each table in each version, from the first version on that has all tables.
 pub(crate) fn standings(versions: &[Made], tables: u32) -> Result<Vec<(Version, Standing)>, String> {
     let ids: BTreeMap<Name, usize> = (0..tables).map(|id| (Name::numbered(TableId(id)), id as usize)).collect();
     let (mut now, mut standings) = (vec![None; ids.len()], Vec::new());
@@ -98,14 +98,14 @@ pub(crate) fn standings(versions: &[Made], tables: u32) -> Result<Vec<(Version, 
         for (name, entry) in &made.changed {
             let Some(place) = ids.get(name) else { continue };
             let state = entry.as_ref().and_then(|entry| entry.state.as_ref());
-            now[*place] = Some(state.ok_or_else(|| format!("{name} is gone, and nobody dropped it"))?.metadata);
+            now[*place] = Some(state.ok_or_else(|| format!("{name} is missing, although no request dropped it"))?.metadata);
         }
         standings.extend(now.iter().copied().collect::<Option<Standing>>().map(|standing| (made.version, standing)));
     }
     Ok(standings)
 }
 
-/// The chain of commits that leads through these versions.
+/// The chain of commits of these versions.
 pub(crate) fn chain(versions: &[(Version, Standing)]) -> Chain {
     let Some(((base, first), rest)) = versions.split_first() else { return Chain::new() };
     let item = |table: usize| Item(table as u64);

@@ -1,4 +1,4 @@
-//! Is all there that is referred to, and after a vacuum nothing else? For the protocols that have more than one object.
+//! Is every object that is referred to there, and after a vacuum no other? For protocols with more than one object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use glidepath_protocols::upkeep::Keep;
 
 use crate::subject::shared;
 
-/// Whether all that is referred to is there; and, if somebody has cleaned up long after all was over, nothing else.
+/// Whether every object that is referred to exists; and after a vacuum long after the run, no other.
 pub(crate) fn tidy<D: Design>(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
     match D::NAME {
         Chain::NAME => chain(objects, cleaned),
@@ -34,7 +34,7 @@ fn chain(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> 
         needed.extend(at_once(catalog.objects(version)).map_err(broken)?);
     }
     let needed = needed.iter().map(Key::as_str);
-    // A pack that was staged for a version that is still kept, and lost, may stay until that one goes.
+    // A pack that was staged for a lost attempt at a version may stay as long as that version is kept.
     let young = |key: &Key| {
         let pack = key.as_str().strip_prefix("catalog/packs/").and_then(|pack| pack.get(..16));
         let version = pack.and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -46,12 +46,12 @@ fn chain(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> 
     references(present, needed, leftovers).map(drop).map_err(|violation| violation.to_string())
 }
 
-/// What is needed shows when the catalog is read; here only what is not. The newest segment may have no object yet.
+/// Reading the catalog finds missing objects; this finds unneeded ones. The newest segment may have no object yet.
 fn log(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
     let segments = objects.keys().filter_map(numbered).filter(|(kind, _)| *kind == "log");
     let newest = segments.map(|(_, number)| number).max().unwrap_or(0);
     let left = objects.iter().filter_map(|(key, payload)| Some((numbered(key)?, payload)));
-    // A vacuum keeps some versions, however many segments they are in.
+    // A vacuum keeps a number of versions, in any number of segments.
     let world = Frozen::of(objects.clone());
     let catalog = AppendLog::new(world.clone(), world, shared::<Log>(0));
     let needed = at_once(catalog.first_needed(Keep::LEAST.versions)).map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ fn log(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
         _ => *number > 0,
     });
     match left.map(|((kind, number), _)| format!("{kind} {number}")).next() {
-        Some(object) if cleaned => Err(format!("{object} is left though nobody needs it; the newest is {newest}")),
+        Some(object) if cleaned => Err(format!("{object} is left although it is not needed; the newest is {newest}")),
         _ => Ok(()),
     }
 }

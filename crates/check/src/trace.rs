@@ -1,4 +1,4 @@
-//! What happened in a run, for people: a line for each operation and each mishap, in the order of time.
+//! What happened in a run, for people: a line for each operation and each fault, by time.
 
 use std::fmt::Write;
 
@@ -13,13 +13,13 @@ pub(crate) fn lines(history: &History) -> Vec<(Instant, String)> {
         let loaded = matches!(operation.what, What::Load { .. }).then_some(operation.ended).flatten();
         lines.push((loaded.unwrap_or(operation.began), begun(&operation)));
         if let (Some(at), What::Commit { commit, ending, .. }) = (operation.ended, operation.what) {
-            lines.push((at, format!("{} hears of {commit}: {}", operation.process, heard(ending))));
+            lines.push((at, format!("{} gets the answer to {commit}: {}", operation.process, heard(ending))));
         }
     }
     lines
 }
 
-/// All of it, by time.
+/// All lines, by time.
 pub(crate) fn written(mut lines: Vec<(Instant, String)>, mishaps: &[Mishap]) -> String {
     for Mishap { at, process, words } in mishaps {
         // Processes of a simulation are counted from 1, those of a history from 0.
@@ -36,11 +36,11 @@ pub(crate) fn written(mut lines: Vec<(Instant, String)>, mishaps: &[Mishap]) -> 
 fn begun(operation: &Operation<'_>) -> String {
     let process = operation.process;
     match operation.what {
-        What::Load { version: None, .. } => format!("{process} begins to load: nothing comes of it"),
+        What::Load { version: None, .. } => format!("{process} begins a load that does not succeed"),
         What::Load { version: Some(Version(version)), .. } => format!("{process} has loaded version {version}"),
         What::Commit { commit, edits, .. } => {
             let items: Vec<String> = edits.iter().map(|edit| edit.item.to_string()).collect();
-            let end = if operation.ended.is_none() { ", and never hears of it" } else { "" };
+            let end = if operation.ended.is_none() { ", without an answer" } else { "" };
             format!("{process} tries {commit} of {}{end}", items.join(" and "))
         }
     }

@@ -1,11 +1,11 @@
-//! Can the checkers see a clock that stands still in sleep? A world in which processes measure by such a clock must be caught;
-//! the same seed must hold where clocks count sleep.
+//! Do the checkers detect a clock that stops during sleep? They must find a violation if processes measure with such a
+//! clock, and none with the same seed if clocks count sleep.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_check::{Subject, Trial, scenario};
 
-/// It must not need more.
+/// The most seeds until the violation.
 const SEEDS: u64 = 5_000;
 
 #[test]

@@ -1,22 +1,22 @@
-//! Can the checkers fail? Protocols with a known mistake each must be caught, and the same seed without it must hold. Prints how many
-//! seeds each took.
+//! Can the checkers fail? Each known mistake in a protocol must be detected, and the same seed must pass without it.
+//! Prints the number of seeds that each took.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_check::{Checked, Subject, Trial, scenario};
 use glidepath_protocols::mutant::{Mutant, with};
 
-/// No mistake may need more.
+/// The most seeds until a mistake is detected.
 const SEEDS: u64 = 5_000;
 
-/// Those in which mistakes can be switched on.
+/// The protocols in which mistakes can be switched on.
 const ALL: [&str; 4] = ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log"];
 
 fn trial(protocol: &str, name: &str) -> Trial {
     Trial::new(Subject::named(protocol).unwrap(), &scenario(name).unwrap().unwrap())
 }
 
-/// The first seed that catches it, and what it says; or that it goes unnoticed.
+/// The first seed that detects it, with the violation; or an error if none does.
 fn seen(mutant: Mutant, what: &str, check: impl Fn(u64) -> Checked) -> Result<(), String> {
     let found = with(mutant, || (1..=SEEDS).find_map(|seed| Some((seed, check(seed).violation?))));
     let (seed, violation) = found.ok_or_else(|| format!("{mutant:?} goes unnoticed in {what}"))?;
@@ -47,7 +47,7 @@ fn packs_deleted_after_an_unproven_failure_are_missed() {
     }
 }
 
-/// Each in the scenario in which it shows, in one protocol or several.
+/// Each mistake in the scenario that shows it, in one protocol or several.
 fn all_caught(protocols: &[&str], mistakes: &[(Mutant, &str)]) {
     let cases = mistakes.iter().flat_map(|mistake| protocols.iter().map(move |protocol| (mistake, *protocol)));
     let missed = cases.filter_map(|((mutant, name), protocol)| {

@@ -1,15 +1,15 @@
-//! Can the checkers see what a store in files gets wrong? Each known mistake must be caught, and the same seed without it must
-//! hold. Prints how many seeds each took.
+//! Do the checkers detect mistakes of a store in files? Each known mistake must be detected, and the same seed must
+//! pass without it. Prints the number of seeds that each took.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_check::{Subject, Trial, scenario};
 use glidepath_files::mutant::{Mutant, with};
 
-/// No mistake may need more.
+/// The most seeds until a mistake is detected.
 const SEEDS: u64 = 3_000;
 
-/// The first seed that catches it, and what it says.
+/// The first seed that detects it, with the violation.
 fn caught(mutant: Mutant, protocol: &str, name: &str) {
     let trial = Trial::new(Subject::named(protocol).unwrap(), &scenario(name).unwrap().unwrap());
     let found = with(mutant, || (1..=SEEDS).find_map(|seed| Some((seed, trial.check(seed).violation?))));

@@ -25,8 +25,8 @@ fn hold(first: u64, count: u64) {
                 let replay = format!("glidepath check {} --scenario {name} --seed {} --trace", protocol, found.seed);
                 panic!("{replay}\n{}\n{}", found.violation, trial.trace(found.seed));
             }
-            assert!(explored.committed > explored.attempts / 20, "too little gets through to show anything");
-            assert!(explored.faults > count, "too few faults to show anything");
+            assert!(explored.committed > explored.attempts / 20, "too few commits for a meaningful check");
+            assert!(explored.faults > count, "too few faults for a meaningful check");
         }
     }
 }
@@ -38,16 +38,16 @@ fn fixed_seeds_hold() {
 
 #[test]
 fn fresh_seeds_hold() {
-    #[expect(clippy::disallowed_methods, reason = "seeds that no earlier run took")]
+    #[expect(clippy::disallowed_methods, reason = "fresh seeds in each run")]
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     hold(since.as_nanos() as u64 | 1 << 40, 50);
 }
 
-/// Seeds that once failed, with those around them, for some failed when worlds were drawn otherwise: a repeated write, and a
-/// sleep until nothing told of it any more (which `proxies` and `everything` draw anew); a folder that a power cut left under
-/// two names; an acknowledged request that an equal one was found in the place of; and
-/// requests that others in the same version undid, which the judge missed; and a machine that two of its processes suspended in the
-/// same moment, whose clocks then stood before its beginning.
+/// Seeds that once failed, with their neighbours, because some failed when the random streams were different. They
+/// found: a repeated write; a sleep that lasted until nothing showed the write any more (`proxies` and `everything` now
+/// draw both anew); a folder that a power cut left under two names; an acknowledged request whose place an equal one
+/// took; requests that others in the same version undid, which the judge missed; and a machine that two of its
+/// processes suspended at the same time, whose clocks then went back before their start.
 #[test]
 fn seeds_that_failed_hold() {
     for (protocol, name, seed) in [
@@ -69,7 +69,7 @@ fn seeds_that_failed_hold() {
     }
 }
 
-/// A mark that could not be cleared hid that of another key, and a power cut took an acknowledged version.
+/// A mark that could not be cleared hid the mark of another key, and a power cut lost an acknowledged version.
 #[test]
 fn a_small_run_that_failed_holds() {
     let mut scenario = scenario("everything-on-disk").unwrap().unwrap();

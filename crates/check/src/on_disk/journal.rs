@@ -1,4 +1,4 @@
-//! What was ever written and outlived the power cuts?
+//! What was written and survived the power cuts?
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use glidepath_env::{Key, Payload, Tag};
 
 use super::FOLDER;
 
-/// A state that an object's file came to show; `None` where it was removed.
+/// A visible state of an object's file; `None` if it was removed.
 type Shown = Option<(Payload, Tag)>;
 
 /// The states of each object, in the order in which they took effect.
 #[derive(Default)]
 pub(super) struct Journal(BTreeMap<Key, Vec<Shown>>);
 
-/// What a file on the disk shows, if it is that of an object; of a damaged one, that it shows nothing.
+/// The state that a file shows, if it is the file of an object; no state if it is damaged.
 fn shown(path: &str, content: &[u8]) -> Option<(Key, Shown)> {
     let path = path.strip_prefix(FOLDER)?.strip_prefix('/')?;
     glidepath_files::shown(path.as_ref(), content)
 }
 
 impl Journal {
-    /// Takes in what files came to show.
+    /// Adds the changes of files.
     pub(super) fn note(&mut self, changes: Vec<(String, Option<Vec<u8>>)>) {
         for (path, content) in changes {
             let Some((key, state)) = shown(&path, content.as_deref().unwrap_or_default()) else { continue };
@@ -32,7 +32,7 @@ impl Journal {
         }
     }
 
-    /// Forgets what a power cut took back: whatever came after the state that each object is in now.
+    /// Drops the states that a power cut undid: all after the current state of each object.
     pub(super) fn cut_back(&mut self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         let mut there = BTreeMap::new();
         for (path, content) in files {
@@ -47,16 +47,16 @@ impl Journal {
             match states.iter().rposition(is_there) {
                 Some(last) => states.truncate(last + 1),
                 None if tag.is_none() => states.clear(),
-                None => return Err(format!("a power cut left {key} in a state in which it never was")),
+                None => return Err(format!("a power cut left {key} in a state that it never had")),
             }
         }
         match there.into_keys().next() {
-            Some(key) => Err(format!("a power cut left {key}, which nobody has seen before")),
+            Some(key) => Err(format!("a power cut left {key}, which was never written")),
             None => Ok(()),
         }
     }
 
-    /// All states that outlived the power cuts.
+    /// All states that survived the power cuts.
     pub(super) fn written(&self) -> Vec<(Key, Payload)> {
         let of = |(key, states): (&Key, &Vec<Shown>)| {
             let payloads: Vec<_> = states.iter().flatten().map(|(payload, _)| (key.clone(), payload.clone())).collect();
@@ -65,7 +65,7 @@ impl Journal {
         self.0.iter().flat_map(of).collect()
     }
 
-    /// What is there now.
+    /// The current objects.
     pub(super) fn objects(&self) -> BTreeMap<Key, Payload> {
         let last = |(key, states): (&Key, &Vec<Shown>)| Some((key.clone(), states.last()?.as_ref()?.0.clone()));
         self.0.iter().filter_map(last).collect()

@@ -1,9 +1,9 @@
 //! Does a protocol hold on a disk that forgets what was not synced?
 //!
-//! The catalog is in files, by the very code that keeps it on local disk (`glidepath_files`), on a simulated disk. Several
-//! times the power goes, at any call: all processes die at once, the disk keeps what was synced and, as luck has it, some of
-//! the rest, and fresh processes go on. At last it goes once more; what is there then is what was durable, and is compared
-//! with what everybody was told.
+//! The catalog is in files on a simulated disk, kept by the code that keeps it on local disk (`glidepath_files`). The
+//! power fails several times, at random calls: all processes die at once, the disk keeps what was synced and a random
+//! part of the rest, and new processes continue. A last power cut ends the run. What is left then was durable; it is
+//! compared with all answers.
 
 mod journal;
 mod world;
@@ -31,26 +31,26 @@ use world::{DiskEnv, DiskStore};
 /// Where the store is on the disk.
 pub(crate) const FOLDER: &str = "/store";
 
-/// No time between two power cuts is longer.
+/// The longest time between two power cuts.
 const HORIZON: Span = Span::from_secs(3600);
 
-/// How long the machine is off. What is older than the grace period of a vacuum then goes.
+/// How long the machine is off: longer than the grace period of a vacuum.
 const OFF: Span = Span::from_secs(1200);
 
-/// So far apart are the numbers of processes before a power cut and after it.
+/// The distance between the numbers of processes before a power cut and after it.
 const NUMBERS: u32 = 10_000;
 
-/// Tries to open the store on a disk that fails.
+/// How often a process tries to open the store on a failing disk.
 const TRIES: u32 = 20;
 
-/// Keys of the luck of phases, beyond those of processes.
+/// Keys of the random streams of phases, above those of processes.
 const PHASES: u64 = 1 << 35;
 
 /// What is to be run.
 pub(crate) struct Plan<'a> {
     pub(crate) writers: Writers,
     pub(crate) disk: OnDisk,
-    /// What a fresh catalog consists of.
+    /// The objects of a fresh catalog.
     pub(crate) objects: &'a [(Key, Payload)],
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn run<D: Design>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> 
         disk.restart();
         broken = broken.and_then(|()| journal.cut_back(&disk.files()));
         if keep_mishaps {
-            let words = "the power goes, and comes again".to_owned();
+            let words = "the power fails and returns".to_owned();
             mishaps.push(Mishap { at: Instant::ZERO + latest.get(), process: phase * NUMBERS + 1, words });
         }
         began = latest.get() + OFF;
@@ -128,7 +128,7 @@ fn seeded(disk: &Disk, seed: u64, objects: &[(Key, Payload)]) {
 /// What a process does.
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The writers, and who cleans up.
+/// The writers, and the process that cleans up.
 fn processes<D: Design>(
     plan: &Plan<'_>,
     phase: u32,
@@ -165,7 +165,7 @@ fn processes<D: Design>(
     (0..=writers.count).map(start).collect()
 }
 
-/// A process that cannot open the store in so many tries gives up.
+/// After this number of failed tries to open the store a process ends.
 async fn opened(files: glidepath_sim::SimFiles) -> Option<DiskStore> {
     for _ in 0..TRIES {
         if let Ok(store) = FileStore::open(files.clone(), Path::new(FOLDER), Durability::Fsync).await {

@@ -1,4 +1,4 @@
-//! What does a process see whose catalog is in files on a simulated disk?
+//! The environment of a process whose catalog is in files on a simulated disk.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -14,11 +14,11 @@ use glidepath_sim::{SimEnv, SimFiles};
 
 use crate::run::World;
 
-/// A process. Its clock and the time of day go on where those before the power cut stopped.
+/// A process. Its clock and the time of day continue from those before the power cut.
 #[derive(Clone)]
 pub(super) struct DiskEnv {
     pub(super) sim: SimEnv,
-    /// When the machine came up.
+    /// When the machine started.
     pub(super) began: Span,
     /// The latest moment at which any process looked at its clock.
     pub(super) latest: Rc<Cell<Span>>,
@@ -52,7 +52,7 @@ impl World for DiskEnv {
     }
 }
 
-/// A store as one process has it open.
+/// One process's handle on a store.
 #[derive(Clone)]
 pub(super) struct DiskStore(pub(super) Rc<FileStore<SimFiles>>);
 

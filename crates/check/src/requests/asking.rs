@@ -1,4 +1,4 @@
-//! How does one writer make up a request, and how is a question answered by a protocol?
+//! How does a writer choose a request, and how does a protocol answer a question?
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,20 +14,20 @@ use glidepath_sim::SimEnv;
 use super::book::{Book, Looked};
 use super::names::{Found, Names, Query};
 
-/// One writer, as it makes up a request.
+/// One writer while it chooses a request.
 pub(crate) struct Asker<'a, D: Design> {
     pub(crate) env: &'a SimEnv,
     pub(crate) catalog: &'a D::Catalog<SimEnv>,
-    /// Where given, loads are shared with others.
+    /// If given, loads are shared with other writers.
     pub(crate) loads: Option<&'a Loads<D::Catalog<SimEnv>>>,
     pub(crate) book: &'a Rc<RefCell<Book<Names>>>,
     pub(crate) writer: u32,
-    /// Tables that the scenario has.
+    /// The number of tables of the scenario.
     pub(crate) tables: u32,
 }
 
 impl<D: Design> Asker<'_, D> {
-    /// A number below this one.
+    /// A random number below this one.
     pub(crate) fn pick(&self, below: u64) -> u64 {
         self.env.draw(Purpose::Tables) % below
     }
@@ -36,7 +36,7 @@ impl<D: Design> Asker<'_, D> {
         of[self.pick(of.len() as u64) as usize]
     }
 
-    /// Notes what was looked up, for the judge.
+    /// Records a lookup for the judge.
     pub(crate) fn looked(&self, (began, loaded): (Instant, Instant), version: Version, query: Query, found: Found) {
         let writer = self.writer;
         self.book.borrow_mut().looked.push(Looked { writer, began, loaded, version, query, found });

@@ -1,4 +1,4 @@
-//! What does a catalog begin with, what did it become, and does somebody who comes new find it so?
+//! What does a catalog begin with, what did it become, and does a new reader find it so?
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) async fn begin<D: Design>(
 ) -> Result<(), String> {
     let created = D::create(catalog, subject.creation(first_tables(tables))).await;
     let Outcome::Committed(first) = created else { return Err("not created".to_owned()) };
-    // Catalogs that are written anew by each commit have fewer entries.
+    // Catalogs that each commit rewrites have fewer entries.
     let filling = filling(if subject.layout == Some(Layout::Paged) { FILLED } else { FILLED_WHOLE });
     match catalog.attempt_group(&first, &[&filling]).await {
         GroupAttempt::Decided { outcome: Some(Outcome::Committed(_)), .. } => Ok(()),
@@ -48,7 +48,7 @@ pub(crate) async fn begin<D: Design>(
     }
 }
 
-/// What the catalog became. Versions that were there before the run are not judged.
+/// The versions of the catalog. Those from before the run are not judged.
 pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Names>, String> {
     let journal = simulation.journal(STORE);
     let (mut first, mut entries, mut steps) = (None, Entries::new(), Vec::new());
@@ -70,7 +70,7 @@ pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Name
     Ok(Versions { first: (first.ok_or("there is no first version")?, entries), steps })
 }
 
-/// Judges what is there at the end, and what was removed. `skew` is how far clocks were off.
+/// Judges the final objects and the removed ones. `skew` is the greatest error of the clocks.
 pub(crate) fn aftermath<D: Design>(
     simulation: &Simulation,
     versions: &Versions<Names>,
@@ -84,14 +84,13 @@ pub(crate) fn aftermath<D: Design>(
     at_once(found_again(&D::open(world.clone(), world, shared::<D>(0)), versions.last(), last))
 }
 
-/// Whether somebody who knows nothing, and comes when all is over, finds the last version, and all that is in it by every way
-/// that there is.
+/// Whether a new reader, after the end of the run, finds the last version and, by every kind of query, all its entries.
 async fn found_again<C: Catalog>(catalog: &C, version: Version, last: &Entries) -> Result<(), String> {
-    let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
+    let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
     let head = catalog.load().await.map_err(lost)?;
     if catalog.version(&head) != version {
         let found = catalog.version(&head);
-        return Err(format!("when all was over, a reader found {found}; the last one is {version}"));
+        return Err(format!("after the run, a reader found {found}; the last version is {version}"));
     }
     let state = State::new(last.clone());
     let inside = last.iter().filter(|(_, entry)| entry.kind == Kind::Namespace).map(|(name, _)| Some(name.clone()));

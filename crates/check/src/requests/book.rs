@@ -9,30 +9,30 @@ use super::state::Difference;
 
 /// A request and its answer.
 pub(crate) struct Asked<R: Rules> {
-    /// Of the run: who may share a version with whom.
+    /// Writers of one group may share a version.
     pub(crate) group: u32,
     pub(crate) writer: u32,
-    /// What it leaves in all that it writes; no other request has it.
+    /// A unique mark that the request leaves in all that it writes.
     pub(crate) mark: u64,
     pub(crate) request: R::Request,
     pub(crate) called: Instant,
-    /// `None` where nobody waited for the answer, or none came.
+    /// `None` if the caller did not wait for the answer, or none came.
     pub(crate) answered: Option<Instant>,
     pub(crate) told: Told<R::Refusal>,
 }
 
-/// What a caller was told.
+/// The answer to a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told<F> {
-    /// Committed as this version, or in it or before.
+    /// Committed as this version; or, if answers are not exact, in it or an earlier one.
     Done(Version),
-    /// The catalog did not allow it.
+    /// Refused by the rules of the catalog.
     Refused(F),
     /// Not done, for another reason.
     NotDone(String),
     /// It may have been done.
     Unknown,
-    /// Nothing: the caller went away, or died.
+    /// No answer: the caller was dropped, or died.
     Nothing,
 }
 
@@ -40,18 +40,18 @@ pub(crate) enum Told<F> {
 pub(crate) struct Looked<R: Rules> {
     pub(crate) writer: u32,
     pub(crate) began: Instant,
-    /// When the version was found.
+    /// When the version was loaded.
     pub(crate) loaded: Instant,
     pub(crate) version: Version,
     pub(crate) query: R::Query,
     pub(crate) found: R::Found,
 }
 
-/// All that was asked and answered in a run.
+/// All requests and questions of a run, with their answers.
 pub(crate) struct Book<R: Rules> {
     pub(crate) asked: Vec<Asked<R>>,
     pub(crate) looked: Vec<Looked<R>>,
-    /// When somebody who came new was told that there is no catalog or that it was created, though there was one.
+    /// When a new process was told that there is no catalog, or that it had created it, although there was one.
     pub(crate) misled: Vec<(Instant, &'static str)>,
     pub(crate) marks: u64,
 }
@@ -63,20 +63,20 @@ impl<R: Rules> Default for Book<R> {
 }
 
 impl<R: Rules> Book<R> {
-    /// A mark that no other request has.
+    /// A new mark.
     pub(crate) fn new_mark(&mut self) -> u64 {
         self.marks += 1;
         self.marks
     }
 }
 
-/// What a catalog was, from version to version.
+/// The states of a catalog, version by version.
 pub(crate) struct Versions<R: Rules> {
     pub(crate) first: (Version, BTreeMap<R::Key, R::Value>),
     pub(crate) steps: Vec<Step<R>>,
 }
 
-/// One version after the first.
+/// A version after the first.
 pub(crate) struct Step<R: Rules> {
     pub(crate) version: Version,
     /// When it took effect.
@@ -119,7 +119,7 @@ impl<R: Rules> Asked<R> {
 }
 
 impl<F> Told<F> {
-    /// The last version in which it may be.
+    /// The last version that may contain it.
     pub(crate) fn deadline(&self) -> Version {
         match self {
             Self::Done(version) => *version,
@@ -135,7 +135,7 @@ impl<F: std::fmt::Display> Told<F> {
             Self::Refused(refusal) => format!("refused: {refusal}"),
             Self::NotDone(cause) => format!("not done: {cause}"),
             Self::Unknown => "outcome unknown".to_owned(),
-            Self::Nothing => "nobody heard".to_owned(),
+            Self::Nothing => "no answer".to_owned(),
         }
     }
 }

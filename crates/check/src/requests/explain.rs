@@ -1,4 +1,4 @@
-//! Which requests, in their order, make this state of that one?
+//! Which requests, in which order, lead from one state to another?
 
 use std::collections::BTreeSet;
 
@@ -8,48 +8,48 @@ use super::book::Asked;
 use super::rules::Rules;
 use super::state::{Difference, State};
 
-/// Steps after which the search is given up: then nothing is shown.
+/// Steps after which the search ends undecided.
 const MOST_STEPS: u32 = 200_000;
 
 /// A request that may be part of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Its place among all requests of the run.
+    /// Its index among all requests of the run.
     pub(crate) index: usize,
     /// Whether it must be part of it.
     pub(crate) must: bool,
-    /// The last version that it may be part of: what its caller was told.
+    /// The last version that may contain it, by the answer to its caller.
     pub(crate) by: Version,
 }
 
-/// What is to be explained, and by what.
+/// The step to be explained, and the candidate requests.
 pub(crate) struct Case<'a, R: Rules> {
     pub(crate) asked: &'a [Asked<R>],
     /// In the order of calls.
     pub(crate) parts: &'a [Part],
     pub(crate) difference: &'a Difference<R::Key, R::Value>,
-    /// Whether each request that need not be part of it must change what differs, and nothing else.
+    /// Whether each optional request must change only what differs.
     pub(crate) strict: bool,
-    /// So many requests at least.
+    /// The fewest requests.
     pub(crate) least: usize,
-    /// So many requests at most.
+    /// The most requests.
     pub(crate) most: usize,
 }
 
-/// What came of the search.
+/// The result of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// These, in this order.
+    /// These requests, in this order.
     Explained(Vec<usize>),
-    /// No choice of them does.
+    /// No choice of requests explains it.
     Nothing,
     /// The search would take too long.
     Undecided,
 }
 
-/// Looks for the explanation with the fewest requests that need not be part of it; of several, for the one whose requests
-/// must be found soonest: equal requests without a mark can stand for each other, and one that was acknowledged must not be
-/// left without a version because another, of which nobody heard, was taken in its place. The state is left as it was.
+/// Searches the explanation with the fewest optional requests; of several, the one whose requests have the earliest
+/// last versions. Equal requests without a mark are interchangeable: an unanswered one must not take the place of an
+/// acknowledged one, which would then have no version. Leaves the state unchanged.
 pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case<'_, R>) -> Found {
     let optional: Vec<Version> = case.parts.iter().filter(|part| !part.must).map(|part| part.by).collect();
     let deadlines: BTreeSet<Version> = optional.iter().copied().collect();
@@ -77,8 +77,8 @@ pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case
     Found::Nothing
 }
 
-/// Whether the parts from this one on, so many of them that need not be, lead to what is to be explained; `None` if that
-/// would take too long.
+/// Whether the parts from this one on, with this number of optional ones, explain the step; `None` if the search takes
+/// too long.
 fn search<R: Rules>(
     state: &mut State<R::Key, R::Value>,
     case: &Case<'_, R>,

@@ -1,18 +1,20 @@
-//! Was every answer right, and is every version explained by what was asked?
+//! Was every answer right, and do the requests explain every version?
 //!
-//! Goes through the versions once, with the catalog as it is in each:
+//! Goes through the versions once, with the state of the catalog in each:
 //!
-//! 1. What makes a version of the one before must be some requests of the process that wrote it, in the order of their calls:
-//!    all that were told so, perhaps some whose outcome nobody knows, none that was told it was not done, none twice.
-//! 2. A request that was told that it is done, and changes nothing, is right where the version it was told does not change by it;
-//!    where a protocol may tell a later version, also where an earlier one of its time has room for it: it leads to the same
-//!    entries with that request in its place.
-//! 3. A refusal is right where a version that was the newest between call and answer, or a state between two requests of
+//! 1. The step from one version to the next must consist of requests of the process that wrote it, in the order of
+//!    their calls: all that were answered with this version, perhaps some of unknown outcome, none that was answered
+//!    "not done", none twice.
+//! 2. A request that was answered "done" but changes nothing is right if the reported version does not change by it. If
+//!    a protocol may report a later version, it is also right if an earlier version, current between call and answer,
+//!    stays the same with that request in its place.
+//! 3. A refusal is right if a version that was the newest between call and answer, or a state between two requests of
 //!    such a version, refuses the request for the same reason.
-//! 4. A request that only asserts is in no version, so its outcome is never unknown. That it was done is right where such a state as
-//!    in 3 allows it, of the version that it was told, or of the one before it as a batch found it; where a protocol may tell a
-//!    later version, of an earlier one, too.
-//! 5. What was looked up is what the version has, and the version was the newest at some moment of its loading.
+//! 4. A request that only asserts is in no version, so its outcome is never unknown. The answer "done" is right if a
+//!    state as in 3 allows it: of the reported version, or of the version before it, which its batch found. If a
+//!    protocol may report a later version, a state of an earlier one counts too.
+//! 5. A lookup must return the entries of its version, and the version must have been the newest at some time during
+//!    its load.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +25,14 @@ use super::explain::{Case, Found, Part, explain};
 use super::rules::Rules;
 use super::state::{Difference, State};
 
-/// What the judge must know of a protocol.
+/// The properties of a protocol that the judge needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// Whether a request is told exactly the version that it is in; else one that is not earlier.
+    /// Whether the answer names exactly the version that contains the request; otherwise that one or a later one.
     pub(crate) exact: bool,
-    /// Requests that one version holds at least, where it changes anything or not.
+    /// The fewest requests of a version.
     pub(crate) least: usize,
-    /// Requests that one version holds at most.
+    /// The most requests of a version.
     pub(crate) most: usize,
 }
 
@@ -38,37 +40,37 @@ struct Judge<'a, R: Rules> {
     book: &'a Book<R>,
     terms: Terms,
     state: State<R::Key, R::Value>,
-    /// By mark.
+    /// Requests by mark.
     indices: BTreeMap<u64, usize>,
-    /// Of each group, those that were done or may have been, and are not found yet.
+    /// Per group, the requests that were done or may have been, and are not found yet.
     open: BTreeMap<u32, Vec<usize>>,
-    /// Of each request: the version that it was found in, or found to be right at.
+    /// Per request: the version that contains it, or at which its answer is right.
     found_in: Vec<Option<Version>>,
-    /// Of requests that were told a later version: one that they may have been in and changed nothing of, because others behind them
-    /// in it undid what they did.
+    /// For requests whose answer names a later version: a version that may contain them without a visible change,
+    /// because later requests in it undid theirs.
     undone_in: BTreeMap<usize, Version>,
-    /// Refused, and not yet found to be right.
+    /// Refusals that are not yet justified.
     refused: Vec<usize>,
-    /// Told that what they assert holds, and not yet found to be right.
+    /// Requests that only assert and were answered "done", not yet justified.
     asserted: Vec<usize>,
 }
 
-/// A state of a catalog that answers may rest on.
+/// A state of a catalog that can justify answers.
 #[derive(Clone, Copy)]
 struct Moment {
-    /// From when to when it was so.
+    /// From when to when it was current.
     during: (Instant, Instant),
-    /// Whose requests it can have answered; `None`: anybody's.
+    /// The group whose requests it can justify; `None`: every group's.
     group: Option<u32>,
-    /// Those that who asked here is told, at least, and at most where answers are exact.
+    /// The least version that an answer based on this state names; also the greatest, if answers are exact.
     told: (Version, Version),
 }
 
-/// Judges a run; returns the last state. `group_of` tells whose requests the processes of the simulation commit; `None` of
-/// one that commits none.
+/// Judges a run; returns the last state. `group_of` maps a process of the simulation to the group whose requests it
+/// commits.
 ///
 /// # Errors
-/// What was not right, in words.
+/// The first violation, in words.
 pub(crate) fn judge<R: Rules>(
     versions: &Versions<R>,
     book: &Book<R>,
@@ -82,7 +84,7 @@ pub(crate) fn judge<R: Rules>(
         match asked.told {
             Told::Done(_) if only_asks => asserted.push(index),
             Told::Nothing if only_asks => {}
-            Told::Unknown if only_asks => return Err(format!("nothing to be unknown of: {}", asked.words())),
+            Told::Unknown if only_asks => return Err(format!("a request that only asserts has an unknown outcome: {}", asked.words())),
             Told::Done(_) | Told::Unknown | Told::Nothing => open.entry(asked.group).or_default().push(index),
             Told::Refused(_) => refused.push(index),
             Told::NotDone(_) => {}
@@ -117,12 +119,12 @@ impl<R: Rules> Judge<'_, R> {
         &self.book.asked[index]
     }
 
-    /// Step 1, and 3 for what lies between the requests of a version.
+    /// Step 1, and step 3 for states between the requests of a version.
     fn version(&mut self, step: &Step<R>, group: Option<u32>) -> Result<(), String> {
         let taken = match group {
             Some(group) => self.explained(step, group)?,
             None if step.difference.is_empty() => Vec::new(),
-            None => return Err(format!("{} was written by who was asked nothing, and changes entries", step.version)),
+            None => return Err(format!("{} changes entries, and its writer commits no requests", step.version)),
         };
         for index in &taken {
             let asked = self.asked(*index);
@@ -130,7 +132,7 @@ impl<R: Rules> Judge<'_, R> {
                 && !asked.spans(step.at)
             {
                 return Err(format!(
-                    "{} took effect before it was asked for, or after: {}",
+                    "{} took effect outside the time of a request: {}",
                     step.version,
                     asked.words()
                 ));
@@ -158,12 +160,12 @@ impl<R: Rules> Judge<'_, R> {
         if let Some(taken) = self.explain(&strict, &step.difference, true)? {
             return Ok(taken);
         }
-        // Some may have changed what others in the same version changed again. Where that takes too long to tell, what follows may
-        // still tell.
+        // Some requests may have changed entries that others in the same version changed again. If this search takes
+        // too long, the next one may still decide.
         if let Found::Explained(taken) = self.search(&parts, &step.difference, false) {
             return Ok(taken);
         }
-        // Some of those that were told this version may have changed nothing after it.
+        // Some requests that were answered with this version may have changed nothing.
         let told = |part: &Part| matches!(self.asked(part.index).told, Told::Done(_)) && self.terms.exact;
         let loose: Vec<Part> = strict
             .iter()
@@ -181,7 +183,7 @@ impl<R: Rules> Judge<'_, R> {
         }
     }
 
-    /// The requests whose marks a version brings.
+    /// The requests whose marks a version adds.
     fn marked(&self, step: &Step<R>, group: u32) -> Result<Vec<usize>, String> {
         let mut marked = Vec::new();
         for value in step.difference.values().flatten() {
@@ -252,7 +254,7 @@ impl<R: Rules> Judge<'_, R> {
         text
     }
 
-    /// Looks at each state between these requests.
+    /// Visits each state between these requests.
     fn between(&mut self, taken: &[usize], group: u32, during: (Instant, Instant), version: Version) {
         let moment = Moment { during, group: Some(group), told: (version, version) };
         for index in taken {
@@ -265,8 +267,8 @@ impl<R: Rules> Judge<'_, R> {
         self.state.back_to(0);
     }
 
-    /// The same, where a request that nobody heard of may have been among these, and was undone in the same version: what it made
-    /// was there for those behind it to be refused by.
+    /// The same, but a request without an answer may have been among these and may have been undone in the same
+    /// version: later requests may have been refused because of it.
     fn between_with_one_more(&mut self, taken: &[usize], group: u32, step: &Step<R>) {
         let during = (step.at, step.at);
         let waits = |index: &usize| self.asked(*index).group == group && self.asked(*index).meets(during);
@@ -289,7 +291,7 @@ impl<R: Rules> Judge<'_, R> {
         }
     }
 
-    /// Step 2, for requests that were told a later version than this one.
+    /// Step 2, for requests whose answer names a later version than this one.
     fn undone(&mut self, taken: &[usize], group: u32, step: &Step<R>) {
         let open = self.open.get(&group).map(Vec::as_slice).unwrap_or_default();
         let told_later = |index: &&usize| {
@@ -317,7 +319,7 @@ impl<R: Rules> Judge<'_, R> {
         }
     }
 
-    /// Steps 3 and 4: which of the refused, and of those that only assert, are right by the state as it is.
+    /// Steps 3 and 4: which refusals and assertions the current state justifies.
     fn look_at_answers(&mut self, moment: Moment) {
         let Self { book, terms, state, refused, asserted, .. } = self;
         let mut decided = |index: usize| {
@@ -344,7 +346,7 @@ impl<R: Rules> Judge<'_, R> {
 
     /// While a version is the newest.
     fn rest(&mut self, version: Version, during: (Instant, Instant)) -> Result<(), String> {
-        // Who asks in a batch is told the version that comes of it.
+        // A request of a batch is answered with the version that the batch made.
         self.look_at_answers(Moment { during, group: None, told: (version, version.next()) });
         self.changed_nothing(version, during)?;
         for looked in self.book.looked.iter().filter(|looked| looked.version == version) {
@@ -363,7 +365,7 @@ impl<R: Rules> Judge<'_, R> {
         Ok(())
     }
 
-    /// Step 2: those that were told this version, and are not in it.
+    /// Step 2: requests that were answered with this version and are not in it.
     fn changed_nothing(&mut self, version: Version, during: (Instant, Instant)) -> Result<(), String> {
         let groups: Vec<u32> = self.open.keys().copied().collect();
         for group in groups {
@@ -415,10 +417,10 @@ impl<R: Rules> Judge<'_, R> {
 
     fn end(&self) -> Result<(), String> {
         if let Some(index) = self.refused.first() {
-            return Err(format!("no version between call and answer refuses so: {}", self.asked(*index).words()));
+            return Err(format!("no version between call and answer gives this refusal: {}", self.asked(*index).words()));
         }
         if let Some(index) = self.asserted.first() {
-            return Err(format!("no version between call and answer has it so: {}", self.asked(*index).words()));
+            return Err(format!("no version between call and answer fulfils this assertion: {}", self.asked(*index).words()));
         }
         let lost = |index: &&usize| matches!(self.asked(**index).told, Told::Done(_));
         if let Some(index) = self.open.values().flatten().find(lost) {

@@ -1,4 +1,4 @@
-//! What do writers ask for? Requests of every kind, about few names, so that they meet.
+//! What do writers ask for? Requests of every kind about few names, so that they conflict.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use glidepath_protocols::registry::Design;
 use super::asking::{Asker, answer};
 use super::names::{MARK, POINTER, Query};
 
-/// Namespaces that everybody creates and drops things in.
+/// Namespaces in which all writers create and drop entries.
 const BUSY: [&str; 6] = ["a", "b", "a/x", "a/y", "b/x", "a/x/m"];
 
 /// Names of tables in them.
 const TABLES: [&str; 3] = ["t0", "t1", "t2"];
 
-/// Namespaces that are there from the beginning, and tables in each, so that trees have several levels.
+/// Namespaces of the first version, and tables in each, so that trees have several levels.
 pub(crate) const FILLED: u64 = 12;
 const IN_EACH: u64 = 16;
 
-/// Catalogs that are written anew by each commit have fewer.
+/// Catalogs that each commit rewrites have fewer.
 pub(crate) const FILLED_WHOLE: u64 = 6;
 
-/// Numbered tables that come and go, besides those that a scenario has.
+/// Numbered tables that are created and dropped, besides those of the scenario.
 const PASSING: u32 = 5;
 
 fn name(text: &str) -> Name {
@@ -87,12 +87,12 @@ impl<D: Design> Asker<'_, D> {
         name(&format!("s{:02}", self.pick(FILLED_WHOLE)))
     }
 
-    /// One that is there, as often as not.
+    /// With probability 1/2, a name that exists.
     fn table(&self) -> Name {
         self.table_among(IN_EACH)
     }
 
-    /// One that is not there, as often as not.
+    /// With probability 1/2, a name that does not exist.
     fn new_table(&self) -> Name {
         self.table_among(3 * IN_EACH)
     }
@@ -109,7 +109,7 @@ impl<D: Design> Asker<'_, D> {
         }
     }
 
-    /// What a name stands for now.
+    /// The current entry of a name.
     async fn entry(&self, name: &Name) -> Option<Option<Entry>> {
         let (at, loaded) = self.head().await?;
         let entry = self.catalog.entry(&at, name).await.ok()?;
@@ -127,7 +127,7 @@ impl<D: Design> Asker<'_, D> {
         Some((at, (began, self.env.world_now())))
     }
 
-    /// Looks something up that the request does not need.
+    /// Looks up something that the request does not need.
     async fn look_around(&self) -> Option<()> {
         let (at, loaded) = self.head().await?;
         let query = match self.pick(4) {
@@ -141,7 +141,7 @@ impl<D: Design> Asker<'_, D> {
         Some(())
     }
 
-    /// Any action, marked where it writes.
+    /// Any action, marked if it writes.
     async fn action(&self, mark: u64) -> Option<Action> {
         Some(match self.pick(132) {
             0..28 => self.create_table(mark),
@@ -174,14 +174,14 @@ impl<D: Design> Asker<'_, D> {
         entry.properties.insert("p".to_owned(), mark.to_string());
         entry.pointer = (self.pick(2) == 0).then(|| pointer_of(mark));
         let name = self.new_table();
-        // Half of the numbered ones have nothing but a state.
+        // Half of the numbered tables have only a state.
         if name.number().is_some() && self.pick(2) == 0 {
             entry = Entry { kind: Kind::Table, state: entry.state, ..Entry::namespace() };
         }
         Action::Create { name, entry }
     }
 
-    /// Under the names of tables, so that they meet.
+    /// Views use the names of tables, so that they conflict.
     fn create_view(&self, mark: u64) -> Action {
         let mut entry = marked(mark, Entry::view());
         entry.base_objects = (0..self.pick(3)).map(|_| self.table()).collect();
@@ -190,7 +190,7 @@ impl<D: Design> Asker<'_, D> {
         Action::Create { name: self.new_table(), entry }
     }
 
-    /// From where it was just seen; now and then from where it never was.
+    /// Usually from the current pointer; sometimes from one that never existed.
     async fn point(&self, mark: u64) -> Option<Action> {
         let name = self.table();
         let seen = self.entry(&name).await?.and_then(|entry| entry.pointer);
@@ -198,7 +198,7 @@ impl<D: Design> Asker<'_, D> {
         Some(Action::SetPointer { name, expected, pointer: pointer_of(mark) })
     }
 
-    /// What was just seen, or what is as likely as not.
+    /// The current entry, or another with equal probability.
     async fn assert(&self) -> Option<Action> {
         let name = if self.pick(4) == 0 { self.namespace() } else { self.table() };
         let seen = self.entry(&name).await?;
@@ -213,7 +213,7 @@ impl<D: Design> Asker<'_, D> {
         Some(Action::Assert { name, holds })
     }
 
-    /// Some are set, some are removed, or both.
+    /// Sets properties, removes properties, or both.
     fn properties(&self, mark: u64) -> Action {
         let name = if self.pick(3) == 0 { self.namespace() } else { self.table() };
         let mut changes = BTreeMap::new();
@@ -230,7 +230,7 @@ impl<D: Design> Asker<'_, D> {
         Action::SetProperties { name, changes }
     }
 
-    /// Of one partition or several, as they were just seen; now and then as they never were.
+    /// Of one or several partitions, usually from their current versions; sometimes from versions that never existed.
     async fn advance(&self, mark: u64) -> Option<Action> {
         let name = self.table();
         let state = self.entry(&name).await?.and_then(|entry| entry.state).unwrap_or_else(|| TableState::new(2));

@@ -1,9 +1,9 @@
-//! What happens when many threads of several processes send requests of every kind, through the code that users call, and
-//! was every answer right?
+//! Is every answer right if many threads of several processes send requests of every kind through the code that users
+//! call?
 //!
-//! Beside `run.rs`: there a writer commits by itself what it has seen; here it hands requests to a
-//! [`Committer`], which decides them on the newest version, alone or in a group of threads. Callers go away at any moment,
-//! tasks are not polled for a while. The judge knows the rules of requests by itself (`names.rs`).
+//! In `run.rs` a writer commits changes against a snapshot that it loaded; here it hands requests to a [`Committer`],
+//! which decides them on the newest version, alone or in a group of threads. Callers are dropped at random times, and
+//! tasks are not polled for a while. The judge has its own implementation of the rules of requests (`names.rs`).
 //!
 //! Start with [`run`], then `judge.rs`.
 
@@ -46,26 +46,26 @@ use names::Names;
 use rules::Rules;
 use whims::{Whims, endured};
 
-/// Threads of a process, where the scenario does not ask for more.
+/// Threads of a process, unless the scenario has more.
 const THREADS: u32 = 3;
 
-/// Requests that wait for a leader at most: few, so that some find the queue full.
+/// The capacity of a leader's queue: small, so that some requests find it full.
 const MOST_WAITING: usize = 4;
 
-/// Leaders of a group that go away, one after another; the one after them stays as long as anybody asks.
+/// The number of leaders of a group that end early, one after another; the next one stays until the end.
 const TERMS: u32 = 6;
 
-/// A process that commits alone gives up after so many tries, by its number: some never, some at once.
+/// The number of tries of a process that commits alone, by its number: some never stop, some stop at once.
 const TRIES: [u32; 3] = [60, 3, 12];
 
-/// Times that somebody comes new to a catalog in a run.
+/// How often a new process opens the catalog in a run.
 const VISITS: u32 = 40;
 
 type Shelf = Rc<RefCell<Book<Names>>>;
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
-/// What the threads of a process share: what they know of the catalog, and either commits or loads.
+/// What the threads of a process share: their knowledge of the catalog, and either commits or loads.
 struct Shares<D: Design> {
     place: Arc<D::Place>,
     group: Option<Group<D::Catalog<SimEnv>>>,
@@ -90,7 +90,7 @@ impl<D: Design> Shares<D> {
     }
 }
 
-/// What a catalog consists of with which a run begins.
+/// The objects of a catalog with which a run begins.
 pub(crate) fn begun<D: Design>(subject: Subject, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
@@ -154,10 +154,10 @@ fn lines(book: &Book<Names>) -> Vec<(Instant, String)> {
             asked.called,
             format!("process {writer} asks for request {mark}: {}", Names::words(&asked.request)),
         ));
-        let heard = |at: Instant| (at, format!("process {writer} hears of request {mark}: {}", asked.told.words()));
+        let heard = |at: Instant| (at, format!("process {writer} gets the answer to request {mark}: {}", asked.told.words()));
         lines.extend(asked.answered.map(heard));
         if asked.answered.is_none() {
-            lines.push((asked.called, format!("process {writer} never hears of request {mark}")));
+            lines.push((asked.called, format!("process {writer} gets no answer to request {mark}")));
         }
     }
     for looked in &book.looked {
@@ -166,8 +166,8 @@ fn lines(book: &Book<Names>) -> Vec<(Instant, String)> {
     lines
 }
 
-/// The writers, the leaders of their groups, and who cleans up. `groups` is told whose requests each process of the simulation
-/// commits.
+/// The writers, the leaders of their groups, and the process that cleans up. Records in `groups` whose requests each
+/// process commits.
 fn processes<D: Design>(
     scenario: &Scenario,
     seed: u64,
@@ -181,7 +181,7 @@ fn processes<D: Design>(
     for number in 0..writers.count {
         let process = number / threads;
         if number.is_multiple_of(threads) {
-            // Half of the processes, and with the next seed the other half.
+            // Half of the processes; with the next seed the other half.
             let grouped = (u64::from(process) + seed / 2).is_multiple_of(2);
             process_shares = Shares::of(process, grouped);
             processes.push(leader::<D>(scenario, process, process_shares.handles(), groups));
@@ -203,7 +203,7 @@ fn processes<D: Design>(
             })
         }));
     }
-    // Whoever cleans up has a machine of its own.
+    // The process that cleans up has its own machine.
     while !(processes.len() as u32).is_multiple_of(machine(scenario)) {
         processes.push(Box::new(|_| Box::pin(async {})));
     }
@@ -212,7 +212,7 @@ fn processes<D: Design>(
         processes.push(Box::new(move |env: SimEnv| {
             Box::pin(async move {
                 let catalog = D::open(env.clone(), env.store(STORE), place);
-                // As long as writers are at it.
+                // Until the writers have ended.
                 for _ in 0..20 {
                     env.sleep_until(env.now() + every).await;
                     let _ = D::vacuum(&catalog, Keep::LEAST).await;
@@ -225,7 +225,7 @@ fn processes<D: Design>(
     processes.into_iter().enumerate().map(|(number, start)| (at(number), start)).collect()
 }
 
-/// Who comes new, looks whether there is a catalog and wants to create one, again and again: versions may be removed while it looks.
+/// A new process that repeatedly looks for the catalog and tries to create one, while versions may be removed.
 fn newcomer<D: Design>(scenario: &Scenario, book: &Shelf) -> Start {
     let (writers, book) = (scenario.writers, Rc::clone(book));
     let longest = writers.pause.as_nanos() as f64;
@@ -246,7 +246,7 @@ fn newcomer<D: Design>(scenario: &Scenario, book: &Shelf) -> Start {
     })
 }
 
-/// Creates a catalog where there is one already; true if it was told that it is done.
+/// Tries to create a catalog where there is one; true if the creation was acknowledged.
 async fn creates_again<D: Design>(catalog: &D::Catalog<SimEnv>, tables: u32) -> bool {
     let creation = Creation { tables: first_tables(tables), ..Creation::default() };
     matches!(D::create(catalog, creation).await, Outcome::Committed(_))
@@ -262,8 +262,8 @@ fn retry_policy(process: u32) -> RetryPolicy {
     RetryPolicy { tries: TRIES[process as usize % TRIES.len()], ..RetryPolicy::default() }
 }
 
-/// Who commits for a group, or loads for the threads of a process. Now and then it is not polled for a while, or goes away and another
-/// takes its place.
+/// The task that commits for a group, or loads for the threads of a process. Sometimes it is not polled for a while, or
+/// ends and another one replaces it.
 fn leader<D: Design>(
     scenario: &Scenario,
     process: u32,
@@ -317,7 +317,7 @@ impl<D: Design> Writer<D> {
     async fn write(&self) {
         let writers = self.scenario.writers;
         for _ in 0..writers.commits {
-            // Half of the requests come at once, so that there are groups.
+            // Half of the requests come without a wait, so that batches form.
             let longest = if self.env.draw(Purpose::Backoff) & 1 == 0 { writers.round_trip } else { writers.pause };
             let pause = unit_interval(self.env.draw(Purpose::Backoff)) * longest.as_nanos() as f64;
             self.env.sleep_until(self.env.now() + Span::from_nanos_f64(pause)).await;

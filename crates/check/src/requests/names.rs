@@ -8,29 +8,29 @@ use super::state::State;
 /// Requests are lists of [`Action`]s.
 pub(crate) struct Names;
 
-/// The property that carries the mark of who wrote an entry last.
+/// The property with the mark of the request that wrote an entry last.
 pub(crate) const MARK: &str = "marked-by";
 
-/// What the pointers of a request begin with; its mark follows.
+/// The beginning of the pointers of a request; its mark follows.
 pub(crate) const POINTER: &str = "metadata/";
 
-/// What can be renamed, and can point to metadata.
+/// The kinds that can be renamed and have a metadata pointer.
 const POINTING: &[Kind] = &[Kind::Table, Kind::View];
 
 /// A question about names.
 #[derive(Clone, Debug)]
 pub(crate) enum Query {
-    /// What the name stands for.
+    /// The entry of a name.
     Entry(Name),
-    /// What is directly in a namespace, or in the root.
+    /// The entries directly in a namespace, or in the root.
     Children(Option<Name>),
-    /// All of a kind.
+    /// All entries of a kind.
     OfKind(Kind),
-    /// All that was made from it.
+    /// All entries that were made from it.
     WithBase(Name),
 }
 
-/// An answer: names, and what they stand for where that was asked.
+/// An answer: names, and their entries if the question asked for them.
 pub(crate) type Found = Vec<(String, Option<Entry>)>;
 
 type Entries = State<Name, Entry>;
@@ -46,7 +46,7 @@ fn is_within(name: &Name, namespace: &str) -> bool {
         && name.as_str().as_bytes()[namespace.len()] == b'/'
 }
 
-/// All that is in a namespace, however deep.
+/// All entries in a namespace, at any depth.
 fn within(state: &Entries, namespace: &Name) -> Vec<Name> {
     let from = state.now().range(namespace..);
     // Names such as "a-b" lie between "a" and "a/b".
@@ -54,7 +54,7 @@ fn within(state: &Entries, namespace: &Name) -> Vec<Name> {
     near.filter(|(name, _)| is_within(name, namespace.as_str())).map(|(name, _)| name.clone()).collect()
 }
 
-/// What a name stands for, where it is of one of these kinds.
+/// The entry of a name, if it has one of these kinds.
 fn find(state: &Entries, name: &Name, needed: &'static [Kind]) -> Result<Entry, Refusal> {
     match state.get(name) {
         None => Err(Refusal::NotFound(name.clone())),
@@ -65,7 +65,7 @@ fn find(state: &Entries, name: &Name, needed: &'static [Kind]) -> Result<Entry, 
     }
 }
 
-/// The same, where it points there.
+/// The same, if its metadata pointer is this one.
 fn find_at(state: &Entries, name: &Name, pointer: &Option<String>) -> Result<Entry, Refusal> {
     let entry = find(state, name, POINTING)?;
     match entry.pointer == *pointer {
@@ -77,7 +77,7 @@ fn find_at(state: &Entries, name: &Name, pointer: &Option<String>) -> Result<Ent
     }
 }
 
-/// Refused where the name is taken, or there is no namespace for it.
+/// Refused if the name is taken, or its namespace does not exist.
 fn must_be_free(state: &Entries, name: &Name) -> Result<(), Refusal> {
     if state.get(name).is_some() {
         return Err(Refusal::Exists(name.clone()));
@@ -90,7 +90,7 @@ fn must_be_free(state: &Entries, name: &Name) -> Result<(), Refusal> {
     }
 }
 
-/// What no entry may be.
+/// Checks what no entry may have.
 fn must_make_sense(name: &Name, entry: &Entry) -> Result<(), Refusal> {
     let flawed = |why| Err(Refusal::Flawed { name: name.clone(), why });
     match (entry.kind, &entry.state, &entry.pointer) {

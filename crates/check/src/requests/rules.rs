@@ -1,5 +1,5 @@
-//! What does a request make of a catalog? The rules once more, plainly and on a map: independent of the code that protocols
-//! decide by, and compared with it by property tests.
+//! What does a request do to a catalog? A second, plain implementation of the rules, on a map: independent of the
+//! protocols' code, and compared with it by property tests.
 
 use std::fmt::{Debug, Display};
 
@@ -15,21 +15,21 @@ pub(crate) trait Rules: 'static {
     type Query: Clone + Debug;
     type Found: PartialEq + Debug;
 
-    /// Does it. Where it is refused, what was done of it until then must be taken back.
+    /// Applies the request. If it is refused, the caller must undo the part that was applied.
     fn apply(state: &mut State<Self::Key, Self::Value>, request: &Self::Request) -> Result<(), Self::Refusal>;
 
-    /// The requests whose marks a value carries. Every request that writes values leaves its mark in each.
+    /// The requests whose marks a value has. Each request that writes values marks each of them.
     fn marks(value: &Self::Value) -> Vec<u64>;
 
     /// Whether the request leaves marks.
     fn is_marked(request: &Self::Request) -> bool;
 
-    /// Whether the request changes nothing, whatever the catalog is like: it only asks whether something is so.
+    /// Whether the request only asserts: it changes no catalog.
     fn only_asks(request: &Self::Request) -> bool;
 
     /// The answer to a question.
     fn found(state: &State<Self::Key, Self::Value>, query: &Self::Query) -> Self::Found;
 
-    /// For people.
+    /// The request in words.
     fn words(request: &Self::Request) -> String;
 }

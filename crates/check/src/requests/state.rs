@@ -1,17 +1,17 @@
-//! A catalog as an ordered map, whose last changes can be taken back.
+//! A catalog as an ordered map whose last changes can be undone.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-/// Values by key, and what they were before.
+/// Values by key, with an undo log.
 #[derive(Clone, Debug)]
 pub(crate) struct State<K, V> {
     now: BTreeMap<K, V>,
-    /// Keys that were set, each with what it had been, in the order of setting.
+    /// Keys that were set, each with its previous value, in order.
     undo: Vec<(K, Option<V>)>,
 }
 
-/// What keys become; `None` where one ceases to exist.
+/// New values of keys; `None` removes a key.
 pub(crate) type Difference<K, V> = BTreeMap<K, Option<V>>;
 
 impl<K: Ord + Clone, V: Clone + PartialEq> State<K, V> {
@@ -39,12 +39,12 @@ impl<K: Ord + Clone, V: Clone + PartialEq> State<K, V> {
         self.undo.push((key, before));
     }
 
-    /// How much there is to take back.
+    /// The length of the undo log.
     pub(crate) fn mark(&self) -> usize {
         self.undo.len()
     }
 
-    /// Takes back all that was set since a mark.
+    /// Undoes all changes since a mark.
     pub(crate) fn back_to(&mut self, mark: usize) {
         while self.undo.len() > mark
             && let Some((key, before)) = self.undo.pop()
@@ -56,7 +56,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> State<K, V> {
         }
     }
 
-    /// Takes back everything, and makes these changes for good.
+    /// Undoes everything, and makes these changes permanent.
     pub(crate) fn advance(&mut self, difference: &Difference<K, V>) {
         self.back_to(0);
         for (key, value) in difference {
@@ -70,7 +70,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> State<K, V> {
         self.undo[mark..].iter().all(|(key, _)| difference.contains_key(key))
     }
 
-    /// Whether it differs by exactly this from what it is with everything taken back.
+    /// Whether the undo log amounts to exactly these changes.
     pub(crate) fn differs_by(&self, difference: &Difference<K, V>) -> bool {
         let there = |(key, value): (&K, &Option<V>)| self.now.get(key) == value.as_ref();
         let mut first = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Do the judge's rules say what the rules of the model say, and does the judge see what is wrong?
+//! Do the judge's rules agree with those of the model, and does the judge detect violations?
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn actions() -> impl Strategy<Value = Action> {
         let version = versions.first_key_value().map(|(_, at)| Version(*at));
         match which {
             9 => Action::Create { name, entry: Entry { pointer, ..Entry::view() } },
-            // Some of them are what nothing can be.
+            // Some of them are invalid.
             10 => {
                 let state = flag.then(|| TableState::new(versions.len()));
                 Action::Create { name, entry: Entry { kind, state, pointer, ..Entry::namespace() } }
@@ -57,7 +57,7 @@ fn actions() -> impl Strategy<Value = Action> {
     })
 }
 
-/// What the model makes of a catalog.
+/// The result of the model's rules.
 fn by_view(entries: &mut BTreeMap<Name, Entry>, request: &[Action]) -> Result<(), glidepath_model::Refusal> {
     let mut view = View::default();
     for need in view.needs(request) {
@@ -160,7 +160,7 @@ fn asked(
     Asked { group: 0, writer: 0, mark, request, called, answered, told }
 }
 
-/// Judges these requests against versions that each have these names, from second to second, written by process 1.
+/// Judges these requests against versions with these names, one per second, written by process 1.
 fn judged(asked: Vec<Asked<Names>>, versions: &[&[(&str, u64)]]) -> Result<(), String> {
     judged_by(Terms { exact: true, least: 0, most: usize::MAX }, asked, versions)
 }
@@ -187,8 +187,8 @@ fn judged_by(terms: Terms, asked: Vec<Asked<Names>>, versions: &[&[(&str, u64)]]
     judge(&versions, &book, terms, |process| (process == 1).then_some(0)).map(drop)
 }
 
-/// Equal requests without a mark can stand for each other: the one whose caller was told of a version must get one, in
-/// whichever order they came. (Seed 1795361381916559030 of append-log under listings.)
+/// Equal requests without a mark are interchangeable: the one that was answered with a version must be assigned one, in
+/// any order of calls. (Seed 1795361381916559030 of append-log under listings.)
 #[test]
 fn of_equal_requests_the_acknowledged_one_is_found() {
     let drop_a = || vec![Action::Drop { name: name("a"), kind: Kind::Namespace, expected: None }];
@@ -210,14 +210,14 @@ fn of_equal_requests_the_acknowledged_one_is_found() {
             assert_eq!(told(2), Ok(()));
         }
     }
-    // Two were told so, and only one of them can be right.
+    // Two were acknowledged, and only one of the answers can be right.
     let both = [1, 2].map(|mark| asked(mark, drop_a(), (100, 2500), Told::Done(Version(2))));
     let both = both.into_iter().chain([asked(9, create("b", 9), (300, 2500), Told::Done(Version(2)))]).collect();
     assert!(judged_by(Terms { exact: false, least: 0, most: 1 }, both, chain).is_err());
 }
 
-/// Who may be told a later version than its own may have been in one that undid it, if it had been called by then. (Seed 1384 of
-/// catalog-file under storm.)
+/// If an answer may name a later version, the request may have been in an earlier one that undid it, if it was called
+/// by then. (Seed 1384 of catalog-file under storm.)
 #[test]
 fn told_a_later_version_and_undone_in_its_own() {
     let chain: &[&[(&str, u64)]] = &[&[("a", 1)], &[], &[("b", 9)]];
@@ -231,7 +231,7 @@ fn told_a_later_version_and_undone_in_its_own() {
         judged_by(Terms { exact, least: 0, most: usize::MAX }, all, chain)
     };
     assert_eq!(told(false, 100), Ok(()));
-    // Exact answers name their own version; behind the drop, or after its version, nothing undoes it.
+    // Exact answers name the request's own version; behind the drop, or after its version, no request undoes it.
     for (exact, called) in [(true, 100), (false, 250), (false, 1200)] {
         assert!(told(exact, called).unwrap_err().contains("is not there"));
     }
@@ -246,12 +246,12 @@ fn right_answers_are_right() {
         asked(1, create("a", 1), (500, 1500), done(1)),
         // Refused by the request before it in the same version.
         asked(2, create("a", 2), (600, 1500), exists()),
-        // Nobody heard of it, and it happened.
+        // It was not answered, and it happened.
         asked(3, create("b", 3), (700, 0), Told::Nothing),
         asked(4, drop_a.clone(), (1600, 2500), Told::Unknown),
         asked(5, drop_a, (1700, 2500), Told::Refused(glidepath_model::Refusal::NotFound(name("a")))),
         asked(6, create("c", 6), (1700, 2500), Told::NotDone("contention".to_owned())),
-        // A group of two that come to nothing.
+        // Two requests of one group that cancel out.
         asked(7, create("d", 7), (2600, 2700), done(2)),
         asked(8, vec![Action::DropAll { name: name("d") }], (2610, 2700), done(2)),
     ];
@@ -277,19 +277,19 @@ fn wrong_answers_are_wrong() {
     wrong(&|all| all[0].told = exists(), "has what it should not");
     wrong(&|all| all[1].group = 3, "has what it should not");
     wrong(&|all| all[1].called = at(2200), "has what it should not");
-    wrong(&|all| all[1].answered = Some(at(1900)), "before it was asked for, or after");
+    wrong(&|all| all[1].answered = Some(at(1900)), "outside the time of a request");
     wrong(&|all| drop(all.remove(1)), "is not what was asked for");
     wrong(&|all| all.push(asked(3, create("c", 3), (2600, 2700), done(2))), "is not there");
     wrong(&|all| all.push(asked(3, create("c", 3), (2600, 2700), done(9))), "in no version");
-    // There is one by now, but there was none until the answer.
+    // The entry exists now, but did not until the answer.
     wrong(
         &|all| all.push(asked(3, create("a", 3), (100, 400), exists())),
-        "no version between call and answer refuses so",
+        "no version between call and answer gives this refusal",
     );
     wrong(&|all| all.push(asked(3, create("z", 3), (2600, 2700), exists())), "no version between call and answer");
 }
 
-/// Nothing but assertions is in no version: it is judged by what there was between call and answer.
+/// A request that only asserts is in no version: it is judged by the states between call and answer.
 #[test]
 fn what_is_only_asserted_is_judged_by_what_there_was() {
     let chain: &[&[(&str, u64)]] = &[&[], &[("a", 1)], &[("a", 1), ("b", 2)]];
@@ -308,9 +308,9 @@ fn what_is_only_asserted_is_judged_by_what_there_was() {
     for exact in [true, false] {
         assert_eq!(judged(exact, (1100, 1200), there(), done(1)), Ok(()));
         assert_eq!(judged(exact, (100, 200), Assertion::Absent, done(0)), Ok(()));
-        // Before the first request of the version that it was told.
+        // In the state before the first request of the reported version.
         assert_eq!(judged(exact, (600, 1200), Assertion::Absent, done(1)), Ok(()));
-        // Nobody heard: there is nothing to be judged.
+        // Without an answer there is nothing to judge.
         assert_eq!(judged(exact, (100, 0), there(), Told::Nothing), Ok(()));
         for (times, holds, told) in [
             ((100, 200), there(), done(0)),
@@ -320,12 +320,12 @@ fn what_is_only_asserted_is_judged_by_what_there_was() {
             ((100, 200), there(), done(2)),
         ] {
             let said = judged(exact, times, holds, told).unwrap_err();
-            assert!(said.contains("has it so"), "{said}");
+            assert!(said.contains("fulfils this assertion"), "{said}");
         }
         let said = judged(exact, (1100, 1200), there(), Told::Unknown).unwrap_err();
-        assert!(said.contains("nothing to be unknown of"), "{said}");
+        assert!(said.contains("has an unknown outcome"), "{said}");
     }
-    // It was so until 1000 ms, and may be told a later version only where answers are not exact.
+    // It held until 1000 ms, and the answer may name a later version only if answers are not exact.
     assert_eq!(judged(false, (600, 2200), Assertion::Absent, done(2)), Ok(()));
     assert!(judged(true, (600, 2200), Assertion::Absent, done(2)).is_err());
 }

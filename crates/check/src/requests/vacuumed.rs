@@ -1,4 +1,4 @@
-//! Was what a vacuum removed allowed to go, at the instant at which it went?
+//! Was each object that a vacuum removed unneeded at that instant?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ use super::names::Names;
 use crate::subject::{STORE, place, shared, writes};
 use crate::tidy::numbered;
 
-/// Segments that a vacuum keeps at least, besides the newest.
+/// The fewest segments that a vacuum keeps, besides the newest.
 const KEPT_SEGMENTS: u64 = 2;
 
-/// What a vacuum of a manifest chain keeps at least.
+/// The least that a vacuum of a manifest chain keeps.
 const GRACE: Grace = Grace::LEAST;
 
-/// Whether all that was removed in a run was allowed to go, and nothing is damaged.
+/// Checks that all removed objects were unneeded, and that nothing is damaged.
 pub(crate) fn rightly<D: Design>(
     simulation: &Simulation,
     versions: &Versions<Names>,
@@ -40,19 +40,19 @@ pub(crate) fn rightly<D: Design>(
     }
 }
 
-/// Whether fsck finds no damage in what is there at the end.
+/// Whether fsck finds no damage at the end.
 fn whole(simulation: &Simulation) -> Result<(), String> {
     let world = Frozen::of(simulation.objects(STORE));
     let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
-    let lost = |error: LoadError| format!("when all was over, the catalog could not be read: {error}");
+    let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
     let checked = at_once(catalog.fsck()).map_err(lost)?;
     match checked.findings.iter().find(|finding| finding.severity() <= Severity::Unread) {
-        Some(finding) => Err(format!("when all was over, fsck found of {}: {finding}", finding.object)),
+        Some(finding) => Err(format!("after the run, fsck found in {}: {finding}", finding.object)),
         None => Ok(()),
     }
 }
 
-/// All versions of a chain, those that were cleaned away too.
+/// All versions of a chain, including removed ones.
 fn every_version(simulation: &Simulation, versions: &Versions<Names>) -> Result<Vec<Kept>, String> {
     let world = Frozen::of(first_written(&writes(simulation)));
     let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
@@ -66,10 +66,10 @@ fn every_version(simulation: &Simulation, versions: &Versions<Names>) -> Result<
     Ok(kept)
 }
 
-/// Whether segments were emptied, and checkpoints removed, of those only that lie far enough back.
+/// Whether only segments far enough back were emptied, and only their checkpoints removed.
 fn log(simulation: &Simulation) -> Result<(), String> {
     let journal = simulation.journal(STORE);
-    // Each version with the segment in which the next record goes.
+    // Each version with the segment of the next record.
     let versions = every_place_written(place::<Log>(0), &writes(simulation))?.into_iter();
     let versions = versions.map(|(placed, write)| (journal[write].at, placed.segment + u64::from(placed.closes)));
     let versions: Vec<(Instant, u64)> = versions.collect();
@@ -98,15 +98,15 @@ fn log(simulation: &Simulation) -> Result<(), String> {
     Ok(())
 }
 
-/// A version of a manifest chain, and what it consists of.
+/// A version of a manifest chain, and its objects.
 struct Kept {
     snapshot: Snapshot,
     at: Instant,
     objects: BTreeSet<Key>,
 }
 
-/// Whether each version says rightly what need not be kept any more, and nothing was deleted that was kept or needed by
-/// what was. `skew` is how far clocks were off.
+/// Whether each version names a correct oldest version to keep, and no object was deleted that a kept version needs.
+/// `skew` is the greatest error of the clocks.
 fn chain(journal: &[Written], versions: &[Kept], skew: Span) -> Result<(), String> {
     let ms = |span: Span| span.as_nanos() / 1_000_000;
     let written: BTreeMap<Version, u64> =

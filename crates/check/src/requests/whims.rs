@@ -1,4 +1,4 @@
-//! A caller that goes away, and a task that is not polled for a while.
+//! Callers that are dropped, and tasks that are not polled for a while.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -8,18 +8,18 @@ use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
 use glidepath_sim::SimEnv;
 
-/// What happens to one future besides being polled.
+/// The disturbances of one future.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whims {
-    /// It is dropped after so long.
+    /// It is dropped after this time.
     patience: Option<Span>,
-    /// After so many polls it is not polled for so long.
+    /// After this number of polls it is not polled for this time.
     pause: Option<(u32, Span)>,
 }
 
 impl Whims {
-    /// Of a caller: one of eight goes away, one of twelve is forgotten for a while. `round_trip` is that of a request, `long`
-    /// the longest that anything is forgotten.
+    /// Of a caller: one of eight is dropped, one of twelve is not polled for a while. `round_trip` is that of a
+    /// request, `long` the longest time without a poll.
     pub(crate) fn draw(env: &SimEnv, round_trip: Span, long: Span) -> Self {
         let draw = || env.draw(Purpose::Transaction);
         let share = |of: Span| Span::from_nanos_f64(unit_interval(draw()) * of.as_nanos() as f64);
@@ -28,7 +28,7 @@ impl Whims {
         Self { patience, pause }
     }
 
-    /// Of a leader: it goes away after a term of at most so long, and is forgotten once for at most so long.
+    /// Of a leader: it ends after at most the first time, and is once not polled for at most the second.
     pub(crate) fn of_a_leader(env: &SimEnv, term: Span, long: Span) -> Self {
         let draw = || env.draw(Purpose::Transaction);
         let share = |of: Span| Span::from_nanos_f64(unit_interval(draw()) * of.as_nanos() as f64);
@@ -36,7 +36,7 @@ impl Whims {
     }
 }
 
-/// Runs a future as these whims have it; `None` where it was dropped.
+/// Runs a future with these disturbances; `None` if it was dropped.
 pub(crate) async fn endured<T>(env: &SimEnv, future: impl Future<Output = T>, whims: Whims) -> Option<T> {
     type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
     let mut future = pin!(future);
