@@ -1,37 +1,38 @@
-//! What is one case, and what came of it?
+//! What is one case, and what is its result?
 
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::design::{Design, Operation, Start};
 
-/// A case: clients do one operation, one after another, as fast as they are answered.
+/// A case: each client sends its next operation when the previous one is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// What kind of catalog.
+    /// The kind of catalog.
     pub design: Design,
-    /// What the clients do.
+    /// The clients' operation.
     pub operation: Operation,
-    /// What they know beforehand. Commits are warm.
+    /// What clients know beforehand. Commits are warm.
     pub start: Start,
     /// Entries in the catalog at the beginning.
     pub rows: u64,
-    /// Clients at once.
+    /// Concurrent clients.
     pub writers: u32,
     /// Whether the writers of a process share commits.
     pub grouped: bool,
-    /// Whether each client is a process of its own; otherwise all are threads of one.
+    /// Whether each client is a process; otherwise all are threads of one process.
     pub processes: bool,
-    /// How long they go on.
+    /// How long the clients run.
     pub duration: Span,
-    /// Operations of each, at least, however long they take: on a busy machine a short time may pass without any.
+    /// The fewest operations of each client, however long they take: on a busy machine a short run may have none
+    /// otherwise.
     pub least: u64,
     /// Added to every request, before it is sent.
     pub added_latency: Span,
 }
 
 impl Cell {
-    /// What it is, besides how many entries and clients there are.
+    /// The case in words, without the numbers of entries and clients.
     #[must_use]
     pub fn kind(&self) -> String {
         let mut words = vec![self.design.name()];
@@ -47,20 +48,20 @@ impl Cell {
     }
 }
 
-/// What one process measured.
+/// The measurements of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Each operation's, in nanoseconds.
+    /// Latencies of the operations, in nanoseconds.
     pub latencies_ns: Vec<u64>,
-    /// Operations that failed, in words, and how many of each.
+    /// Errors in words, each with its count.
     pub errors: Vec<(String, u64)>,
-    /// When the first client began, on a clock that all processes share.
+    /// When the first client began, by a clock that all processes share.
     pub began_ns: u64,
     /// When the last one ended.
     pub ended_ns: u64,
-    /// Processor time of the process meanwhile.
+    /// Processor time of the process between the two.
     pub processor_ns: u64,
-    /// Requests to the store meanwhile.
+    /// Requests to the store between the two.
     pub requests: u64,
     /// Bytes sent in them.
     pub sent_bytes: u64,
@@ -68,31 +69,31 @@ pub struct Outcome {
     pub received_bytes: u64,
 }
 
-/// An outcome in figures.
+/// The figures of an outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
-    /// Operations that were done.
+    /// Successful operations.
     pub operations: u64,
-    /// Operations that failed.
+    /// Failed operations.
     pub errors: u64,
-    /// Operations done over the time.
+    /// Successful operations per second.
     pub operations_per_s: f64,
     /// Latency.
     pub p50_ms: f64,
     /// Latency.
     pub p99_ms: f64,
-    /// Requests for each operation done.
+    /// Requests per successful operation.
     pub requests_per_operation: f64,
-    /// Bytes sent for each operation done.
+    /// Bytes sent per successful operation.
     pub sent_bytes_per_operation: f64,
-    /// Bytes received for each operation done.
+    /// Bytes received per successful operation.
     pub received_bytes_per_operation: f64,
-    /// Processor time for each operation done; of a simulation: none.
+    /// Processor time per successful operation; absent for a simulation.
     pub processor_ms_per_operation: f64,
 }
 
 impl Outcome {
-    /// Of several processes that ran side by side.
+    /// The outcome of several concurrent processes.
     #[must_use]
     pub fn joined(outcomes: Vec<Self>) -> Self {
         let mut all = Self { began_ns: u64::MAX, ..Self::default() };
@@ -101,7 +102,7 @@ impl Outcome {
             for (words, count) in one.errors {
                 all.count_error(words, count);
             }
-            // A process that began late has shared only part of the time.
+            // A process that began late took part for less than the whole time.
             all.began_ns = all.began_ns.min(one.began_ns);
             all.ended_ns = all.ended_ns.max(one.ended_ns);
             all.processor_ns += one.processor_ns;
@@ -119,7 +120,7 @@ impl Outcome {
         }
     }
 
-    /// In figures. Of no operation at all: NaN where something is for each.
+    /// The figures. Without a successful operation, figures per operation are NaN.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let mut sorted = self.latencies_ns.clone();

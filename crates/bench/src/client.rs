@@ -11,19 +11,19 @@ use crate::counted::Counted;
 use crate::design::{Operation, Start};
 use crate::rows::{LISTED, Rows};
 
-/// A client: its world, and where it works. All clients of one process share place and group, which needs a leader where they
-/// commit together.
+/// A client: its environment, and its catalog. All clients of one process share place and group; a group that commits
+/// together needs a leader.
 pub(crate) struct Client<E: Env<Objects: Clone> + Clone> {
     pub(crate) env: Counted<E>,
     pub(crate) prefix: String,
     pub(crate) place: AnyPlace,
     pub(crate) group: Group<AnyCatalog<Counted<E>>>,
-    /// Which one it is, of all processes.
+    /// Its number among the clients of all processes.
     pub(crate) number: u32,
 }
 
 impl<E: Env<Objects: Clone> + Clone> Client<E> {
-    /// Works until the time is over and as many operations are done as are wanted at least, or somebody says to stop.
+    /// Works until the time is over and the fewest operations are done, or `stop` is set.
     pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
         let catalog = || self.place.open(self.env.clone(), self.env.clone());
         let committer = match cell.grouped {
@@ -69,7 +69,7 @@ impl<E: Env<Objects: Clone> + Clone> Client<E> {
         let found = async {
             let at = catalog.load().await?;
             let row = self.env.draw(Purpose::Tables) % cell.rows.max(1);
-            // The number behind the last one stands for nothing.
+            // The number after the last one has no entry.
             let (asked, there) = if number.is_multiple_of(2) { (row, 1) } else { (cell.rows, 0) };
             Ok::<_, LoadError>(match read {
                 Operation::List => (rows.list(catalog, &at, cell.rows).await?, cell.rows.min(LISTED as u64)),

@@ -1,4 +1,4 @@
-//! What goes to the store and comes back? A store that counts it, and takes longer if it should.
+//! A store that counts requests and bytes, and delays requests if configured.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use glidepath_model::{Instant, Span};
 use crate::cell::Outcome;
 use crate::machine::Processors;
 
-/// What went through.
+/// The counts.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Requests.
@@ -25,7 +25,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Writes what went through into an outcome.
+    /// Writes the counts into an outcome.
     pub(crate) fn add_to(&self, outcome: &mut Outcome) {
         outcome.requests += self.requests.load(Ordering::Relaxed);
         outcome.sent_bytes += self.sent_bytes.load(Ordering::Relaxed);
@@ -33,42 +33,42 @@ impl Counters {
     }
 }
 
-/// A world whose store is counted.
+/// An environment with a counted store.
 #[derive(Clone)]
 pub struct Counted<E: Env> {
     env: E,
     store: E::Objects,
     counters: Arc<Counters>,
     added: Span,
-    /// Where they are simulated.
+    /// The simulated processors, if any.
     processors: Option<Processors>,
 }
 
 impl<E: Env + Clone> Counted<E> {
-    /// Counts what goes through this store, and waits before each request.
+    /// Counts requests and bytes of this store, and delays each request.
     pub fn new(env: E, store: E::Objects, added: Span) -> Self {
         Self { env, store, counters: Arc::default(), added, processors: None }
     }
 
-    /// Clients wait for these processors.
+    /// Makes clients wait for these processors.
     pub(crate) fn on(self, processors: Processors) -> Self {
         Self { processors: Some(processors), ..self }
     }
 
-    /// The same counters and processors, another process of the world.
+    /// Another process of the environment, with the same counters and processors.
     pub fn beside(&self, env: E, store: E::Objects) -> Self {
         let (counters, processors) = (Arc::clone(&self.counters), self.processors.clone());
         Self { env, store, counters, added: self.added, processors }
     }
 
-    /// Does an operation's own work, where that is simulated.
+    /// Spends the processor time of an operation, if it is simulated.
     pub(crate) async fn compute(&self) {
         if let Some(processors) = &self.processors {
             processors.operation(&self.env).await;
         }
     }
 
-    /// What went through so far.
+    /// The counts so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -1,51 +1,51 @@
-//! Which designs of a catalog can be compared, and what may a client ask of one?
+//! Which designs of a catalog can be compared, and with which operations?
 
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_protocols::registry::Protocol;
 use serde::{Deserialize, Serialize};
 
-/// A protocol, and how the catalog is laid out.
+/// A protocol, and the layout of the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
     /// The protocol.
     pub protocol: Protocol,
-    /// How its entries are kept, where there are several ways.
+    /// The layout, if the protocol has several.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
     pub layout: Option<Layout>,
-    /// Whether there are indices by type and by base object, where there can be.
+    /// Whether there are indices by type and by base object, if the protocol supports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indexed: Option<bool>,
 }
 
-/// What a client does, again and again.
+/// The operation that a client repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// Creates an entry that nobody else creates.
+    /// Creates an entry that no other client creates.
     Commit,
-    /// Finds the newest version and says what one name stands for.
+    /// Finds the newest version and returns the entry of a name.
     Describe,
-    /// Finds the newest version and says whether there is a name; every other time there is not.
+    /// Finds the newest version and checks whether a name exists; every other name does not.
     Exists,
-    /// Finds the newest version and names the first thousand entries.
+    /// Finds the newest version and lists the first thousand names.
     List,
 }
 
-/// What a process that reads knows beforehand.
+/// What a reading process knows beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// Nothing: each operation opens the catalog anew.
     Cold,
-    /// What the operations before it have read.
+    /// What earlier operations have read.
     Warm,
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Commit, Self::Describe, Self::Exists, Self::List];
 
-    /// As on the command line.
+    /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Operation {
         }
     }
 
-    /// Whether it leaves the catalog as it was.
+    /// Whether it does not change the catalog.
     #[must_use]
     pub fn reads(self) -> bool {
         self != Self::Commit
@@ -67,7 +67,7 @@ impl Start {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Warm, Self::Cold];
 
-    /// As on the command line.
+    /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Start {
 }
 
 impl Design {
-    /// Of a protocol that has one layout.
+    /// A design of a protocol with one layout.
     #[must_use]
     pub fn of(protocol: Protocol) -> Self {
         Self { protocol, layout: None, indexed: None }
@@ -99,7 +99,7 @@ impl Design {
     }
 }
 
-/// A layout, as it is called on the command line.
+/// A layout by its name on the command line.
 mod by_name {
     use glidepath_protocols::manifest_chain::Layout;
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};

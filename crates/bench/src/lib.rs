@@ -1,7 +1,7 @@
 //! How many commits and reads per second does a catalog really take on this store, and what does the simulation say?
 //!
-//! A cell is one case: a design, an operation, so many entries, so many clients. [`work`] runs it on a live store,
-//! [`predict`] on the simulated one with a profile; both run the same client over the same protocol code.
+//! A cell is one case: a design, an operation, a number of entries, a number of clients. [`work`] runs it on a live
+//! store, [`predict`] on the simulated one with a profile; both run the same client over the same protocol code.
 //!
 //! Start with [`Cell`]; [`Sweep`] makes many of them, [`run()`] runs these, and [`page`] is the report.
 

@@ -16,7 +16,7 @@ use crate::design::Design;
 use crate::rows::{self, FillError};
 use crate::scratch::ScratchError;
 
-/// Why a cell could not be run.
+/// Why a cell was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The machine refuses threads or timers.
@@ -25,7 +25,7 @@ pub enum LiveError {
     /// The catalog could not be filled.
     #[error(transparent)]
     Fill(#[from] FillError),
-    /// It could not be copied or removed.
+    /// The catalog could not be copied or removed.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }
@@ -34,8 +34,8 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// Fills a catalog at `prefix` (ending in `/`) with so many entries. `progress` is told how many there are, and says whether
-/// to go on.
+/// Fills a catalog at `prefix` (ending in `/`) with `rows` entries. `progress` gets the number of entries so far, and
+/// returns whether to continue.
 ///
 /// # Errors
 /// [`LiveError`]
@@ -51,11 +51,11 @@ pub fn fill(
 }
 
 /// Runs the clients of a cell against the catalog at `prefix`, until its time is over and each has done as many
-/// operations as it must, or `stop` is set. They are threads of this process, numbered from `first` on, which several processes
-/// must choose so that they are not in each other's way.
+/// operations as it must, or `stop` is set. They are threads of this process, numbered from `first` on; several
+/// processes must choose disjoint numbers.
 ///
 /// # Errors
-/// [`LiveError::Start`]; what goes wrong with operations is part of the outcome.
+/// [`LiveError::Start`]; errors of operations are part of the outcome.
 pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicBool) -> Result<Outcome, LiveError> {
     let runtime = runtime()?;
     let env = Counted::new(LiveEnv::new(), store.clone(), cell.added_latency);
@@ -95,7 +95,7 @@ fn unix_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 
-/// Of this process, so far.
+/// Processor time of this process so far.
 pub(crate) fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or_default()

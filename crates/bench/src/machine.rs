@@ -1,8 +1,8 @@
-//! What does the clients' machine cost them?
+//! How much processor time do clients need?
 //!
-//! A profile tells what a store costs one client that has a processor to itself. Many clients on one machine wait for its
-//! processors, too. Two things are measured for that, without running the cell on the store: what a bare request to this store
-//! takes of the processor, and what an operation of this cell takes on a store that costs nothing.
+//! A profile has the latencies of a client with its own processor. Many clients on one machine also wait for its
+//! processors. So two processor times are measured, without running the cell on the store: that of a bare request to
+//! this store, and that of an operation of this cell on a store in memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,34 +17,35 @@ use crate::cell::Cell;
 use crate::live::{LiveError, fill, processor_ns, runtime, work};
 use crate::scratch::ScratchError;
 
-/// Rounds of a put, a get and a delete that tell what a request takes.
+/// Rounds of a put, a get and a delete that measure the processor time of a request.
 const ROUNDS: u32 = 100;
 
-/// How long the operations run that tell what one takes.
+/// How long operations run to measure the processor time of one.
 const TRIAL: Span = Span::from_millis(400);
 
-/// What the clients' machine has, and what is asked of it.
+/// The processors of the clients' machine, and the demand for them.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Machine {
     /// How many clients can compute at once.
     pub processors: u32,
-    /// Of a processor, for each request. The profile's latency has this in it already.
+    /// Processor time per request. The profile's latency includes it already.
     pub per_request: Span,
-    /// Of a processor, for each operation, besides its requests.
+    /// Processor time per operation, without its requests.
     pub per_operation: Span,
 }
 
 impl Machine {
-    /// One on which nobody ever waits for a processor.
+    /// A machine without waits for a processor.
     #[must_use]
     pub fn boundless() -> Self {
         Self { processors: u32::MAX, per_request: Span::ZERO, per_operation: Span::ZERO }
     }
 
-    /// This machine, by what bare requests to this store take of it. Writes under `prefix` (which ends in `/`), and removes that.
+    /// This machine, with the measured processor time of bare requests to this store. Writes under `prefix` (which ends
+    /// in `/`), and removes what it wrote.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// A request failed.
     pub fn here(store: &Store, prefix: &str) -> Result<Self, LiveError> {
         let processors = available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
         let runtime = runtime()?;
@@ -65,15 +66,15 @@ impl Machine {
         Ok(Self { processors, per_request, per_operation: Span::ZERO })
     }
 
-    /// With what an operation of this cell takes, by running it for a moment on a store in memory that answers each request
-    /// after `latency`, until `stop` is set.
+    /// Adds the processor time of an operation of this cell, measured briefly on a store in memory that answers each
+    /// request after `latency`; ends early if `stop` is set.
     ///
     /// # Errors
     /// [`LiveError`]
     pub fn working(self, cell: &Cell, latency: Span, stop: &AtomicBool) -> Result<Self, LiveError> {
         let memory = open("memory:", &Options::default()).map_err(|error| std::io::Error::other(error.to_string()))?;
         fill(&memory, "trial/", cell.design, cell.rows, |_| !stop.load(Ordering::Relaxed))?;
-        // A process does not share what it does with others.
+        // Processes do not share commits.
         let writers = if cell.processes { 1 } else { cell.writers };
         let trial = Cell { duration: TRIAL, added_latency: latency, writers, ..*cell };
         let outcome = work(&memory, "trial/", &trial, 0, stop)?;
@@ -82,7 +83,7 @@ impl Machine {
     }
 }
 
-/// A machine's processors on the virtual clock: who comes first is served first.
+/// A machine's processors on the virtual clock, first come, first served.
 #[derive(Clone, Debug)]
 pub(crate) struct Processors {
     /// When each is free.
@@ -96,9 +97,9 @@ impl Processors {
         Self { free: Arc::new(Mutex::new(vec![Instant::ZERO; count])), machine }
     }
 
-    /// Takes the processor that is free first for so long. Returns when it begins.
+    /// Occupies the processor that is free first for this time. Returns when it begins.
     fn take(&self, now: Instant, time: Span) -> Instant {
-        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
+        // The content is replaced as a whole, so a panic elsewhere cannot have left it inconsistent.
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(first) = free.iter_mut().min().filter(|_| time > Span::ZERO) else { return now };
         let begin = now.max(*first);

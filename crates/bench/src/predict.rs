@@ -1,4 +1,4 @@
-//! What do a profile and a machine predict for a cell? The same clients on the simulated store.
+//! What do a profile and a machine predict for a cell? The same clients run on the simulated store.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 type Simulated = Counted<SimEnv>;
 
-/// What the clients of one process share.
+/// State shared by the clients of one process.
 struct Shared {
     place: AnyPlace,
     group: Group<AnyCatalog<Simulated>>,
@@ -36,11 +36,11 @@ impl Shared {
     }
 }
 
-/// What a store of this profile, and this machine for all clients, make of a cell. Where `stop` is set meanwhile it ends soon,
-/// and what it returns means nothing.
+/// The predicted outcome of a cell, on a store of this profile, with all clients on this machine. If `stop` is set it
+/// ends soon, and the result is meaningless.
 ///
 /// # Errors
-/// Where the store cannot hold such a catalog, as one that cannot append cannot hold a log.
+/// The store does not support the protocol (for example a log on a store without appends).
 pub fn predict(
     profile: &Profile,
     machine: &Machine,
@@ -53,7 +53,7 @@ pub fn predict(
     let setup = Setup {
         seed,
         horizon: Instant::ZERO + Span::from_secs(100 * 3600),
-        // Clients share what their process knows, and that must be seen in the order of time.
+        // Clients share the knowledge of their process, which must be updated in the order of time.
         mode: Mode::EveryOperation,
         stores: vec![StoreModel::of(profile.clone())],
     };
@@ -66,7 +66,7 @@ pub fn predict(
             *fill_ended.borrow_mut() = rows::fill(&catalog, cell.design, cell.rows, |_| !stopped()).await;
         })
     };
-    // Long after the catalog is there.
+    // Long after the catalog was created.
     let begin = Instant::ZERO + Span::from_secs(50 * 3600);
     let outcomes = Rc::new(RefCell::new(Vec::new()));
     let counted: Rc<RefCell<Option<Simulated>>> = Rc::default();
@@ -111,7 +111,7 @@ pub fn predict(
     Ok(outcome)
 }
 
-/// The leader of a process's group, a task like its clients.
+/// The leader of a process's group, a task beside its clients.
 fn leader(shared: &Shared, world: impl FnOnce(SimEnv) -> Simulated + 'static) -> Start {
     let (place, group) = (shared.place.clone(), shared.group.clone());
     Box::new(move |env: SimEnv| -> Life {

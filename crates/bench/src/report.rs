@@ -1,4 +1,4 @@
-//! What came of a sweep, for people and for programs?
+//! The results of a sweep, for people and for programs.
 
 use std::collections::BTreeSet;
 
@@ -10,25 +10,25 @@ use serde::Serialize;
 use crate::cell::{Cell, Figures, Outcome};
 use crate::rows::FillError;
 
-/// A cell and what came of it.
+/// A cell and its results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// What was run.
+    /// The cell.
     pub cell: Cell,
-    /// On the live store.
+    /// The outcome on the live store.
     pub measured: Figures,
-    /// In words, where an operation failed.
+    /// The first error, if an operation failed.
     pub first_error: Option<String>,
-    /// On the simulated one.
+    /// The outcome on the simulated store.
     pub predicted: Option<Figures>,
-    /// Why there is no prediction, where there should be one.
+    /// Why a requested prediction is missing.
     pub not_predicted: Option<String>,
-    /// Predicted over measured operations per second, less 1; where both did something.
+    /// Predicted divided by measured operations per second, minus 1; if both are above 0.
     pub prediction_error: Option<f64>,
 }
 
 impl Line {
-    /// Puts both beside one another.
+    /// Combines measurement and prediction.
     #[must_use]
     pub fn new(cell: Cell, measured: &Outcome, predicted: Option<Result<Outcome, FillError>>) -> Self {
         let figures = measured.figures();
@@ -50,7 +50,7 @@ impl Line {
     }
 }
 
-/// What the report says of how it was measured.
+/// How it was measured, as in the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     /// The store's URL, without credentials.
@@ -59,11 +59,11 @@ pub struct Measured<'a> {
     pub date: &'a str,
     /// The machine of the clients.
     pub machine: &'a str,
-    /// What measured: name and version.
+    /// The measuring program: name and version.
     pub program: &'a str,
-    /// What predictions were made with, by its name.
+    /// The profile of the predictions, by name.
     pub profile: Option<&'a str>,
-    /// Cells that were to be run.
+    /// Planned cells.
     pub planned: usize,
 }
 
@@ -93,7 +93,7 @@ impl Measured<'_> {
     }
 }
 
-/// What was measured, with its pictures.
+/// The report with its charts.
 ///
 /// # Errors
 /// A picture cannot be drawn.
@@ -226,7 +226,7 @@ fn predictions(lines: &[Line]) -> Table {
     }
 }
 
-/// One line of a chart for each kind of cells, and a dashed one for what was predicted.
+/// One line of a chart per kind of cell, and a dashed one for its prediction.
 fn series<K: Ord + Copy>(
     lines: &[&Line],
     key: impl Fn(&Cell) -> K,
@@ -261,7 +261,7 @@ fn distinct<T: Ord>(lines: &[&Line], of: impl Fn(&Cell) -> T) -> usize {
     lines.iter().map(|line| of(&line.cell)).collect::<BTreeSet<T>>().len()
 }
 
-/// Lines that a picture holds without becoming a tangle.
+/// The most lines in a picture.
 const LEGIBLE: usize = 8;
 
 fn over_clients(what: &str, lines: &[&Line]) -> Result<Vec<Picture>, PictureError> {
@@ -291,7 +291,7 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Result<Picture, PictureError
     }
     let several = distinct(lines, |cell| cell.writers) > 1;
     let words = |writers: u32| several.then(|| counted(writers, "client"));
-    // An empty catalog has its place on the logarithmic axis, too.
+    // An empty catalog needs a place on the logarithmic axis, too.
     let series = series(lines, |cell| cell.writers, words, |cell| cell.rows.max(1) as f64);
     let caption = match lines.iter().any(|line| line.cell.rows == 0) {
         true => "Rate by size of the catalog. An empty catalog is shown at 1 entry.",

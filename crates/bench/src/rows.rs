@@ -1,4 +1,4 @@
-//! Which entries has a catalog under load, and how does a client use them?
+//! Which entries does a catalog under load have, and how does a client use them?
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use glidepath_protocols::{Catalog, LoadError, Outcome};
 
 use crate::design::Design;
 
-/// Names that one listing asks for at most.
+/// The most names of one listing.
 pub(crate) const LISTED: usize = 1000;
 
-/// Clients of one catalog, at most: each has numbers of its own.
+/// The most clients of one catalog: each has its own range of numbers.
 pub const MOST_CLIENTS: u32 = 2048;
 
 /// Entries that are created in one commit.
@@ -24,21 +24,21 @@ const BATCH: u64 = 25_000;
 /// Why a catalog could not be filled.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FillError {
-    /// There is one.
+    /// There is a catalog already.
     #[error("there is a catalog already: give an empty place")]
     Taken,
-    /// It could not be read.
+    /// The place could not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The store did not take it.
+    /// A commit failed.
     #[error("the catalog could not be filled: {0}")]
     Commit(Cause),
-    /// Somebody said to stop.
+    /// Stopped by the caller.
     #[error("stopped before the catalog was filled")]
     Stopped,
 }
 
-/// What the entries of a catalog are. They are numbered; those of the beginning are below [`Cell::rows`](crate::Cell::rows).
+/// The entries of a catalog. They are numbered; initial entries have numbers below [`Cell::rows`](crate::Cell::rows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
     /// Numbered tables.
@@ -52,10 +52,10 @@ impl Rows {
         if design.layout.is_some() { Self::Named } else { Self::Tables }
     }
 
-    /// Creates an entry that no other pair of numbers creates, and that is not there at the beginning.
+    /// Creates an entry that is unique to this pair of numbers and not an initial one.
     pub(crate) fn create(self, rows: u64, client: u32, number: u64) -> Request {
         match self {
-            // The ids of different clients lie between one another; each has two million.
+            // The ids of different clients alternate; each client has two million.
             Self::Tables => {
                 let number = rows + number * u64::from(MOST_CLIENTS) + u64::from(client);
                 Changes::of(id(number), Edit::Create(TableState::new(1))).actions()
@@ -69,7 +69,7 @@ impl Rows {
         }
     }
 
-    /// Whether there is the entry of this number, looked up as a client does who wants to know all about it.
+    /// Whether the entry of this number exists, with a look-up of all its content.
     pub(crate) async fn describe<E: Env>(
         self,
         catalog: &AnyCatalog<E>,
@@ -82,7 +82,7 @@ impl Rows {
         }
     }
 
-    /// How many of the first [`LISTED`] entries there are.
+    /// The number of entries in a listing of the first [`LISTED`].
     pub(crate) async fn list<E: Env>(
         self,
         catalog: &AnyCatalog<E>,
@@ -96,7 +96,7 @@ impl Rows {
     }
 }
 
-/// Fills an empty place. `progress` is told how many entries there are, and says whether to go on.
+/// Fills an empty place. `progress` gets the number of entries so far, and returns whether to continue.
 pub(crate) async fn fill<E: Env>(
     catalog: &AnyCatalog<E>,
     design: Design,
@@ -128,7 +128,7 @@ pub(crate) async fn fill<E: Env>(
     }
 }
 
-/// What a creation must come to.
+/// Checks that a creation succeeded.
 fn created<S>(outcome: Outcome<S>) -> Result<S, FillError> {
     match outcome {
         Outcome::Committed(head) => Ok(head),

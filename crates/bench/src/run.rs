@@ -1,4 +1,4 @@
-//! In which order are cells run? Fill a catalog, copy it, let clients work on the copy; at the end, remove all of them.
+//! In which order are cells run? Fill a catalog, copy it, run clients on the copy; at the end, remove all copies.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,56 +15,56 @@ use crate::report::Line;
 use crate::rows::FillError;
 use crate::scratch::Scratch;
 
-/// How cells are run. `E` is what goes wrong with clients that are processes of their own.
+/// How cells are run. `E` is the error of clients that are processes.
 pub struct Running<'a, E> {
-    /// Where.
+    /// The place in the store.
     pub store: &'a Store,
-    /// How long the first cell is run before its results count.
+    /// The warm-up: how long the first cell is run before results count.
     pub warm_up: Span,
-    /// What predictions are made with, if any are to be made.
+    /// The profile of predictions, if there are any.
     pub profile: Option<&'a Profile>,
-    /// Runs the clients of a cell, each a process of its own, against the catalog at a prefix.
+    /// Runs the clients of a cell as processes, against the catalog at a prefix.
     pub in_processes: &'a dyn Fn(&str, &Cell) -> Result<Outcome, E>,
-    /// Told what is under way.
+    /// Called with the progress.
     pub progress: &'a dyn Fn(Progress<'_>),
-    /// Set by others to stop.
+    /// Set by the caller to stop.
     pub stop: &'static AtomicBool,
 }
 
-/// What is under way.
+/// The progress of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Cells that are done.
+    /// Finished cells.
     pub done: usize,
-    /// All of them.
+    /// All cells.
     pub all: usize,
-    /// The one that is under way.
+    /// The current cell.
     pub cell: &'a Cell,
-    /// Entries so far, while a catalog is being filled for it.
+    /// Entries so far, while its catalog is being filled.
     pub filled: Option<u64>,
 }
 
-/// What came of it.
+/// The result of a sweep.
 pub struct Swept<E> {
-    /// The cells that are done, in their order.
+    /// The finished cells, in order.
     pub lines: Vec<Line>,
     /// How it ended.
     pub ended: Result<Ended, E>,
-    /// Why not all that was written to the store could be removed. Nobody else will remove it.
+    /// Why objects were left in the store; the user must remove them.
     pub left_behind: Option<LiveError>,
 }
 
-/// How it ended, where nothing went wrong.
+/// How it ended, if there was no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All cells are done.
+    /// All cells are finished.
     Complete,
-    /// Somebody said to stop.
+    /// Stopped by the caller.
     Stopped,
 }
 
-/// Runs cells, once the first one has been run for as long as a warm-up, until all are done, one cannot be run, or somebody says
-/// to stop. Whatever happens, what was done is returned, and what was written to the store is removed.
+/// Runs the first cell as a warm-up, then all cells, until all are finished, one fails, or `stop` is set. In every case
+/// it returns the finished cells and removes what it wrote to the store.
 #[must_use]
 pub fn run<E: From<LiveError>>(cells: &[Cell], running: &Running<'_, E>) -> Swept<E> {
     let scratch = Scratch::new(running.store.clone());
@@ -74,19 +74,19 @@ pub fn run<E: From<LiveError>>(cells: &[Cell], running: &Running<'_, E>) -> Swep
     Swept { lines, ended, left_behind: bench.scratch.remove().err() }
 }
 
-/// Long enough for a median.
+/// Enough for a median.
 const BRIEF: Span = Span::from_secs(2);
 
 struct Bench<'a, E> {
     running: &'a Running<'a, E>,
     scratch: Scratch,
-    /// What the newest origin was filled with, and its folder.
+    /// The content of the newest original, and its folder.
     filled: Option<(Design, u64, String)>,
-    /// Folders so far. Nothing is removed before the end: stores are slow to forget, and would make the next cell wait.
+    /// Folders so far. All are removed at the end, because deletes are slow and would delay the next cell.
     folders: u32,
-    /// Once it is known.
+    /// Set once it is measured.
     machine: Option<Machine>,
-    /// What is still to be done of it.
+    /// The rest of the work.
     warm_up: Span,
 }
 
@@ -100,7 +100,7 @@ impl<E: From<LiveError>> Bench<'_, E> {
                 progress(Progress { filled: Some(filled), ..under_way });
                 !stop.load(Ordering::Relaxed)
             });
-            // What went wrong may be because it was stopped.
+            // The error may come from the stop.
             if stop.load(Ordering::Relaxed) {
                 return Ok(Ended::Stopped);
             }
@@ -128,7 +128,7 @@ impl<E: From<LiveError>> Bench<'_, E> {
         Ok(Line::new(*cell, &outcome, predicted))
     }
 
-    /// Lets the clients of a cell work, on a copy of the original unless they only read.
+    /// Runs the clients of a cell, on a copy of the original unless they only read.
     fn work(&mut self, origin: &str, cell: &Cell) -> Result<Outcome, E> {
         let folder = if cell.operation.reads() { origin.to_owned() } else { self.folder() };
         if folder != origin {
@@ -145,7 +145,7 @@ impl<E: From<LiveError>> Bench<'_, E> {
         format!("catalog-{:04}", self.folders)
     }
 
-    /// What the keys in a folder begin with.
+    /// The prefix of the keys in a folder.
     fn place(&self, folder: &str) -> String {
         format!("{}{folder}/", self.scratch.prefix())
     }
@@ -159,7 +159,7 @@ impl<E: From<LiveError>> Bench<'_, E> {
                 *self.machine.insert(Machine::here(store, &place)?)
             }
         };
-        // Requests as late as they are where nobody waits for a processor, so that as many clients meet as will.
+        // Delays requests as without waits for a processor, so that as many clients conflict as in the cell.
         let undisturbed = match predict(profile, &Machine::boundless(), &Cell { duration: BRIEF, ..*cell }, 1, stop) {
             Ok(outcome) => outcome.figures(),
             Err(error) => return Ok(Err(error)),

@@ -1,18 +1,18 @@
-//! Where in a store may catalogs be filled, copied and removed? In a place that nobody else uses.
+//! Where in a store are catalogs filled, copied and removed? Under a unique prefix.
 
 use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Purpose};
 use glidepath_stores::{LiveEnv, Store};
 
 use crate::live::LiveError;
 
-/// A prefix that nobody else uses. Its objects are removed by [`remove`](Self::remove), not by dropping it.
+/// A unique prefix. Its objects are removed by [`remove`](Self::remove), not by dropping it.
 #[derive(Clone, Debug)]
 pub struct Scratch {
     store: Store,
     prefix: String,
 }
 
-/// What was to be copied or removed could not be.
+/// Objects could not be copied or removed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("objects under {prefix} could not be {what}: {cause}")]
 pub struct ScratchError {
@@ -35,16 +35,16 @@ impl Scratch {
         Self { store, prefix: format!("glidepath-bench-{nonce:016x}/") }
     }
 
-    /// What all keys in it begin with.
+    /// The prefix of all its keys.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Copies every object of a folder in it to another.
+    /// Copies every object of one of its folders to another.
     ///
     /// # Errors
-    /// Where an object cannot be read or written.
+    /// An object cannot be read or written.
     pub fn copy(&self, from: &str, to: &str) -> Result<(), LiveError> {
         let (from, to) = (format!("{}{from}/", self.prefix), format!("{}{to}/", self.prefix));
         crate::live::runtime()?.block_on(async {
@@ -70,7 +70,7 @@ impl Scratch {
     /// Removes everything in it.
     ///
     /// # Errors
-    /// Where something is left.
+    /// Some objects are left.
     pub fn remove(&self) -> Result<(), LiveError> {
         let prefix = &self.prefix;
         crate::live::runtime()?.block_on(async {

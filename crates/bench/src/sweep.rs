@@ -1,4 +1,4 @@
-//! Which cells does a sweep consist of?
+//! Which cells make up a sweep?
 
 use glidepath_model::Span;
 use glidepath_protocols::manifest_chain::Layout;
@@ -8,10 +8,10 @@ use crate::cell::Cell;
 use crate::design::{Design, Operation, Start};
 use crate::rows::MOST_CLIENTS;
 
-/// More entries than this would take days to fill in.
+/// The most entries: more would take days to fill.
 const MOST_ROWS: u64 = 100_000_000;
 
-/// What is varied, and what is the same in all cells.
+/// The varied values, and those that all cells share.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// Varied.
@@ -34,31 +34,31 @@ pub struct Sweep {
     pub processes: bool,
     /// Of each cell.
     pub duration: Span,
-    /// Operations of each client, at least.
+    /// The fewest operations of each client.
     pub least: u64,
     /// Added to each request.
     pub added_latency: Span,
 }
 
-/// What a sweep cannot be of: the field comes first, so that it can be found on the command line.
+/// Why a sweep is refused. Each message begins with the field, as on the command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SweepError {
-    /// No clients, or more than have numbers.
+    /// No clients, or too many.
     #[error("writers: found {0}; allowed: 1 to {MOST_CLIENTS} clients at once")]
     Clients(u32),
-    /// No time.
+    /// The duration is 0.
     #[error("duration: found 0; allowed: more than 0")]
     Duration,
     /// Too many entries.
     #[error("rows: found {0}; allowed: at most {MOST_ROWS} entries")]
     Rows(u64),
-    /// Nothing to read.
+    /// No entries to read.
     #[error("rows: found 0; reads need at least one entry. Leave 0 out, or give --operation commit")]
     NothingToRead,
 }
 
 impl Sweep {
-    /// The designs to be filled with entries.
+    /// All designs.
     fn designs(&self) -> Vec<Design> {
         let of = |protocol: &Protocol| {
             let possible = protocol.traits().layouts;
@@ -90,10 +90,10 @@ impl Sweep {
         Ok(())
     }
 
-    /// All cells: those that begin with the same catalog follow one another. Combinations that say the same are there once.
+    /// All cells: those with the same initial catalog are adjacent. Equivalent combinations occur once.
     ///
     /// # Errors
-    /// A value that no cell can have.
+    /// A value that is not allowed.
     pub fn cells(&self) -> Result<Vec<Cell>, SweepError> {
         self.check()?;
         let mut cells = Vec::new();
@@ -108,7 +108,7 @@ impl Sweep {
     }
 
     fn of(&self, rows: u64, design: Design, operation: Operation, cells: &mut Vec<Cell>) {
-        // Only commits of one process are shared, and only reads can be cold.
+        // Only commits of one process can be shared, and only reads can be cold.
         let (starts, grouped) = match operation {
             Operation::Commit if self.processes => (&[Start::Warm][..], &[false][..]),
             Operation::Commit => (&[Start::Warm][..], &self.grouped[..]),

@@ -1,4 +1,4 @@
-//! Cells on live stores and simulated ones: what is counted is what happened.
+//! Cells on live and simulated stores: the counts are right.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -13,10 +13,10 @@ use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
 use glidepath_sim::Profile;
 use glidepath_stores::{LiveEnv, Options, Store, open};
 
-/// Nobody says to stop.
+/// Never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// By number of operations: how many fit into a time depends on what else the machine does.
+/// Limited by operations: how many fit into a time depends on the load of the machine.
 const CELL: Cell = Cell {
     design: Design { protocol: Protocol::ManifestChain, layout: Some(Layout::Paged), indexed: Some(true) },
     operation: Operation::Commit,
@@ -57,7 +57,7 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
     })
     .unwrap();
     assert_eq!(filled, CELL.rows);
-    // Eight that commit for themselves are often in each other's way, and wait the longer the oftener.
+    // Eight clients that commit separately often conflict, and back off longer each time.
     for cell in [CELL, Cell { grouped: false, least: 4, ..CELL }] {
         let folder = format!("copy-{}", cell.grouped);
         let place = format!("{}{folder}/", scratch.prefix());
@@ -67,7 +67,7 @@ fn every_commit_that_is_counted_is_in_the_catalog() {
         assert_eq!(figures.errors, 0, "{:?}", outcome.errors);
         assert_eq!(figures.operations, u64::from(cell.writers) * cell.least);
         assert_eq!(entries(&store, &place), cell.rows + figures.operations);
-        // A shared commit needs less than a request of its own; for oneself it is at least one.
+        // A shared commit takes less than one request per operation; a separate one at least one.
         assert_eq!(figures.requests_per_operation < 1.0, cell.grouped, "{figures:?}");
     }
     assert_eq!(entries(&store, &origin), CELL.rows);
@@ -97,7 +97,7 @@ fn the_simulation_knows_what_shared_commits_are_worth() {
         figures.operations_per_s
     };
     let alone = rate(1, true, false);
-    // A put of 30 ms each, a hint every sixteenth.
+    // A put of 30 ms for each, and a hint for every sixteenth.
     assert!((30.0..33.4).contains(&alone), "{alone}");
     let (shared, apart) = (rate(200, true, false), rate(16, true, true));
     assert!(shared > 50.0 * alone, "{shared}");
@@ -145,7 +145,7 @@ fn clients_wait_for_processors() {
     };
     let cell = Cell { added_latency: Span::ZERO, ..cell };
     let rate = |machine: Machine| predict(&profile, &machine, &cell, 1, &NEVER).unwrap().figures().operations_per_s;
-    // A read of 1 ms each; then each takes half a millisecond of one of two processors besides.
+    // A read of 1 ms for each; then also half a millisecond of one of two processors.
     let free = rate(Machine::boundless());
     assert!((19_000.0..20_001.0).contains(&free), "{free}");
     let busy = Machine { processors: 2, per_request: Span::ZERO, per_operation: Span::from_nanos(500_000) };

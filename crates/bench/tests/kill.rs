@@ -1,5 +1,5 @@
-//! Twenty processes commit to one catalog, each through a group, and are killed at random moments, over and over; afterwards
-//! what each was told is compared with the chain of versions, by the checkers that simulated runs go through.
+//! Twenty processes commit to one catalog, each through a group, and are killed at random moments, over and over;
+//! afterwards the checkers of simulated runs compare all answers with the chain of versions.
 //!
 //! On local disk always; with `GLIDEPATH_S3` (a URL, as `scripts/servers exec` sets it) on a real S3 server too.
 
@@ -20,7 +20,7 @@ use support::{Luck, Process, Said, task};
 const PROCESSES: usize = 20;
 const ROUNDS: u64 = 4;
 
-/// Not a test of its own: what the processes do that are killed.
+/// Not a test: the task of the processes that are killed.
 #[test]
 fn writer_that_is_killed() {
     let Some(task) = task() else { return };
@@ -28,7 +28,7 @@ fn writer_that_is_killed() {
     write(&LiveEnv::new(), &open(url, &Options::default()).unwrap(), tag, false, Span::ZERO);
 }
 
-/// Kills every process, each once the others have got on a little, and starts another in its place.
+/// Kills every process in turn, after the others have made progress, and starts a replacement.
 fn storm(url: &str) -> Vec<String> {
     let (said, mut luck): (Arc<Said>, _) = (Arc::default(), Luck::new());
     let start =
@@ -75,7 +75,7 @@ fn on_local_disk() {
 #[test]
 fn on_a_real_s3_server() {
     let Ok(url) = std::env::var("GLIDEPATH_S3") else {
-        println!("no S3 server: not tried (scripts/servers exec cargo test ... starts one)");
+        println!("no S3 server: not tested (scripts/servers exec cargo test ... starts one)");
         return;
     };
     let (place, query) =

@@ -1,7 +1,7 @@
-//! Processes commit to catalogs of every protocol on a file system whose power is cut in the middle of it (see
-//! [`support::disk`]). Is every commit there afterwards that was acknowledged?
+//! Processes commit to catalogs of every protocol on a file system whose power is cut meanwhile (see
+//! [`support::disk`]). Is every acknowledged commit there afterwards?
 //!
-//! Needs the superuser, loop devices and ext4; elsewhere it says that it was left out.
+//! Needs the superuser, loop devices and ext4; elsewhere it reports that it was skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -28,10 +28,10 @@ const CUTS: u32 = 3;
 /// Processes for each catalog.
 const PROCESSES: u32 = 2;
 
-/// Threads in each that share commits.
+/// Threads in each process, which share commits.
 const THREADS: u32 = 3;
 
-/// Commits of each catalog that are acknowledged before the power is cut, at least.
+/// The fewest acknowledged commits of each catalog before the power is cut.
 const LEAST: u64 = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ fn file<E: Env>(env: E, store: E::Objects) -> CatalogFile<E> {
     CatalogFile::new(env, store, Arc::new(catalog_file::Place::new(key, ByteSize::default())))
 }
 
-/// With a segment that is full so soon that some are closed here.
+/// With segments so small that some are closed in this test.
 fn log<E: Env>(env: E, store: E::Objects) -> AppendLog<E> {
     let limits = Limits { records: 6, ..Limits::default() };
     AppendLog::new(env, store, Arc::new(append_log::Place::new("log", limits)))
@@ -62,7 +62,7 @@ fn log<E: Env>(env: E, store: E::Objects) -> AppendLog<E> {
 
 fn chain<E: Env>(env: E, store: E::Objects, layout: Layout) -> ManifestChain<E> {
     let place = manifest_chain::Place::new(&format!("{}/", layout.name()), 16 << 20);
-    // Everything in packs, so that a version depends on another file.
+    // All pages in packs, so that a version depends on another file.
     ManifestChain::new(env, store, Arc::new(place.inline_up_to(0)))
 }
 
@@ -79,8 +79,8 @@ async fn create_all(store: &Store) {
     }
 }
 
-/// Not a test of its own: what the processes do that lose the disk. They go on after that, and must not acknowledge anything
-/// that is not there later.
+/// Not a test: the task of the processes that lose the disk. They continue after that, and must not acknowledge a
+/// commit that is lost.
 #[test]
 fn writer_that_loses_its_disk() {
     let Some(task) = task() else { return };
@@ -123,21 +123,21 @@ where
     });
 }
 
-/// The tables of one catalog whose creation was acknowledged.
+/// The tables of one catalog with acknowledged creation.
 fn acknowledged(kind: Kind, lines: &[String]) -> Vec<TableId> {
     let begin = format!("committed {} ", kind.number());
     let ids = lines.iter().filter_map(|line| line.strip_prefix(begin.as_str())?.split(' ').next());
     ids.map(|id| TableId(id.parse().unwrap())).collect()
 }
 
-/// How many of these tables are gone.
+/// The number of these tables that are lost.
 async fn missing<C: Catalog>(catalog: C, ids: &[TableId]) -> Result<usize, LoadError> {
     let head = catalog.load().await?;
     let found = catalog.tables(&head, ids).await?;
     Ok(found.iter().filter(|table| table.is_none()).count())
 }
 
-/// Commits that were acknowledged, and those of them that are gone.
+/// Acknowledged commits, and the number of them that are lost.
 #[derive(Debug, Default)]
 struct Count {
     acknowledged: usize,
@@ -181,7 +181,7 @@ fn cut(disk: &Disk, durability: &str, luck: &mut Luck) -> Count {
                     missing(chain, &ids).await
                 }
             };
-            // Of a catalog that cannot be read, all.
+            // If the catalog cannot be read, all are lost.
             let lost = lost.unwrap_or_else(|error| {
                 println!("{kind:?}: {error}");
                 ids.len()
@@ -194,7 +194,7 @@ fn cut(disk: &Disk, durability: &str, luck: &mut Luck) -> Count {
     })
 }
 
-/// The disk of a test, in a folder that lives as long; or nothing, with a word.
+/// The disk of a test, in a folder that lives as long; or `None`, after printing why.
 fn disk(folder: &Path) -> Option<Disk> {
     Disk::new(folder).map_err(|why| println!("skipped: no power can be cut here ({why})")).ok()
 }
@@ -210,7 +210,7 @@ fn acknowledged_commits_survive_the_loss_of_power() {
     }
 }
 
-/// What proves that the test above can fail: nobody syncs, and the commits are gone.
+/// Proves that the test above can fail: without syncs the commits are lost.
 #[test]
 fn without_syncing_they_do_not() {
     let mut luck = Luck::new();

@@ -1,8 +1,8 @@
-//! Processes commit to one catalog, each through a group, while another removes what is older than the grace period, and all of
-//! them are killed now and then. Is every version right that ever was, and is all there that the kept ones need?
+//! Processes commit to one catalog, each through a group, while another vacuums what is older than the grace period;
+//! all are killed sometimes. Was every version right, and do the kept versions have all their objects?
 //!
-//! The grace period is ten minutes at least, and nobody waits for them: the processes share a clock that the test moves on by a
-//! minute when each of them has done something from its beginning to its end since it last did so. So none sleeps through
+//! The grace period is at least ten minutes, but the test does not wait: the processes share a clock that it advances
+//! by a minute whenever each of them has completed a whole operation since the last step. So no process sleeps through
 //! a grace period, however busy the machine is.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -24,18 +24,18 @@ use support::{Luck, Process, Said, say, task};
 
 const WRITERS: usize = 5;
 
-/// The clock moves on so often: two and a half grace periods, with [`support::chain::STEP`].
+/// Steps of the clock: two and a half grace periods, with [`support::chain::STEP`].
 const STEPS: usize = 25;
 
-/// Versions that are kept whatever their age.
+/// Versions that are kept at any age.
 const KEPT: u64 = 3;
 
-/// Between commits of one thread, so that versions are hundreds and none is always too late.
+/// The pause between commits of one thread, so that there are hundreds of versions and every process wins sometimes.
 const PAUSE: Span = Span::from_millis(50);
 
 const GRACE: Grace = Grace { versions: KEPT, age: Grace::SHORTEST };
 
-/// Not a test of its own: what the processes do. Number 0 is the one that removes.
+/// Not a test: the task of the processes. Number 0 vacuums.
 #[test]
 fn process_beside_others() {
     let Some(task) = task() else { return };
@@ -59,7 +59,7 @@ fn process_beside_others() {
     });
 }
 
-/// Whether each of these has come to an end twice: then the second thing that it did began after the first of these lines.
+/// Whether each of these has ended two operations: then the second one began after the first of these lines.
 fn all_did_something(tags: &[String], lines: &[String]) -> bool {
     tags.iter().all(|tag| {
         let ends = [format!("end {tag} "), format!("done {tag} ")];
@@ -67,7 +67,7 @@ fn all_did_something(tags: &[String], lines: &[String]) -> bool {
     })
 }
 
-/// Objects deleted, as told: versions, packs. Whoever was killed did not tell of its last.
+/// Reported deletions: versions, packs. A killed process did not report its last ones.
 fn swept(lines: &[String]) -> (u64, u64) {
     let numbers = lines.iter().filter_map(|line| line.split_once(" swept ")).map(|(_, numbers)| {
         let mut numbers = numbers.split(' ').map(|number| number.parse::<u64>().unwrap());
@@ -99,7 +99,7 @@ fn vacuumed(url: &str, clock: &Path, layout: Layout) {
         };
         let tags: Vec<String> = since.iter().enumerate().flat_map(names).collect();
         said.wait(said.count(), |lines| all_did_something(&tags, lines));
-        // What is read here is younger than the grace period: the clock stood still.
+        // All that is read here is younger than the grace period, because the clock does not advance.
         runtime.block_on(reader.read_on());
         steps.write_all(b".").unwrap();
         luck.pause();

@@ -98,7 +98,8 @@ pub(crate) fn standings(versions: &[Made], tables: u32) -> Result<Vec<(Version, 
         for (name, entry) in &made.changed {
             let Some(place) = ids.get(name) else { continue };
             let state = entry.as_ref().and_then(|entry| entry.state.as_ref());
-            now[*place] = Some(state.ok_or_else(|| format!("{name} is missing, although no request dropped it"))?.metadata);
+            now[*place] =
+                Some(state.ok_or_else(|| format!("{name} is missing, although no request dropped it"))?.metadata);
         }
         standings.extend(now.iter().copied().collect::<Option<Standing>>().map(|standing| (made.version, standing)));
     }

@@ -55,11 +55,11 @@ fn a_trace_tells_what_went_wrong_and_what_each_was_told() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine.toml"), MINE).unwrap();
     let text = output(glidepath(folder.path(), "check catalog-file --scenario mine.toml --seed 3 --trace"));
-    for expected in ["process 2 has loaded version", "tries commit", "hears of commit", ": answer lost"] {
+    for expected in ["process 2 has loaded version", "tries commit", "gets the answer to commit", ": answer lost"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     let requests = output(glidepath(folder.path(), "check catalog-file --scenario mine.toml --seed 4 --trace"));
-    for expected in ["asks for request", "hears of request"] {
+    for expected in ["asks for request", "gets the answer to request"] {
         assert!(requests.contains(expected), "{expected}: {requests}");
     }
     let smaller = "check catalog-file --scenario mine.toml --seed 3 --trace --writers 1 --commits 1";
@@ -94,7 +94,7 @@ clock_skew = \"2h\"
     let replay = text.lines().find_map(|line| line.strip_prefix("replay: glidepath ")).unwrap();
     assert!(replay.contains("--scenario clocks.toml --seed ") && replay.ends_with(" --trace"), "{replay}");
     let again = glidepath(folder.path(), replay);
-    assert!(String::from_utf8_lossy(&again.stdout).contains("hears of "), "{text}");
+    assert!(String::from_utf8_lossy(&again.stdout).contains("gets the answer to "), "{text}");
     let violation = refused(again, 1).trim_start_matches("error: ").to_owned();
     assert!(text.contains(&violation), "{text}\n{violation}");
 }

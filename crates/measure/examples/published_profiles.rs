@@ -13,7 +13,7 @@ const TIERS: [&str; 5] = ["s3-standard", "s3-express", "azure-standard", "azure-
 
 const SOURCE: &str = "measured June 2025, one object, closed loop, 5 trials (\"Conditional Write Simulation Summary\")";
 
-/// What the columns of the file give the quantiles of.
+/// The shares of the quantiles in the file's columns.
 const SHARES: [(&str, f64); 9] = [
     ("p5_ms", 0.05),
     ("p10_ms", 0.10),
@@ -26,7 +26,7 @@ const SHARES: [(&str, f64); 9] = [
     ("p99_9_ms", 0.999),
 ];
 
-/// Fewer failures than this have no distribution worth having.
+/// The fewest failures for which a distribution is used.
 const FEWEST: f64 = 100.0;
 
 /// A line of the file, by the names of its columns.
@@ -80,8 +80,8 @@ fn tier_profile(tier: &str, flat: &Profile, lines: &[Line<'_>]) -> Result<Profil
         conditional_put,
         append,
         latency_includes_read: true,
-        // GCS documents one write per second and object, and 1.4 were sustained: the cap is just above what was seen. What
-        // it takes at once is assumed: enough that a lone writer's runs of fast writes, which were seen, go through.
+        // GCS documents one write per second and object, and 1.4 were sustained: the cap is just above that. The burst
+        // is assumed: large enough for the observed runs of fast writes by a lone writer.
         rate_cap: (tier == "gcs").then_some(RateCap { writes_per_s: 1.6, burst: 120.0 }),
         measured: None,
     };
@@ -90,10 +90,10 @@ fn tier_profile(tier: &str, flat: &Profile, lines: &[Line<'_>]) -> Result<Profil
     Ok(profile)
 }
 
-/// An operation as measured, and its failure rate at each number of writers.
+/// A measured operation, and its failure rate at each number of writers.
 type Measured = (OperationProfile, Vec<FailureRate>);
 
-/// What the table says of one operation of a tier; none where it was not measured.
+/// One operation of a tier from the table; `None` if it was not measured.
 fn operation(
     lines: &[Line<'_>],
     tier: &str,
@@ -120,7 +120,7 @@ fn operation(
             success: distribution(success)?,
             failure: counted,
         });
-        // What was published says nothing about how it varied.
+        // The publication does not say how the rate varied.
         rates.push(FailureRate { rate: success.number("failure_rate")?, error: 0.005 });
     }
     let (median, p95) = (first.number("p50_ms")?, first.number("p95_ms")?);
@@ -141,7 +141,7 @@ fn operation(
     Ok(Some((profile, rates)))
 }
 
-/// The printed quantiles, and between those of the tail one more each, so placed that the mean is the printed one.
+/// The printed quantiles, and one more between each two of the tail, placed so that the mean is the printed one.
 fn distribution(line: &Line<'_>) -> Result<Distribution, Box<dyn Error>> {
     let mut printed = vec![(0.0, line.number("min_ms")?)];
     for (column, share) in SHARES {
@@ -161,8 +161,8 @@ fn distribution(line: &Line<'_>) -> Result<Distribution, Box<dyn Error>> {
     Ok(found)
 }
 
-/// With a further quantile in the middle of each stretch from the median on: at 0 as low as its lower neighbour, at 1
-/// as high as the upper, on a logarithmic scale.
+/// Adds a quantile in the middle of each segment from the median on: at 0 equal to its lower neighbour, at 1 to its
+/// upper one, on a logarithmic scale between.
 fn bent(printed: &[(f64, f64)], bend: f64) -> Distribution {
     let mut quantiles = Vec::new();
     for (index, (share, at)) in printed.iter().enumerate() {

@@ -21,36 +21,36 @@ use crate::profile::{ATTEMPTS, Provenance, Sorted, TIMES, failure_rates};
 use crate::resample::Blocks;
 use crate::sample::TrialSamples;
 
-/// The number of draws. The deviation between 16 is known to 18 %, and a knee on each takes as long as all what-ifs.
+/// The number of draws. 16 determine their deviation to 18 %, and a knee on each takes as long as all what-ifs.
 pub const DRAWN: u64 = 16;
 
 /// The number of attempts after which the failure rate of a draw is certain enough.
 const ATTEMPTS_OF_ONE: f64 = 6000.0;
 
-/// Shares of the round trip after which writes may take effect, the farthest from what the profile has first: where that is flat,
-/// half; where it has holds, next to nothing.
+/// Shares of the round trip after which writes may take effect, beginning with the farthest from the profile's: one
+/// half in a flat profile, close to 0 in a profile with holds.
 const FLAT: [[f64; 4]; 2] = [[0.0, 0.125, 0.25, 0.375], [1.0, 0.875, 0.75, 0.625]];
 const HELD: [&[f64]; 2] = [&[0.0], &[1.0, 0.75, 0.5, 0.25]];
 
-/// Places in these.
+/// Indices of these shares.
 const EARLIEST: usize = 0;
 const LATEST: usize = 1;
 
-/// What the alternatives are made of.
+/// The input of the alternatives.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     /// What was measured.
     pub trials: &'a [TrialSamples],
-    /// By which plan.
+    /// The plan.
     pub plan: &'a Plan,
     /// Where and when.
     pub provenance: &'a Provenance,
-    /// Of all draws.
+    /// The seed of all draws.
     pub seed: u64,
 }
 
-/// The alternatives to a profile that was made of this. The same evidence gives the same ones, on however many threads;
-/// `progress` gets the number made and the number in all.
+/// The alternatives to a profile that was made from this evidence. The same evidence gives the same ones on any number
+/// of threads; `progress` gets the number made and the number in all.
 #[must_use]
 pub fn alternatives(
     profile: &Profile,
@@ -67,7 +67,7 @@ pub fn alternatives(
         number => redrawn(profile, &blocks, evidence, number).as_ref().map(Alternative::of),
     };
     let all = DRAWN + 2;
-    // Those of the effect take longest: they come first.
+    // Alternatives of the effect time take longest, so they come first.
     let number = |turn: u64| (turn + DRAWN) % all;
     let mut made: Vec<(u64, Option<Alternative>)> = Vec::new();
     let keep = |turn: u64, alternative| {
@@ -83,7 +83,7 @@ pub fn alternatives(
     Alternatives { version: Alternatives::VERSION, of: profile.fingerprint(), sampling, earliest, latest }
 }
 
-/// The profile that another draw of the trials gives. `None` where something that was measured is not in it.
+/// The profile from another draw of the trials. `None` if a measured operation has no sample in it.
 fn redrawn(profile: &Profile, blocks: &Blocks, evidence: &Evidence<'_>, number: u64) -> Option<Profile> {
     let measurements = Measurement::of_each(blocks.draw(evidence.seed, number));
     let sorted = Sorted::of(measurements.iter());
@@ -107,7 +107,7 @@ fn of(profile: &Profile, operation: Operation) -> Option<&OperationProfile> {
     if operation == Operation::Append { profile.append.as_ref() } else { Some(&profile.conditional_put) }
 }
 
-/// When writes take effect: what was measured with a profile made of it.
+/// When writes take effect: the measurement and the profile made from it.
 struct Effect<'a> {
     profile: &'a Profile,
     found: &'a Sorted<'a>,
@@ -115,7 +115,7 @@ struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    /// The profile with the first of the shares at this end that the measurement allows, for each guarded operation. `None` where it
+    /// For each guarded operation, the profile with the first of these shares that the measurement allows. `None` if it
     /// allows none.
     fn extreme(&self, end: usize) -> Option<Alternative> {
         let mut extreme = self.profile.clone();
@@ -132,15 +132,15 @@ impl Effect<'_> {
         (extreme != *self.profile).then(|| Alternative::of(&extreme))
     }
 
-    /// Of one distribution for all: it has to explain the measurement as well as the profile does.
+    /// With one distribution for all: it must explain the measurement as the profile does.
     fn alike(&self, operation: Operation, found: &[&Measurement], share: f64) -> Option<OperationProfile> {
         let with = OperationProfile { effect_share: Some(share), ..of(self.profile, operation)?.clone() };
         let rehearsal = Rehearsal::of(self.plan, TIMES, ATTEMPTS);
         explains(&with, self.profile, operation, found, &rehearsal).then_some(with)
     }
 
-    /// Of what has holds: a longer way makes more writes fail, which a shorter hold has to make up for, and none is shorter than
-    /// nothing.
+    /// With holds: a later effect makes more writes fail, which shorter holds must compensate, and a hold cannot be
+    /// below 0.
     fn held(&self, operation: Operation, found: &[&Measurement], share: f64) -> Option<OperationProfile> {
         let rehearsal = Rehearsal::of(self.plan, TIMES, ATTEMPTS);
         let rates = failure_rates(found);

@@ -11,16 +11,16 @@ use statrs::function::gamma::{digamma, gamma_lr};
 
 use crate::measurement::Measurement;
 
-/// A fit whose distance is at most this is good enough to stand for the data.
+/// A fit with at most this distance may replace the data.
 pub const GOOD_KS: f64 = 0.05;
 
 /// With more components a mixture only follows the noise.
 const MOST_COMPONENTS: usize = 8;
 
-/// The number of quantiles to which a mixture is fitted: enough for a distance of a thousandth.
+/// The number of quantiles to which a mixture is fitted: they give distances to a thousandth.
 const POINTS: usize = 1000;
 
-/// Of more latencies, this number of evenly spaced ranks is fitted and judged: that changes a distance by less than 10^-4.
+/// Of more latencies, this number of evenly spaced ranks is used; this changes a distance by less than 10^-4.
 const MOST_JUDGED: usize = 10_000;
 
 /// A distribution fitted to latencies.
@@ -51,7 +51,7 @@ pub struct Fits {
     pub lognormal: (Fit, f64),
     /// Maximum likelihood.
     pub gamma: (Fit, f64),
-    /// The fewest components that come within half of [`GOOD_KS`], else those that come nearest.
+    /// The fewest components within half of [`GOOD_KS`], otherwise the nearest.
     pub mixture: (Distribution, f64),
 }
 
@@ -69,7 +69,7 @@ impl Fit {
 }
 
 impl Fits {
-    /// Of latencies in milliseconds that rise; `None` for fewer than 10, from which nothing can be said.
+    /// The fits to rising latencies in milliseconds; `None` for fewer than 10, which are too few.
     #[must_use]
     pub fn of(sorted: &[f64]) -> Option<Self> {
         if sorted.len() < 10 || sorted[0] <= 0.0 {
@@ -83,27 +83,27 @@ impl Fits {
         Some(Self { lognormal: judged(lognormal(sorted)), gamma: judged(gamma(sorted)), mixture: best_mixture(sorted) })
     }
 
-    /// What shall stand for the data: the mixture, or the data's own quantiles where no mixture comes near enough.
+    /// The distribution that replaces the data: the mixture, or the data's own quantiles if no mixture is near enough.
     #[must_use]
     pub fn chosen(&self, sorted: &[f64]) -> Distribution {
         if self.mixture.1 <= GOOD_KS { self.mixture.0.clone() } else { own_quantiles(sorted) }
     }
 }
 
-/// A measurement with the fits to its latencies. Fitting takes most of the time of a report: it is done once, and report and profile
-/// both take what came of it.
+/// A measurement with the fits to its latencies. Fitting takes most of the time of a report, so report and profile
+/// share the result.
 #[derive(Clone, Debug)]
 pub struct Fitted<'a> {
     /// What was measured.
     pub measurement: &'a Measurement,
-    /// To the latencies of successes; none of too few.
+    /// Fits to the latencies of successes; `None` if they are too few.
     pub success: Option<Fits>,
-    /// To those of failures.
+    /// Fits to those of failures.
     pub failure: Option<Fits>,
 }
 
 impl<'a> Fitted<'a> {
-    /// Each of these, fitted.
+    /// Fits each of these measurements.
     #[must_use]
     pub fn all(measurements: &'a [Measurement]) -> Vec<Self> {
         measurements.iter().map(Self::of).collect()
@@ -114,7 +114,7 @@ impl<'a> Fitted<'a> {
         Self { measurement, success: Fits::of(success_ms), failure: Fits::of(failure_ms) }
     }
 
-    /// What shall stand for the latencies of successes and of failures.
+    /// The distributions that replace the latencies of successes and of failures.
     pub(crate) fn chosen(&self) -> Latencies {
         let of = |fits: Option<&Fits>, sorted: &[f64]| {
             let chosen = || fits.map_or_else(|| own_quantiles(sorted), |fits| fits.chosen(sorted));
@@ -127,14 +127,14 @@ impl<'a> Fitted<'a> {
     }
 }
 
-/// The distributions that stand for what was measured; none where nothing was.
+/// The distributions that replace the measured latencies; `None` if there are none.
 pub(crate) struct Latencies {
     pub(crate) success: Option<Distribution>,
     pub(crate) failure: Option<Distribution>,
 }
 
 impl Latencies {
-    /// The quantiles of what was measured.
+    /// The quantiles of the measured latencies.
     pub(crate) fn quantiles(measurement: &Measurement) -> Self {
         let of = |sorted: &[f64]| (!sorted.is_empty()).then(|| own_quantiles(sorted));
         Self { success: of(&measurement.success_ms), failure: of(&measurement.failure_ms) }
@@ -221,8 +221,8 @@ fn best_mixture(sorted: &[f64]) -> (Distribution, f64) {
         if best.1 <= GOOD_KS / 2.0 {
             break;
         }
-        // Two starts, for either may end in a dead end: equal parts of the data, and one component more where the last
-        // mixture is farthest off.
+        // Two starts, because either may end in a local optimum: equal parts of the data, and one more component where
+        // the last mixture is farthest off.
         let afresh = expectation_maximisation(&logarithms, equal_parts(&logarithms, count));
         let mended = expectation_maximisation(&logarithms, one_more(&logarithms, &normals));
         let (fresh, mend) = (judge(&afresh), judge(&mended));
@@ -256,14 +256,14 @@ fn distribution(floor: f64, normals: &[Normal]) -> Distribution {
     }
 }
 
-/// Milliseconds to four digits that count.
+/// Milliseconds with four significant digits.
 fn four_digits(millis: f64) -> Span {
     let nanos = (millis * 1e6).max(1.0);
     let unit = 10_f64.powf((nanos.log10().floor() - 3.0).max(0.0));
     Span::from_nanos_f64((nanos / unit).round() * unit)
 }
 
-/// To five digits behind the point: more would be noise, and long to read in a file.
+/// Five digits after the decimal point: more would be noise.
 fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
@@ -272,7 +272,7 @@ fn spread(sorted: &[f64]) -> f64 {
     (sorted[sorted.len() - 1] - sorted[0]).max(1e-3)
 }
 
-/// A component narrower than this sits on a single value and says nothing about others.
+/// A component narrower than this fits a single value only.
 fn narrowest(sorted: &[f64]) -> f64 {
     spread(sorted) / 500.0
 }
@@ -373,7 +373,7 @@ mod tests {
         );
     }
 
-    /// Three modes far apart, as of a store that retries inside: one lognormal is far off, a mixture is not.
+    /// Three distant modes, as of a store that retries internally: one lognormal is far off, a mixture is not.
     #[test]
     fn modes_far_apart_are_found_again() {
         let data = drawn(&lognormals(4, &[(6.0, 4, 0.3), (3.0, 500, 0.05), (1.0, 3500, 0.02)]), 5000);

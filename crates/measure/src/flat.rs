@@ -14,16 +14,16 @@ use crate::measurement::{Measurement, Numbers};
 use crate::plan::Operation;
 use crate::profile::flat;
 
-/// Failure rates further apart than by chance and by so much are different.
+/// Failure rates differ if their difference exceeds the random error by more than this.
 const RATE: f64 = 0.01;
 
-/// Mean latencies further apart than by chance and by this share are different.
+/// Mean latencies differ if their difference exceeds the random error by more than this share.
 const MEAN: f64 = 0.05;
 
-/// The number of standard errors beyond which a difference is not chance.
+/// The random error, in standard errors.
 const ERRORS: f64 = 3.0;
 
-/// The operation without contention, from all attempts at all numbers of writers, if that explains what was measured.
+/// The operation without contention, from all attempts at all numbers of writers, if it explains the measurement.
 pub(crate) fn explained(
     profile: &Profile,
     operation: Operation,
@@ -59,7 +59,7 @@ pub(crate) fn alike(found: &[&Measurement], of: &OperationProfile) -> Option<Ope
     Some(OperationProfile { median, sigma, floor, contended: Vec::new(), effect_after: None, ..of.clone() })
 }
 
-/// Whether a simulated store with this operation does what was measured at every number of writers.
+/// Whether a simulated store with this operation reproduces the measurement at every number of writers.
 pub(crate) fn explains(
     flat: &OperationProfile,
     profile: &Profile,
@@ -77,19 +77,20 @@ pub(crate) fn explains(
     })
 }
 
-/// Whether the shares of these latencies (rising, in milliseconds) above the floor are those of the lognormal.
+/// Whether these latencies (rising, in milliseconds) follow the lognormal above the floor.
 fn is_lognormal(sorted: &[f64], flat: &OperationProfile) -> bool {
     let (median, floor, sigma) = (flat.median.as_millis_f64(), flat.floor.as_millis_f64(), flat.sigma.max(1e-9));
-    // At the floor the share jumps: what would be shorter takes just so long.
+    // At the floor the share jumps: shorter draws take exactly the floor.
     let above = sorted.partition_point(|millis| *millis <= floor * (1.0 + 1e-9));
     let below = |millis: f64| normal_below((millis / median).ln() / sigma);
     let (count, beneath) = (sorted.len() as f64, above as f64);
     let of_those_above = |millis: f64| ((below(millis) * count - beneath) / (count - beneath)).clamp(0.0, 1.0);
-    // Of those above: their greatest distance counts for as much as there are of them.
+    // The greatest distance of those above counts in proportion to their share.
     above < sorted.len() && distance(&sorted[above..], of_those_above) * (count - beneath) / count <= GOOD_KS
 }
 
-/// The deviation of the logarithm from its median, of the slower half: the faster one may have been cut off at a floor.
+/// The deviation of the logarithm from its median, of the slower half: the faster half may have been cut off at a
+/// floor.
 pub(crate) fn upper_sigma(sorted: &[f64]) -> Option<f64> {
     let (median, slower) = (*sorted.get(sorted.len() / 2)?, &sorted[sorted.len() / 2..]);
     let squares: f64 = slower.iter().map(|millis| (millis / median).ln().powi(2)).sum();
@@ -104,13 +105,13 @@ fn agree(measured: &Measurement, simulated: &Measurement) -> bool {
         && same_mean(&measured.failure_ms, &simulated.failure_ms)
 }
 
-/// Too few say nothing.
+/// Fewer are too few.
 fn same_mean(a: &[f64], b: &[f64]) -> bool {
     let (Some((mean_a, error_a)), Some((mean_b, error_b))) = (mean(a), mean(b)) else { return true };
     (mean_a - mean_b).abs() <= MEAN * mean_b + ERRORS * error_a.hypot(error_b)
 }
 
-/// And its standard error.
+/// The mean and its standard error.
 fn mean(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -147,7 +148,7 @@ mod tests {
     fn the_shape_is_judged_above_the_floor() {
         let plain = lognormal(60, 0.3, 0);
         assert!(is_lognormal(&drawn(&plain), &plain));
-        // A third of the attempts take just as long as the floor.
+        // A third of the attempts take exactly the floor.
         let cut = lognormal(60, 0.3, 52);
         assert!(is_lognormal(&drawn(&cut), &cut));
         assert!(!is_lognormal(&drawn(&plain), &lognormal(60, 0.2, 0)));

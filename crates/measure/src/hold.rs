@@ -1,10 +1,10 @@
 //! For how long does a winner keep others out? This cannot be seen from outside, so it is fitted: the hold with which a simulated
 //! store has the measured failure rate.
 //!
-//! The simulated store is measured like the real one ([`Rehearsal`]): in trials of the same length, each started afresh, so that the
-//! trials affect both failure rates alike (indirect inference: Gourieroux, Monfort and Renault, *Journal of Applied
-//! Econometrics* 8, 1993). The effect is real: if a request may take 45 s, no writer is inside such a request when a trial begins, so
-//! more of them contend than in the long run.
+//! The simulated store is measured like the real one ([`Rehearsal`]): in trials of the same length, each started anew,
+//! so that both failure rates have the same bias (indirect inference: Gourieroux, Monfort and Renault, *Journal of
+//! Applied Econometrics* 8, 1993). The bias is real: if a request may take 45 s, no writer waits for such a request
+//! when a trial begins, so more writers contend than in the long run.
 
 use std::sync::atomic::AtomicBool;
 
@@ -22,14 +22,14 @@ const DIFFERENT: f64 = 3.0;
 /// A failure rate, a share of the attempts, and one standard error of it.
 #[derive(Clone, Copy, Debug)]
 pub struct FailureRate {
-    /// The share.
+    /// Failures divided by attempts.
     pub rate: f64,
-    /// Its error.
+    /// Its standard error.
     pub error: f64,
 }
 
 impl FailureRate {
-    /// That of a measurement. If its error is not known, it is assumed to be a point.
+    /// The failure rate of a measurement. If its error is unknown, one percentage point is assumed.
     #[must_use]
     pub fn of(measurement: &Measurement) -> Self {
         Self { rate: measurement.failure_rate(), error: measurement.failure_rate_error.unwrap_or(0.01) }
@@ -40,19 +40,20 @@ impl FailureRate {
     }
 }
 
-/// Halvings of the interval in which the hold is sought.
+/// Halvings of the interval that contains the hold.
 const HALVINGS: u32 = 9;
 
 /// Fits the holds of a profile's operation to the failure rates measured (one for each of its `contended` entries, in
 /// their order).
 ///
-/// Where even without a hold certainly more writes would fail than did, they take effect sooner than half-way: `effect_after`.
+/// If significantly more writes would fail than were measured to, even without a hold, the effect time is earlier than
+/// half-way: `effect_after`.
 pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate], rehearsal: &Rehearsal) {
     fit_way(profile, operation, failure_rates, rehearsal);
     fit_each_hold(profile, operation, failure_rates, rehearsal);
 }
 
-/// The holds alone: when writes take effect is known.
+/// Fits the holds only, for a known effect time.
 pub(crate) fn fit_each_hold(
     profile: &mut Profile,
     operation: Operation,
@@ -76,8 +77,8 @@ pub(crate) fn fit_each_hold(
     }
 }
 
-/// Shortens the way until no hold is needed to explain fewer failures than there were. Where that does not help, the way is not
-/// why, and stays what it was.
+/// Makes the effect time earlier until, without holds, no more writes fail than were measured to. If that does not
+/// help, the effect time is not the cause and stays as it was.
 fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate], rehearsal: &Rehearsal) {
     let shortest = contended(profile, operation).iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);
     let shortest = shortest.flatten().map(|distribution| distribution.quantile_ns(0.0)).fold(f64::MAX, f64::min);
@@ -92,7 +93,7 @@ fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[Failure
     set_way(profile, operation, None);
 }
 
-/// Whether with the holds it has certainly more writes would fail than did, at any number of writers.
+/// Whether, with the operation's holds, significantly more writes fail than were measured to, at any number of writers.
 pub(crate) fn fails_too_often(
     profile: &Profile,
     operation: Operation,
@@ -111,7 +112,7 @@ fn set_way(profile: &mut Profile, operation: Operation, way: Option<Span>) {
     }
 }
 
-/// What a profile says of a guarded operation.
+/// A guarded operation of a profile.
 pub(crate) fn of_mut(profile: &mut Profile, operation: Operation) -> Option<&mut OperationProfile> {
     if operation == Operation::Append { profile.append.as_mut() } else { Some(&mut profile.conditional_put) }
 }
@@ -126,7 +127,7 @@ fn of(profile: &Profile, operation: Operation) -> Option<&OperationProfile> {
 
 fn set_hold(profile: &mut Profile, operation: Operation, index: usize, nanos: f64) {
     let of = of_mut(profile, operation);
-    // To ten microseconds: what is fitted to noise needs no more digits.
+    // Rounded to 10 µs: more digits would be noise.
     let hold = Span::from_nanos_f64((nanos / 1e4).round() * 1e4);
     if let Some(knot) = of.and_then(|operation| operation.contended.get_mut(index)) {
         knot.hold = hold;
@@ -136,23 +137,23 @@ fn set_hold(profile: &mut Profile, operation: Operation, index: usize, nanos: f6
 /// How candidates are measured.
 #[derive(Clone, Debug)]
 pub struct Rehearsal {
-    /// What each trial is like; none: one that goes on for as long as it takes to see enough.
+    /// The plan of each trial; `None`: one trial that is as long as necessary.
     trial: Option<Plan>,
-    /// Trials at most.
+    /// The most trials.
     trials: u32,
     /// The number of attempts after which no further trial is made.
     attempts: f64,
 }
 
 impl Rehearsal {
-    /// For failure rates that were published: those of the long run, from about 6,000 attempts.
+    /// For published failure rates: rates of the long run, from about 6,000 attempts.
     #[must_use]
     pub fn long() -> Self {
         Self { trial: None, trials: 1, attempts: 6000.0 }
     }
 
-    /// As it was measured, but so often as many trials (so that what is simulated is so much surer than what was measured), or as
-    /// many as have that many attempts.
+    /// As it was measured, but with this multiple of the trials, so that the simulated error is smaller than the
+    /// measured one, or with as many trials as have this number of attempts.
     #[must_use]
     pub fn of(plan: &Plan, times: u32, attempts: f64) -> Self {
         Self { trial: Some(plan.clone()), trials: plan.trials.saturating_mul(times), attempts }
@@ -166,7 +167,8 @@ impl Rehearsal {
         self.simulated(profile, operation, writers, mean).as_ref().map_or(NONE, FailureRate::of)
     }
 
-    /// How this number of writers affect each other in a closed loop on this store; `mean_ns` is about how long an attempt takes.
+    /// The failure rate of this number of writers in a closed loop on this store; `mean_ns` is the approximate time of
+    /// an attempt.
     pub(crate) fn simulated(
         &self,
         profile: &Profile,
@@ -188,7 +190,7 @@ impl Rehearsal {
         let mut site = SimulatedSite::new(profile.clone(), 1);
         let (mut trials, mut seen) = (Vec::<TrialSamples>::new(), 0);
         for number in 1..=self.trials {
-            // A simulated store cannot fail to be measured.
+            // Measuring a simulated store cannot fail.
             let trial = site.measure(&plan, Trial { operation, writers, number }, &AtomicBool::new(false)).ok()?;
             seen += trial.samples.len();
             trials.push(trial);

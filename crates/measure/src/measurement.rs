@@ -1,4 +1,4 @@
-//! What do the samples of one operation and number of writers add up to, over all trials?
+//! What is the summary of the samples of one operation and number of writers, over all trials?
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::sample::{End, Sample, TrialSamples};
 /// One operation with one number of writers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measurement {
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// By how many.
+    /// The number of writers.
     pub writers: u32,
-    /// Trials that had anything to count.
+    /// Trials with samples that count.
     pub trials: usize,
-    /// Latencies in milliseconds of what was done, rising.
+    /// Latencies in milliseconds of successful operations, rising.
     pub success_ms: Vec<f64>,
     /// Latencies in milliseconds of lost and refused operations, rising.
     pub failure_ms: Vec<f64>,
@@ -28,9 +28,9 @@ pub struct Measurement {
     pub unknown: u64,
     /// Successes per second of the window: mean and standard deviation over trials.
     pub throughput_per_s: Spread,
-    /// One standard error of the failure rate, a share. Failures come in runs (whoever lost has just looked, and so have the
-    /// others), so it is not that of independent attempts but of a ratio between *clusters* of them: whole trials, or where
-    /// there are few, tenths of each (Cochran, "Sampling Techniques", 1977, 6.3 and 9A). Absent for a single one.
+    /// One standard error of the failure rate, a share. Failures come in runs, so it is not the error of independent
+    /// attempts but that of a ratio between *clusters* of attempts: whole trials, or tenths of each if there are few
+    /// trials (Cochran, "Sampling Techniques", 1977, 6.3 and 9A). Absent for a single one.
     pub failure_rate_error: Option<f64>,
 }
 
@@ -38,9 +38,9 @@ pub struct Measurement {
 const ENOUGH_TRIALS: usize = 4;
 const PARTS: u64 = 10;
 
-/// The usual numbers of a list of latencies, in milliseconds.
+/// The usual figures of a list of latencies, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are enough")]
 pub struct Numbers {
     pub count: usize,
     pub mean: f64,
@@ -52,7 +52,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Of latencies that rise; `None` if there are none.
+    /// The figures of rising latencies; `None` if there are none.
     #[must_use]
     pub fn of(sorted: &[f64]) -> Option<Self> {
         let max = *sorted.last()?;
@@ -68,9 +68,9 @@ impl Numbers {
     }
 }
 
-/// Where a percentile of this number of samples may lie, with 95 % confidence: between two of the sorted samples, by the binomial
-/// distribution of how many lie below it (David and Nagaraja, "Order Statistics", 2003, 7.1; with the normal approximation).
-/// `None` where fewer than three samples can be expected above it: then it is an extreme of the sample, not a percentile.
+/// Where a percentile of this number of samples may lie, with 95 % confidence: between two of the sorted samples, by
+/// the binomial distribution of how many lie below it (David and Nagaraja, "Order Statistics", 2003, 7.1; with the
+/// normal approximation). `None` if fewer than three samples can be expected above it: too few for a percentile.
 #[must_use]
 pub(crate) fn percentile_interval(sorted: &[f64], share: f64) -> Option<(f64, f64)> {
     let count = sorted.len() as f64;
@@ -108,7 +108,7 @@ fn clusters(trials: &[&TrialSamples]) -> Vec<(f64, f64)> {
 }
 
 impl Measurement {
-    /// Sums trials up, in the order of operations and writers.
+    /// Sums up trials, by operation and number of writers.
     #[must_use]
     pub fn of(trials: &[TrialSamples]) -> Vec<Self> {
         Self::of_each(trials)
@@ -147,7 +147,7 @@ impl Measurement {
         }
     }
 
-    /// Operations whose end is known.
+    /// Operations with a known outcome.
     #[must_use]
     pub fn attempts(&self) -> usize {
         self.success_ms.len() + self.failure_ms.len()
@@ -191,7 +191,7 @@ mod tests {
         assert!((found.failure_rate() - 0.4).abs() < 1e-12);
         assert!((found.throughput_per_s.mean - 15.0).abs() < 1e-9);
         assert!((found.throughput_per_s.deviation.unwrap() - 50.0_f64.sqrt()).abs() < 1e-9);
-        // Of tenths, which hold an attempt each, but one that holds two.
+        // From tenths of one attempt each, except one tenth with two.
         assert!(found.failure_rate_error.is_some_and(|error| (0.15..0.35).contains(&error)), "{found:?}");
         let numbers = Numbers::of(&found.success_ms).unwrap();
         assert!((numbers.median - 20.0).abs() < 1e-12 && (numbers.p95 - 29.0).abs() < 1e-12);

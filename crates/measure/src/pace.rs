@@ -21,7 +21,7 @@ pub(crate) struct Pace<'a> {
     from: Instant,
     duration: Span,
     most: usize,
-    /// Operations of one writer that were said to be made at most.
+    /// The most operations of one writer, as announced in the estimate.
     paid: u64,
     /// Writers of which no counted operation has ended yet.
     awaited: AtomicU32,
@@ -31,22 +31,22 @@ pub(crate) struct Pace<'a> {
     longest: AtomicU64,
     /// When counting was closed, in nanoseconds.
     closed: AtomicU64,
-    /// Once it is set, no operation begins.
+    /// If set, no operation begins.
     stop: &'a AtomicBool,
-    /// A writer has failed: nothing that the others do counts any more.
+    /// A writer has failed: later operations do not count.
     abandoned: AtomicBool,
 }
 
-/// How far a writer has come.
+/// The progress of a writer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
-    /// Its operations, of the warm-up too.
+    /// Its operations, including those of the warm-up.
     pub(crate) made: u64,
     /// Those that count.
     pub(crate) counted: usize,
 }
 
-/// Ends the trial for all should its thread panic: the others would wait for it for ever.
+/// Ends the trial if the thread panics: the other writers would wait for it for ever.
 pub(crate) struct EndsForAll<'a>(pub(crate) &'a Pace<'a>);
 
 impl Drop for EndsForAll<'_> {
@@ -73,7 +73,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// When counting was closed; the end of time as long as it is not.
+    /// When counting was closed; the greatest time if it was not.
     pub(crate) fn closed(&self) -> Instant {
         Instant::from_nanos(self.closed.load(Ordering::SeqCst))
     }
@@ -82,14 +82,15 @@ impl<'a> Pace<'a> {
         self.stop.load(Ordering::Relaxed) || self.abandoned.load(Ordering::SeqCst)
     }
 
-    /// Whether a writer that has come so far is to wait instead of writing on: a cloud's bill was said to be no higher. (Stores
-    /// that are no clouds answer sooner than the estimate thinks, and may as long as the trial lasts.) Never before it has something
-    /// that counts, which all wait for: an operation of the warm-up may have lasted beyond the end of the trial.
+    /// Whether a writer with this progress must wait instead of sending more: the cost estimate was an upper bound.
+    /// (Stores that are no clouds may answer faster than the estimate assumes; their writers continue until the trial
+    /// ends.) A writer without an operation that counts never waits, because all others wait for it: an operation of
+    /// its warm-up may have lasted beyond the end of the trial.
     pub(crate) fn is_spent(&self, now: Instant, done: Done) -> bool {
         done.made >= self.paid && done.counted > 0 && now.since(self.from.min(now)) >= self.duration
     }
 
-    /// Whether what a writer begins now counts, as far as it can know.
+    /// Whether an operation that a writer begins now counts, as far as it knows.
     pub(crate) fn counts(&self, now: Instant, done: Done) -> bool {
         if self.is_enough(now, done) || self.stopped() {
             self.closed.fetch_min(now.as_nanos(), Ordering::SeqCst);
@@ -109,7 +110,7 @@ impl<'a> Pace<'a> {
         done.counted >= self.most || stretched && (shown || too_long || self.is_spent(now, done))
     }
 
-    /// Takes note of a writer's operation that counts.
+    /// Records an operation that counts.
     pub(crate) fn ended(&self, latency: Span, first: bool) {
         self.longest.fetch_max(latency.as_nanos(), Ordering::SeqCst);
         if first {
@@ -122,7 +123,7 @@ impl<'a> Pace<'a> {
         self.counting.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether all have.
+    /// Whether this holds for all writers.
     pub(crate) fn is_over(&self) -> bool {
         self.counting.load(Ordering::SeqCst) == 0 || self.stopped()
     }

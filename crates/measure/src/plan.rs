@@ -20,7 +20,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// As tables, files and the command line call it.
+    /// Its name in tables, in files and on the command line.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -46,13 +46,13 @@ pub struct Plan {
     pub operations: Vec<Operation>,
     /// Numbers of writers, rising.
     pub writers: Vec<u32>,
-    /// Sizes that unguarded operations are measured at, with one writer.
+    /// Object sizes for unguarded operations, with one writer.
     pub sizes: Vec<ByteSize>,
-    /// Whether reads are.
+    /// Whether reads are measured.
     pub get: bool,
-    /// Whether writes are.
+    /// Whether unguarded writes are measured.
     pub put: bool,
-    /// How often each is measured.
+    /// Trials of each.
     pub trials: u32,
     /// How long a trial lasts, after the warm-up.
     pub duration: Span,
@@ -64,14 +64,14 @@ pub struct Plan {
     pub body: ByteSize,
 }
 
-/// One thing to do without a break.
+/// One trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// What.
+    /// The operation.
     pub operation: Operation,
-    /// By how many writers.
+    /// The number of writers.
     pub writers: u32,
-    /// Which time, from 1.
+    /// The number of the trial, from 1.
     pub number: u32,
 }
 
@@ -81,25 +81,25 @@ pub struct Trial {
 pub struct PlanError {
     /// The option of the command line.
     pub option: &'static str,
-    /// What was given.
+    /// The value found.
     pub found: String,
-    /// What may be.
+    /// The values allowed.
     pub allowed: &'static str,
 }
 
 /// What a plan will cost, at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Writes and appends, at ten milliseconds each: no cloud answers a write sooner.
+    /// Writes and appends, at 10 ms each: no cloud answers a write sooner.
     pub writes: f64,
     /// Reads, likewise.
     pub reads: f64,
     /// Bytes either way.
     pub bytes: f64,
-    /// How long it takes, if no operation is slow.
+    /// The duration if no operation is slow.
     pub time: Span,
-    /// How long it takes where trials have to go on for slow operations as long as they may. (The last answers of a trial are
-    /// waited for even then.)
+    /// The duration if slow operations make each trial as long as allowed. (Waiting for the last answers of a trial
+    /// comes on top.)
     pub longest_time: Span,
 }
 
@@ -111,7 +111,7 @@ const LEAST_ROUND_TRIP: Span = Span::from_millis(10);
 pub(crate) const MOST_DURATIONS: u64 = 10;
 
 impl Plan {
-    /// What the published study did: 5 trials of each.
+    /// As in the published study: 5 trials of each.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Plan {
         }
     }
 
-    /// Whether it can be carried out.
+    /// Checks that it can be carried out.
     ///
     /// # Errors
     /// [`PlanError`] names the option, what was found and what is allowed.
@@ -161,14 +161,14 @@ impl Plan {
         if self.operations.is_empty() && (self.sizes.is_empty() || !(self.get || self.put)) {
             return wrong("--operations", "nothing".to_owned(), "cas, create, append, get, put");
         }
-        // Above a GiB a trial would be over before its first answer.
+        // With more than a GiB a trial would end before its first answer.
         if self.body.as_bytes() > 1 << 30 || self.body.as_bytes() < 16 {
             return wrong("--body", self.body.to_string(), "16 B to 1 GiB");
         }
         Ok(())
     }
 
-    /// All trials in their order: what needs few requests first, so that a mistake shows early.
+    /// All trials in order: those with few requests first, so that mistakes show early.
     pub fn trials(&self) -> impl Iterator<Item = Trial> + '_ {
         let sized = self.sizes.iter().flat_map(|size| {
             let put = self.put.then_some(Operation::Put(*size));
@@ -178,13 +178,13 @@ impl Plan {
         let guarded =
             self.operations.iter().flat_map(|operation| self.writers.iter().map(|writers| (*operation, *writers)));
         let all = unguarded.chain(guarded).collect::<Vec<_>>();
-        // Trial by trial, so that what changes over time falls on all alike.
+        // Trials take turns, so that changes over time affect all alike.
         (1..=self.trials)
             .flat_map(move |number| all.clone().into_iter().map(move |pair| (number, pair)))
             .map(|(number, (operation, writers))| Trial { operation, writers, number })
     }
 
-    /// What it will cost at most.
+    /// The upper bound of its cost.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         let (mut writes, mut reads, mut bytes) = (0.0, 0.0, 0.0);
@@ -200,7 +200,7 @@ impl Plan {
             match trial.operation {
                 Operation::Get(_) => reads += requests,
                 Operation::Put(_) | Operation::Create => writes += requests,
-                // Who loses reads once.
+                // Each loser reads once.
                 Operation::Cas | Operation::Append => {
                     writes += requests;
                     reads += requests * (1.0 - 1.0 / f64::from(trial.writers));

@@ -1,4 +1,4 @@
-//! How do measurements become a profile for simulations?
+//! How is a profile for simulations made from measurements?
 
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, Measured, OperationProfile, Profile};
@@ -18,7 +18,7 @@ pub struct Provenance {
     pub machine: String,
     /// The day, as in 2026-11-21.
     pub date: String,
-    /// What measured: name and version.
+    /// The measuring program: name and version.
     pub program: String,
 }
 
@@ -29,19 +29,19 @@ impl Provenance {
     }
 }
 
-/// How much smaller than the error of the measurement the error of the simulated trials for fitting holds should be.
+/// For fitting holds, this many times as many trials are simulated as were measured.
 pub(crate) const TIMES: u32 = 4;
 
 /// The number of attempts after which a simulated failure rate is certain enough.
 pub(crate) const ATTEMPTS: f64 = 24_000.0;
 
-/// The measurements that a profile is made of, by what they measure.
+/// The measurements that a profile is made from.
 pub(crate) struct Sorted<'a> {
     /// The measurement used for conditional puts: put-if-match if it was measured, otherwise put-if-absent.
     pub(crate) kind: Operation,
-    /// Of that.
+    /// Its measurements.
     pub(crate) guarded: Vec<&'a Measurement>,
-    /// Of appends.
+    /// The measurements of appends.
     pub(crate) append: Vec<&'a Measurement>,
     get: Vec<(ByteSize, &'a Measurement)>,
     put: Vec<(ByteSize, &'a Measurement)>,
@@ -66,7 +66,7 @@ impl<'a> Sorted<'a> {
         Self { kind, guarded, append: of(Operation::Append), get: sized(Operation::Get), put: sized(Operation::Put) }
     }
 
-    /// All but the holds, with distributions made so. `None` where no guarded put was measured.
+    /// The profile without holds, with distributions made by this function. `None` if no guarded put was measured.
     pub(crate) fn profile(
         &self,
         provenance: &Provenance,
@@ -93,14 +93,15 @@ impl<'a> Sorted<'a> {
         })
     }
 
-    /// What writers contended for, each with what was measured.
+    /// The guarded operations, each with its measurements.
     pub(crate) fn contended(&self) -> [(Operation, &[&'a Measurement]); 2] {
         [(self.kind, &self.guarded), (Operation::Append, &self.append)]
     }
 }
 
-/// The profile of a store as measured, by this plan. Needs put-if-match or put-if-absent with one writer; what else was not
-/// measured is taken from it, and says so. `None` where neither was. `latency_includes_read` is what the site says of itself.
+/// The profile of a store measured by this plan. Needs put-if-match or put-if-absent with one writer (otherwise
+/// `None`); it stands in for other operations that were not measured, and their `source` says so.
+/// `latency_includes_read` comes from the site.
 #[must_use]
 pub fn profile(
     fitted: &[Fitted<'_>],
@@ -129,7 +130,7 @@ pub(crate) fn failure_rates(found: &[&Measurement]) -> Vec<FailureRate> {
     found.iter().map(|found| FailureRate::of(found)).collect()
 }
 
-/// An operation that writers contend for.
+/// A guarded operation.
 fn guarded_operation(
     found: &[&Measurement],
     provenance: &Provenance,
@@ -178,7 +179,7 @@ fn unguarded(found: &[(ByteSize, &Measurement)], provenance: &Provenance) -> Opt
     let (base, per_mib) = line(&medians)?;
     let (_, smallest) = found.iter().find(|(_, found)| !found.success_ms.is_empty())?;
     let (_, _, floor) = flat(&smallest.success_ms)?;
-    // Faster ones may have been cut off at the floor, which the simulated ones are too.
+    // Faster ones may have been cut off at the floor, as the simulated ones are.
     let sigma = upper_sigma(&smallest.success_ms)?;
     let sizes: Vec<String> = found.iter().map(|(size, _)| size.to_string()).collect();
     Some(OperationProfile {
@@ -193,7 +194,7 @@ fn unguarded(found: &[(ByteSize, &Measurement)], provenance: &Provenance) -> Opt
     })
 }
 
-/// Through these points: value at 0, and slope. A single point has no slope.
+/// The line through these points: value at 0, and slope. A single point has slope 0.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let count = points.len() as f64;
     let (mean_x, mean_y) =

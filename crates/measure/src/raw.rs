@@ -1,4 +1,4 @@
-//! Where are all samples? In a Parquet file, for other fits.
+//! The Parquet file of all samples, for other fits.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::sample::{End, Sample, TrialSamples};
 
-/// Writes a row for each sample that counts, whole or not at all: beside the file first, then in its place.
+/// Writes a row for each sample that counts, atomically: to a temporary file that is then renamed.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -21,7 +21,7 @@ pub fn write_samples(path: &Path, trials: &[TrialSamples]) -> io::Result<()> {
     let beside = path.with_extension("parquet.part");
     let written = write(&beside, trials).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
-        // What is half-written is of no use, and the error says why.
+        // A partial file is useless, and the error says why it is partial.
         let _ = std::fs::remove_file(&beside);
     }
     written

@@ -14,15 +14,15 @@ mod pictures;
 pub use compare::comparison;
 pub(crate) use glidepath_page::{counted, digits};
 
-/// A report, ready to be written in either form.
+/// A report, to be written as HTML or text.
 pub struct Report<'a> {
     /// What was measured, where and by what.
     pub provenance: &'a Provenance,
-    /// How.
+    /// The plan.
     pub plan: &'a Plan,
-    /// What came of it, fitted.
+    /// The fitted results.
     pub fitted: &'a [Fitted<'a>],
-    /// What could not be measured, and why.
+    /// What was not measured, and why.
     pub left_out: &'a [String],
     /// Whether the plan was carried out to its end.
     pub complete: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) fits: Option<&'a Fits>,
 }
 
-/// Success and failure apart; what never happened is left out.
+/// Success and failure separately; outcomes without samples are left out.
 pub(crate) fn outcomes<'a>(fitted: &'a [Fitted<'a>]) -> Vec<Outcome<'a>> {
     let both = fitted.iter().flat_map(|Fitted { measurement, success, failure }| {
         let Measurement { success_ms, failure_ms, .. } = measurement;
@@ -59,7 +59,7 @@ impl Outcome<'_> {
     }
 }
 
-/// What a guarded operation would fail at if all writers took turns and one of each round won: 1 - 1/N.
+/// The failure rate if all writers took turns and one of each round won: 1 - 1/N.
 pub(crate) fn turns(writers: u32) -> f64 {
     1.0 - 1.0 / f64::from(writers)
 }
@@ -90,7 +90,7 @@ impl Report<'_> {
         self.fitted.iter().map(|fitted| fitted.measurement).collect()
     }
 
-    /// What it comes to, in sentences.
+    /// The findings, in sentences.
     fn findings(&self, measurements: &[&Measurement], outcomes: &[Outcome<'_>]) -> Vec<String> {
         let mut found = Vec::new();
         for operation in [Operation::Cas, Operation::Create, Operation::Append] {
@@ -162,7 +162,7 @@ fn rates(measurements: &[&Measurement]) -> Table {
             },
             if guarded { format!("{:.1}", 100.0 * turns(found.writers)) } else { "-".to_owned() },
             digits(found.throughput_per_s.mean),
-            // One trial has none.
+            // A single trial has no deviation.
             found.throughput_per_s.deviation.map_or_else(|| "-".to_owned(), digits),
         ]
     };

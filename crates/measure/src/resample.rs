@@ -1,5 +1,5 @@
-//! What else could have been measured? The same trials, drawn anew: blocks of the measured operations make up other measurements, and
-//! each of these gives a profile.
+//! Which results could a repeated measurement have had? The trials are resampled: blocks of the measured operations
+//! make up other measurements, and each of these gives a profile.
 //!
 //! Operations close together are alike (a writer that is stuck for seconds, runs of failures). So whole blocks are drawn and not
 //! single operations, each much longer than its longest operation (the block bootstrap: Künsch, *Annals of Statistics* 17, 1989; with
@@ -21,10 +21,10 @@ const MOST_BLOCKS: u64 = 10;
 /// The least length of a block, as a multiple of the longest operation of its trials.
 const LONGEST_FITS: u64 = 5;
 
-/// Draws for this purpose have a stream of their own.
+/// Resampling has its own random stream.
 const PURPOSE: u64 = 0x7265_7361_6d70_6c65;
 
-/// The trials of a measurement, as the blocks that are drawn from.
+/// The trials of a measurement, as blocks to draw from.
 pub(crate) struct Blocks {
     /// Of each operation and number of writers.
     groups: BTreeMap<(Operation, u32), Vec<TrialSamples>>,
@@ -42,7 +42,7 @@ impl Blocks {
             let shortest = trials.iter().map(|trial| trial.window.as_nanos()).min().unwrap_or_default();
             let fit = shortest / longest.unwrap_or(1).saturating_mul(LONGEST_FITS).max(1);
             let mut parts = fit.clamp(1, MOST_BLOCKS);
-            // Of two blocks one would be drawn, ever again: no spread to speak of.
+            // Of two blocks, each draw would have one only: too little spread.
             if parts * (trials.len() as u64) < 4 {
                 parts = 4;
             }
@@ -58,7 +58,7 @@ impl Blocks {
         for blocks in self.groups.values() {
             let count = blocks.len() as u64;
             for _ in 0..count.saturating_sub(1).max(1) {
-                // The high half of a product: as good as even, with some dozens of blocks.
+                // The high half of a product: almost uniform, with some dozens of blocks.
                 let place = (u128::from(luck.draw()) * u128::from(count)) >> 64;
                 drawn.push(&blocks[place as usize]);
             }
@@ -67,7 +67,7 @@ impl Blocks {
     }
 }
 
-/// A trial cut into a number of parts of equal time, by the beginning of operations.
+/// A trial cut into parts of equal time, by the start of operations.
 fn parts_of(trial: &TrialSamples, parts: u64) -> Vec<TrialSamples> {
     let first = trial.samples.iter().map(|sample| sample.began).min().unwrap_or(Instant::ZERO);
     let length = trial.window.as_nanos().max(1);
@@ -113,7 +113,8 @@ mod tests {
         assert_eq!(blocks.draw(1, 3).len(), 49);
     }
 
-    /// Over many measurements, the spread between draws is that between measurements: that of runs, not of single attempts.
+    /// Over many measurements, the spread between draws equals that between measurements: the spread of runs, not of
+    /// single attempts.
     #[test]
     fn the_spread_between_draws_is_that_between_measurements() {
         let mut luck = Stream::keyed(1, 2, 3);

@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::sample::TrialSamples;
 use crate::site::{MeasureError, Site};
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Debug)]
 pub struct Stopped {
     /// Every trial that was begun; the last one may have been cut short.
@@ -15,7 +15,7 @@ pub struct Stopped {
     pub complete: bool,
     /// Whether latencies include reading the current state of an object.
     pub latency_includes_read: bool,
-    /// Why an operation was left out: the store cannot do it.
+    /// Operations that the store does not support, in words.
     pub left_out: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What did one writer see of one operation, and which of its samples count?
+//! What is one sample of a writer, and which samples count?
 
 use glidepath_model::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ pub enum End {
     Done,
     /// Its guard did not hold.
     Lost,
-    /// The store turned it away: throttled, or another conditional write was in flight.
+    /// The store refused it: throttled, or another conditional write was in flight.
     Refused,
-    /// Unknown; or a read that failed.
+    /// Unknown outcome, or a failed read.
     Unknown,
 }
 
@@ -40,20 +40,20 @@ impl Sample {
     }
 }
 
-/// What counts of one trial.
+/// The samples of one trial that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrialSamples {
     /// Which trial.
     pub trial: Trial,
     /// Those that began while all writers were at work, however long they took.
     pub samples: Vec<Sample>,
-    /// How long all were at work.
+    /// How long all writers were at work.
     pub window: Span,
 }
 
 impl TrialSamples {
-    /// Of these samples, those that count: from the latest first operation of a writer, before which some ran with less
-    /// company than the trial says, to the instant at which counting was closed.
+    /// The samples that count: from the start of the last writer's first operation (before it, fewer writers ran than
+    /// the trial has) to the closing of counting.
     #[must_use]
     pub fn counted(trial: Trial, samples: Vec<Sample>, closed: Instant) -> Self {
         let first =
@@ -62,7 +62,7 @@ impl TrialSamples {
         let Some(first) = firsts.and_then(|firsts| firsts.into_iter().max()) else {
             return Self { trial, samples: Vec::new(), window: Span::ZERO };
         };
-        // A writer that stopped with all others has no end of its own.
+        // A writer that was stopped has no end of its own.
         let last = samples.iter().map(|sample| sample.ended).max().map_or(closed, |last| closed.min(last));
         let samples = samples.into_iter().filter(|sample| sample.began >= first && sample.began < closed).collect();
         let window = if last > first { last.since(first) } else { Span::ZERO };

@@ -1,4 +1,4 @@
-//! Where is it measured? On a live store, by threads; or on a simulated one, by simulated processes.
+//! The store to measure: a live one, with threads, or a simulated one, with simulated processes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,38 +20,38 @@ pub enum MeasureError {
     /// The machine refuses threads or timers.
     #[error("cannot start: {0}")]
     Start(std::io::Error),
-    /// The very first requests fail.
+    /// The first requests failed.
     #[error("the store cannot be measured: {0}")]
     Unusable(String),
-    /// A writer broke down: a mistake in this program or in a library below it.
+    /// A writer panicked: a bug in this program or in a library.
     #[error("{operation} with {writers} writers: a writer panicked ({cause}); the trial was ended and does not count")]
     Panicked {
-        /// What it did.
+        /// Its operation.
         operation: String,
-        /// By how many.
+        /// The number of writers.
         writers: u32,
-        /// What it said.
+        /// The panic message.
         cause: String,
     },
-    /// What was written cannot be removed.
+    /// Objects could not be removed.
     #[error("objects under {prefix} could not be removed: {cause}. Remove them by hand")]
     LeftBehind {
         /// What their keys begin with.
         prefix: String,
-        /// What the store said.
+        /// The store's error.
         cause: String,
     },
 }
 
 /// A store that can be measured.
 pub trait Site {
-    /// Whether it can do this at all.
+    /// Whether it supports this operation.
     fn can(&self, operation: Operation) -> bool;
 
-    /// Runs one trial, or the part of it until `stop` is set. A simulated one ignores `stop`, because it ends soon.
+    /// Runs one trial, until its end or until `stop` is set. A simulated trial ignores `stop`, because it ends soon.
     ///
     /// # Errors
-    /// The store fails in a way that makes going on pointless.
+    /// The measurement cannot continue.
     fn measure(&mut self, plan: &Plan, trial: Trial, stop: &AtomicBool) -> Result<TrialSamples, MeasureError>;
 
     /// Removes everything that was written, and nothing else.
@@ -65,7 +65,7 @@ pub trait Site {
         false
     }
 
-    /// What of a plan it cannot do, in words.
+    /// The operations of a plan that it does not support, in words.
     fn left_out(&self, plan: &Plan) -> Vec<String> {
         let cannot = plan.operations.iter().filter(|operation| !self.can(**operation));
         cannot.map(|operation| format!("{}: this store cannot do it", operation.name())).collect()
@@ -81,7 +81,7 @@ pub struct LiveSite {
 }
 
 impl LiveSite {
-    /// Tries the store with a few requests: a write, a read, and what each guard does to a write that must lose.
+    /// Tests the store with a few requests: a write, a read, and for each guard a write that must lose.
     ///
     /// # Errors
     /// The store cannot be reached or written to.
@@ -107,7 +107,7 @@ impl LiveSite {
     }
 }
 
-/// Whether the store accepts guarded writes and honours guards: found out by trying, whatever it reports.
+/// Tests whether the store accepts guarded writes and honours guards, whatever it reports.
 async fn try_out(store: &Store, key: &Key) -> Result<(), String> {
     let env = LiveEnv::new();
     let body = || fresh(&env, ByteSize::from_bytes(16));
@@ -142,11 +142,11 @@ impl Site for LiveSite {
         let key = self.key(&trial_name(trial));
         let failed = |cause: String| MeasureError::Unusable(format!("{}: {cause}", trial.operation.name()));
         self.runtime.block_on(put_in_place(&LiveEnv::new(), &self.store, &key, plan, trial)).map_err(failed)?;
-        // One clock for all, so that their windows can be compared.
+        // One clock for all writers, so that their windows can be compared.
         let env = LiveEnv::new();
         let pace = Pace::new(plan, trial.writers, env.now() + plan.warm_up, stop);
         let task = |writer| Task { operation: trial.operation, key: key.clone(), body: plan.body, writer, pace: &pace };
-        // The future runs on its writer's own thread; only the sockets are the runtime's.
+        // The future runs on its writer's thread; the runtime only drives the sockets.
         let samples = together(&pace, trial, |writer| {
             self.runtime.handle().block_on(write(&env, &self.store, &task(writer), &Ask(&self.store)))
         });
@@ -165,7 +165,7 @@ impl LiveSite {
     }
 }
 
-/// Lets each writer of a trial work on a thread of its own. One that panics ends the trial for all.
+/// Runs each writer of a trial on its own thread. A panic of one ends the trial.
 fn together(
     pace: &Pace<'_>,
     trial: Trial,
@@ -195,7 +195,7 @@ fn trial_name(trial: Trial) -> String {
     format!("{}-{}-{}", trial.operation.name().replace(' ', "-"), trial.writers, trial.number)
 }
 
-/// Puts in place what a trial begins with.
+/// Writes the initial objects of a trial.
 async fn put_in_place<E: Env>(env: &E, store: &E::Objects, key: &Key, plan: &Plan, trial: Trial) -> Result<(), String> {
     let first = match trial.operation {
         Operation::Create => return Ok(()),
@@ -242,7 +242,7 @@ impl SimulatedSite {
     }
 }
 
-/// Looks into the simulated store without a request: for profiles whose latencies include learning what is there.
+/// Reads the simulated store without a request: for profiles whose latencies include reading the current state.
 struct Peek<'a>(&'a SimEnv);
 
 impl Learn for Peek<'_> {
@@ -286,9 +286,9 @@ impl SimulatedSite {
         let longest = Span::from_nanos(plan.duration.as_nanos().saturating_mul(MOST_DURATIONS));
         let setup = Setup {
             seed: self.seed,
-            // What counts is waited for, as live.
+            // As live, the trial waits for the operations that count.
             horizon: Instant::ZERO + plan.warm_up + longest + Span::from_secs(3600),
-            // An answer is an event here: a writer that peeks at its answer must see the world of that moment.
+            // Each answer must be an event, because the writer reads the store at the time of its answer.
             mode: Mode::EveryOperation,
             stores: vec![StoreModel::of(self.profile.clone())],
         };
@@ -349,7 +349,8 @@ mod tests {
         assert!(error.starts_with("cas with 3 writers: a writer panicked (writer 1 is broken)"), "{error}");
     }
 
-    /// Ten writers on a store that takes 30 ms, and now and then ten seconds: what is waited for must not let the others write on.
+    /// Ten writers on a store that takes 30 ms, and sometimes ten seconds: while the trial waits for a slow operation,
+    /// the others must not exceed the agreed requests.
     #[test]
     fn while_the_last_are_waited_for_nobody_writes_more_than_was_agreed() {
         let mut profile = Profile::constant(Span::from_millis(20));

@@ -1,5 +1,5 @@
-//! What does one writer do, on any store? It repeats its operation as soon as it is answered, until no writer's operation counts any
-//! more.
+//! What does one writer do, on any store? It repeats its operation when the last one is answered, until counting is
+//! closed and all counted operations have ended.
 
 use bytes::Bytes;
 use glidepath_env::{Env, Guard, Key, Object, ObjectStore, Payload, Purpose, PutError, ReadError, Tag};
@@ -9,7 +9,7 @@ use crate::pace::{Done, Pace};
 use crate::plan::Operation;
 use crate::sample::{End, Sample};
 
-/// What a writer does.
+/// The operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) operation: Operation,
@@ -21,12 +21,12 @@ pub(crate) struct Task<'a> {
     pub(crate) pace: &'a Pace<'a>,
 }
 
-/// How a writer learns the current state of the object. This is not part of its latency.
+/// How a writer reads the current state of the object. This is not part of its latency.
 pub(crate) trait Learn {
-    /// Whether to do so after a success too, because it costs nothing.
+    /// Whether to do so also after a success, because it makes no request.
     const ALWAYS: bool;
 
-    /// The tag of the object and its size; `None` if there is none or it cannot be learned.
+    /// The tag and size of the object; `None` if it is absent or cannot be read.
     fn learn(&self, key: &Key) -> impl Future<Output = Option<(Tag, u64)>>;
 }
 
@@ -41,11 +41,11 @@ impl<S: ObjectStore> Learn for Ask<'_, S> {
     }
 }
 
-/// A writer that has made all operations it may looks so often whether the trial is over.
+/// How often a writer without operations left checks whether the trial is over.
 const LOOK: Span = Span::from_millis(10);
 
-/// Runs until no writer's operation counts any more; those of this one that do. Dropping the future leaves its last request
-/// wherever it is.
+/// Runs until the trial is over; returns this writer's operations that count. Dropping the future does not withdraw its
+/// last request.
 pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &Task<'_>, learn: &L) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut at = Place { chain: 0, seen: None };
@@ -78,7 +78,7 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
         if (end != End::Done || L::ALWAYS) && matches!(task.operation, Operation::Cas | Operation::Append) {
             at.seen = learn.learn(&task.key).await.or(at.seen);
         }
-        // A store that answers in no time must not stop the clock of a simulated world.
+        // A store with zero latency must not stop the clock of a simulated world.
         if env.now() == began {
             env.sleep_until(began + Span::from_nanos(1)).await;
         }
@@ -101,7 +101,7 @@ async fn once<E: Env>(env: &E, store: &E::Objects, task: &Task<'_>, at: &mut Pla
         Operation::Create => {
             let key = Key::new(&format!("{}/{:012}", task.key, at.chain));
             let end = written(store.put(&key, fresh(env, task.body), Guard::Absent).await, |_| {});
-            // The key is taken, by this writer or another. What was turned away or got lost may be tried again.
+            // The key is taken, by this writer or another. After a refusal or an unknown outcome it may be tried again.
             at.chain += u64::from(matches!(end, End::Done | End::Lost));
             end
         }
@@ -132,7 +132,7 @@ fn written<T>(result: Result<T, PutError>, done: impl FnOnce(T)) -> End {
     }
 }
 
-/// A body that no other write has: some stores' tags are hashes of the content, and would not change otherwise.
+/// A unique body, because the tags of some stores are hashes of the content.
 pub(crate) fn fresh<E: Env>(env: &E, size: ByteSize) -> Payload {
     let nonce = [env.draw(Purpose::Names).to_le_bytes(), env.draw(Purpose::Names).to_le_bytes()].concat();
     let filler = ByteSize::from_bytes(size.as_bytes().saturating_sub(nonce.len() as u64));

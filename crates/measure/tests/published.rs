@@ -36,7 +36,7 @@ fn number(row: &[(String, String)], column: &str) -> f64 {
 fn measure(tier: &str, operation: Operation, writers: Vec<u32>) -> Vec<Measurement> {
     let profile =
         Profile::parse(&repository(&format!("profiles/{tier}-2025-06.toml"))).expect("a library profile parses");
-    // As many operations as give the 99th percentile of a heavy tail to a few per cent.
+    // Enough operations to determine the 99th percentile of a heavy tail to a few per cent.
     let duration = Span::from_secs(match tier {
         "gcs" => 60_000,
         "azure-standard" | "azure-premium" => 8000,
@@ -57,7 +57,7 @@ fn measure(tier: &str, operation: Operation, writers: Vec<u32>) -> Vec<Measureme
     Measurement::of(&done.trials)
 }
 
-/// What is off by more than it may be, and how far off the farthest of each kind is.
+/// The figures outside the tolerance, and the largest deviation of each kind.
 #[derive(Default)]
 struct Misses {
     missed: Vec<String>,
@@ -138,7 +138,7 @@ fn measuring_the_simulated_tiers_gives_the_published_figures_back() {
     misses.end();
 }
 
-/// At writer counts between those that the profiles were made of, too.
+/// Also at numbers of writers between those that the profiles were made from.
 #[test]
 fn between_the_fitted_writer_counts_the_published_figures_come_back_too() {
     let rows = rows("profiles/measured/every-writer-count-2025-06.csv");
@@ -160,8 +160,8 @@ fn between_the_fitted_writer_counts_the_published_figures_come_back_too() {
     misses.end();
 }
 
-/// Trials of five seconds, as they are live by default, on stores of which some operations take as long: to count only what
-/// also ends in time made the mean of Azure Standard 66 % too low.
+/// Trials of five seconds, the live default, on stores with operations of that length: counting only operations that
+/// also end in time made the mean of Azure Standard 66 % too low.
 #[test]
 fn short_trials_do_not_lose_what_is_slow() {
     for tier in ["azure-standard", "gcs"] {
@@ -189,7 +189,7 @@ fn short_trials_do_not_lose_what_is_slow() {
     }
 }
 
-/// A store whose attempts are all alike is measured as one, with the live defaults; one of which winners and losers differ is not.
+/// With the live defaults, a flat store gives a flat profile; a store whose winners and losers differ does not.
 #[test]
 fn a_flat_store_is_measured_as_flat() {
     let measured = |name: &str| {

@@ -1,9 +1,9 @@
-//! A profile is fitted with 1, 2, 4, 8 and 16 writers. With other numbers of writers, too, the store that it describes does what the
-//! store did that was measured.
+//! A profile is fitted with 1, 2, 4, 8 and 16 writers. With other numbers of writers, too, the described store behaves
+//! as the measured one.
 //!
-//! Tolerances: medians of successes 10 %; failure rates 4 points beyond three standard errors of what is compared (five trials of five
-//! seconds do not tell more: where a request may take 45 s, a failure rate has a standard error of two to four points), and 8 on GCS,
-//! where they see a hundred successes with 16 writers.
+//! Tolerances: medians of successes 10 %; failure rates 4 points beyond three standard errors of what is compared (five
+//! trials of five seconds are no more precise: if a request may take 45 s, a failure rate has a standard error of two
+//! to four points), and 8 on GCS, where the trials have a hundred successes with 16 writers.
 
 use std::sync::atomic::AtomicBool;
 

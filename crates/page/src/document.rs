@@ -1,12 +1,12 @@
-//! What is every HTML report in?
+//! The HTML document around every report.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// A whole page around what is in it: one file, which loads nothing (its own policy forbids it to), and can be printed. Tables of the
-/// class `sortable` sort by a click on a heading.
+/// A whole page around its content: one printable file that loads nothing (its content security policy forbids it).
+/// Tables of the class `sortable` sort by a click on a heading.
 #[must_use]
 pub fn document(title: &str, body: &Markup) -> String {
     let page = html! {

@@ -1,8 +1,8 @@
 //! How does a report look, as a page and as text?
 //!
 //! A [`Page`] is plain data. [`Page::html`] makes one file of it, which works offline. [`Page::markdown`] has the same
-//! findings and tables, without the charts, for readers in a terminal or an editor. [`document`] is what every HTML report is in,
-//! also one whose sections are like no others.
+//! findings and tables, without the charts, for readers in a terminal or an editor. [`document`] wraps every HTML
+//! report, also those with sections of their own kind.
 
 mod document;
 mod markdown;
@@ -19,36 +19,36 @@ pub struct Page {
     pub title: String,
     /// Where, when and how: one paragraph.
     pub facts: String,
-    /// What it comes to, a sentence or two each.
+    /// The findings, a sentence or two each.
     pub findings: Vec<String>,
-    /// What follows, in this order.
+    /// The sections, in order.
     pub sections: Vec<Section>,
 }
 
 /// A section of a report.
 #[derive(Clone, Debug)]
 pub enum Section {
-    /// Below one another.
+    /// Charts below one another.
     Pictures(Vec<Picture>),
-    /// Side by side, where there is room, under a headline of their own.
+    /// Charts side by side, if there is room, under their own headline.
     Gallery {
         /// The headline.
         title: &'static str,
         /// How to read them.
         note: &'static str,
-        /// Left out, headline and all, where there is none.
+        /// The charts; without any, the headline is left out too.
         pictures: Vec<Picture>,
     },
-    /// Left out where it has no rows.
+    /// The table; left out if it has no rows.
     Table(Table),
 }
 
 /// A drawn chart with its caption.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// Below it.
+    /// The text below it.
     pub caption: String,
-    /// The drawing, which says itself what it shows.
+    /// The drawing, with its own title.
     pub svg: String,
 }
 
@@ -71,12 +71,12 @@ pub struct Table {
     pub note: &'static str,
     /// Names of the columns, with units.
     pub head: Vec<&'static str>,
-    /// As many cells each as the head has.
+    /// Each row has as many cells as the head.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Page {
-    /// One file, which needs no other.
+    /// The page as one self-contained HTML file.
     #[must_use]
     pub fn html(&self) -> String {
         let body = html! {
@@ -117,7 +117,7 @@ fn section(section: &Section) -> Markup {
     }
 }
 
-/// Cells with more characters are text, which may be broken into lines.
+/// Cells with more characters may be broken into lines.
 const LONG: usize = 40;
 
 fn figures(pictures: &[Picture]) -> Markup {
@@ -128,7 +128,7 @@ fn figures(pictures: &[Picture]) -> Markup {
     }
 }
 
-/// A number with three digits that count.
+/// A number with three significant digits.
 #[must_use]
 pub fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -138,7 +138,7 @@ pub fn digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// As in "1 writer" and "2 writers".
+/// For example "1 writer" and "2 writers".
 #[must_use]
 pub fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

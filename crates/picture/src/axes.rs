@@ -42,7 +42,7 @@ pub(crate) fn room_below(x_label: &str) -> f64 {
     (TICK_SIZE + 2.0 * MARK + label).ceil()
 }
 
-/// Says in the middle of a plot that there is nothing to see.
+/// Writes "no data" in the middle of an empty plot.
 pub(crate) fn no_data(sheet: &Sheet<'_>, plot: Frame) -> Drawn {
     let lettering = Lettering::new(14.0).colour(FAINT_INK);
     let middle = lettering.at(HPos::Center, VPos::Center);

@@ -101,7 +101,7 @@ impl StackedBars {
             }
             let (foot, top) = (pixel(sum), pixel((sum + height).min(f64::MAX)));
             sum += height;
-            // A thin seam tells neighbours of similar lightness apart.
+            // A thin gap separates neighbours of similar lightness.
             let seam = if foot - top > 2.0 { 0.6 } else { 0.0 };
             let frame = Frame::new(left, top, wide, foot - top - seam);
             sheet.fill(frame, series(part).to_rgba())?;
@@ -112,7 +112,7 @@ impl StackedBars {
     fn draw_own_legend(&self, sheet: &Sheet<'_>, layout: &Layout) -> Drawn {
         let Layout { legend, plot, .. } = layout;
         let spots = match layout.place {
-            // Turned over, so that the names stand in the order of the stack.
+            // Reversed, so that the names are in the order of the stack.
             Place::Beside => legend.spots_beside((plot.right(), plot.top)).into_iter().rev().collect(),
             Place::Below => legend.spots_below((plot.left, self.foot(layout) + 8.0), plot.width),
         };

@@ -1,8 +1,8 @@
 //! How do plotters' drawing orders become SVG text?
 //!
-//! A backend of our own, because plotters' one rounds to whole pixels and guesses text widths.
-//! Plotters' integer coordinates are tenths of a pixel here, and text is measured with the bundled
-//! font, so that plotters places its labels where they belong.
+//! We have our own backend, because that of plotters rounds to whole pixels and guesses text widths. Plotters' integer
+//! coordinates are tenths of a pixel here, and text is measured with the bundled font, so that plotters places its
+//! labels where they belong.
 
 use std::fmt::Write as _;
 

@@ -38,7 +38,7 @@ pub(crate) trait Plot {
     fn subtitle(&self) -> Option<&str> {
         None
     }
-    /// What is said of the picture to those who do not see it.
+    /// The description for screen readers.
     fn label(&self) -> String {
         match self.subtitle() {
             Some(subtitle) => format!("{} ({subtitle})", self.title()),
@@ -84,7 +84,7 @@ impl Chart {
 
     /// Draws the chart as an SVG document on a white background.
     ///
-    /// Axis labels are where units belong: nothing is added to them.
+    /// Axis labels should contain units: nothing is added to them.
     ///
     /// # Errors
     ///

@@ -82,7 +82,7 @@ impl Frame {
     }
 }
 
-/// Whether two lines meet, be it in one spot or along their length.
+/// Whether two lines touch, in one point or along a stretch.
 pub(crate) fn meet(one: [Spot; 2], other: [Spot; 2]) -> bool {
     let side = |[from, to]: [Spot; 2], spot: Spot| {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);

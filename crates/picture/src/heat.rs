@@ -40,7 +40,7 @@ pub struct HeatMap {
 pub struct Cell {
     /// Decides the colour; grey when the scale cannot show it.
     pub value: f64,
-    /// What the cell says; as a rule the value for people.
+    /// The text of the cell; usually the value.
     pub text: String,
     /// Marks the cell without changing its colour.
     pub hatch: Hatch,
@@ -72,14 +72,14 @@ pub struct HatchLegend {
 pub struct Scale {
     /// What the colours show, with the unit.
     pub label: String,
-    /// Values down to this one are told apart. A range that makes no sense (not finite, empty, or
-    /// not positive on a logarithmic scale) is replaced by that of the cells.
+    /// The low end of the scale. An invalid range (not finite, empty, or not positive on a logarithmic scale) is
+    /// replaced by that of the cells.
     pub low: f64,
-    /// Values up to this one are told apart.
+    /// The high end of the scale.
     pub high: f64,
-    /// Equal ratios, rather than equal differences, look equally far apart.
+    /// Logarithmic: equal ratios have equal distances.
     pub logarithmic: bool,
-    /// Low values are yellow and high ones dark, for values of which less is better.
+    /// Low values are yellow and high ones dark, for values where less is better.
     pub reversed: bool,
 }
 

@@ -64,7 +64,7 @@ impl<'a> Layout<'a> {
         let names = names.fold(0.0, f64::max) + 12.0;
         let columns = map.x_ticks.len().max(1) as f64;
         let (least, most) = if columns <= 12.0 { (58.0, 86.0) } else { (46.0, 60.0) };
-        // Longer names are broken or turned, for which no cell needs to be wider.
+        // Longer names are broken or turned, which needs no wider cells.
         let names = if names > most { least } else { names };
         let text = map.widest_text().min(100.0) + 20.0;
         let cell = names.max(text).max(least).ceil();
@@ -185,7 +185,7 @@ impl<'a> Layout<'a> {
         let bar = self.bar;
         let slices = 80;
         for slice in 0..slices {
-            // Every slice reaches down to the foot, so that no seams show between them.
+            // Every slice reaches down to the bottom, so that no gaps show between them.
             let share = f64::from(slice) / f64::from(slices);
             let middle = 1.0 - share - 0.5 / f64::from(slices);
             let reversed = self.map.scale.reversed;

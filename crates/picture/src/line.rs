@@ -16,7 +16,7 @@ pub struct LineChart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The lines. Unless they say which to take, colours repeat after ten, shapes of marks after six.
+    /// The lines. By default colours repeat after ten lines, shapes of marks after six.
     pub series: Vec<Series>,
     /// Straight lines across the plot, such as limits.
     pub rules: Vec<Rule>,
@@ -27,10 +27,10 @@ pub struct LineChart {
 pub struct Axis {
     /// What the numbers are, with the unit.
     pub label: String,
-    /// Equal ratios are equally far apart; values that are not positive are left out.
+    /// Logarithmic: values that are not positive are left out.
     pub logarithmic: bool,
-    /// The lowest and the highest value shown; lines are cut there. None, as well as a range that
-    /// makes no sense, for one that shows all points, error bars and rules.
+    /// The lowest and the highest value shown; lines are cut there. None, or an invalid range, means one that shows all
+    /// points, error bars and rules.
     pub range: Option<(f64, f64)>,
 }
 
@@ -48,8 +48,8 @@ pub struct Series {
     /// Whether the line keeps the value of a point until the next one. The last point keeps its
     /// value for as long as the one before it.
     pub step: bool,
-    /// Which colour (of ten) and which shape of marks (of six) to take, so that one thing looks alike in several
-    /// charts. None for those of its place in the chart.
+    /// The colour (of ten) and the shape of marks (of six), so that a series looks alike in several charts. None for
+    /// those of its place in the chart.
     pub slot: Option<usize>,
 }
 
@@ -62,8 +62,8 @@ pub struct Point {
     pub y: f64,
     /// Low and high end of an error bar.
     pub spread: Option<(f64, f64)>,
-    /// A word or two beside the point. Notes are kept apart from each other; one that finds no
-    /// room, as well as any beyond the first 150 of a chart, is left out.
+    /// A word or two beside the point. Notes do not overlap; a note without room, and any beyond the first 150 of a
+    /// chart, is left out.
     pub note: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub enum LineStyle {
     Dashed,
     /// As dots.
     Dotted,
-    /// Not at all: only its marks are seen.
+    /// No line: only marks.
     None,
 }
 

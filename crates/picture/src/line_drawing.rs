@@ -101,7 +101,7 @@ impl<'a> Layout<'a> {
         for (index, lines) in self.chart.series.iter().enumerate() {
             self.draw_spreads(sheet, lines, series(slot(index, lines)), &mut placer)?;
         }
-        // What has gaps is drawn last: it hides nothing.
+        // Dashed and dotted lines are drawn last, because they hide nothing.
         for style in [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted] {
             let lines = self.chart.series.iter().enumerate().filter(|(_, lines)| lines.line == style);
             lines
@@ -125,7 +125,7 @@ impl<'a> Layout<'a> {
         (self.x.pixel(x, plot.left, plot.right()), self.y.pixel(y, plot.bottom(), plot.top))
     }
 
-    /// The points of a series that have a place, with it.
+    /// The points of a series that have a place, each with its place.
     fn shown<'s>(&self, series: &'s Series) -> Vec<(Spot, &'s Point)> {
         let points = series.points.iter();
         points
@@ -318,7 +318,7 @@ pub(crate) fn legend(chart: &LineChart) -> Legend {
     let named = chart.series.iter().any(|series| !series.name.is_empty());
     let empty = |series: &Series| series.points.iter().all(|point| !shows(chart, point));
     let mixed = !chart.series.iter().all(empty);
-    // Of a kind of dots there may be none, and nothing is missing.
+    // A series that is only dots may be empty.
     let missing = |series: &Series| empty(series) && mixed && series.line != LineStyle::None;
     let names: Vec<String> = chart
         .series
@@ -341,7 +341,7 @@ fn step_end(chart: &LineChart, series: &Series) -> Option<f64> {
     (series.step && end > last && end.is_finite()).then_some(end)
 }
 
-/// The way from point to point that keeps each value until the next point.
+/// The step line, which keeps each value until the next point.
 fn stepped(spots: &[Spot], end: Option<f64>) -> Vec<Spot> {
     let mut path: Vec<Spot> = Vec::with_capacity(spots.len() * 2);
     for &(x, y) in spots {
@@ -360,7 +360,7 @@ fn note_size(words: &str) -> (f64, f64) {
     (text::width(words, NOTE, false) + 4.0, NOTE * 1.25)
 }
 
-/// Text in a frame, on a white veil that keeps it legible over lines.
+/// Text in a frame, on a translucent white background that keeps it legible over lines.
 fn note(sheet: &Sheet<'_>, frame: Frame, words: &str, colour: RGBColor) -> Drawn {
     sheet.fill(frame, PAPER.mix(0.75))?;
     let lettering = Lettering::new(NOTE).colour(colour);

@@ -21,7 +21,7 @@ pub(crate) fn line(sheet: &Sheet<'_>, path: &[Spot], style: LineStyle, colour: R
     }
 }
 
-/// Draws the mark of the series with this index, on a white rim that parts it from the lines.
+/// Draws the mark of the series with this index, with a white rim that separates it from the lines.
 pub(crate) fn mark(sheet: &Sheet<'_>, index: usize, at: Spot, colour: RGBColor) -> Drawn {
     shape(sheet, index, at, 6.0, PAPER)?;
     shape(sheet, index, at, 4.6, colour)

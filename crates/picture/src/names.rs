@@ -30,8 +30,8 @@ enum Long {
 }
 
 impl Names {
-    /// Names for an axis of `length` pixels. Where they do not fit side by side, they are broken
-    /// into lines or turned if there are no more than `most` of them, else thinned out.
+    /// Names for an axis of `length` pixels. If they do not fit side by side, at most `most` names are broken into
+    /// lines or turned; more are thinned out.
     pub(crate) fn new(names: &[String], length: f64, most: usize) -> Self {
         let room = Room::Across(length);
         let ruler = Ruler::named(names, room);
@@ -98,8 +98,8 @@ impl Names {
     }
 }
 
-/// Turned names, in as many lines as have room in `slot` pixels. What is too long even so is cut in the middle if names that differ
-/// would look alike otherwise: names of bars often begin alike.
+/// Turned names, in as many lines as have room in `slot` pixels. Names that are still too long are cut at the end, or
+/// in the middle if different names would look alike otherwise.
 fn turned(names: &[String], slot: f64) -> Vec<Vec<String>> {
     let most = ((slot / PITCH) as usize).clamp(1, LINES);
     let mut broken: Vec<Vec<String>> = names.iter().map(|name| wrap(name, TICK_SIZE, false, LONGEST, most)).collect();

@@ -23,7 +23,8 @@ pub struct Panels {
     /// Whether the legend of the first chart stands for all, below them: for charts of the same series or parts. Heat
     /// maps and panels within panels keep theirs.
     pub one_legend: bool,
-    /// The width in pixels of each chart, 240 to 2000; None, as well as what is not finite, for as wide as it would choose.
+    /// The width in pixels of each chart, 240 to 2000; None, or a value that is not finite, for the width that each
+    /// would choose.
     pub width: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Where on an axis does a value lie, and which ticks does the axis bear?
+//! Where on an axis does a value lie, and which ticks does the axis have?
 
 use std::ops::Range;
 
@@ -51,8 +51,8 @@ impl Ruler {
         ruler
     }
 
-    /// A ruler that shows all the values with a little air around them; values that it cannot
-    /// show (not finite, or not positive on a logarithmic ruler) are passed over.
+    /// A ruler that shows all the values with a small margin; values that it cannot show (not finite, or not positive
+    /// on a logarithmic ruler) are skipped.
     pub(crate) fn around(values: impl Iterator<Item = f64>, logarithmic: bool, from_zero: bool, room: Room) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|v| is_shown(*v, logarithmic)) {

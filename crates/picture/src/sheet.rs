@@ -14,7 +14,7 @@ use crate::geometry::{Frame, Spot};
 use crate::palette::{INK, PAPER};
 use crate::text::FAMILY;
 
-/// What drawing returns.
+/// The result of drawing.
 pub(crate) type Drawn = Result<(), PictureError>;
 
 /// A plotters drawing area on our canvas.

@@ -54,8 +54,8 @@ pub(crate) fn width(text: &str, size: f64, bold: bool) -> f64 {
     sum * size
 }
 
-/// One line that XML can carry: runs of white space, line ends and control characters become one
-/// space, characters that XML forbids become the replacement character.
+/// One line of valid XML text: runs of white space, line ends and control characters become one space, characters that
+/// XML forbids become the replacement character.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let odd = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
     if !text.contains(odd) && !text.contains("  ") && text.trim() == text {
@@ -90,8 +90,8 @@ pub(crate) fn ellipsize(text: &str, size: f64, bold: bool, room: f64) -> String 
     format!("{}…", kept.trim_end())
 }
 
-/// The text with its middle replaced by an ellipsis when it is wider than `room` pixels: its end takes a little more of the room than
-/// its beginning, as names differ there more often.
+/// The text with its middle replaced by an ellipsis when it is wider than `room` pixels: its end gets a little more
+/// room than its beginning, because names more often differ at the end.
 pub(crate) fn ellipsize_middle(text: &str, size: f64, bold: bool, room: f64) -> String {
     let text = clean(text);
     if width(&text, size, bold) <= room {

@@ -1,7 +1,8 @@
-//! Which pieces of work are done? An append-only file of their results, so that nothing that was finished is lost.
+//! Which pieces of work are done? An append-only file keeps their results.
 //!
-//! One line of JSON for each, written and flushed as one. A line without its end was torn by a crash or a
-//! full disk: it is cut off, and that run is done again. A whole line of another shape is somebody else's, and an error.
+//! Each result is one line of JSON, written and flushed at once. A line without an end was torn by a crash or a full
+//! disk: it is cut off, and its work is done again. A whole line of another form comes from another program, and is an
+//! error.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -35,23 +36,23 @@ struct Line<T> {
     metrics: T,
 }
 
-/// Why there is no journal.
+/// Why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file or its folder cannot be read or written.
     #[error("{path}: cannot {what}: {cause}")]
     Io {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// Somebody else has it open.
+    /// Another process has it open.
     #[error("{path}: another run is writing to this folder; wait for it, or choose another folder with --out")]
     Busy {
-        /// Which.
+        /// Its path.
         path: PathBuf,
     },
     /// A whole line that is not a finished run.
@@ -64,7 +65,7 @@ pub enum JournalError {
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         cause: serde_json::Error,
     },
 }
@@ -87,7 +88,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(JournalError::Busy { path }),
-            // Some file systems have no locks: then it is for people to keep two runs apart.
+            // Some file systems have no locks; on these, users must keep two runs apart.
             Err(TryLockError::Error(_)) => {}
         }
         let mut bytes = Vec::new();
@@ -118,12 +119,12 @@ impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
     /// Adds a result.
     ///
     /// # Errors
-    /// It could not be written. What was written of it is taken back; if that fails too, the next opening does it.
+    /// It could not be written. A partial line is removed; if that fails too, the next opening removes it.
     pub fn append(&mut self, key: &str, metrics: &T) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(&NewLine { key, metrics }).map_err(|error| self.unwritable(error.into()))?;
         line.push(b'\n');
         if let Err(cause) = self.file.write_all(&line).and_then(|()| self.file.flush()) {
-            // A half line must not run into the next one. Nothing more can be done about an error here.
+            // A partial line must not join the next one. An error here cannot be handled.
             let _ = self.file.set_len(self.length);
             return Err(self.unwritable(cause));
         }

@@ -1,7 +1,7 @@
-//! How is much work spread over threads, kept, and summed up?
+//! How is work spread over threads, kept, and summed up?
 //!
-//! It knows nothing of catalogs, stores or simulations: [`parallel`] runs independent pieces of work and can be stopped, a
-//! [`Journal`] keeps what is done, and [`statistics`] has the few figures that several reports share, each defined once.
+//! It knows nothing of catalogs, stores or simulations: [`parallel`] runs independent pieces of work and can be
+//! stopped, a [`Journal`] keeps results, and [`statistics`] defines the figures that several reports share.
 
 mod journal;
 pub mod parallel;

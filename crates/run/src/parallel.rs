@@ -1,6 +1,6 @@
-//! How is independent work done by several threads? Pieces are numbered; they begin in the order of their numbers, and each that
-//! has begun is ended and handed over. So what comes of them depends neither on the number of threads nor on the order in
-//! which they end.
+//! How is independent work done by several threads? Pieces are numbered and begin in the order of their numbers; each
+//! that has begun is finished and delivered. So the result depends neither on the number of threads nor on the order in
+//! which pieces end.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
@@ -12,15 +12,15 @@ use std::sync::mpsc;
 pub enum Ended {
     /// All pieces are done.
     Complete,
-    /// It was stopped before the last piece began. Those that had begun are done.
+    /// It was stopped before the last piece began. Those that had begun are finished.
     Stopped,
 }
 
-/// Does `count` pieces of work, so many at a time. Each result goes to `take`, on this thread, as it comes. Once `stop` is set, or
-/// `take` has refused a result, no piece begins.
+/// Does `count` pieces of work, with at most `threads` at a time. Passes each result to `take`, on this thread, as soon
+/// as it is there. Once `stop` is set, or `take` has refused a result, no further piece begins.
 ///
 /// # Errors
-/// What `take` refused: of several, that of the lowest number.
+/// The refusal of `take`; of several, that of the lowest number.
 ///
 /// # Panics
 /// Where a piece of work does.
@@ -66,7 +66,7 @@ pub fn each<R: Send, E>(
     }
 }
 
-/// What comes of each item, in their order; `None` if it was stopped before the end.
+/// The result of each item, in order; `None` if it was stopped before the end.
 ///
 /// # Panics
 /// Where `work` does.
@@ -85,7 +85,7 @@ pub fn map<T: Sync, R: Send>(
     results.into_iter().collect()
 }
 
-/// The same where nothing can stop it.
+/// The same without a way to stop.
 ///
 /// # Panics
 /// Where `work` does.
@@ -120,7 +120,7 @@ mod tests {
                 if number >= first { Err(number) } else { Ok(()) }
             });
             prop_assert_eq!(refused, Err(first));
-            // Nothing was left out below it, and little was begun above.
+            // No lower piece was left out, and few higher ones were begun.
             prop_assert!((0..=first).all(|number| taken.contains(&number)));
         }
     }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The value that a share of the values lies below: linear between the two nearest ranks, the first value being at 0 and the last
-/// at 1 (definition 7 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50, 1996). All
-/// percentiles that are printed are these.
+/// A quantile: linear between the two nearest ranks, the first value being at 0 and the last at 1 (definition 7 of
+/// Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50, 1996). All printed
+/// percentiles are computed this way.
 ///
 /// # Panics
-/// Where there is no value.
+/// Without any value.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     quantile_by(sorted, share, |value| *value)
@@ -16,7 +16,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 /// The same of values of another type.
 ///
 /// # Panics
-/// Where there is no value.
+/// Without any value.
 #[must_use]
 pub fn quantile_by<T>(sorted: &[T], share: f64, value: impl Fn(&T) -> f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;

@@ -1,4 +1,4 @@
-//! Processes that commit to a chain of versions through a group: what they do, what they were told, what is in the chain.
+//! Processes that commit to a chain of versions through a group: their task, their answers, and the chain.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ pub(crate) const PREFIX: &str = "shared/";
 /// Threads of each process that commits.
 const THREADS: usize = 2;
 
-/// A clock that all processes of a test share and that the test moves on: what protocols do after minutes, they do after
-/// steps. Between steps it goes on as clocks do.
+/// A clock that all processes of a test share and that the test advances in steps, so that protocols need not wait for
+/// minutes. Between steps it runs as usual.
 #[derive(Clone)]
 pub(crate) struct Paced {
     live: LiveEnv,
-    /// A file of as many bytes as there were steps.
+    /// A file with one byte per step.
     steps: Arc<Path>,
 }
 
-/// How far one step moves the clock.
+/// The length of one step.
 pub(crate) const STEP: Span = Span::from_secs(60);
 
 impl Paced {
@@ -66,7 +66,7 @@ impl Env for Paced {
     }
 }
 
-/// A place of its own, as each process has one. Every second process puts its pages into packs.
+/// The place of a process. Every second process puts its pages into packs.
 pub(crate) fn chain<E: Env>(env: E, store: E::Objects, packs: bool) -> ManifestChain<E> {
     ManifestChain::new(env, store, Arc::new(place(packs)))
 }
@@ -80,13 +80,13 @@ pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// The names of a process's threads in what it says.
+/// The names of a process's threads in its output.
 pub(crate) fn threads(tag: &str) -> Vec<String> {
     (0..THREADS).map(|thread| format!("{tag}-{thread}")).collect()
 }
 
-/// Commits from several threads that share commits, for ever. A line before each commit, and one after its answer.
-/// Between two commits a thread waits for `pause`.
+/// Commits for ever, from several threads that share commits. Prints a line before each commit and one after its
+/// answer. A thread waits for `pause` between commits.
 pub(crate) fn write<E>(env: &E, store: &Store, tag: &str, packs: bool, pause: Span)
 where
     E: Env<Objects = Store> + Clone + Send + Sync,
@@ -127,13 +127,13 @@ async fn create<E: Env>(env: &E, committer: &Committer<E, ManifestChain<E>>, tag
     }
 }
 
-/// What the processes did and were told.
+/// The operations of the processes, with their answers.
 pub(crate) fn recorded(lines: &[String]) -> History {
     let (mut history, mut processes, mut open) = (History::new(), BTreeMap::new(), BTreeMap::new());
     let at = |word: Option<&&str>| word.and_then(|word| word.parse().ok()).map(Instant::from_nanos);
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
-        // The test harness writes lines of its own.
+        // The test harness also writes lines.
         let Some(when) = at(words.last()) else { continue };
         match words.as_slice() {
             ["begin", tag, name, id, _] => {
@@ -162,12 +162,12 @@ pub(crate) fn acknowledged(lines: &[String]) -> usize {
     lines.iter().filter(|line| line.contains(" committed ")).count()
 }
 
-/// Names are numbered by a hash that no two of a run share but by a chance of one in a million million.
+/// The number of a name: a hash. Two names of a run share it with a probability of one in 10^12.
 fn item(name: &str) -> Item {
     Item(name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
 }
 
-/// Reads the chain as it grows, so that a version is known also when it has been vacuumed.
+/// Reads the chain as it grows, so that vacuumed versions are known too.
 pub(crate) struct Reader<E: Env> {
     chain: ManifestChain<E>,
     last: Snapshot,
@@ -175,7 +175,7 @@ pub(crate) struct Reader<E: Env> {
 }
 
 impl<E: Env> Reader<E> {
-    /// Begins with the first version, in which there is nothing.
+    /// Begins with the first version, which is empty.
     pub(crate) async fn new(chain: ManifestChain<E>) -> Self {
         let last = chain.version_at(Version(0)).await.unwrap().unwrap();
         Self { chain, last, found: Chain::starting_at(Version(0), []) }
@@ -186,21 +186,21 @@ impl<E: Env> Reader<E> {
         let head = self.chain.load().await.unwrap();
         while self.last.version() < head.version() {
             let next = self.chain.version_at(self.last.version().next()).await.unwrap();
-            let next = next.unwrap_or_else(|| panic!("{:?} is followed by nothing", self.last.version()));
-            assert_eq!(next.before(), self.last.commit(), "{:?} does not follow the one before", next.version());
+            let next = next.unwrap_or_else(|| panic!("{:?} has no successor", self.last.version()));
+            assert_eq!(next.before(), self.last.commit(), "{:?} does not name its predecessor", next.version());
             self.found.begin_version(next.version());
             for changed in self.chain.changed(Some(&self.last), &next, usize::MAX).await.unwrap() {
-                let entry = changed.now.expect("nobody drops anything");
-                assert_eq!(changed.before, None, "nobody changes anything");
+                let entry = changed.now.expect("no process drops entries");
+                assert_eq!(changed.before, None, "no process changes entries");
                 let id = CommitId(entry.properties["id"].parse().unwrap());
                 self.found.push(id, [Change { item: item(changed.name.as_str()), now: Some(id) }]);
             }
             self.last = next;
         }
-        assert_eq!(head.commit(), self.last.commit(), "the newest version is not the one that the chain leads to");
+        assert_eq!(head.commit(), self.last.commit(), "the newest version is not the end of the chain");
     }
 
-    /// Looks at the newest version as a whole: all that the chain has put there is there, and fsck finds no damage.
+    /// Checks the newest version as a whole: it has all entries of the chain, and fsck finds no damage.
     pub(crate) async fn look_at_the_end(&self) {
         let entries = self.chain.all(&self.last, None, usize::MAX).await.unwrap();
         assert_eq!((entries.len(), self.last.entries()), (self.found.len(), self.found.len() as u64));
@@ -209,7 +209,7 @@ impl<E: Env> Reader<E> {
     }
 }
 
-/// What the processes were told against what is in the chain.
+/// Compares the answers with the chain.
 pub(crate) fn judge(lines: &[String], found: &Chain) {
     if let Err(violation) = glidepath_history::check(&recorded(lines), found) {
         panic!("{violation}");

@@ -1,26 +1,24 @@
-//! A disk that loses its power: an ext4 file system in a file.
+//! A disk whose power can be cut: an ext4 file system in a file.
 //!
-//! What the file system sends to its disk lands in the file, through the page cache of the machine, which does not lose its
-//! power. What the file system had not sent is lost: writes that nobody synced, and what its journal had not committed. That is
-//! a power cut of a disk without a volatile cache of its own, or with one that honours flushes; a disk that acknowledges a
-//! flush and forgets is not tried. The journal commits by itself after five minutes only, so that nothing becomes durable by
-//! waiting.
+//! What the file system sends to its disk goes to the file, through the page cache of the machine, which keeps its
+//! power. What it has not sent is lost: writes that were not synced, and what its journal had not committed. This
+//! corresponds to a disk without a volatile cache, or with one that honours flushes; a disk that loses flushed data is
+//! not tested. The journal commits by itself only after five minutes, so that no write becomes durable by waiting.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// ext4's `FS_IOC_SHUTDOWN` with "do not flush the journal": at once, in the middle of whatever is under way, nothing more is
-/// sent to the disk.
+/// ext4's `FS_IOC_SHUTDOWN` with "do not flush the journal": from this moment on, nothing is sent to the disk.
 const SHUTDOWN: &str = "open(my $folder, '<', $ARGV[0]) or die $!; my $how = pack('I', 2);\
                         ioctl($folder, 0x8004587d, $how) or die $!;";
 
-/// A mounted file system, in a folder of its own.
+/// A mounted file system, in its own folder.
 pub(crate) struct Disk {
     image: PathBuf,
     mounted: PathBuf,
 }
 
-/// Why it cannot be tried here.
+/// Why the test cannot run here.
 pub(crate) type Why = String;
 
 fn run(command: &mut Command) -> Result<(), Why> {
@@ -31,12 +29,12 @@ fn run(command: &mut Command) -> Result<(), Why> {
 }
 
 impl Disk {
-    /// An empty one, where this machine and this user can mount a file as a file system and cut it off.
+    /// An empty disk, if this user can mount a file as a file system and shut it down.
     pub(crate) fn new(folder: &Path) -> Result<Self, Why> {
         let (image, mounted) = (folder.join("disk.img"), folder.join("disk"));
         std::fs::create_dir(&mounted).unwrap();
         std::fs::File::create(&image).unwrap().set_len(128 << 20).unwrap();
-        // Without work that the kernel would do later by itself.
+        // Without deferred work of the kernel.
         let whole = "lazy_itable_init=0,lazy_journal_init=0";
         run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", whole]).arg(&image))?;
         run(Command::new("perl").args(["-e", "1"]))?;
@@ -49,17 +47,17 @@ impl Disk {
         run(Command::new("mount").args(["-o", "loop,commit=300"]).arg(&self.image).arg(&self.mounted))
     }
 
-    /// Where its files are.
+    /// The folder of its files.
     pub(crate) fn path(&self) -> &Path {
         &self.mounted
     }
 
-    /// From here on nothing reaches it, and every attempt is an error.
+    /// Cuts the power: every later call fails.
     pub(crate) fn cut(&self) {
         run(Command::new("perl").args(["-e", SHUTDOWN]).arg(&self.mounted)).unwrap();
     }
 
-    /// Has its power again. Nobody may have a file of it open.
+    /// Restores the power. No process may have one of its files open.
     pub(crate) fn power_on(&self) {
         run(Command::new("umount").arg(&self.mounted)).unwrap();
         self.mount().unwrap();
@@ -68,7 +66,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Whatever the test has come to; lazily, should somebody still have a file open.
+        // Also after a failed test; lazily, because a file may still be open.
         let _ = Command::new("umount").arg("-l").arg(&self.mounted).output();
     }
 }

@@ -1,7 +1,8 @@
-//! What tests of live catalogs under violence have in common: processes that say what they do and what they are told, and who
-//! listens to them.
+//! Support for tests that kill processes and cut power: processes that print their operations and answers, and the test
+//! that reads them.
 //!
-//! Nothing here waits for a time to pass: the tests go on when so much was said. On a busy machine that takes longer.
+//! Nothing here waits for a fixed time: the tests continue after a number of printed lines. On a busy machine that
+//! takes longer.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -17,17 +18,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processes that say nothing for so long are stuck.
+/// Processes without output for this time are stuck.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 const TASK: &str = "GLIDEPATH_TEST_PROCESS";
 
-/// In a process that was started for it: its task.
+/// The task of this process, if it was started for one.
 pub(crate) fn task() -> Option<String> {
     std::env::var(TASK).ok()
 }
 
-/// One line, in one write, at once, with the time on a clock that all processes of the machine share.
+/// Prints one line, in one write, unbuffered, with the time by a clock that all processes of the machine share.
 pub(crate) fn say(line: &str) {
     let time = clock_gettime(ClockId::Monotonic);
     let nanos = u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap();
@@ -36,7 +37,7 @@ pub(crate) fn say(line: &str) {
     let _ = output.write_all(line.as_bytes()).and_then(|()| output.flush());
 }
 
-/// What the processes of a test have said.
+/// The output of the processes of a test.
 #[derive(Default)]
 pub(crate) struct Said {
     lines: Mutex<Vec<String>>,
@@ -52,7 +53,7 @@ impl Said {
         self.lines.lock().unwrap().len()
     }
 
-    /// Waits until `done` is content with what was said from line number `from` on.
+    /// Waits until `done` accepts the lines from number `from` on.
     pub(crate) fn wait(&self, from: usize, mut done: impl FnMut(&[String]) -> bool) {
         let mut lines = self.lines.lock().unwrap();
         while !done(&lines[from..]) {
@@ -60,16 +61,16 @@ impl Said {
             let (next, waited) = self.more.wait_timeout_while(lines, PATIENCE, |lines| lines.len() == before).unwrap();
             if waited.timed_out() {
                 let last = next.last().cloned();
-                // Others are to hear of this from the panic alone.
+                // Only the panic reports this.
                 drop(next);
-                panic!("nobody has said anything for {PATIENCE:?}; the last was {last:?}");
+                panic!("no process has printed a line for {PATIENCE:?}; the last line was {last:?}");
             }
             lines = next;
         }
     }
 }
 
-/// A process of this test program that does the task of one of its tests. Dropped, it is killed.
+/// A process of this test program that runs the task of one of its tests. Dropping it kills it.
 pub(crate) struct Process {
     process: process::Child,
     listener: Option<JoinHandle<()>>,
@@ -84,7 +85,7 @@ impl Process {
         let listener = std::thread::spawn(move || {
             let mut output = BufReader::new(output);
             let mut line = Vec::new();
-            // What a killed process was in the middle of writing is no line.
+            // A line that was cut off by a kill does not count.
             while output.read_until(b'\n', &mut line).is_ok() && line.ends_with(b"\n") {
                 said.lines.lock().unwrap().push(String::from_utf8_lossy(&line).trim_end().to_owned());
                 said.more.notify_all();
@@ -94,7 +95,7 @@ impl Process {
         Self { process, listener: Some(listener) }
     }
 
-    /// Ends it at once, as `kill -9` does. When this returns, all that it said is among what was said.
+    /// Ends it at once, as `kill -9` does. When this returns, all its output has been read.
     pub(crate) fn kill(&mut self) {
         let Some(listener) = self.listener.take() else { return };
         self.process.kill().unwrap();
@@ -109,12 +110,12 @@ impl Drop for Process {
     }
 }
 
-/// Numbers that are other ones each time, from a seed that is printed.
+/// Random numbers from a new seed, which is printed.
 pub(crate) struct Luck(u64);
 
 impl Luck {
     pub(crate) fn new() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "other moments in each run")]
+        #[expect(clippy::disallowed_methods, reason = "different moments in each run")]
         let seed = u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
         println!("moments drawn from {seed}");
         Self(seed)
@@ -125,7 +126,7 @@ impl Luck {
         (self.0 >> 33) % limit
     }
 
-    /// A moment later that nothing which was said decides: a few milliseconds.
+    /// Waits for a few random milliseconds.
     pub(crate) fn pause(&mut self) {
         #[expect(clippy::disallowed_methods, reason = "processes are killed at real moments")]
         std::thread::sleep(Duration::from_micros(self.below(20_000)));

@@ -84,7 +84,9 @@ pub(crate) fn judge<R: Rules>(
         match asked.told {
             Told::Done(_) if only_asks => asserted.push(index),
             Told::Nothing if only_asks => {}
-            Told::Unknown if only_asks => return Err(format!("a request that only asserts has an unknown outcome: {}", asked.words())),
+            Told::Unknown if only_asks => {
+                return Err(format!("a request that only asserts has an unknown outcome: {}", asked.words()));
+            }
             Told::Done(_) | Told::Unknown | Told::Nothing => open.entry(asked.group).or_default().push(index),
             Told::Refused(_) => refused.push(index),
             Told::NotDone(_) => {}
@@ -131,11 +133,7 @@ impl<R: Rules> Judge<'_, R> {
             if let Told::Done(_) = asked.told
                 && !asked.spans(step.at)
             {
-                return Err(format!(
-                    "{} took effect outside the time of a request: {}",
-                    step.version,
-                    asked.words()
-                ));
+                return Err(format!("{} took effect outside the time of a request: {}", step.version, asked.words()));
             }
             self.found_in[*index] = Some(step.version);
         }
@@ -417,10 +415,16 @@ impl<R: Rules> Judge<'_, R> {
 
     fn end(&self) -> Result<(), String> {
         if let Some(index) = self.refused.first() {
-            return Err(format!("no version between call and answer gives this refusal: {}", self.asked(*index).words()));
+            return Err(format!(
+                "no version between call and answer gives this refusal: {}",
+                self.asked(*index).words()
+            ));
         }
         if let Some(index) = self.asserted.first() {
-            return Err(format!("no version between call and answer fulfils this assertion: {}", self.asked(*index).words()));
+            return Err(format!(
+                "no version between call and answer fulfils this assertion: {}",
+                self.asked(*index).words()
+            ));
         }
         let lost = |index: &&usize| matches!(self.asked(**index).told, Told::Done(_));
         if let Some(index) = self.open.values().flatten().find(lost) {

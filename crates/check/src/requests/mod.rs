@@ -154,7 +154,8 @@ fn lines(book: &Book<Names>) -> Vec<(Instant, String)> {
             asked.called,
             format!("process {writer} asks for request {mark}: {}", Names::words(&asked.request)),
         ));
-        let heard = |at: Instant| (at, format!("process {writer} gets the answer to request {mark}: {}", asked.told.words()));
+        let heard =
+            |at: Instant| (at, format!("process {writer} gets the answer to request {mark}: {}", asked.told.words()));
         lines.extend(asked.answered.map(heard));
         if asked.answered.is_none() {
             lines.push((asked.called, format!("process {writer} gets no answer to request {mark}")));

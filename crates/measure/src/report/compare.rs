@@ -5,7 +5,7 @@ use glidepath_page::Table;
 use super::{digits, with_interval};
 use crate::measurement::{Measurement, Numbers, percentile_interval};
 
-/// What both measured, as Markdown; names are of the first and the second.
+/// The operations that both measured, as Markdown; `names` are those of the first and the second.
 #[must_use]
 pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement]) -> String {
     let mut rows = Vec::new();

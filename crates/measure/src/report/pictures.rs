@@ -9,7 +9,7 @@ use glidepath_run::statistics::quantile;
 
 use crate::measurement::{Measurement, Numbers};
 
-/// Failures and latency over writers, where any contended.
+/// Failure rate and latency against writers, if any contended.
 pub(super) fn overview(measurements: &[&Measurement]) -> Result<Vec<Picture>, PictureError> {
     let guarded: Vec<&Measurement> =
         measurements.iter().filter(|found| found.operation.is_guarded()).copied().collect();

@@ -87,7 +87,11 @@ fn what_a_failed_sync_left_is_not_made_durable_by_another() {
             if again {
                 files.write_at(&file, b"content", 0).await.unwrap();
             }
-            assert_eq!(files.sync_file(&file).await.ok(), Some(()), "a handle that reported the failure does not report it again");
+            assert_eq!(
+                files.sync_file(&file).await.ok(),
+                Some(()),
+                "a handle that reported the failure does not report it again"
+            );
             assert!(files.sync_file(&other).await.is_err(), "a handle that was open reports the failure");
             assert!(files.sync_file(&other).await.is_ok(), "once");
         })

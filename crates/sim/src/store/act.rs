@@ -41,7 +41,7 @@ pub(crate) trait Act: Sized + Unpin {
         None
     }
 
-    /// Performs it at this instant; returns when it is answered too.
+    /// Performs it at this instant; also returns when it is answered.
     fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Self::Answer, Instant) {
         match when {
             When::At(at) => (self.perform(state), *at),
@@ -253,7 +253,7 @@ impl Act for Delete<'_> {
 }
 
 impl Action {
-    /// Performs it at this instant; returns when it is answered too.
+    /// Performs it at this instant; also returns when it is answered.
     pub(crate) fn perform_at(self, state: &mut StoreState, now: Instant, when: &When) -> (Answer, Instant) {
         fn with<A: Act>(
             act: A,
