@@ -1,7 +1,7 @@
 //! How fast is the engine? `cargo bench -p glidepath-lab` prints processor time, events and memory per simulated hour.
 //!
-//! Processor time, not wall time: on a shared machine it is the steadier of the two. For a figure that is repeatable to the
-//! instruction, run `scripts/instructions`, which counts them for the case named on the command line (`-- --case NAME`).
+//! It measures processor time, not wall time, because that varies less on a shared machine. `scripts/instructions`
+//! counts the instructions of one case (`-- --case NAME`), which is exactly repeatable.
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
 use glidepath_lab::{Metrics, simulate};
@@ -32,7 +32,7 @@ const CASES: &[Case] = &[
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    // `cargo test --all-targets` builds and starts this too, and has no time for it.
+    // `cargo test --all-targets` starts this too: then it does nothing.
     if !arguments.iter().any(|argument| argument == "--bench") {
         return;
     }
@@ -68,7 +68,7 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The most memory this process has had so far, where the system says.
+/// The peak memory of this process so far, if the system reports it.
 fn peak_megabytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,6 +1,6 @@
-//! How often do the intervals of success, throughput and P99 latency hold what a long run says? Simulates each store for many
-//! single hours, disjoint sets of seeds, and for many times eight hours. Prints a table for `docs/model.md`. (Knees: see
-//! `knee_coverage`.)
+//! How often do the intervals of success, throughput and P99 latency contain the value of a long run? Simulates each
+//! store for many single hours and for many runs of eight hours, with disjoint seeds. Prints a table for
+//! `docs/model.md`. (Knees: see `knee_coverage`.)
 //!
 //!     cargo run --release -p glidepath-lab --example figure_coverage [HOURS]
 
@@ -19,7 +19,7 @@ const CASES: [(&str, &str); 3] =
 /// Of eight hours each.
 const LONG_RUNS: u64 = 20;
 
-/// No hour has these seeds.
+/// Seeds of no single hour.
 const FIRST_OF_THE_LONG: u64 = 1 << 40;
 
 type Figure = (&'static str, fn(&GroupSummary) -> Option<(f64, Option<Interval>)>);
@@ -76,6 +76,6 @@ fn runs(provider: &str, between: &str, duration: &str, seeds: Vec<u64>) -> Resul
     let running = Running { threads, stop: &AtomicBool::new(false), progress: &mut |_| () };
     match run(&experiment, None, running)? {
         Ended::Complete(results) => Ok(results.points().flatten().cloned().collect()),
-        Ended::Stopped(_) => Err("nobody stopped it".into()),
+        Ended::Stopped(_) => Err("it was stopped".into()),
     }
 }

@@ -1,5 +1,5 @@
-//! How often does the interval of a knee hold the true one? Searches each knee over disjoint sets of seeds, and once with as much
-//! work as makes its own error small. Prints a table for `docs/model.md`.
+//! How often does the interval of a knee contain the true knee? Searches each knee over disjoint sets of seeds, and
+//! once with so much work that its own error is small. Prints a table for `docs/model.md`.
 //!
 //!     cargo run --release -p glidepath-lab --example knee_coverage [SETS [MILLIONS OF EVENTS FOR THE TRUE KNEE]]
 
@@ -18,10 +18,10 @@ const CASES: [(&str, &str); 6] = [
     ("gcs-2025-06", "0.9"),
 ];
 
-/// What a search may do in ten seconds on two processors, though it stops when its interval is narrow enough.
+/// The work of ten seconds on two processors; a search stops earlier if its interval is narrow enough.
 const EVENTS: u64 = 30_000_000;
 
-/// More than any search uses.
+/// More seeds than any search uses.
 const SEEDS_OF_A_SET: u64 = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,6 @@
-//! Would paired differences make the intervals of what-ifs narrower? Searches a knee and some changes of it over disjoint sets of
-//! seeds, the same seeds for all, and prints how the knees correlate: a ratio of two knees with correlation r has an error
-//! sqrt(1 - r) times that of two independent ones with the same errors. For `docs/model.md`.
+//! Would paired differences make the intervals of what-ifs narrower? Searches a knee and the knees with some changes
+//! over disjoint sets of seeds, with the same seeds for all, and prints how the knees correlate. With correlation r,
+//! the ratio of two knees has sqrt(1 - r) times the error of independent ones. For `docs/model.md`.
 //!
 //!     cargo run --release -p glidepath-lab --example knee_pairing [SETS]
 
@@ -13,10 +13,10 @@ use glidepath_lab::knee::{KneeOptions, find};
 /// The first is that without a change.
 const CHANGES: [&str; 4] = ["tables.count=10", "retry.retries=10", "catalog.latency=1ms", "tables.count=20"];
 
-/// What a what-if has of the default budget and twice that, more or less.
+/// About the budget of a what-if by default, and twice that.
 const EVENTS: u64 = 1_500_000;
 
-/// More than any search uses.
+/// More seeds than any search uses.
 const SEEDS_OF_A_SET: u64 = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let point = &experiment.points.first().ok_or("a preset without a point")?.point;
         let knee = |set: u64| {
             let first_seed = set * SEEDS_OF_A_SET;
-            // Never narrow enough: all searches do the same work.
+            // Never reached, so that all searches do the same work.
             let options = KneeOptions { first_seed, events: EVENTS, within: 0.005, threads, ..KneeOptions::default() };
             find(point, &options, &|_| ()).map(|knee| knee.knee_commits_per_s.ln())
         };

@@ -1,5 +1,5 @@
-//! What do measured profiles change in the knees? Finds the knee of each store with its flat and with its measured profile, and
-//! what it would be with one thing changed at a time. Prints both tables for `docs/measured-profiles.md`.
+//! What do measured profiles change in the knees? Finds the knee of each store with its flat and its measured profile,
+//! and with one thing changed at a time. Prints both tables for `docs/measured-profiles.md`.
 //!
 //!     cargo run --release -p glidepath-lab --example measured_knees
 

@@ -1,4 +1,4 @@
-//! The full configuration of one simulated point: what a user wrote, laid over a preset, with nothing left to default.
+//! The full configuration of one simulated point: a user's settings over a preset, without defaults.
 
 use glidepath_model::Span;
 use glidepath_protocols::registry::Protocol;
@@ -9,33 +9,33 @@ use glidepath_workload::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Changes whenever the same configuration and seed give other results than before, so that results of different models
-/// are never taken for each other.
+/// Increased whenever the same configuration and seed give other results than before, so that results of different
+/// models are not mixed.
 pub const MODEL_VERSION: u32 = 7;
 
 /// Everything that the result of a run depends on, besides the seed and the profile that `provider` names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Virtual time from the start: transactions that arrive later are counted nowhere.
+    /// Virtual time from the start: transactions that arrive later are not counted.
     pub duration: Span,
-    /// How much longer a run goes on, at the same load, until all that arrived in the window have ended; then, or after this
-    /// long, it ends. Zero is the published way: what has not ended after `duration` is left out.
+    /// After `duration` a run continues at the same load until all transactions of the window have ended, for at most
+    /// this time. With 0, as in the published runs, transactions that have not ended after `duration` are left out.
     pub run_on: Span,
-    /// The profile of the store that holds table metadata, and the catalog too unless it has a latency of its own: a
-    /// name, or a path to a TOML file.
+    /// The profile of the store of table metadata, and of the catalog unless `catalog.latency` is given: a name, or a
+    /// path to a TOML file.
     pub provider: String,
     /// The catalog.
     pub catalog: CatalogConfig,
     /// When transactions arrive.
     pub arrivals: Arrivals,
-    /// What each is.
+    /// What a transaction does.
     pub transaction: Transaction,
     /// The tables they write.
     pub tables: Tables,
-    /// What a commit takes.
+    /// The requests of a commit.
     pub commit: Commit,
-    /// What follows a failed attempt.
+    /// What happens after a failed attempt.
     pub retry: Retry,
 }
 
@@ -52,17 +52,17 @@ pub struct CatalogConfig {
     pub effect: EffectPoint,
 }
 
-/// A configuration that was checked, with the profile it names.
+/// A checked configuration, with the profile it names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// What to simulate.
     pub config: Config,
-    /// On which store.
+    /// The profile of the store.
     pub profile: Profile,
 }
 
 impl Config {
-    /// The workload's part of it.
+    /// The part for the workload.
     #[must_use]
     pub fn workload(&self) -> Workload {
         Workload {
@@ -102,7 +102,7 @@ impl Point {
             let allowed = format!("{others} there; {} on a store that can append", protocol.name());
             return Err(SpecError { field: "catalog.protocol", found, allowed });
         }
-        // What would not fit into memory: every arrival is at least some hundred bytes while it lives.
+        // More would not fit into memory: each live transaction takes some hundred bytes or more.
         let mut arrivals = duration.as_secs_f64() / config.arrivals.scale.max(config.arrivals.floor).as_secs_f64();
         arrivals *= config.arrivals.burst.map_or(1.0, |burst| burst.factor);
         if arrivals > 2e7 {
@@ -121,12 +121,12 @@ impl Point {
         self.config.catalog.latency.is_none()
     }
 
-    /// Whether only validated overwrites decide on success. Where there are none, all transactions do.
+    /// Whether only validated overwrites decide on success. Without any, all transactions do.
     pub(crate) fn overwrites_decide(&self) -> bool {
         self.config.transaction.fast_append < 1.0
     }
 
-    /// What each table adds to the catalog's object beyond its entry.
+    /// The bytes that each table adds to the catalog's object beyond its entry.
     pub(crate) fn filler_per_table(&self) -> glidepath_model::ByteSize {
         match self.config.tables.metadata {
             TableMetadata::Separate => glidepath_model::ByteSize::default(),
@@ -138,7 +138,7 @@ impl Point {
         self.config.tables.manifest_list == ManifestList::Append
     }
 
-    /// Names this point with this seed: equal exactly if configuration, profile, seed and model version are.
+    /// Identifies this point with this seed: equal exactly if configuration, profile, seed and model version are equal.
     #[must_use]
     pub fn key(&self, seed: u64) -> String {
         let content = serde_json::to_vec(&(MODEL_VERSION, seed, self));
@@ -148,8 +148,8 @@ impl Point {
     }
 }
 
-/// Which lengths of a run would do, where the window of this one (its middle half) does not hold a whole number of bursts, or
-/// fewer than two: then it is chance how much of a burst is counted. `None` where it is right.
+/// Lengths of a run that are allowed with bursts; `None` if this one is. The window (the middle half) must hold a whole
+/// number of bursts, two or more; otherwise the counted part of a burst would be random.
 #[must_use]
 pub fn burst_misfit(config: &Config) -> Option<String> {
     let burst = config.arrivals.burst?;

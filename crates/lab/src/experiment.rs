@@ -1,9 +1,11 @@
-//! What is to be run? An experiment file, laid over a preset and under the command line, becomes a list of checked points.
+//! What is to be run? A preset, an experiment file and the command line, in this order of precedence, become a list of
+//! checked points.
 //!
-//! A file says `title`, `description`, `preset` and `seeds` (a count), then any section of a [`Config`](crate::Config) that
-//! differs from the preset, then what varies: `[sweep]`, whose keys are paths into the configuration (`"arrivals.scale"`)
-//! with a list of values each, and `[[alternatives]]`, each with a `name` and several fields to `set` together. All
-//! combinations are points, the last axis varying fastest. Everything is checked before anything runs.
+//! A file has `title`, `description`, `preset` and `seeds` (a count), then any section of a [`Config`](crate::Config)
+//! that differs from the preset, then what varies: `[sweep]`, whose keys are paths into the configuration
+//! (`"arrivals.scale"`) with a list of values each, and `[[alternatives]]`, each with a `name` and several fields to
+//! `set` together. All combinations are points, the last axis varying fastest. Everything is checked before anything
+//! runs.
 //!
 //! Start with [`Experiment::load`]; `layers.rs` says what overrides what, `sweep.rs` reads the file.
 
@@ -24,7 +26,7 @@ use layers::{Entry, Layers, entries};
 pub use overrides::{Overrides, Setting};
 use sweep::{AxisPlan, File};
 
-/// The preset of those who name none.
+/// The default preset.
 pub const DEFAULT_PRESET: &str = "iceberg";
 
 /// What is to be run, with every point checked.
@@ -36,19 +38,19 @@ pub struct Experiment {
     pub title: String,
     /// Some sentences for people; may be empty.
     pub description: String,
-    /// The name of the preset it lies on.
+    /// The name of its preset.
     pub preset: String,
-    /// What readers of the results must know, such as that they are coarse. One sentence each.
+    /// Warnings for readers of the results, for example that they are coarse. One sentence each.
     pub notes: Vec<String>,
     /// Each point runs with each of them.
     pub seeds: Vec<u64>,
-    /// What varies, the last fastest. Empty if there is but one point.
+    /// The axes, the last varying fastest. Empty if there is only one point.
     pub axes: Vec<Axis>,
     /// All points, in the order of the axes.
     pub points: Vec<PlannedPoint>,
 }
 
-/// Something that varies.
+/// A field that varies, or the alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// The path of the field in the configuration, or [`ALTERNATIVE`].
@@ -69,24 +71,24 @@ pub struct PlannedPoint {
     pub point: Point,
 }
 
-/// Why there is no plan. Always a mistake of whoever wrote the file or the command line.
+/// Why there is no plan: always a mistake in the file or on the command line.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// A file that is not there.
+    /// The file does not exist.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// A file that is not TOML.
+    /// The file is not TOML.
     #[error("{origin}: {cause}")]
     Syntax {
-        /// Which.
+        /// Its path.
         origin: String,
         /// Where and why.
         cause: toml::de::Error,
     },
-    /// A field that cannot be so.
+    /// A field has a value that is not allowed.
     #[error("{origin}: {field}: {message}")]
     Field {
-        /// Who set it: a file, or an option.
+        /// The file or the option that set it.
         origin: String,
         /// Its path, with dots.
         field: String,
@@ -104,7 +106,7 @@ impl PlannedPoint {
 }
 
 impl Experiment {
-    /// The experiment of this name, or in the file at this path, with the command line's wishes on top.
+    /// The experiment of this name, or in the file at this path, with the overrides of the command line.
     ///
     /// # Errors
     /// What is wrong first, and in which layer.
@@ -114,7 +116,7 @@ impl Experiment {
         Self::plan(&found.name, &found.origin, file, overrides)
     }
 
-    /// A preset as it is, with the command line's wishes on top.
+    /// A preset with the overrides of the command line.
     ///
     /// # Errors
     /// What is wrong first, and in which layer.
@@ -175,7 +177,7 @@ impl Experiment {
         self.points.len() * self.seeds.len()
     }
 
-    /// Equal exactly if points, seeds and model version are.
+    /// Equal exactly if points, seeds and model version are equal.
     #[must_use]
     pub fn hash(&self) -> String {
         let mut digest = Sha256::new();
@@ -216,7 +218,7 @@ fn point(layers: Layers, fallback: &str, profiles: &mut Profiles) -> Result<Poin
     };
     let profile = match profiles.get(&config.provider) {
         Ok(profile) => profile,
-        // What is wrong inside a profile is that file's matter; a name that leads nowhere is the matter of who wrote it.
+        // An error inside a profile is reported for that file; an unknown name is reported for the layer that set it.
         Err(error @ LibraryError::Profile { .. }) => return Err(error.into()),
         Err(error) => return Err(blame("provider", error.to_string())),
     };

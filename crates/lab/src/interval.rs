@@ -1,47 +1,47 @@
-//! How far may chance have moved a figure? 95 % intervals, from the batches of a run.
+//! How large is the random error of a figure? 95 % intervals, from the batches of a run.
 //!
-//! Transactions of a run are not independent: they meet each other. So the window is cut into equal stretches (*batches*), and
-//! what differs between these is taken for chance (the method of batch means: Law, "Simulation Modeling and Analysis", 2015,
-//! 9.5.3). A transaction belongs to the batch in which it arrived.
+//! Transactions of a run are not independent, because they conflict with each other. So the window is cut into equal
+//! stretches (*batches*), and the differences between these give the error (the method of batch means: Law, "Simulation
+//! Modeling and Analysis", 2015, 9.5.3). A transaction belongs to the batch in which it arrived.
 //!
 //! - A *rate*: the mean of the batches, with Student's t.
-//! - A *share*: a ratio of two sums over batches (its variance: Cochran, "Sampling Techniques", 1977, 6.3). Student's t on the scale
-//!   of log odds, which fits rare failures that come in spells (Korn and Graubard, "Analysis of Health Surveys", 1999).
-//!   Never narrower than were transactions independent; where all or none are counted, the interval of Clopper and Pearson
-//!   ("The use of confidence or fiducial limits", Biometrika 26, 1934) for independent ones.
-//! - A *percentile*: the interval of the share that lies below it, read back as percentiles (Woodruff, "Confidence intervals for
-//!   medians and other position measures", Journal of the American Statistical Association 47, 1952).
-//! - A *mean over seeds* of one of these: distances to the ends add as independent errors do (Zou and Donner, "Construction of
-//!   confidence limits about effect measures", Statistics in Medicine 27, 2008).
+//! - A *share*: a ratio of two sums over batches (its variance: Cochran, "Sampling Techniques", 1977, 6.3). Student's t
+//!   on the scale of log odds, which suits rare failures that cluster (Korn and Graubard, "Analysis of Health Surveys",
+//!   1999). Never narrower than for independent transactions; if all or none are counted, the interval of Clopper and
+//!   Pearson ("The use of confidence or fiducial limits", Biometrika 26, 1934) for independent transactions.
+//! - A *percentile*: the interval of the share that lies below it, converted back to percentiles (Woodruff, "Confidence
+//!   intervals for medians and other position measures", Journal of the American Statistical Association 47, 1952).
+//! - A *mean over seeds* of one of these: distances to the ends add as independent errors (Zou and Donner,
+//!   "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008).
 //!
-//! Where neighbouring batches are alike, the variance is too small by as much: it is multiplied by 1 + 2r, where r is their
-//! correlation, if that is positive (estimated with what it is too low by on average, 1 / batches: Kendall, "Note on bias in the
-//! estimation of autocorrelation", Biometrika 41, 1954). Few long batches do better than many short ones where a store is capped
-//! and spells of failures last minutes (`docs/model.md` has the coverage).
+//! If neighbouring batches are correlated, the variance is too small: it is multiplied by 1 + 2r, where r is their
+//! correlation, if positive (corrected for its bias of -1 / batches: Kendall, "Note on bias in the estimation of
+//! autocorrelation", Biometrika 41, 1954). Few long batches are better than many short ones if a store has a rate cap
+//! and series of failures last minutes (`docs/model.md` has the coverage).
 //!
-//! What is known from fewer than four batches has no interval.
+//! With fewer than four batches there is no interval.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Its ends, the lower first.
 pub type Interval = [f64; 2];
 
-/// Batches that a window is cut into, where nothing else says how many.
+/// The default number of batches of a window.
 pub(crate) const BATCHES: usize = 8;
 
 const FEWEST_BATCHES: usize = 4;
 
-/// Each end is missed by so much.
+/// The probability that the value lies beyond one end.
 const TAIL: f64 = 0.025;
 
-/// Of the transactions of a batch, those that are counted.
+/// The transactions of a batch, and those of them that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) of: u64,
     pub(crate) counted: u64,
 }
 
-/// Of the mean of these batches.
+/// The interval of the mean of these batches.
 pub(crate) fn rate(batches: &[f64]) -> Option<Interval> {
     if batches.len() < FEWEST_BATCHES {
         return None;
@@ -53,7 +53,7 @@ pub(crate) fn rate(batches: &[f64]) -> Option<Interval> {
     Some([(mean - reach).max(0.0), mean + reach])
 }
 
-/// Of the sum of batches that lie off what is expected of them by so much.
+/// The error of a sum of batches with these deviations from their expected values.
 fn variance_of_sum(off: &[f64]) -> f64 {
     let count = off.len() as f64;
     let squares: f64 = off.iter().map(|off| off * off).sum();
@@ -62,7 +62,7 @@ fn variance_of_sum(off: &[f64]) -> f64 {
     squares * count / (count - 1.0) * (1.0 + 2.0 * correlation)
 }
 
-/// Of the share that is counted, of all batches together. Absent also where there is nothing to count.
+/// The interval of the share that counts, over all batches. Absent also if there are no transactions.
 pub(crate) fn share(batches: &[Part]) -> Option<Interval> {
     let sum = |of: fn(&Part) -> u64| batches.iter().map(of).sum::<u64>() as f64;
     let (all, counted) = (sum(|part| part.of), sum(|part| part.counted));
@@ -85,7 +85,7 @@ pub(crate) fn share(batches: &[Part]) -> Option<Interval> {
     Some([at(odds * (-reach).exp()), at(odds * reach.exp())])
 }
 
-/// Of a mean of independent estimates, each with its own interval; absent where one has none.
+/// The interval of a mean of independent estimates, each with its own interval; absent if one has none.
 pub(crate) fn mean(of: impl Iterator<Item = (f64, Option<Interval>)>) -> Option<Interval> {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, [0.0; 2]);
     for (estimate, interval) in of {
@@ -120,7 +120,7 @@ mod tests {
         // Mean 5, deviation sqrt(16 / 3), t of three degrees of freedom 3.182; neighbours are unlike.
         near(rate(&[3.0, 7.0, 3.0, 7.0]), [5.0 - 3.674_77, 5.0 + 3.674_77]);
         assert_eq!(rate(&[1.0, 2.0, 3.0]), None);
-        // Neighbours are alike: r = 1 / 4 + 1 / 4.
+        // Neighbours are correlated: r = 1 / 4 + 1 / 4.
         near(
             rate(&[3.0, 3.0, 7.0, 7.0]),
             [5.0 - 3.674_77 * 2.0_f64.sqrt(), 5.0 + 3.674_77 * 2.0_f64.sqrt()].map(|end| end.max(0.0)),

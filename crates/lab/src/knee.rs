@@ -1,18 +1,18 @@
-//! What is the highest commit rate that this catalog sustains, what binds there, and which one change would raise it
+//! What is the highest commit rate that this catalog sustains, what limits it, and which one change would raise it
 //! most?
 //!
 //! The *knee* is the highest load at which enough transactions succeed (95 %, of validated overwrites where there are
-//! any). [`find`] bisects for it; [`answer`] also explains it. Nothing is estimated from formulas but the first guess:
-//! what binds is what raises the knee when it costs nothing, and what a change buys is the knee with that change, each
-//! found by simulating.
+//! any). [`find`] searches it by bisection; [`answer`] also explains it. Formulas give only the first guess. What
+//! limits the knee, and what a change gains, is found by simulation: the knee without the cost of a resource, or with
+//! the change.
 //!
 //! An answer depends on the question and on the work allowed for it, counted in simulated events. It does not depend on
 //! the machine, its load or the number of threads.
 //!
-//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `hunt` (one search)
-//! and `queue` (many at once); `crossing` says where the knee lies between two loads and how sure that is, `narrowing` when that
-//! is sure enough, `portrait` how long commits take there, `found` is what a knee consists of, `bottleneck`, `change` and
-//! `sensitivity` are what is varied, and `measured` says what the uncertainty of a measured profile makes of it.
+//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `hunt` (one
+//! search) and `queue` (many at once); `crossing` estimates the knee between two loads and its error, `narrowing`
+//! decides when that error is small enough, `portrait` measures the latencies at the knee, `found` has the result,
+//! `bottleneck`, `change` and `sensitivity` vary the point, and `measured` adds the uncertainty of a measured profile.
 
 mod bottleneck;
 #[cfg(test)]
@@ -54,30 +54,30 @@ use outcome::Found;
 use queue::Meter;
 use variants::Variant;
 
-/// How to look for a knee.
+/// The options of a search for a knee.
 #[derive(Clone, Debug)]
 pub struct KneeOptions {
     /// The deciding success at which a load holds: more than 0, less than 1.
     pub threshold: f64,
-    /// How far the lowest load that fails may lie above the highest that holds, as a share of it: 0.001 to 1.
+    /// The distance between the highest load that holds and the lowest that fails at which the bisection ends, as a
+    /// share of the former: 0.001 to 1.
     pub tolerance: f64,
     /// The search ends when half of the knee's 95 % interval is at most this share of the knee: 0.001 to 1.
     pub within: f64,
-    /// If given, the success that decides is that of the worst stretch of this length in the cycle from burst to burst,
-    /// over all bursts; else that of all who arrived in the window.
+    /// If given, the worst stretch of this length in the cycle from burst to burst, over all bursts, decides; otherwise
+    /// all transactions of the window.
     pub worst: Option<Span>,
-    /// If given, loads are judged by one run of the configured length for each. If not, by as many as it takes, with the
-    /// seeds from `first_seed` on.
+    /// If given, each load is judged by one run per seed, of the configured length. If not, by as many runs as
+    /// necessary, with the seeds from `first_seed` on.
     pub seeds: Option<Vec<u64>>,
-    /// Whether to find out how much each assumption matters, too.
+    /// Whether to search also how much each assumption matters.
     pub sensitivity: bool,
-    /// The first of the seeds that are used where none are given.
+    /// The first of the seeds, if none are given.
     pub first_seed: u64,
-    /// Runs made at the same time. The answer does not depend on it.
+    /// The number of concurrent runs. The answer does not depend on it.
     pub threads: NonZeroUsize,
-    /// The work allowed, in simulated events, for all searches of an answer; a processor does one or two million a second. It
-    /// is not exceeded by more than what runs do until they are next asked to stop: a few thousand events each, which of a
-    /// million is nothing.
+    /// The work allowed, in simulated events, for all searches of an answer; a processor does one or two million a
+    /// second. It is exceeded by at most a few thousand events per run, until the runs notice the stop.
     pub events: u64,
 }
 
@@ -103,7 +103,7 @@ pub enum KneeError {
     /// A number out of its range.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// There is no transaction to judge by.
+    /// No transaction that decides ended.
     #[error("no {kind} ended within a run of {duration}: choose a longer duration, or a shorter transaction.runtime")]
     NothingEnds {
         /// Which transactions decide.
@@ -111,16 +111,16 @@ pub enum KneeError {
         /// How long the runs were.
         duration: Span,
     },
-    /// At every load, transactions take longer to end than runs may last.
+    /// At every load, transactions take longer to end than the longest runs.
     #[error(
-        "at each load that was tried, transactions take so long to end that runs of {duration} do not show what becomes of them: choose a \
+        "at each load that was tried, transactions take so long to end that runs of {duration} do not show their outcome: choose a \
          longer duration, or fewer retries"
     )]
     TooShort {
         /// The longest runs.
         duration: Span,
     },
-    /// The work allowed was done before any load held.
+    /// The budget was spent before any load held.
     #[error(
         "the budget was spent before the search found a load that is sustained ({load_per_s:.3} per second is too high, or takes \
          too much work to judge): choose a larger budget, or a lower threshold"
@@ -131,7 +131,7 @@ pub enum KneeError {
     },
 }
 
-/// How far the work is, for those who wait.
+/// The progress of the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Events simulated so far.
@@ -144,32 +144,32 @@ pub struct Progress {
     pub searches: usize,
 }
 
-/// A store that the tables could be kept in.
+/// A store that the tables could move to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
-    /// As `provider` in a configuration names it.
+    /// Its name, as in `provider` of a configuration.
     pub name: String,
-    /// What it costs.
+    /// Its profile.
     pub profile: Profile,
 }
 
-/// All that can be said about a knee.
+/// A knee with its explanation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The knee itself.
     #[serde(flatten)]
     pub knee: Knee,
-    /// What binds there; absent if there is no knee to explain.
+    /// What limits it; absent if there is no knee to explain.
     pub bottleneck: Option<Bottleneck>,
-    /// Changes, those that help most first. Empty if none was asked for.
+    /// What-ifs, the most effective first. Empty if not requested.
     pub what_ifs: Vec<WhatIf>,
-    /// Changes of which the work allowed did not show whether they help.
+    /// Changes whose effect the budget did not reveal.
     pub undecided: Vec<String>,
-    /// Assumptions, those that matter most first. Empty if they were not asked for.
+    /// Assumptions, the most important first. Empty if not requested.
     pub sensitivity: Vec<Assumption>,
 }
 
-/// What one change would make of the knee.
+/// The knee with one change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIf {
     /// The change, for people.
@@ -178,33 +178,32 @@ pub struct WhatIf {
     pub settings: Vec<String>,
     /// The knee with it. It is searched with fewer transactions and to a coarser resolution than the knee itself.
     pub knee_commits_per_s: f64,
-    /// As often as without it.
+    /// The ratio of the knee with it to the knee without it.
     pub factor: f64,
-    /// Holds that factor with 95 % confidence: from the errors of both knees, taken as independent, which they
-    /// nearly are (the example `knee_pairing`). Absent where that cannot be told.
+    /// The 95 % interval of that factor, from the errors of both knees as if independent, which they nearly are
+    /// (example `knee_pairing`). Absent if unknown.
     pub factor_interval: Option<[f64; 2]>,
-    /// One standard error of the knee with it, as a share of it; absent where that cannot be told.
+    /// The relative standard error of the knee with it; absent if unknown.
     pub knee_relative_error: Option<f64>,
-    /// Whether the knee may be higher still: no load that was tried failed.
+    /// Whether the knee may be higher: no tried load failed.
     pub at_least: bool,
-    /// How far apart the loads are between which the knee with this change lies; absent if it is known from one side
-    /// only.
+    /// The relative width of the bracket around the knee with this change; absent if it has one side only.
     pub resolution: Option<f64>,
     /// The transactions that decided.
     pub deciding_transactions: u64,
 }
 
-/// The share of the work allowed that may go into the knee itself where changes or assumptions are searched too; what is left
-/// is divided evenly among them and the reliefs.
+/// The share of the budget for the knee itself if changes or assumptions are searched too; they and the reliefs share
+/// the rest evenly.
 const KNEE_SHARE: f64 = 0.5;
 
-/// The same where only the reliefs are searched.
+/// The same if only the reliefs are searched.
 const KNEE_SHARE_ALONE: f64 = 0.75;
 
 /// The knee of a point. Its `arrivals.scale` is ignored.
 ///
 /// # Errors
-/// An option out of its range; a point in which nothing ends; too little work allowed for any load.
+/// An option out of its range; a point in which no transaction ends; a budget too small for any load.
 pub fn find(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sync)) -> Result<Knee, KneeError> {
     check(point, options)?;
     let options = &weighed(point, options);
@@ -213,11 +212,11 @@ pub fn find(point: &Point, options: &KneeOptions, watch: &(dyn Fn(Progress) + Sy
     Ok(Knee::of(&found, &portrait::portrait(point, &found, options, meter), options))
 }
 
-/// The knee of a point, and what binds it; if there are `providers`, also what each change would buy, one of these
-/// among them; and if asked, how much each assumption matters.
+/// The knee of a point, and what limits it; with `providers`, also the what-ifs, including a move to each provider; if
+/// requested, also how much each assumption matters.
 ///
 /// # Errors
-/// As [`find`]. A variant that cannot be, or in which nothing ends or holds, is left out.
+/// As [`find`]. Variants that are invalid, or in which no transaction ends or no load holds, are left out.
 pub fn answer(
     point: &Point,
     options: &KneeOptions,
@@ -262,8 +261,8 @@ pub fn answer(
     Ok(Answer { knee, bottleneck, what_ifs, undecided, sensitivity })
 }
 
-/// What each change makes of the knee, and those of which that is not known: their search ran out of work, with nothing or with
-/// a lower bound that is below the knee itself.
+/// The knee with each change, and the changes without a result: their search ran out of budget, with no knee or with a
+/// lower bound below the knee itself.
 fn decided(
     changes: impl Iterator<Item = (change::Change, Result<Found, KneeError>)>,
     found: &Found,
@@ -297,18 +296,18 @@ fn what_if(change: change::Change, without: &Found, with: &Found) -> Option<What
     })
 }
 
-/// The ratio of two knees; `None` where the second is none.
+/// The ratio of two knees; `None` if the second is 0.
 fn factor(without: &Found, with: &Found) -> Option<f64> {
     (with.commits_per_s > 0.0).then(|| with.commits_per_s / without.commits_per_s)
 }
 
-/// Holds the ratio of two knees with 95 % confidence: by their relative errors, and the larger of their reaches.
+/// The 95 % interval of the ratio of two knees, from their relative errors and the larger of their t quantiles.
 fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
     let [a, b] = [without, with].map(|found| found.crossing.filter(|_| found.bound == Bound::Found));
     let (a, b) = (a?, b?);
     let reach = a.reach.max(b.reach) * a.relative_error?.hypot(b.relative_error?);
     let factor = with.commits_per_s / without.commits_per_s;
-    // Of a ratio the logarithm is nearer to normal.
+    // The logarithm of a ratio is closer to normal.
     Some([factor * (-reach).exp(), factor * reach.exp()])
 }
 
@@ -316,14 +315,14 @@ fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
 /// much as one event of a small catalog (measured: 2.6 times at 1,000 tables, 13 times at 10,000).
 const TABLES_OF_AN_EVENT: f64 = 800.0;
 
-/// The work allowed in events of this point, where a budget counts those of a small catalog.
+/// The budget in events of this point; budgets are in events of a small catalog.
 fn weighed(point: &Point, options: &KneeOptions) -> KneeOptions {
     let weight = 1.0 + f64::from(point.config.tables.count.saturating_sub(100)) / TABLES_OF_AN_EVENT;
     let events = if weight > 1.0 { (options.events as f64 / weight) as u64 } else { options.events };
     KneeOptions { events, ..options.clone() }
 }
 
-/// The search itself, with this share of the work allowed, of which some is left for the [`portrait`].
+/// The search itself, with this share of the budget, part of which is for the [`portrait`].
 fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>) -> Result<Found, KneeError> {
     let events = (options.events as f64 * (share - portrait::share(point))) as u64;
     let start = plan::first_load(point);
@@ -347,12 +346,12 @@ fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>
     found.unwrap_or(Err(KneeError::BudgetSpent { load_per_s: start }))
 }
 
-/// A step that, once halved, is as fine as the tolerance asks.
+/// A first step that halves to the tolerance.
 fn last_step(tolerance: f64) -> f64 {
     (1.0 + tolerance) * (1.0 + tolerance)
 }
 
-/// Whether this can be asked of this point.
+/// Checks the options for this point.
 pub(crate) fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeError> {
     let check = |field, found: f64, good: bool, allowed: &str| {
         if good { Ok(()) } else { Err(SpecError { field, found: found.to_string(), allowed: allowed.to_owned() }) }

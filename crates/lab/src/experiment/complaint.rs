@@ -1,8 +1,8 @@
-//! How is a mistake put to the person who made it? What was found, what is allowed, and what was probably meant.
+//! How is a user's mistake reported? With what was found, what is allowed, and what was probably meant.
 
 use crate::library::did_you_mean;
 
-/// Rewrites what the deserializer says.
+/// Rewrites a message of the deserializer.
 pub(crate) fn complaint(message: &str) -> String {
     let message = message.trim();
     if let Some(field) = message.strip_prefix("missing field ") {
@@ -34,7 +34,7 @@ pub(crate) fn complaint(message: &str) -> String {
     format!("found {what}{}{hint}; allowed: {allowed}", found.replace('`', "\""))
 }
 
-/// The deserializer speaks of types; people do not.
+/// Replaces the deserializer's names of types by words for people.
 fn plain(allowed: &str) -> &str {
     match allowed {
         "f64" => "a number",

@@ -1,11 +1,11 @@
-//! What does a configuration say, once its layers lie on one another, and which layer said it?
+//! How are the layers of a configuration merged, and which layer set each field?
 //!
 //! Preset, experiment file, sweep and command line are tables of TOML. A later layer overrides an earlier one field by
-//! field. Two rules keep that from surprising anybody:
+//! field. Two rules are special:
 //!
 //! - A distribution of another `kind` does not inherit the `floor` of the old one, nor its `sigma` unless both are
 //!   lognormal. It does inherit the `scale`.
-//! - `"none"` takes an optional field away, since TOML cannot say so.
+//! - `"none"` removes an optional field, because TOML has no null.
 
 use std::collections::BTreeMap;
 
@@ -16,32 +16,32 @@ use crate::config::Config;
 use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
 
-/// Fields that `"none"` takes away.
+/// Fields that `"none"` removes.
 const OPTIONAL: [&str; 4] = ["catalog.latency", "arrivals.burst.table", "arrivals.burst", "retry.time_limit"];
 
-/// Where there are distributions.
+/// The paths of distributions.
 const DISTRIBUTIONS: [&str; 2] = ["arrivals", "transaction.runtime"];
 
-/// One field, or a whole section, as somebody set it.
+/// One field, or a whole section, as a layer set it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// Its path, with dots.
     pub(crate) key: String,
     pub(crate) value: Value,
-    /// Who says so: how to refer to the file, or to the option on the command line.
+    /// Its origin: the file, or the option on the command line.
     pub(crate) origin: String,
 }
 
-/// Layers that lie on one another.
+/// The merged layers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layers {
     table: Table,
-    /// By path of a field: who set it last.
+    /// By path of a field: the origin that set it last.
     origins: BTreeMap<String, String>,
 }
 
 impl Layers {
-    /// Lays one more layer on top. Its entries are one layer: their order matters only where they contradict each other.
+    /// Adds a layer on top. The order of its entries matters only if they contradict each other.
     pub(crate) fn lay(&mut self, entries: impl IntoIterator<Item = Entry>) {
         let mut layer = Table::new();
         for Entry { key, value, origin } in entries {
@@ -56,21 +56,22 @@ impl Layers {
         merge(&mut self.table, layer);
     }
 
-    /// Remembers who set the leaves of this value.
+    /// Records the origin of the leaves of this value.
     fn note(&mut self, path: &str, value: &Value, origin: &str) {
         match value {
             Value::Table(table) if !table.is_empty() => {
                 table.iter().for_each(|(key, value)| self.note(&format!("{path}.{key}"), value, origin));
             }
             _ => {
-                // What was above as a single value, or below as a table's, is no longer there.
+                // Removes origins of paths above (a former single value) and below (a former table).
                 self.origins.retain(|known, _| !is_within(known, path) && !is_within(path, known));
                 self.origins.insert(path.to_owned(), origin.to_owned());
             }
         }
     }
 
-    /// Who is to be told about this field: whoever set it, or what it is in, or else the last who set something in it.
+    /// The origin to name in an error about this field: of the field, of an enclosing table, or else the last of a
+    /// field inside it.
     pub(crate) fn origin(&self, field: &str) -> Option<&str> {
         let field = field.split('[').next().unwrap_or(field);
         let ends = field.match_indices('.').map(|(end, _)| end);
@@ -80,7 +81,7 @@ impl Layers {
         above.next().or_else(below).map(String::as_str)
     }
 
-    /// The text at this path, if there is one.
+    /// The text value at this path, if there is one.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.get(path)?.as_str()
     }
@@ -94,7 +95,7 @@ impl Layers {
         Some(value)
     }
 
-    /// The whole as a configuration. `fallback` is told about what nobody set.
+    /// The merged configuration. `fallback` is the origin of fields that no layer set.
     pub(crate) fn config(mut self, fallback: &str) -> Result<(Config, Self), ExperimentError> {
         for path in OPTIONAL {
             if self.text(path) == Some("none") {
@@ -177,7 +178,7 @@ pub(crate) fn entries(table: Table, origin: &str) -> impl Iterator<Item = Entry>
     table.into_iter().map(|(key, value)| Entry { key, value, origin: origin.to_owned() })
 }
 
-/// Reads the value behind `=` as TOML; what is no value there is a text, so that `scale=35ms` needs no quotes.
+/// Reads the value after `=` as TOML; if it is not TOML it is a text, so that `scale=35ms` needs no quotes.
 pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

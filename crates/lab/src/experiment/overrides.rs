@@ -6,14 +6,14 @@ use crate::experiment::ExperimentError;
 use crate::experiment::layers::{Entry, parse_value};
 use crate::experiment::sweep::{AxisPlan, Choice, display};
 
-/// The wishes of the command line.
+/// The overrides of the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
-    /// Another preset than the file's.
+    /// A preset instead of the file's.
     pub preset: Option<String>,
-    /// Another number of seeds than the file's.
+    /// A number of seeds instead of the file's.
     pub seeds: Option<u64>,
-    /// A coarse answer soon: one seed, and fewer values on each axis.
+    /// A fast, coarse answer: one seed, and fewer values on each axis.
     pub quick: bool,
     /// Fields. A later one overrides an earlier one of the same key.
     pub settings: Vec<Setting>,
@@ -23,16 +23,16 @@ pub struct Overrides {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     key: String,
-    /// More than one makes an axis.
+    /// Its values; more than one make an axis.
     values: Vec<Value>,
     origin: String,
 }
 
 impl Setting {
-    /// What stands behind `--set`: `key=value`, where the value is TOML, or a text without quotes.
+    /// The argument of `--set`: `key=value`, where the value is TOML, or a text without quotes.
     ///
     /// # Errors
-    /// It is not of this shape.
+    /// It does not have this form.
     pub fn parse(assignment: &str) -> Result<Self, ExperimentError> {
         let origin = format!("--set {assignment}");
         let wrong = |message: &str| ExperimentError::Field {
@@ -50,7 +50,7 @@ impl Setting {
         Ok(Self { key: key.to_owned(), values: vec![value], origin })
     }
 
-    /// What stands behind an option of its own: one value, or several with commas between, which make an axis.
+    /// The argument of an option such as `--tables`: one value, or several separated by commas, which make an axis.
     #[must_use]
     pub fn of_option(option: &str, key: &str, values: &str) -> Self {
         let text = |value: &str| Value::String(value.trim().to_owned());
@@ -77,7 +77,7 @@ impl Setting {
         Entry { key: self.key.clone(), value: value.clone(), origin: self.origin.clone() }
     }
 
-    /// Whether this sets all of a field, whatever others say.
+    /// Whether this sets the whole field, overriding other settings.
     fn covers(&self, key: &str) -> bool {
         key.strip_prefix(&self.key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
@@ -88,7 +88,7 @@ impl Setting {
 }
 
 impl Overrides {
-    /// Takes the place of the axes that these wishes cover, or adds axes; what is left is to be laid on top of all.
+    /// Replaces the axes of the same fields, or adds axes; returns the remaining overrides, which become the top layer.
     pub(super) fn apply(&self, axes: &mut Vec<AxisPlan>) -> Result<Vec<Entry>, ExperimentError> {
         let mut single = Vec::new();
         for setting in &self.settings {

@@ -1,4 +1,4 @@
-//! What is left out of an experiment where a coarse answer will do?
+//! What does `--quick` leave out of an experiment?
 
 use crate::experiment::ALTERNATIVE;
 use crate::experiment::sweep::AxisPlan;
@@ -6,11 +6,11 @@ use crate::experiment::sweep::AxisPlan;
 /// Values kept of an axis of numbers.
 const KEPT: usize = 3;
 
-/// Thins the axes; returns the number of seeds and what the reader must be told.
+/// Thins the axes; returns the number of seeds and the warnings for the reader.
 ///
-/// Of the loads every second stays, without the first of the list: by custom the heaviest, which would cost as much as all
-/// others together. Of other numbers three stay, the ends among them. What is no number, such as providers, stays whole.
-/// The duration stays too: a shorter one would change what is measured, since work takes minutes.
+/// Of the loads every second one stays, but not the first of the list: usually it is the heaviest and takes as long as
+/// all others together. Of other numbers three stay, including the ends. Other axes, such as providers, keep all
+/// values. The duration stays too: a shorter one would change the results, because work takes minutes.
 pub(super) fn thin(axes: &mut [AxisPlan]) -> (u64, Vec<String>) {
     let (before, seeds) = (count(axes), 1);
     for axis in axes.iter_mut() {

@@ -8,7 +8,7 @@ use crate::experiment::layers::Entry;
 use crate::experiment::{ALTERNATIVE, Axis, ExperimentError};
 use crate::library::did_you_mean;
 
-/// More points than this are a slip of the pen.
+/// The most points: more are probably a typing error.
 const MOST_POINTS: usize = 100_000;
 const MOST_SEEDS: u64 = 10_000;
 
@@ -16,10 +16,10 @@ const HEADER: [&str; 6] = ["title", "description", "preset", "seeds", "sweep", "
 const SECTIONS: [&str; 9] =
     ["duration", "run_on", "provider", "catalog", "arrivals", "transaction", "tables", "commit", "retry"];
 
-/// An experiment file, taken apart.
+/// The parts of an experiment file.
 pub(super) struct File {
     pub(super) header: Header,
-    /// What it says about the configuration.
+    /// The configuration.
     pub(super) sections: Table,
     pub(super) axes: Vec<AxisPlan>,
 }
@@ -50,7 +50,7 @@ fn five() -> u64 {
     5
 }
 
-/// An axis, with what each of its values sets.
+/// An axis, with the settings of each value.
 #[derive(Clone, Debug)]
 pub(super) struct AxisPlan {
     pub(super) key: String,
@@ -97,7 +97,7 @@ fn field(origin: &str, field: &str, message: String) -> ExperimentError {
     ExperimentError::Field { origin: origin.to_owned(), field: field.to_owned(), message }
 }
 
-/// `"arrivals.scale" = [...]` is an axis; so is `arrivals.scale = [...]`, which TOML takes for a table in a table.
+/// `"arrivals.scale" = [...]` is an axis; so is `arrivals.scale = [...]`, which is a table in a table for TOML.
 fn collect_axes(within: &str, sweep: Table, origin: &str, axes: &mut Vec<AxisPlan>) -> Result<(), ExperimentError> {
     for (key, value) in sweep {
         let key = if within.is_empty() { key } else { format!("{within}.{key}") };
@@ -146,7 +146,7 @@ pub(super) fn display(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Checks what concerns the axes as a whole.
+/// Checks the axes as a whole.
 pub(super) fn check(axes: &[AxisPlan], seeds: u64, origin: &str) -> Result<(), ExperimentError> {
     if !(1..=MOST_SEEDS).contains(&seeds) {
         return Err(field(origin, "seeds", format!("found {seeds}; allowed: 1 to {MOST_SEEDS}")));

@@ -1,8 +1,8 @@
-//! What binds at the knee?
+//! What limits the knee?
 //!
-//! What binds is what raises the knee most when it is *relieved*: when it costs nothing, everything else being the same.
-//! So each of the [resources](Resource) is relieved in turn, and the knee searched again. Beside that stand the numbers
-//! [measured](Measured) at the knee itself, each with its definition, as evidence and for those who think otherwise.
+//! It is the resource whose *relief* raises the knee most: relieved means that it costs nothing, with all else the
+//! same. So each of the [resources](Resource) is relieved in turn, and the knee is searched again. The numbers
+//! [measured](Measured) at the knee itself are further evidence.
 
 use glidepath_model::Span;
 use glidepath_workload::{End, Kind, Record};
@@ -14,19 +14,19 @@ use super::{KneeError, factor_interval};
 use crate::config::Point;
 use crate::metrics::Metrics;
 
-/// A relief is not followed beyond so many times the knee: what lifts it further than that, binds.
+/// A relief is not searched beyond this multiple of the knee: a resource that allows more is the limit in any case.
 pub(super) const MOST: f64 = 8.0;
 
-/// A relief that raises the knee by less than this says nothing: each is found to within a few percent.
+/// A smaller effect of a relief is not significant: each knee has an error of a few per cent.
 const SIGNIFICANT: f64 = 1.15;
 
-/// As many reads at a time as make no difference to more.
+/// So many parallel reads that more make no difference.
 const ALL_AT_ONCE: u32 = 64;
 
 const ALL: [Resource; 5] =
     [Resource::TableMetadata, Resource::Catalog, Resource::History, Resource::RealConflicts, Resource::Retries];
 
-/// What may bind.
+/// A resource that may limit the knee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
@@ -34,38 +34,38 @@ pub enum Resource {
     TableMetadata,
     /// The reads and guarded writes of the catalog: relieved, it answers in a microsecond.
     Catalog,
-    /// What validated overwrites read of the history they missed: relieved, they read 64 manifest lists at a time,
-    /// which is nearly all at once.
+    /// The history reads of validated overwrites: relieved, they read 64 manifest lists at a time, which is nearly all
+    /// at once.
     History,
-    /// Conflicts that are real: relieved, there are none.
+    /// Real conflicts: relieved, there are none.
     RealConflicts,
     /// The number of retries: relieved, there are twice as many.
     Retries,
 }
 
-/// What the knee would be without one of its causes.
+/// The knee with one resource relieved.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Relief {
-    /// What is relieved.
+    /// The relieved resource.
     pub resource: Resource,
-    /// The knee then; searched with fewer transactions and to a coarser resolution than the knee itself.
+    /// The knee with the relief, searched with fewer transactions and a coarser resolution than the knee itself.
     pub knee_commits_per_s: f64,
-    /// As often as the knee.
+    /// Its ratio to the knee.
     pub factor: f64,
-    /// Holds that factor with 95 % confidence; absent where that cannot be told.
+    /// The 95 % interval of that factor; absent if unknown.
     pub factor_interval: Option<[f64; 2]>,
-    /// Whether it may be higher still.
+    /// Whether it may be higher.
     pub at_least: bool,
 }
 
-/// What binds, and the evidence.
+/// What limits the knee, and the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bottleneck {
-    /// The resource whose relief raises the knee most; absent where none raises it noticeably.
+    /// The resource whose relief raises the knee most; absent if none raises it significantly.
     pub binds: Option<Resource>,
-    /// All reliefs, those that help most first.
+    /// All reliefs, the most effective first.
     pub reliefs: Vec<Relief>,
-    /// What was measured at the knee.
+    /// Measurements at the knee.
     pub measured: Measured,
 }
 
@@ -74,46 +74,46 @@ pub struct Bottleneck {
 pub struct Measured {
     /// Attempts to install a commit, per transaction.
     pub attempts_mean: f64,
-    /// The share of attempts that met a commit to something else in the catalog.
+    /// The share of attempts with a catalog conflict.
     pub catalog_conflict_share: f64,
-    /// The share of attempts that met a commit to something they write.
+    /// The share of attempts with a table conflict.
     pub table_conflict_share: f64,
-    /// The share of attempts that lost, and were the last before their transactions gave up: nobody looked to whom.
+    /// The share of attempts that lost and were the last of their transaction, so that the kind of conflict is unknown.
     pub unseen_conflict_share: f64,
-    /// The share of attempts that the store turned away.
+    /// The share of attempts that the store refused.
     pub refused_share: f64,
-    /// Mean time of one attempt to install: the catalog's guarded write, and a read of it where that follows.
+    /// Mean time of one install: the catalog's guarded write, and the read that follows, if any.
     pub install_mean_s: f64,
-    /// Commits per second times that time: the winning installs under way, on average (Little, "A Proof for the Queuing Formula
-    /// L = λW", 1961). It can be more than one, for an install takes effect on its way, and its answer takes time.
+    /// Commits per second times that time: the mean number of concurrent winning installs (Little, "A Proof for the
+    /// Queuing Formula L = λW", 1961). It can exceed one, because an install takes effect before its answer arrives.
     pub winning_installs_in_flight: f64,
-    /// Mean time of one pass over a table: a preparation, and the install that follows.
+    /// Mean time of a preparation and the install that follows.
     pub pass_mean_s: f64,
-    /// Commits per second to the table with the most, times that time: the winning passes over it under way, on average.
+    /// Commits per second to the busiest table, times that time: the mean number of its concurrent winning passes.
     pub winning_passes_in_flight: f64,
     /// The share of the deciding transactions that ran out of retries or of time.
     pub gave_up_share: f64,
-    /// How many of their attempts met a commit to something else, on average; absent where none gave up.
+    /// Their mean number of catalog conflicts; absent if none gave up.
     pub gave_up_catalog_conflicts_mean: Option<f64>,
-    /// How many of their attempts met a commit to something they write, on average; absent where none gave up.
+    /// Their mean number of table conflicts; absent if none gave up.
     pub gave_up_table_conflicts_mean: Option<f64>,
-    /// The share of the deciding transactions that found a conflict to be real.
+    /// The share of the deciding transactions with a real conflict.
     pub validation_failed_share: f64,
-    /// Manifest lists read as history, per deciding transaction.
+    /// History reads per deciding transaction.
     pub history_reads_mean: f64,
-    /// Of the time that deciding transactions spend committing: the share that goes to reading the catalog.
+    /// Of the time that deciding transactions spend committing: the share for reading the catalog.
     pub catalog_read_time_share: f64,
-    /// The share that goes to preparing attempts: table metadata and manifest lists.
+    /// The share for preparing attempts: table metadata and manifest lists.
     pub prepare_time_share: f64,
-    /// The share that goes to reading table metadata and history after conflicts.
+    /// The share for reading table metadata and history after conflicts.
     pub conflict_read_time_share: f64,
-    /// The share that goes to installing.
+    /// The share for installing.
     pub install_time_share: f64,
-    /// The share that is waited between attempts.
+    /// The share of waits between attempts.
     pub backoff_time_share: f64,
 }
 
-/// The reliefs that make sense for a point.
+/// The reliefs that apply to a point.
 pub(super) fn reliefs(point: &Point) -> Vec<(Resource, Point)> {
     let relieved = |resource| {
         let mut config = point.config.clone();
@@ -168,7 +168,7 @@ impl Measured {
         let attempts = all.attempts.max(1) as f64;
         let ended = all.run_ended.max(1) as f64;
         let install_mean_s = all.spent.install_s * ended / attempts;
-        // An attempt that met a commit elsewhere, or was turned away, keeps its preparation for the next.
+        // After a catalog conflict or a refusal, the next attempt keeps the preparation.
         let passes = (attempts - (all.catalog_conflicts + all.refused) as f64).max(ended);
         let pass_mean_s = install_mean_s + all.spent.prepare_s * ended / passes;
         let committed: u64 = metrics.ranks.iter().map(|rank| rank.committed).sum();

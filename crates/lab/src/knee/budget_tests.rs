@@ -1,4 +1,4 @@
-//! Does a search do no more work than it may, and stop when it knows enough?
+//! Does a search stay within its budget, and stop when its interval is narrow enough?
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::tests::{options, point, providers};
 use super::*;
 
-/// All events of an answer, whatever came of it.
+/// All events of an answer.
 fn spent(point: &Point, options: &KneeOptions, providers: Option<&[Provider]>) -> (u64, Result<Answer, KneeError>) {
     let most = AtomicU64::new(0);
     let watch = |progress: Progress| {
@@ -89,7 +89,7 @@ fn a_spent_budget_says_how_much_more_would_do() {
     assert!((1.2..4.0).contains(&narrower), "{narrower}");
 }
 
-/// The interval printed beside a knee is wider than the bracket it was found in would allow.
+/// The interval of a knee covers at least the error from its bracket.
 #[test]
 fn the_interval_contains_what_the_bracket_leaves_open() {
     for events in [100_000, 300_000, 1_000_000] {
@@ -117,7 +117,7 @@ fn assumptions_are_ranked_and_each_is_another() {
     let ranked = answer.unwrap().sensitivity;
     assert!(ranked.is_sorted_by(|a, b| a.largest_factor >= b.largest_factor));
     let find = |name: &str| ranked.iter().find(|one| one.name.starts_with(name)).unwrap_or_else(|| panic!("{name}"));
-    // A store that is slower makes the knee lower, and the other way round.
+    // A slower store gives a lower knee, and a faster one a higher knee.
     let latency = find("latency of the store");
     let (less, more) = (latency.less.as_ref().unwrap(), latency.more.as_ref().unwrap());
     assert!(less.factor > 1.08 && more.factor < 0.93, "{latency:?}");
@@ -127,7 +127,7 @@ fn assumptions_are_ranked_and_each_is_another() {
     {
         assert!(find(name).less.is_some() || find(name).more.is_some(), "{name}");
     }
-    assert!(find("skew of tables").less.is_none(), "nothing is more even than even");
+    assert!(find("skew of tables").less.is_none(), "uniform has no lower skew");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn no_assumption_of_any_store_breaks_its_profile() {
     }
 }
 
-/// The catalog is copied with each attempt: a thousand tables make events dear, and fewer of them are allowed.
+/// The catalog is copied with each attempt: with a thousand tables events take longer, and fewer are allowed.
 #[test]
 fn many_tables_make_fewer_events() {
     let options = options();

@@ -1,5 +1,5 @@
-//! Which changes are worth a try? Each differs from the point in one respect that somebody who runs a catalog could
-//! decide: where it is kept, how it is laid out, how clients commit and retry.
+//! Which what-ifs are searched? Each differs from the point in one decision of an operator: the catalog's store, its
+//! layout, or how clients commit and retry.
 
 use glidepath_env::{Backoff, Exponential, JitterRange};
 use glidepath_model::Span;
@@ -10,18 +10,18 @@ use crate::config::{Config, Point};
 
 /// A change.
 pub(super) struct Change {
-    /// For people.
+    /// The change in words.
     pub(super) words: String,
     /// As settings of an experiment file.
     pub(super) settings: Vec<String>,
-    /// The point with it.
+    /// The changed point.
     pub(super) point: Point,
 }
 
-/// A catalog in the memory of a service nearby.
+/// The latency of a catalog service that keeps its state in memory.
 const FAST_CATALOG: Span = Span::from_millis(1);
 
-/// The parallel reads of Iceberg's default on a machine with few processors.
+/// Iceberg's default number of parallel reads on a machine with few processors.
 const PARALLEL_READS: u32 = 4;
 
 /// Collects changes of one point.
@@ -110,7 +110,7 @@ impl Changes<'_> {
         let more = if retry.retries < 10 { 10 } else { retry.retries.saturating_mul(2) };
         let words = format!("{more} retries instead of {}", retry.retries);
         self.add(true, &words, &[&format!("retry.retries = {more}")], |config| config.retry.retries = more);
-        // The present waits where there are some, else Iceberg's.
+        // The configured waits if there are some, otherwise Iceberg's.
         let waits = match (retry.table, retry.catalog) {
             (waits @ Backoff::Exponential(_), _) | (_, waits @ Backoff::Exponential(_)) => waits,
             _ => Backoff::Exponential(Exponential {

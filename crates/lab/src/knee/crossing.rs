@@ -1,30 +1,30 @@
-//! At which load does success cross the threshold, how many commits a second are that, and how far may chance have moved it?
+//! At which load does success cross the threshold, which commit rate is that, and how large is its random error?
 //!
-//! Each load is judged by the same *clusters*: equal stretches of the windows of its runs, the same seeds and stretches at each
-//! load. A curve through the counts of failures of the loads around the bracket ([`Fit`]) says where they cross the threshold; commits
-//! per second are interpolated between the ends of the bracket to that load.
+//! Each load is judged by the same *clusters*: equal stretches of the windows of its runs, the same seeds and stretches
+//! at each load. A curve through the counts of failures of the loads around the bracket ([`Fit`]) gives the load at
+//! which they cross the threshold; the commit rate there is interpolated between the ends of the bracket.
 //!
-//! Chance is judged twice, and the larger counts. By the delete-one jackknife over clusters (Shao and Tu, "The Jackknife and
-//! Bootstrap", 1995, chapters 1 and 2): each cluster is left out of all loads at once, so that the random numbers which they share stay
-//! shared. Transactions of one cluster need not be independent, only clusters among each other; nearly so, if they are long (the method
-//! of batch means: Law, "Simulation Modeling and Analysis", 2015, 9.5.3). And by the number of failures, as if they were independent:
-//! where there are few, clusters are alike by luck.
+//! The random error is the larger of two. The first is the delete-one jackknife over clusters (Shao and Tu, "The
+//! Jackknife and Bootstrap", 1995, chapters 1 and 2): each cluster is left out at all loads at once, because loads
+//! share their random numbers. Transactions of a cluster need not be independent, only clusters, which nearly are if
+//! they are long (the method of batch means: Law, "Simulation Modeling and Analysis", 2015, 9.5.3). The second is the
+//! binomial error of the number of failures, as if independent: with few failures, clusters can be equal by chance.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::fit::{Counted, FAR_ODDS, Fit, SLOPE};
 
-/// A stretch of a run's window: of the transactions that arrived in it.
+/// The transactions that arrived in a stretch of a run's window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cluster {
-    /// Those that decide and ended, and of these those that committed; in parts of which the worst counts (one part, where
-    /// success over all counts).
+    /// Deciding transactions that ended, and those of them that committed; by part, if the worst part of a cycle
+    /// decides (otherwise one part).
     pub(super) parts: Vec<Decided>,
-    /// Of all, those that committed.
+    /// All transactions that committed.
     pub(super) commits: u64,
 }
 
-/// Transactions that decide.
+/// Deciding transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decided {
     /// Those that ended.
@@ -35,7 +35,7 @@ pub(super) struct Decided {
     pub(super) open: u64,
 }
 
-/// Parts in which fewer decided are not compared with others: the worst of many small parts is only the unluckiest.
+/// Parts with fewer deciding transactions are not compared: the worst of many small parts is a product of chance.
 const FEWEST_OF_A_PART: u64 = 30;
 
 impl Decided {
@@ -54,9 +54,10 @@ impl Decided {
     }
 }
 
-/// What decides of all these clusters together. Where they have parts, the worst part does: each half of the clusters chooses a part, the
-/// other half judges it, and both judgements count. (A minimum that is judged by what it was chosen by is too low: it is the
-/// unluckiest of many. Cross-fitting: Chernozhukov and others, "Double/debiased machine learning", Econometrics Journal 21, 2018.)
+/// The deciding counts of all these clusters together. If they have parts, those of the worst part: each half of the
+/// clusters chooses a part, the other half judges it, and both judgements count. (A minimum over the same data that
+/// judge it is biased downwards. Cross-fitting: Chernozhukov and others, "Double/debiased machine learning",
+/// Econometrics Journal 21, 2018.)
 pub(super) fn worst<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided {
     let clusters: Vec<&Cluster> = clusters.collect();
     let (first, second) = clusters.split_at(clusters.len() / 2);
@@ -85,14 +86,14 @@ fn place_of_worst(parts: &[Decided]) -> usize {
     lowest.or_else(|| places().max_by_key(|place| parts[*place].ended)).unwrap_or(0)
 }
 
-/// A load that was judged.
+/// A judged load.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     /// The load.
     pub(super) load: f64,
-    /// In an order that is the same for all loads.
+    /// The clusters, in the same order for all loads.
     pub(super) clusters: Vec<Cluster>,
-    /// Of one cluster, in seconds.
+    /// The length of one cluster, in seconds.
     pub(super) cluster_s: f64,
 }
 
@@ -103,13 +104,14 @@ pub(super) struct Crossing {
     pub(super) load: f64,
     /// Commits per second there.
     pub(super) commits_per_s: f64,
-    /// One standard error of these commits, as a share of them; absent where it cannot be told.
+    /// The relative standard error of this rate; absent if unknown.
     pub(super) relative_error: Option<f64>,
-    /// How many standard errors lie to either side of a 95 % interval: Student's t for the clusters there are.
+    /// The half width of a 95 % interval in standard errors: Student's t for the number of clusters.
     pub(super) reach: f64,
-    /// Clusters that this is known from.
+    /// The number of clusters.
     pub(super) clusters: usize,
-    /// At each of the loads next to it, about so many of those that decide would fail (or succeed, if that is rarer) were it the knee.
+    /// The expected number of failures (or successes, if rarer) of deciding transactions at each neighbouring load, if
+    /// that were the knee.
     pub(super) expected: f64,
 }
 
@@ -118,23 +120,23 @@ impl Judged {
         self.clusters.iter().enumerate().filter(move |(place, _)| Some(*place) != without).map(|(_, cluster)| cluster)
     }
 
-    /// How many of those that decide would fail (or succeed, if that is rarer) at the threshold.
+    /// The expected number of failures (or successes, if rarer) of deciding transactions at the threshold.
     fn expected(&self, threshold: f64) -> f64 {
         worst(self.kept(None)).ended as f64 * threshold.min(1.0 - threshold)
     }
 
-    /// Commits per second, without one of the clusters if asked.
+    /// Commits per second, optionally without one of the clusters.
     pub(super) fn commits_per_s(&self, without: Option<usize>) -> f64 {
         let count = self.clusters.len() - usize::from(without.is_some());
         self.kept(without).map(|cluster| cluster.commits).sum::<u64>() as f64 / (count as f64 * self.cluster_s)
     }
 
-    /// The first so many clusters; `None` where there are fewer.
+    /// The first `count` clusters; `None` if there are fewer.
     fn first(&self, count: usize) -> Option<Self> {
         Some(Self { clusters: self.clusters.get(..count)?.to_vec(), ..*self })
     }
 
-    /// The standard error of the commits per second, as a share of them.
+    /// The relative standard error of the commits per second.
     fn relative_error(&self) -> Option<f64> {
         let count = self.clusters.len();
         let left_out: Vec<f64> = (0..count).map(|place| self.commits_per_s(Some(place))).collect();
@@ -143,14 +145,14 @@ impl Judged {
     }
 }
 
-/// The error of what may lie anywhere in a bracket: the standard deviation of a uniform distribution, as a share.
+/// The relative error of a value anywhere in a bracket: the standard deviation of a uniform distribution.
 fn error_of_bracket(holds: f64, fails: f64) -> f64 {
     (fails / holds - 1.0) / 12.0_f64.sqrt()
 }
 
-/// The crossing between a load that held and a higher one that failed, both among those judged; `None` where they are not.
-/// Where loads were judged by runs of different numbers, the first of them count, as many as both have. What `rough` judgements say
-/// (of other runs) counts for the curve only.
+/// The crossing between a load that held and a higher one that failed, both among those judged; otherwise `None`. If
+/// they were judged by different numbers of runs, the runs that both have count. `rough` judgements (of other runs)
+/// count for the curve only.
 pub(super) fn crossing(
     judged: &[Judged],
     rough: &[Judged],
@@ -172,24 +174,24 @@ pub(super) fn crossing(
         (place.exp(), commits_at(place.exp(), &low, &high, without))
     };
     let (load, commits_per_s) = of(None);
-    // The loads share their seeds, and so their transactions: they may all be as lucky, and count as one.
+    // The loads share their seeds, and so their transactions: their errors are correlated, and they count as one.
     let counted = points(&all, None);
     let sum: f64 = counted.iter().map(|point| point.ended).sum();
     let most = counted.iter().map(|point| point.ended).fold(1.0, f64::max);
     let luck = fit.error_of_root(threshold) * (sum / most).sqrt();
     let left_out: Vec<f64> = (0..count).map(|place| of(Some(place)).1).collect();
     let error = (count > 2).then(|| (jackknife(&left_out) / commits_per_s).max(luck));
-    // What lies within the bracket is taken for a line. Were it anything else, the crossing would be anywhere in it.
+    // Success is assumed linear within the bracket. For any other shape, the crossing could be anywhere in it.
     let error = error.filter(|error| error.is_finite()).map(|error| error.hypot(error_of_bracket(holds, fails)));
     let expected = low.expected(threshold).min(high.expected(threshold));
     Some(Crossing { load, commits_per_s, relative_error: error, reach: reach(count), clusters: count, expected })
 }
 
-/// The crossing between a load that held and a higher one that failed by so much that nobody counted by how much: anywhere
-/// between the two, in the middle for choice. Commits are taken to grow with the load.
+/// The crossing between a load that held and a higher one that was hopeless and therefore not finished: anywhere
+/// between the two; the middle is used. Commits are assumed to grow with the load.
 pub(super) fn in_bracket(low: &Judged, fails: f64, threshold: f64) -> Crossing {
     let (count, up) = (low.clusters.len(), (fails / low.load).sqrt());
-    // The load that held may have done so by luck. Between it and the other the odds of failure rise at least threefold.
+    // The load may have held by chance. Between it and the other one the odds of failure rise at least threefold.
     let (_, decided) = (low.load, worst(low.kept(None)));
     let steep = (FAR_ODDS.ln() / (fails / low.load).ln()).max(SLOPE.0);
     let information = decided.ended as f64 * threshold * (1.0 - threshold);
@@ -206,7 +208,8 @@ pub(super) fn in_bracket(low: &Judged, fails: f64, threshold: f64) -> Crossing {
     }
 }
 
-/// Commits per second at a load: interpolated between these two; further outside, as many of the offered as at the nearer.
+/// Commits per second at a load: interpolated between these two; outside, with the share of the offered load as at the
+/// nearer one.
 fn commits_at(load: f64, low: &Judged, high: &Judged, without: Option<usize>) -> f64 {
     let [of_low, of_high] = [low, high].map(|judged| judged.commits_per_s(without));
     if load <= low.load {
@@ -227,7 +230,7 @@ fn points(judged: &[Judged], without: Option<usize>) -> Vec<Counted> {
     judged.iter().map(point).filter(|point| point.ended > 0.0).collect()
 }
 
-/// The standard error of a statistic, from its values with one cluster each left out.
+/// The standard error of a statistic, from its values with each cluster left out.
 fn jackknife(left_out: &[f64]) -> f64 {
     let count = left_out.len() as f64;
     let mean = left_out.iter().sum::<f64>() / count;
@@ -245,7 +248,8 @@ fn reach(clusters: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Success falls by 0.2 for each unit of ln(load), and is 0.95 at 1; one commit a second at 1. Clusters differ by so much.
+    /// Success falls by 0.2 for each unit of ln(load), and is 0.95 at 1; one commit a second at 1. `spread` is the
+    /// deviation between clusters.
     fn judged(load: f64, luck: impl Fn(usize) -> f64) -> Judged {
         let cluster = |place: usize| {
             let success = 0.95 - 0.2 * load.ln() + luck(place);
@@ -260,7 +264,7 @@ mod tests {
     fn it_lies_where_the_line_does() {
         let all: Vec<Judged> = [0.97, 0.99, 1.03, 1.06, 3.0].map(|load| judged(load, |_| 0.0)).into();
         let found = crossing(&all, &[], (0.99, 1.03), 0.95).unwrap();
-        // The counts lie on a line, their odds nearly do.
+        // The counts lie on a line, and their odds nearly so.
         assert!((found.load - 1.0).abs() < 3e-3 && (found.commits_per_s - 1.0).abs() < 3e-3, "{found:?}");
         assert_eq!(crossing(&all, &[], (0.98, 1.03), 0.95), None);
         assert!((found.reach - 2.262).abs() < 1e-3, "nine degrees of freedom: {}", found.reach);
@@ -286,11 +290,11 @@ mod tests {
     fn the_worst_part_counts_if_it_is_large_enough() {
         let clusters = [parted(&[(50, 50), (40, 32), (5, 0)]), parted(&[(50, 48), (40, 36), (5, 0)])];
         assert_eq!(worst(clusters.iter()), Decided { ended: 80, committed: 68, open: 0 });
-        assert_eq!(worst([parted(&[(3, 0), (5, 5)])].iter()).ended, 3, "nothing chooses but the only cluster");
+        assert_eq!(worst([parted(&[(3, 0), (5, 5)])].iter()).ended, 3, "the only cluster chooses");
         assert_eq!(worst([].iter()), Decided::default());
     }
 
-    /// Sixty parts that are all alike: the one with the lowest of sixty counts is nothing but unlucky.
+    /// Sixty equal parts: the lowest of sixty counts is low by chance only.
     #[test]
     fn the_worst_of_many_alike_is_not_taken_for_worse() {
         let (mut coin, mut sum) = (7_u64, 0.0);
@@ -309,8 +313,8 @@ mod tests {
         assert!((sum - 0.95).abs() < 0.005, "{sum}");
     }
 
-    /// Two failures at the load that failed, none at the one that held, and all clusters alike: the knee is known to no better than a
-    /// quarter.
+    /// Two failures at the load that failed, none at the one that held, and all clusters equal: the knee has an error
+    /// of at least a quarter.
     #[test]
     fn few_failures_make_a_wide_interval() {
         let at = |load: f64, failed: u64| {
@@ -326,7 +330,7 @@ mod tests {
         assert!((0.5..most).contains(&1.0), "{found:?}");
     }
 
-    /// What is uniform between 1 and 1.04 has a standard deviation of 0.0115; clusters that are all alike add nothing.
+    /// A uniform value between 1 and 1.04 has a standard deviation of 0.0115; equal clusters add nothing.
     #[test]
     fn what_lies_anywhere_in_a_bracket_has_its_error() {
         let found = in_bracket(&judged(1.0, |_| 0.0), 1.04, 0.95);

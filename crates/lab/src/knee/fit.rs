@@ -1,14 +1,15 @@
 //! Which curve does success follow over loads, and where does it cross the threshold?
 //!
-//! The logarithm of the odds of failure is taken to rise in a line with that of the load (logistic regression of the counts, by maximum
-//! likelihood: McCullagh and Nelder, "Generalized Linear Models", 1989, chapter 4). How steeply is hard to tell from two loads 2 %
-//! apart: so the range of loads is widened until the slope is known to a fifth, or there are no more loads; and the slope has a normal
-//! prior, which is weak beside some hundred failures. It is centred at 4: a transaction with four retries fails if five attempts do,
-//! and the odds of failure rise about with the fourth or fifth power of the load.
+//! The logarithm of the odds of failure is assumed to be a line over that of the load (logistic regression of the
+//! counts, by maximum likelihood: McCullagh and Nelder, "Generalized Linear Models", 1989, chapter 4). Two loads 2 %
+//! apart do not determine the slope. So the range of loads is widened until the slope is known to a fifth, or there are
+//! no more loads; and the slope has a normal prior, which is weak compared with some hundred failures. It is centred at
+//! 4: a transaction with four retries fails if five attempts do, and the odds of failure rise about with the fourth or
+//! fifth power of the load.
 
 use std::ops::RangeInclusive;
 
-/// A load, and what became of those that decide.
+/// A load, with its deciding transactions and failures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Counted {
     pub(super) load: f64,
@@ -16,28 +17,28 @@ pub(super) struct Counted {
     pub(super) failed: f64,
 }
 
-/// By so much the odds of failure of a load that nobody counted to the end exceed those that the threshold allows.
+/// The factor by which the odds of failure of an unfinished (hopeless) load exceed those that the threshold allows.
 pub(super) const FAR_ODDS: f64 = 3.0;
 
 /// Least and greatest slope.
 pub(super) const SLOPE: (f64, f64) = (0.5, 2000.0);
 
-/// Mean and standard deviation of the slope, where nothing is known.
+/// Mean and standard deviation of the slope's prior.
 const PRIOR: (f64, f64) = (4.0, 4.0);
 
-/// Loads that bear on the curve lie within the bracket, or beyond it by so much: the first of these that tells the slope.
+/// The curve uses loads in the bracket, and beyond it by the first of these factors that determines the slope.
 const RANGES: [f64; 4] = [1.06, 1.15, 1.35, 2.0];
 
-/// One standard error of the slope, as a share of it, that is near enough.
+/// The relative standard error of the slope that is small enough.
 const SLOPE_ERROR: f64 = 0.2;
 
-/// Steps of the iteration; it doubles its digits with each.
+/// Steps of the iteration, each of which doubles the correct digits.
 const STEPS: usize = 40;
 
 /// The logarithm of the odds of failure as a line over that of the load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fit {
-    /// The logarithm of the load where the line has its level.
+    /// The logarithm of the load at which the level applies.
     centre: f64,
     level: f64,
     slope: f64,
@@ -50,7 +51,7 @@ fn odds_of_failure(threshold: f64) -> f64 {
 }
 
 impl Fit {
-    /// Through the loads around a bracket, and the range of loads that it is of.
+    /// The fit to the loads around a bracket, and the range of these loads.
     pub(super) fn around(
         (holds, fails): (f64, f64),
         points: &[Counted],
@@ -71,7 +72,7 @@ impl Fit {
         found
     }
 
-    /// Through these points.
+    /// The fit to these points.
     pub(super) fn of(points: &[Counted], about: f64, threshold: f64) -> Self {
         let weight: f64 = points.iter().map(|point| point.ended).sum();
         let centre = points.iter().map(|point| point.ended * point.load.ln()).sum::<f64>() / weight;
@@ -92,7 +93,7 @@ impl Fit {
                 information[1] += weight * x;
                 information[2] += weight * x * x;
             }
-            // One failure in two at one half (Jeffreys): without any, the level would fall for ever.
+            // Half a failure and half a success (Jeffreys): without any failure, the level would fall for ever.
             let share = 1.0 / (1.0 + (-level).exp());
             gradient[0] += 0.5 - share;
             information[0] += share * (1.0 - share);
@@ -113,7 +114,7 @@ impl Fit {
         self.centre + (odds_of_failure(threshold) - self.level) / self.slope
     }
 
-    /// One standard error of that, were transactions independent (the delta method).
+    /// Its standard error for independent transactions (the delta method).
     pub(super) fn error_of_root(&self, threshold: f64) -> f64 {
         let off = self.root(threshold) - self.centre;
         let [level, slope, both] = self.variance;
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn a_slope_that_two_near_loads_do_not_tell_is_the_usual_one() {
         let fit = Fit::of(&[at(1.0, 300.0, 20.0), at(1.02, 300.0, 12.0)], 1.0, 0.95);
-        assert!((2.0..5.0).contains(&fit.slope), "success rises with the load by luck: {fit:?}");
+        assert!((2.0..5.0).contains(&fit.slope), "success rises with the load by chance: {fit:?}");
         let none = Fit::of(&[at(1.0, 1000.0, 0.0)], 1.0, 0.95);
         assert!(none.level.is_finite() && none.root(0.95) > 0.0, "{none:?}");
     }

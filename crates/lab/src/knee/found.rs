@@ -1,4 +1,4 @@
-//! What is there to know about a knee? The numbers at the highest load that held.
+//! What is known of a knee: the numbers at the highest load that held.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,44 +9,44 @@ use super::portrait::Portrait;
 use crate::interval::Interval;
 use crate::metrics::{Group, Metrics};
 
-/// The highest load that held, and what it was like there. Rates are per second of virtual time, in the runs' windows.
+/// The highest load that held, with its figures. Rates are per second of virtual time, in the runs' windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
-    /// Transactions that arrived in the window and committed: the throughput where success crosses the threshold, between the
-    /// highest load that held and the lowest that failed; 0 if nothing holds. All other figures are those of the former.
+    /// The throughput at which success crosses the threshold, between the highest load that held and the lowest that
+    /// failed; 0 if no load holds. All other figures are those of the highest load that held.
     pub knee_commits_per_s: f64,
-    /// Holds the knee with 95 % confidence, lower end and upper end: `knee_relative_error` times Student's t to either side;
-    /// absent where that cannot be told.
+    /// The 95 % interval of the knee, lower and upper end: `knee_relative_error` times Student's t to either side;
+    /// absent if unknown.
     pub knee_interval_commits_per_s: Option<[f64; 2]>,
     /// Whether this is a knee, or a limit of what was tried.
     pub bound: Bound,
-    /// What ended the search; absent where no load failed or none held, however low.
+    /// What ended the search; absent if no load failed, or none held.
     pub stopped: Option<Stopped>,
     /// Transactions that arrived.
     pub offered_per_s: f64,
-    /// What `arrivals.scale` is there: the mean or median time between arrivals, as the family has it.
+    /// `arrivals.scale` at this load: the mean or median time between arrivals, depending on the distribution.
     pub inter_arrival_scale_s: f64,
     /// The success that a load needs to hold.
     pub threshold: f64,
-    /// The success there of those that decide: validated overwrites where there are any, else all.
+    /// The deciding success: that of validated overwrites if there are any, otherwise of all.
     pub success: f64,
-    /// Holds it with 95 % confidence; absent where that cannot be told.
+    /// Its 95 % interval; absent if unknown.
     pub success_interval: Option<Interval>,
-    /// The same of those that arrived in bursts; absent where there are none.
+    /// The deciding success in bursts; absent without bursts.
     pub burst_success: Option<f64>,
-    /// The success in the worst stretch of the cycle from burst to burst, where that decides.
+    /// The success in the worst stretch of the cycle from burst to burst, if that decides.
     pub worst_success: Option<f64>,
     /// The standard error of `success`, from its spread over the runs; absent for a single run.
     pub success_standard_error: Option<f64>,
-    /// One standard error of the knee, as a share of it, from the spread between parts of the runs and the distance between
-    /// the loads that held and failed (`knee/crossing.rs`); absent where that cannot be told.
+    /// The relative standard error of the knee, from the spread between parts of the runs and the distance between the
+    /// loads that held and failed (`knee/crossing.rs`); absent if unknown.
     pub knee_relative_error: Option<f64>,
-    /// How far the lowest load that failed lies above the highest that held, as a share of it; absent if there are not
+    /// The distance from the highest load that held to the lowest that failed, as a share of the former; absent without
     /// both.
     pub resolution: Option<f64>,
-    /// How many transactions that decide ended at this load.
+    /// Deciding transactions that ended at this load.
     pub deciding_transactions: u64,
-    /// How many runs they are from.
+    /// The number of their runs.
     pub runs: u64,
     /// The length of each.
     pub run_duration_s: f64,
@@ -54,8 +54,8 @@ pub struct Knee {
     pub simulated_s: f64,
     /// All events simulated for the knee.
     pub events: u64,
-    /// Of the runs, those whose transactions the following figures are of: the first, as many as are kept in memory (400,000
-    /// transactions or so).
+    /// The number of runs that the following figures come from: the first ones, as many as fit in memory (about 400,000
+    /// transactions).
     pub kept_runs: u64,
     /// All transactions at this load.
     pub all: KindAtKnee,
@@ -69,11 +69,11 @@ pub struct Knee {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// A load held, and one little higher failed.
+    /// A load held, and a slightly higher one failed.
     Found,
-    /// Every load held, up to the highest that is worth a simulation: the knee lies higher.
+    /// Every load held, up to the highest that is simulated: the knee is higher.
     AllHold,
-    /// The work allowed was done before any load was known to fail: the knee lies higher.
+    /// The budget was spent before any load was known to fail: the knee is higher.
     Unfinished,
     /// Every load failed, down to the lowest. The numbers are those of the lowest.
     NothingHolds,
@@ -82,14 +82,14 @@ pub enum Bound {
 /// What ended the search for a knee.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stopped {
-    /// Which of the reasons to stop came first.
+    /// The first reason to stop.
     pub reason: Reason,
-    /// The half of the 95 % interval that was asked for, as a share of the knee.
+    /// The requested half width of the 95 % interval, as a share of the knee.
     pub within: f64,
-    /// The half of the interval there is, as a share of the knee; absent where it cannot be told.
+    /// The half width reached, as a share of the knee; absent if unknown.
     pub half_width: Option<f64>,
-    /// Of a spent budget: about so many times as much would make the interval as narrow as asked. (Half the interval for four
-    /// times the work.) Absent where that cannot be told.
+    /// If the budget was spent: the approximate multiple of it that would reach the requested width. (Half the width
+    /// takes four times the work.) Absent if unknown.
     pub budget_factor: Option<f64>,
 }
 
@@ -97,27 +97,27 @@ pub struct Stopped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The interval is as narrow as asked.
+    /// The interval has the requested width.
     NarrowEnough,
-    /// What is left of the work allowed would not make the interval noticeably narrower, or decide on one more load.
+    /// The rest of the budget would not make the interval significantly narrower, or decide on another load.
     BudgetSpent,
     /// The seeds were given, and all of them were used.
     SeedsGiven,
-    /// No load is judged by more runs than it was.
+    /// The maximum number of runs per load was reached.
     MostRuns,
-    /// At higher loads, transactions take longer to end than the longest runs last: nothing is known of those loads.
+    /// At higher loads, transactions take longer to end than the longest runs, so these loads were not judged.
     RunsTooShort,
 }
 
-/// The transactions of one kind at the knee. Success, commits and retries are of the runs that judged the load. Latencies are of
-/// those that committed in runs of their own, which go on as `run_on` says. Intervals hold the figure with 95 % confidence, and
-/// are absent where that cannot be told.
+/// The transactions of one kind at the knee. Success, commits and retries come from the runs that judged the load.
+/// Latencies come from separate runs, which continue as `run_on` says. Intervals are 95 % intervals, and absent if
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are enough")]
 pub struct KindAtKnee {
     pub success: Option<f64>,
     pub success_interval: Option<Interval>,
-    /// The share whose latency is not known, because it had not ended when its run did.
+    /// The share with unknown latency, because they had not ended when their run did.
     pub not_ended: Option<f64>,
     pub commits_per_s: f64,
     pub commits_interval_per_s: Option<Interval>,
@@ -130,7 +130,7 @@ pub struct KindAtKnee {
 }
 
 impl Found {
-    /// What holds the commits per second at the knee with 95 % confidence.
+    /// The 95 % interval of the commits per second at the knee.
     pub(super) fn interval(&self) -> Option<[f64; 2]> {
         let crossing = self.crossing.filter(|_| self.bound == Bound::Found)?;
         let reach = crossing.reach * crossing.relative_error?;
@@ -147,13 +147,13 @@ impl Stopped {
     }
 }
 
-/// The transactions that decide: validated overwrites where there are any, else all.
+/// The deciding transactions: validated overwrites if there are any, otherwise all.
 pub(super) fn deciding(metrics: &Metrics) -> &Group {
     metrics.validated_overwrite.as_ref().unwrap_or(&metrics.all)
 }
 
 impl Bound {
-    /// Whether the knee may lie higher than the load that was found.
+    /// Whether the knee may be higher than the load that was found.
     #[must_use]
     pub fn is_lower(self) -> bool {
         matches!(self, Self::AllHold | Self::Unfinished)
@@ -165,7 +165,7 @@ impl Knee {
         let (outcome, kept) = &found.outcome;
         let runs = *kept as f64;
         let config = &found.point.config;
-        // All runs as one: counts and percentiles are of all of them, rates are to be divided by their number.
+        // All runs together: counts and percentiles cover all of them; rates must be divided by their number.
         let metrics = &Metrics::judged(&found.point, outcome);
         let of_kind = |of: fn(&Metrics) -> Option<&Group>| {
             of(metrics).map(|judged| KindAtKnee::of(judged, of(&portrait.metrics).unwrap_or(judged), runs))

@@ -1,12 +1,12 @@
-//! One search for a knee: which runs does it need next, and what do their outcomes say?
+//! One search for a knee: which runs does it need next, and what follows from their outcomes?
 //!
-//! A hunt goes through three stages. The first is a rough bisection with few transactions a load, so that no time is wasted
-//! far from the knee. The second bisects what the first one found with more of them: from now on all loads are judged by the
-//! same seeds and the same length of run, so that the random numbers are the same at all of them. The third makes more runs of the loads
-//! next to the knee, until its interval is as narrow as asked (`narrowing`) or the work allowed is done.
+//! A hunt has three stages. The first is a rough bisection with few transactions per load. The second bisects around
+//! its result with more transactions: now all loads are judged with the same seeds and the same length of run, so that
+//! they share their random numbers. The third makes more runs of the loads next to the knee, until its interval is
+//! narrow enough (`narrowing`) or the budget is spent.
 //!
-//! The work is counted in simulated events, never by a clock: the same question has the same answer on every machine. No
-//! run is begun that is likely to go beyond what is left, and one that does all the same is broken off (`trial`).
+//! Work is counted in simulated events, never by a clock, so the same question has the same answer on every machine. No
+//! run begins that is likely to exceed the remaining budget; a run that does exceed it is stopped (`trial`).
 
 use glidepath_model::Span;
 use glidepath_workload::SpecError;
@@ -20,7 +20,7 @@ use super::search::{Range, Search};
 use super::trial::{Job, Rule, RunResult, Trial, Verdict};
 use crate::config::Point;
 
-/// What a hunt is after, and how hard it tries.
+/// The goal and the effort of a hunt.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     /// The success at which a load holds.
@@ -31,84 +31,84 @@ pub(super) struct Task {
     pub(super) highest: f64,
     /// The first two stages.
     pub(super) rounds: [Round; 2],
-    /// The half of the 95 % interval at which the third stage ends, as a share of the knee.
+    /// The half width of the 95 % interval at which the third stage ends, as a share of the knee.
     pub(super) within: f64,
-    /// If given, stretches of this length in the cycle from burst to burst are judged one by one, and the worst decides.
+    /// If given, the worst stretch of this length in the cycle from burst to burst decides.
     pub(super) worst: Option<Span>,
-    /// If given, the second stage uses these seeds and runs of the configured length, and there is no third.
+    /// If given, the second stage uses these seeds and runs of the configured length, and there is no third stage.
     pub(super) seeds: Option<Vec<u64>>,
-    /// The first of the seeds where none are given.
+    /// The first of the seeds, if none are given.
     pub(super) first_seed: u64,
-    /// Whether the transactions of the load that is found are wanted, or its rates only.
+    /// Whether to keep the transactions of the load that is found, or only its rates.
     pub(super) keep: bool,
-    /// The work it may do, in events.
+    /// Its budget, in events.
     pub(super) events: u64,
 }
 
 /// One bisection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
-    /// Deciding transactions a load: about so many, if there is work left for them.
+    /// The approximate number of deciding transactions per load, budget permitting.
     pub(super) deciding: f64,
-    /// In so many runs at least.
+    /// The fewest runs per load.
     pub(super) fewest_runs: u64,
     /// The first step.
     pub(super) step: f64,
-    /// Where it ends.
+    /// The tolerance at which it ends.
     pub(super) tolerance: f64,
 }
 
-/// A load is not worth its runs with fewer deciding transactions than this.
+/// The fewest deciding transactions per load.
 const FEWEST_DECIDING: f64 = 300.0;
 
-/// A load is judged by so many clusters at least: from fewer, how far they differ is hardly known.
+/// The fewest clusters per load: fewer do not determine their spread.
 const CLUSTERS: usize = 16;
 
-/// How many loads the second stage may try: the work left is divided by it.
+/// The assumed number of loads of the second stage, for dividing the remaining budget.
 const LOADS: f64 = 5.0;
 
-/// The second stage begins with so many deciding transactions a load for an interval as wide as the knee, and with more by the
-/// square of what it is to be narrower: 4,400 for 3 %, which is about half of what such an interval takes with fast appends
-/// only. The third stage adds what is needed.
+/// The second stage begins with this number of deciding transactions per load, divided by the square of the requested
+/// relative half width: 4,400 for 3 %, about half of what such an interval takes with fast appends only. The third
+/// stage adds the rest.
 const FIRST_LOOK: f64 = 4.0;
 
-/// At most so many times as many in the first stage where the threshold asks for more.
+/// The greatest factor for more transactions in the first stage if the threshold requires it.
 const MOST_ROUGH: f64 = 20.0;
 
-/// In the first stage a load may take this share of the work left.
+/// The share of the remaining budget for one load of the first stage.
 const ROUGH_SHARE: f64 = 0.3;
 
-/// A load is not begun if less than so many times what it is likely to take is left.
+/// A load begins only if the remaining budget is at least this multiple of its expected work.
 const SPARE: f64 = 1.2;
 
-/// A load that takes so many times what it is likely to take is broken off, unless that is little of what is left.
+/// A load that exceeds its expected work by this factor is stopped, unless that is little of the remaining budget.
 const EXPLOSION: f64 = 6.0;
 
-/// This is little of what is left.
+/// The share of the remaining budget that counts as little.
 const LITTLE: f64 = 0.15;
 
-/// With less work left than this no load is begun.
+/// With a smaller remaining budget no load begins.
 const FEWEST_EVENTS: f64 = 1000.0;
 
-/// A search under way.
+/// A running search.
 pub(super) struct Hunt {
     pub(super) point: Point,
     pub(super) task: Task,
     stage: Stage,
     pub(super) search: Search,
     plan: Plan,
-    /// No run is shorter: transactions were seen to take so long to end.
+    /// The shortest run, from the observed times that transactions take to end.
     least: Span,
-    /// Runs of the current stage for each load; their length is the plan's.
+    /// Runs per load in the current stage; their length is the plan's.
     runs: u64,
     trial: Option<Trial>,
-    /// The work that the trial may take.
+    /// The budget of the trial.
     most_events: u64,
-    /// Runs that the trial had before, where it is being extended.
+    /// Runs that the trial had before it was extended.
     before: usize,
     /// The loads of this stage.
     pub(super) loads: Judgements,
-    /// Those of the first stage, once it has ended.
+    /// The loads of the first stage, once it has ended.
     pub(super) rough: Judgements,
     /// Loads that are to get more runs.
     to_extend: Vec<f64>,
@@ -128,7 +128,7 @@ enum Stage {
 pub(super) struct Work {
     /// Events.
     pub(super) events: u64,
-    /// Virtual time of runs that were made to their ends.
+    /// Virtual time of complete runs.
     pub(super) seconds: f64,
 }
 
@@ -157,10 +157,10 @@ impl Hunt {
         }
     }
 
-    /// The runs that are to be made next; `None` at the end. Ask again once all of them have been [taken](Self::take).
+    /// The next runs; `None` at the end. Call again once all of them have been [taken](Self::take).
     ///
     /// # Errors
-    /// The load makes no sense to the point's checks.
+    /// The point's checks refuse the load.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Job>>, SpecError> {
         loop {
             if let Some(trial) = &mut self.trial {
@@ -186,13 +186,13 @@ impl Hunt {
         }
     }
 
-    /// The work that is left, in events.
+    /// The remaining budget, in events.
     fn left(&self) -> f64 {
         self.task.events.saturating_sub(self.work.events) as f64
     }
 
-    /// The events that the runs which a load lacks are likely to take, by those of the nearest load with runs as long;
-    /// `None` where there is none.
+    /// The expected events of the missing runs of a load, from the nearest load with runs of the same length; `None`
+    /// without such a load.
     fn cost(&self, load: f64) -> Option<f64> {
         let distance = |trial: &Trial| (trial.load / load).ln().abs();
         let trials = self.loads.trials().filter(|_| self.stage == Stage::Fine);
@@ -225,9 +225,9 @@ impl Hunt {
         let mut config = self.point.config.clone();
         config.arrivals.scale = Span::from_secs_f64(1.0 / load);
         config.duration = self.plan.duration;
-        // The quarter of the run after its window is there for what has not ended.
+        // In the quarter of the run after its window, transactions of the window can end.
         config.run_on = Span::ZERO;
-        // Bursts make clusters alike only if each holds as much of them.
+        // With bursts, clusters are comparable only if each has the same part of them.
         let bursts = config.arrivals.burst.map(|burst| burst.count_in(config.duration.half()).round());
         let clusters =
             bursts.map_or_else(|| CLUSTERS.div_ceil(self.plan.runs.max(1) as usize), |count| count.max(1.0) as usize);
@@ -237,10 +237,10 @@ impl Hunt {
         Ok(Trial::new(load, Point::new(config, self.point.profile.clone())?, rule))
     }
 
-    /// Takes the result of a run; true when it was the last of those asked for.
+    /// Takes the result of a run; returns true if it was the last of the requested ones.
     ///
     /// # Errors
-    /// No transaction that could decide ended in any run of this load.
+    /// No deciding transaction ended in any run of this load.
     pub(super) fn take(&mut self, place: usize, result: RunResult) -> Result<bool, KneeError> {
         let Some(trial) = &mut self.trial else { return Ok(false) };
         self.work.events += result.events;
@@ -271,7 +271,7 @@ impl Hunt {
             Verdict::Held | Verdict::Failed => {
                 self.loads.add(trial, held);
                 if self.to_extend.is_empty() {
-                    // More runs may have changed what is thought of a load.
+                    // More runs may have changed the judgement of a load.
                     let (holds, fails) = self.loads.ends();
                     self.search.resume(holds, fails);
                 }
@@ -281,7 +281,7 @@ impl Hunt {
                 self.loads.leave_out(load, left_out);
             }
             _ => {
-                // It had been judged by fewer runs: these still count.
+                // It was judged by fewer runs before, which still count.
                 trial.shorten_to(self.before);
                 let held = trial.verdict() == Some(Verdict::Held);
                 self.loads.add(trial, held);
@@ -291,9 +291,9 @@ impl Hunt {
         Ok(true)
     }
 
-    /// There is nothing to judge this load by.
+    /// No deciding transaction ended at this load.
     fn nothing_ends(&self, trial: &Trial) -> KneeError {
-        // Where the length of runs is given, more work would not help.
+        // If the length of runs is given, more work does not help.
         if self.task.seeds.is_none() && (self.loads.any_unknown() || self.rough.any_unknown()) {
             return KneeError::BudgetSpent { load_per_s: trial.load };
         }
@@ -306,7 +306,7 @@ impl Hunt {
         if self.task.seeds.is_some() && self.stage != Stage::Rough { self.plan.duration } else { longest(&self.point) }
     }
 
-    /// From now on runs are longer than those of this load, which were too short; false if they may not be.
+    /// Makes later runs longer than those of this load, which were too short; returns false if they are at the maximum.
     fn lengthen(&mut self, trial: &Trial) -> bool {
         let (duration, longest) = (trial.point.config.duration, self.longest());
         let longer = trial.longer().unwrap_or(duration + duration).min(longest);
@@ -317,7 +317,7 @@ impl Hunt {
         may
     }
 
-    /// Begins the second stage again, with longer runs; false if there is no work left for it.
+    /// Begins the second stage again, with longer runs; returns false if the budget does not suffice.
     fn begin_fine_anew(&mut self, load: f64) -> bool {
         self.loads.merge(std::mem::take(&mut self.rough));
         self.to_extend.clear();
@@ -326,7 +326,7 @@ impl Hunt {
         self.begin_fine()
     }
 
-    /// What follows when there is no load left to try in this stage.
+    /// Continues after the last load of a stage.
     fn end_stage(&mut self) {
         if self.stage == Stage::Fine {
             self.narrow();
@@ -340,7 +340,7 @@ impl Hunt {
         self.reason = reason;
     }
 
-    /// Begins the second stage where the first one ended; false if there is no work left for it.
+    /// Begins the second stage at the result of the first; returns false if the budget does not suffice.
     fn begin_fine(&mut self) -> bool {
         let Some(best) = self.loads.best() else { return false };
         let per_deciding = best.events() as f64 / best.decided().ended.max(1) as f64;
@@ -355,7 +355,7 @@ impl Hunt {
         let round = self.task.rounds[1];
         let more = more_deciding(&self.task);
         let deciding = affordable.min(more * round.deciding);
-        // As long as for all of them, so that nothing depends on how many are made at once.
+        // The length is computed for all runs, so that it does not depend on how many are made at once.
         self.plan = Plan::new(&self.point, start, deciding, round.fewest_runs, self.least);
         let share = (more * FIRST_LOOK / (self.task.within * self.task.within) / deciding).min(1.0);
         let fewest = round.fewest_runs.min(self.plan.runs);
@@ -370,7 +370,7 @@ impl Hunt {
         true
     }
 
-    /// Asks for more runs of the loads next to the knee, unless its interval is narrow enough or there is nothing to be had.
+    /// Requests more runs of the loads next to the knee, unless its interval is narrow enough or more runs cannot help.
     fn narrow(&mut self) {
         let Some((crossing, _)) = self.loads.crossing(&self.rough, self.task.threshold) else {
             return self.end(self.loads.undecided());
@@ -395,7 +395,8 @@ impl Hunt {
     }
 }
 
-/// How many times as many deciding transactions it takes as for a success of 95 % until as many have failed (or succeeded).
+/// The factor for deciding transactions, compared with a threshold of 95 %, that gives the same number of failures (or
+/// successes).
 fn more_deciding(task: &Task) -> f64 {
     const USUAL: f64 = 0.95 * (1.0 - 0.95);
     (USUAL / (task.threshold * (1.0 - task.threshold))).max(1.0)
