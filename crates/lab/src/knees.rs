@@ -1,8 +1,8 @@
 //! What is the knee at each point of a sweep?
 //!
-//! [`without_load`] takes the loads out of an experiment, since they are what is looked for; [`run`] finds the knee of each
-//! point that is left, several at a time, and loses nothing that was found. What is found depends neither on the number of
-//! threads nor on the order in which searches end: each is one [`find`] on one thread.
+//! [`without_load`] removes the loads from an experiment, because they are searched; [`run`] finds the knee of each
+//! remaining point, several at a time, and journals every result. Results depend neither on the number of threads nor
+//! on the order in which searches end: each is one [`find`] on one thread.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -21,17 +21,17 @@ use crate::pictures::LOAD;
 /// The journal's name in a folder of knees.
 pub const JOURNAL: &str = "knees.jsonl";
 
-/// Changes whenever the same question has another answer than before though the model is the same, so that knees of different
-/// searches are never taken for each other.
+/// Increased whenever the same question has another answer although the model is the same, so that knees of different
+/// searches are not mixed.
 const SEARCH_VERSION: u32 = 3;
 
 /// How to run.
 pub struct Running<'a> {
     /// Searches at a time.
     pub threads: NonZeroUsize,
-    /// Set by others to stop: searches under way are finished, and no new one is begun.
+    /// Set by the caller to stop: running searches are finished, and no new one begins.
     pub stop: &'a AtomicBool,
-    /// Told how many are done, and of how many, from one thread.
+    /// Called from one thread with the number of finished knees and of all.
     pub progress: &'a mut dyn FnMut(usize, usize),
 }
 
@@ -40,38 +40,38 @@ pub struct Running<'a> {
 pub enum Ended {
     /// All knees, in the order of the points.
     Complete(Vec<Knee>),
-    /// It was stopped; so many are done, and in the journal.
+    /// It was stopped; finished knees are in the journal.
     Stopped {
-        /// Knees that are found.
+        /// Finished knees.
         done: usize,
-        /// Knees that were asked for.
+        /// All knees.
         total: usize,
     },
 }
 
-/// Why it could not go on. What was found before is in the journal.
+/// Why it could not continue. Earlier results are in the journal.
 #[derive(Debug, thiserror::Error)]
 pub enum KneesError {
     /// The journal could not be written.
     #[error("{cause}\nThe {done} knees found so far are kept. Make room, and give the same command again to continue")]
     Journal {
-        /// Knees that are safe.
+        /// Finished knees, which are kept.
         done: usize,
-        /// What happened.
+        /// The cause.
         cause: JournalError,
     },
-    /// A point has no knee to look for.
+    /// A knee cannot be searched at a point.
     #[error("{place}{cause}")]
     Knee {
-        /// Which, with a colon behind it; empty if there is but one.
+        /// The point, followed by a colon; empty if there is only one.
         place: String,
-        /// Why.
+        /// The cause.
         cause: KneeError,
     },
 }
 
-/// The experiment without its axis of loads, if it has one: each combination of the others once. What `arrivals.scale` is
-/// there says nothing.
+/// The experiment without its axis of loads: each combination of the other axes once. Its `arrivals.scale` has no
+/// meaning.
 #[must_use]
 pub fn without_load(mut experiment: Experiment) -> Experiment {
     experiment.axes.retain(|axis| axis.key != LOAD);
@@ -86,10 +86,10 @@ pub fn without_load(mut experiment: Experiment) -> Experiment {
     Experiment { points, seeds: vec![1], ..experiment }
 }
 
-/// Whether this can be asked of all points, before anything is run or written.
+/// Checks the options for all points, before anything is run or written.
 ///
 /// # Errors
-/// An option out of its range, or one that does not fit a point.
+/// An option out of its range, or one that does not apply to a point.
 pub fn check(experiment: &Experiment, options: &KneeOptions) -> Result<(), KneesError> {
     let one = |planned: &PlannedPoint| knee::check(&planned.point, options).map_err(|cause| at(planned, cause));
     experiment.points.iter().try_for_each(one)
@@ -103,10 +103,10 @@ pub fn journal(folder: &Path) -> Result<Journal<Knee>, JournalError> {
     Journal::open(folder, JOURNAL)
 }
 
-/// Finds the knees of all points that are not in the journal yet. `options.threads` counts for nothing here.
+/// Finds the knees of all points that are not in the journal yet. `options.threads` is ignored.
 ///
 /// # Errors
-/// A point without a knee to look for; a journal that cannot be written.
+/// A point at which a knee cannot be searched; a journal that cannot be written.
 pub fn run(
     experiment: &Experiment,
     options: &KneeOptions,
@@ -152,9 +152,9 @@ fn at(planned: &PlannedPoint, cause: KneeError) -> KneesError {
     KneesError::Knee { place: if words.is_empty() { words } else { format!("{words}: ") }, cause }
 }
 
-/// Equal exactly if point, question and versions are.
+/// Equal exactly if point, question and versions are equal.
 fn key(point: &Point, options: &KneeOptions) -> String {
-    // Which assumptions matter, and how many threads there are, changes no knee.
+    // These options do not affect the knee.
     let KneeOptions { threshold, tolerance, within, worst, seeds, first_seed, events, sensitivity: _, threads: _ } =
         options;
     let question = (threshold, tolerance, within, worst, seeds, first_seed, events);

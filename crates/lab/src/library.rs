@@ -1,4 +1,4 @@
-//! What ships with the program? Presets, provider profiles and experiments, by name; a person's own, by path.
+//! What ships with the program? Presets, provider profiles and experiments, by name; a user's own, by path.
 
 use std::fmt;
 use std::path::Path;
@@ -8,9 +8,9 @@ use glidepath_sim::{Alternatives, Profile, ProfileError};
 /// A kind of file that ships with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
-    /// Complete configurations, to be laid under an experiment.
+    /// Complete configurations that experiments override.
     Presets,
-    /// What stores cost and can do.
+    /// Latencies and capabilities of stores.
     Providers,
     /// Experiments.
     Experiments,
@@ -30,14 +30,14 @@ const PROVIDERS: &[(&str, &str)] = files!(
 const EXPERIMENTS: &[(&str, &str)] =
     files!("experiments": "1a", "1b", "2a", "2b", "4a", "4a-zipf", "4b", "4b-zipf", "4c", "retry-policies");
 
-/// A file's text, and what to call it.
+/// A file's text and names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its name: without folder and ending, where it was given by path.
+    /// Its name; of a path, without folder and ending.
     pub name: String,
-    /// How to refer to it in a message.
+    /// Its name in messages.
     pub origin: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
@@ -47,44 +47,44 @@ pub enum LibraryError {
     /// No file of this name ships with the program.
     #[error("there is no {what} \"{name}\"{hint}; known: {known}. Name a file by its path, such as ./{name}.toml")]
     Unknown {
-        /// What kind of file was looked for.
+        /// The kind of file.
         what: Shelf,
-        /// Under what name.
+        /// The name given.
         name: String,
-        /// A near miss, put as a question.
+        /// Similar names, as a question.
         hint: String,
-        /// All names there are.
+        /// All known names.
         known: String,
     },
-    /// A file that a person named could not be read.
+    /// A file that the user named cannot be read.
     #[error("{path}: cannot read this {what}: {cause}")]
     Unreadable {
-        /// What kind of file it should be.
+        /// The kind of file.
         what: Shelf,
         /// Where it should be.
         path: String,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// A profile that says something it must not.
+    /// An invalid profile.
     #[error("{origin}: {cause}")]
     Profile {
         /// Which.
         origin: String,
-        /// What is wrong with it.
+        /// The error in it.
         cause: ProfileError,
     },
-    /// The alternatives that a profile names cannot be had.
+    /// The alternatives that a profile names cannot be used.
     #[error(
         "{path}: {cause}. {profile} names this file as its alternatives (measured.alternatives): keep the two together, or delete that \
          line; the answer then leaves out the uncertainty of the measurement"
     )]
     Alternatives {
-        /// Where they should be.
+        /// Their path.
         path: String,
         /// The profile.
         profile: String,
-        /// What is wrong with them.
+        /// The error.
         cause: String,
     },
 }
@@ -149,16 +149,16 @@ impl Shelf {
 /// The profile of this name, or at this path, checked.
 ///
 /// # Errors
-/// There is none, or it is not a profile.
+/// There is none, or it is invalid.
 pub fn profile(name: &str) -> Result<Profile, LibraryError> {
     let found = Shelf::Providers.find(name)?;
     Profile::parse(&found.text).map_err(|cause| LibraryError::Profile { origin: found.origin, cause })
 }
 
-/// What else the measurement of this profile allows: the file that the profile names, beside its own. `None` for one that names none.
+/// The alternatives to this profile, from the file that it names in its folder; `None` if it names none.
 ///
 /// # Errors
-/// There is no such profile, or it is none; its alternatives cannot be read, or are not its own.
+/// The profile does not exist or is invalid; its alternatives cannot be read, or belong to another profile.
 pub fn alternatives(name: &str) -> Result<Option<Alternatives>, LibraryError> {
     let profile = profile(name)?;
     let Some(file) = profile.measured.as_ref().and_then(|measured| measured.alternatives.as_ref()) else {
@@ -174,8 +174,8 @@ pub fn alternatives(name: &str) -> Result<Option<Alternatives>, LibraryError> {
     Alternatives::parse(&text, &profile).map(Some).map_err(|error| wrong(error.to_string()))
 }
 
-/// Asks whether one of the candidates was meant, in brackets: those that begin with the word, else the one most like it. Empty if
-/// all are quite different.
+/// A question in brackets whether one of the candidates was meant: those that begin with the word, otherwise the most
+/// similar one. Empty if none is similar.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str> + Clone) -> String {
     let word = word.to_lowercase();
     let likeness = |candidate: &str| strsim::jaro_winkler(&word, &candidate.to_lowercase());

@@ -1,17 +1,18 @@
-//! How sure is a knee, given that the store's profile is itself a measurement? Each alternative to the profile
-//! ([`Alternatives`]) is searched for its own knee, coarsely and from where the knee is known to be.
+//! How uncertain is a knee if the store's profile is a measurement? The knee of each alternative to the profile
+//! ([`Alternatives`]) is searched, coarsely and starting near the known knee.
 //!
-//! - *Sampling*. Knees of profiles from trials drawn anew differ by chance in the measurement and by chance in their simulation. By
-//!   the law of total variance, the variance between them less the mean variance of their simulations is that of the measurement
-//!   (resampling for input uncertainty: Barton and Schruben, "Resampling Methods for Input Modeling", Winter Simulation
-//!   Conference, 2001). Each has seeds of its own, so that the two are independent.
-//! - *Effect time*. When, within its round trip, a write takes effect cannot be told from outside. The knees of the two extremes
-//!   bound it: the interval reaches beyond both by what chance is (Imbens and Manski, "Confidence Intervals for Partially
-//!   Identified Parameters", *Econometrica* 72, 2004).
+//! - *Sampling*. Knees of profiles from resampled trials differ by the sampling error of the measurement and by the
+//!   error of their simulation. By the law of total variance, the variance between them minus the mean variance of
+//!   their simulations is that of the measurement (resampling for input uncertainty: Barton and Schruben, "Resampling
+//!   Methods for Input Modeling", Winter Simulation Conference, 2001). Each has its own seeds, so that the two are
+//!   independent.
+//! - *Effect time*. When, within its round trip, a write takes effect cannot be observed. The knees of the two extremes
+//!   are bounds: the interval extends beyond both by the random error (Imbens and Manski, "Confidence Intervals for
+//!   Partially Identified Parameters", *Econometrica* 72, 2004).
 //! - *Simulation*. The error of the knee itself (`crossing.rs`).
 //!
-//! All on a logarithmic scale. To say which matters most, the range between the extremes is taken for a rectangular distribution (JCGM
-//! 100:2008, 4.3.7).
+//! All of this is on a logarithmic scale. For the variance shares, the range between the extremes counts as a
+//! rectangular distribution (JCGM 100:2008, 4.3.7).
 
 use glidepath_sim::{Alternative, Alternatives};
 use serde::Serialize;
@@ -25,50 +26,51 @@ use super::variants::{in_waves, task};
 use super::{KneeError, KneeOptions, Progress, weighed};
 use crate::config::Point;
 
-/// Fewer knees say nothing of how far they differ.
+/// The fewest knees: fewer do not determine their spread.
 const FEWEST: usize = 4;
 
-/// A search takes about as much work as so many runs of the knee's own length. Where not all can be searched, fewer are.
+/// A search takes about as much work as this number of runs of the knee's length. If the budget does not suffice for
+/// all, fewer are searched.
 const RUNS_OF_ONE: f64 = 5.0;
 
-/// An extreme of the effect time is a single knee: it is searched with so many times the work of one of many.
+/// The knee of an extreme of the effect time is searched with this multiple of the work of a resampled one.
 const EXTREME: u64 = 3;
 
-/// Seeds that no search comes near the end of lie between those of two alternatives.
+/// The distance between the seeds of two alternatives, more than any search uses.
 const SEEDS_OF_ONE: u64 = 1 << 20;
 
-/// A knee, and how sure it is if the measurement is counted in.
+/// The uncertainty of a knee, including that of the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredKnee {
-    /// Holds the knee of the store with 95 % confidence, if it was all that time as it was when it was measured.
+    /// The 95 % interval of the store's knee, if the store has not changed since the measurement.
     pub interval_commits_per_s: [f64; 2],
-    /// What the width of that interval is made of.
+    /// The composition of that interval.
     pub made_of: VarianceShares,
-    /// One standard error of the knee from chance in the measurement, as a share of it.
+    /// The relative standard error of the knee from the sampling error of the measurement.
     pub sampling_relative_error: f64,
-    /// The knees with writes that take effect as early and as late as the measurement allows, the lower first, and the knee itself
-    /// between them; absent where the measurement says when they do.
+    /// The bounds from the earliest and the latest effect time that the measurement allows, the lower first, with the
+    /// knee itself between them; absent if the measurement determines the effect time.
     pub effect_time_commits_per_s: Option<[f64; 2]>,
-    /// Knees of profiles from trials drawn anew that this is from.
+    /// The number of knees of resampled profiles.
     pub drawn: usize,
 }
 
 /// Shares of the variance of a knee's logarithm; they add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct VarianceShares {
-    /// Which transactions happened to arrive and meet.
+    /// The error of the simulation.
     pub simulation: f64,
-    /// Which trials happened to be measured.
+    /// The sampling error of the measurement.
     pub sampling: f64,
-    /// When writes take effect.
+    /// The unknown effect time.
     pub effect_time: f64,
 }
 
-/// How sure the knee of a point is, which was found with its own profile; `None` where it is none, or where too few alternatives
-/// have one. The work allowed is that of `options`, all of which is for the alternatives.
+/// The uncertainty of the knee of a point, which was found with the profile itself; `None` if it is not a knee, or too
+/// few alternatives have one. The whole budget of `options` is for the alternatives.
 ///
 /// # Errors
-/// An alternative that is no profile. One without a knee of its own is left out.
+/// An invalid alternative. Alternatives without a knee are left out.
 pub fn with_measurement(
     point: &Point,
     options: &KneeOptions,
@@ -88,12 +90,12 @@ pub fn with_measurement(
     let events = options.events / (drawn as u64 + EXTREME * extremes.len() as u64).max(1);
     let first_seed = |place: usize| options.first_seed.wrapping_add(SEEDS_OF_ONE * (place as u64 + 1));
     let searched = |alternative: &Alternative, first_seed: u64| -> Result<(Point, KneeOptions), KneeError> {
-        // Given seeds fix how much is simulated, which is for the knee itself.
+        // Given seeds fix the work for the knee itself; they do not apply here.
         Ok((with(point, alternative)?, KneeOptions { first_seed, seeds: None, ..options.clone() }))
     };
     let of_drawn = alternatives.sampling[..drawn].iter().enumerate();
     let of_drawn = of_drawn.map(|(place, alternative)| searched(alternative, first_seed(place)));
-    // With the random numbers of the knee itself: only the difference counts.
+    // With the same random numbers as the knee itself, because only the difference counts.
     let of_extremes = extremes.iter().map(|alternative| searched(alternative, options.first_seed));
     let all = of_drawn.chain(of_extremes).collect::<Result<Vec<_>, _>>()?;
     let hunt = |place: usize, events: u64| {
@@ -111,7 +113,8 @@ pub fn with_measurement(
     Ok(combine(Simulated { knee: knee.knee_commits_per_s, error, reach }, &drawn, &extremes))
 }
 
-/// A point on a store with this alternative. What the point never asks for is left out: it takes long to make ready for drawing.
+/// A point on a store with this alternative. Operations that the point never uses are left out, because preparing them
+/// for drawing takes long.
 fn with(point: &Point, alternative: &Alternative) -> Result<Point, KneeError> {
     let mut profile = alternative.profile(&point.profile);
     if !point.config.catalog.protocol.traits().appends && !point.appends_to_lists() {
@@ -120,7 +123,7 @@ fn with(point: &Point, alternative: &Alternative) -> Result<Point, KneeError> {
     Ok(Point::new(point.config.clone(), profile)?)
 }
 
-/// The knee itself, its relative standard error, and how many of these its interval reaches.
+/// The knee itself, its relative standard error, and the half width of its interval in standard errors.
 #[derive(Clone, Copy)]
 struct Simulated {
     knee: f64,
@@ -132,15 +135,15 @@ struct Simulated {
 #[derive(Clone, Copy)]
 struct Searched {
     logarithm: f64,
-    /// By chance in its simulation.
+    /// The variance of its simulation.
     variance: f64,
 }
 
 impl Searched {
     fn of(found: &Found) -> Option<Self> {
         let crossing = found.crossing.filter(|_| found.bound == Bound::Found && found.commits_per_s > 0.0)?;
-        // The error of a crossing allows for the width of its bracket, which is not chance: to take that off too would take off what is
-        // not there.
+        // The error of a crossing includes the width of its bracket, which does not vary at random and must not be
+        // subtracted.
         let bracket = found.resolution.unwrap_or_default() / 12.0_f64.sqrt();
         let variance = crossing.relative_error.map_or(0.0, |error| (error.powi(2) - bracket.powi(2)).max(0.0));
         Some(Self { logarithm: found.commits_per_s.ln(), variance })
@@ -183,7 +186,7 @@ mod tests {
     const KNEE: Simulated = Simulated { knee: 5.0, error: 0.01, reach: 2.1 };
 
     fn knees(deviation: f64, variance: f64) -> Vec<Searched> {
-        // Alternately that far above and below.
+        // Alternately this far above and below.
         let at = |n: i32| 5.0_f64.ln() + if n % 2 == 0 { deviation } else { -deviation };
         (0..16).map(|n| Searched { logarithm: at(n), variance }).collect()
     }

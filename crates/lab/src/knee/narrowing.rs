@@ -1,56 +1,57 @@
-//! How many runs more does it take until the interval of a knee is as narrow as asked?
+//! How many more runs make the interval of a knee narrow enough?
 //!
-//! This is sequential estimation with a relative precision (Law, "Simulation Modeling and Analysis", 2015, 9.4.1; Chow and
-//! Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", 1965). Who looks often
-//! enough will one day find an interval narrow by chance, and its centre is then no better than before. So it looks seldom: each
-//! look has 1.3 to 3 times the runs of the one before, a handful in all; and not before there are [`FEWEST_CLUSTERS`].
+//! This is sequential estimation with a relative precision (Law, "Simulation Modeling and Analysis", 2015, 9.4.1; Chow
+//! and Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", 1965). If the
+//! interval is checked often, it is sooner or later narrow by chance, with a centre that is no better than before. So
+//! it is checked rarely: each check has 1.3 to 3 times the runs of the one before, and at least [`FEWEST_CLUSTERS`].
 
 use super::crossing::Crossing;
 
-/// No load is judged by more runs.
+/// The most runs per load.
 pub(super) const MOST_RUNS: u64 = 4096;
 
 /// Loads further outside the bracket than this get no more runs.
 pub(super) const NEXT_TO: f64 = 1.06;
 
-/// An interval is not taken for narrow with fewer clusters.
+/// The fewest clusters of an interval that counts as narrow.
 const FEWEST_CLUSTERS: usize = 16;
 
-/// Nor with fewer that would fail, or succeed, at the knee: an interval is as wide as their number says, which is luck as long as they
-/// are few.
+/// The fewest expected failures (or successes) at the knee: the width depends on their number, which is random while
+/// they are few.
 const FEWEST_EXPECTED: f64 = 100.0;
 
-/// The work for a look, as a multiple of that for the one before: from the least that is worth it, to the most that the
-/// interval so far is trusted with.
+/// The work for a check, as a multiple of that for the one before: the least that is useful, and the most that the
+/// interval so far justifies.
 const GROWTH: (f64, f64) = (1.3, 3.0);
 
-/// With less growth than this a look is not worth it even as the last one.
+/// The least growth that makes a last check useful.
 const LAST_GROWTH: f64 = 1.15;
 
 impl Crossing {
-    /// Half of the 95 % interval, as a share of the knee; `None` where it cannot be told.
+    /// The half width of the 95 % interval, as a share of the knee; `None` if unknown.
     pub(super) fn half_width(&self) -> Option<f64> {
         Some(self.reach * self.relative_error?)
     }
 
-    /// Whether the interval is as narrow as that, and known well enough to be believed.
+    /// Whether the interval is this narrow, and is based on enough clusters and failures.
     pub(super) fn is_within(&self, within: f64) -> bool {
         let enough = self.clusters >= FEWEST_CLUSTERS && self.expected >= FEWEST_EXPECTED;
         enough && self.half_width().is_some_and(|half| half <= within)
     }
 }
 
-/// The runs of each load for the next look, where `runs` led to an interval with this half width, and the work left allows so
-/// many more; `None` where it is not worth it.
+/// The runs of each load for the next check, if `runs` led to an interval with this half width and the budget allows
+/// this growth; `None` if a check is not useful.
 pub(super) fn next_runs(runs: u64, half_width: Option<f64>, within: f64, affordable: f64) -> Option<u64> {
-    // Widths shrink with the square root of the runs. (An interval that is narrow, but not believed, gets the least.)
+    // Widths shrink with the square root of the runs. (An interval that is narrow, but based on too few failures, gets
+    // the least.)
     let growth = half_width.map_or(GROWTH.0, |half| (half / within).powi(2)).clamp(GROWTH.0, GROWTH.1);
     let wanted = (runs as f64 * growth).ceil().min(MOST_RUNS as f64);
     let next = wanted.min((runs as f64 + affordable).floor());
     (next > runs as f64 && next >= runs as f64 * LAST_GROWTH).then_some(next as u64)
 }
 
-/// About how many times the runs so far would make an interval with this half width as narrow as that.
+/// The approximate factor of runs that narrows an interval from this half width to that.
 pub(super) fn times_the_work(half_width: f64, within: f64) -> f64 {
     (half_width / within).powi(2)
 }
@@ -66,7 +67,7 @@ mod tests {
         assert_eq!(next_runs(10, Some(1.0), 0.03, 1e9), Some(30), "the most");
         assert_eq!(next_runs(10, None, 0.03, 1e9), Some(13), "few clusters");
         assert_eq!(next_runs(10, Some(1.0), 0.03, 5.7), Some(15));
-        assert_eq!(next_runs(10, Some(1.0), 0.03, 1.9), None, "one run more is not worth it");
+        assert_eq!(next_runs(10, Some(1.0), 0.03, 1.9), None, "one more run is not useful");
         assert_eq!(next_runs(1, Some(1.0), 0.03, 0.9), None);
         assert_eq!(next_runs(MOST_RUNS, Some(1.0), 0.03, 1e9), None);
     }
@@ -83,6 +84,6 @@ mod tests {
         };
         assert!(some.is_within(0.02) && !some.is_within(0.0199));
         assert!(!Crossing { clusters: 15, ..some }.is_within(0.02));
-        assert!(!Crossing { expected: 99.0, ..some }.is_within(0.02), "few failures are not believed either");
+        assert!(!Crossing { expected: 99.0, ..some }.is_within(0.02), "few failures are not enough either");
     }
 }

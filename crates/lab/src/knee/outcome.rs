@@ -1,4 +1,4 @@
-//! What does a hunt come to? Which of the loads that it judged held, which did not, and what lies between.
+//! What is the result of a hunt? Which of the judged loads held, which did not, and what lies between.
 
 use super::KneeError;
 use super::crossing::{Crossing, Judged, crossing, in_bracket, worst};
@@ -13,24 +13,24 @@ use crate::simulate::Outcome;
 /// The loads of one stage.
 #[derive(Default)]
 pub(super) struct Judgements {
-    /// All runs of these were made; and whether they held.
+    /// Loads with all runs made; and whether they held.
     judged: Vec<(Trial, bool)>,
-    /// Not all runs of these were made, or they were too short; and what is known of them.
+    /// Loads without all runs, or with runs that were too short; and what is known of them.
     left_out: Vec<(f64, LeftOut)>,
 }
 
-/// What is known of a load that was not judged.
+/// The reason why a load was not judged to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeftOut {
     /// It fails.
     Fails,
-    /// Nothing: it takes too much work.
+    /// Unknown: it takes too much work.
     TooDear,
-    /// Nothing: runs would have to be longer than they may be.
+    /// Unknown: it needs longer runs than allowed.
     TooShort,
 }
 
-/// What a hunt found.
+/// The result of a hunt.
 pub(super) struct Found {
     /// The load that was found: the highest that held; the lowest tried if none did.
     pub(super) load: f64,
@@ -40,65 +40,66 @@ pub(super) struct Found {
     pub(super) reason: Option<Reason>,
     /// How far the lowest load that failed lies above it, as a share of it.
     pub(super) resolution: Option<f64>,
-    /// Commits per second of the window where success crosses the threshold; where that is not known, at this load, on
-    /// average over its runs; 0 if it did not hold.
+    /// Commits per second in the window at the crossing of the threshold; if that is unknown, at this load, averaged
+    /// over its runs; 0 if it did not hold.
     pub(super) commits_per_s: f64,
     /// Where success crosses the threshold, if there is a load that held and one that failed.
     pub(super) crossing: Option<Crossing>,
-    /// The success of those that decide, over all runs.
+    /// The deciding success, over all runs.
     pub(super) success: f64,
-    /// Holds it with 95 % confidence; absent where that cannot be told.
+    /// Its 95 % interval; absent if unknown.
     pub(super) success_interval: Option<Interval>,
-    /// The success that was judged by, where the worst stretch of a burst's cycle decides.
+    /// The success in the worst stretch of a burst's cycle, if that decides.
     pub(super) worst_success: Option<f64>,
-    /// Transactions that decide and ended there.
+    /// Deciding transactions that ended at this load.
     pub(super) deciding: u64,
-    /// The deciding success of each run in which anything that decides ended.
+    /// The deciding success of each run in which deciding transactions ended.
     pub(super) success_by_run: Vec<f64>,
     /// The point at that load.
     pub(super) point: Point,
-    /// How many runs judge it.
+    /// The number of runs that judge it.
     pub(super) runs: usize,
-    /// The runs whose transactions were kept, as one; and their number.
+    /// The runs with kept transactions, taken together; and their number.
     pub(super) outcome: (Outcome, usize),
-    /// What it took.
+    /// The work it took.
     pub(super) work: Work,
 }
 
 impl Judgements {
-    /// Takes note of a load all of whose runs were made.
+    /// Records a load with all runs made.
     pub(super) fn add(&mut self, trial: Trial, held: bool) {
         self.judged.push((trial, held));
     }
 
-    /// Takes note of a load not all of whose runs were made.
+    /// Records a load without all runs made.
     pub(super) fn leave_out(&mut self, load: f64, why: LeftOut) {
         self.left_out.push((load, why));
     }
 
-    /// Takes over those of another stage.
+    /// Adds the loads of another stage.
     pub(super) fn merge(&mut self, others: Self) {
         self.judged.extend(others.judged);
         self.left_out.extend(others.left_out);
     }
 
-    /// Whether any load was left out of which nothing is known.
+    /// Whether any load was left without a judgement.
     pub(super) fn any_unknown(&self) -> bool {
         self.left_out.iter().any(|(_, why)| *why != LeftOut::Fails)
     }
 
-    /// Takes a load back.
+    /// Removes a load.
     pub(super) fn take(&mut self, load: f64) -> Option<Trial> {
         let place = self.judged.iter().position(|(trial, _)| trial.load == load)?;
         Some(self.judged.remove(place).0)
     }
 
-    /// Those all of whose runs were made.
+    /// The loads with all runs made.
     pub(super) fn trials(&self) -> impl Iterator<Item = &Trial> {
         self.judged.iter().map(|(trial, _)| trial)
     }
 
-    /// The highest load that held below the lowest that did not, and that one. What was left out did not hold.
+    /// The highest load that held below the lowest that did not, and the latter. Loads without a judgement count as not
+    /// held.
     pub(super) fn ends(&self) -> (Option<f64>, Option<f64>) {
         let of = |held: bool| self.judged.iter().filter(move |(_, holds)| *holds == held).map(|(trial, _)| trial.load);
         let fails = of(false).chain(self.left_out.iter().map(|(load, _)| *load)).min_by(f64::total_cmp);
@@ -106,7 +107,7 @@ impl Judgements {
         (holds, fails)
     }
 
-    /// Why nothing is known of the lowest load that did not hold; `None` if it is known to fail.
+    /// Why the lowest load that did not hold has no judgement; `None` if it is known to fail.
     pub(super) fn undecided(&self) -> Option<Reason> {
         let (_, fails) = self.ends();
         let of = |known: LeftOut| self.left_out.contains(&(fails.unwrap_or(f64::NAN), known));
@@ -116,14 +117,14 @@ impl Judgements {
         of(LeftOut::TooDear).then_some(Reason::BudgetSpent)
     }
 
-    /// The load that held, as long as there is none the lowest that failed.
+    /// The highest load that held; if none did, the lowest that failed.
     pub(super) fn best(&self) -> Option<&Trial> {
         let (holds, fails) = self.ends();
         let best = holds.or(fails)?;
         self.trials().find(|trial| trial.load == best)
     }
 
-    /// The loads that bear on the knee, the lowest last.
+    /// The loads that the knee is estimated from, the lowest last.
     pub(super) fn next_to_the_knee(&self) -> Vec<f64> {
         let (Some(holds), Some(fails)) = self.ends() else { return Vec::new() };
         let loads = self.trials().map(|trial| trial.load);
@@ -132,7 +133,7 @@ impl Judgements {
         loads
     }
 
-    /// Where success crosses the threshold, and how far apart the loads around it are; `None` where there are not both.
+    /// The crossing of the threshold, and the width of the bracket; `None` without both ends.
     pub(super) fn crossing(&self, rough: &Self, threshold: f64) -> Option<(Crossing, f64)> {
         let (Some(holds), Some(fails)) = self.ends() else { return None };
         let resolution = fails / holds - 1.0;
@@ -150,12 +151,12 @@ impl Judgements {
 }
 
 impl Hunt {
-    /// What was found.
+    /// The result.
     ///
     /// # Errors
-    /// The work allowed was spent before any load held, and lower ones were left to try.
+    /// The budget was spent before any load held, and lower loads were left to try.
     pub(super) fn found(mut self) -> Result<Found, KneeError> {
-        // Where the finer stages did not get far enough, the rough one knows more.
+        // If the later stages did not get far enough, the first stage's result is better.
         let both = |loads: &Judgements| matches!(loads.ends(), (Some(_), Some(_)));
         if !both(&self.loads) && self.rough.ends().0.is_some() {
             self.loads = std::mem::take(&mut self.rough);

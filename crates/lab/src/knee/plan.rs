@@ -1,9 +1,9 @@
-//! How many runs, of which length, does it take to tell whether a load holds?
+//! How many runs, of which length, decide whether a load holds?
 //!
-//! Success is a share, and a share of few is noise: so a load is judged by as many runs (one per seed) as it takes for
-//! some number of *deciding* transactions (validated overwrites where there are any, else all) to end. Where loads are
-//! high one run has more than enough, and is made shorter; but not so short that few of the long transactions have ended their work
-//! when its window begins, nor, once that is known, so short that decisions take long beside it (`trial`).
+//! A load is judged by as many runs (one per seed) as are needed until a given number of *deciding* transactions
+//! (validated overwrites if there are any, otherwise all) has ended. At high loads one run has more than enough and is
+//! made shorter. But it must be so long that most long transactions have ended their work when its window begins, and,
+//! once that is known, long compared with the time until a decision (`trial`).
 
 use glidepath_model::Span;
 use glidepath_workload::{Choice, Shape, Step, TableMetadata};
@@ -15,37 +15,36 @@ use crate::config::Point;
 pub(super) struct Plan {
     /// The virtual time of each.
     pub(super) duration: Span,
-    /// How many.
+    /// The number of runs.
     pub(super) runs: u64,
 }
 
-/// No load is judged by more runs than this.
+/// The most runs per load.
 const MOST_RUNS: u64 = 256;
 
-/// No load is tried that would make more arrivals in half of a [fair](fair) run: what one run holds in memory is a few
-/// hundred bytes for each.
+/// The most arrivals in half of a [fair](fair) run: each takes a few hundred bytes of memory.
 const MOST_ARRIVALS: f64 = 300_000.0;
 
-/// More arrivals in a fair run than this are a burden: one such run judges a load, and may be as short as half of it.
+/// With more arrivals than this in a fair run, one run judges a load, and may be as short as half a fair run.
 const LARGE: f64 = 60_000.0;
 
-/// The first load tried makes no more arrivals in a fair run: loads that hold are cheap, so it costs little to
-/// begin too low, and much to begin too high.
+/// The most arrivals in a fair run at the first load. Loads that hold are cheap, so beginning too low costs little, and
+/// beginning too high costs much.
 const ARRIVALS_AT_FIRST: f64 = 20_000.0;
 
-/// No load is tried that makes fewer arrivals in a run.
+/// The fewest arrivals in a run.
 const FEWEST_ARRIVALS: f64 = 8.0;
 
-/// No run is made shorter than this: the engine's start and the first transactions' are no part of the question.
+/// The shortest run, so that the start of the engine and of the first transactions does not matter.
 const SHORTEST: Span = Span::from_secs(600);
 
-/// Nine in ten draws of a normal variable are below.
+/// The 90th percentile of the standard normal distribution.
 const NINTH_DECILE_Z: f64 = 1.281_551_565_5;
 
 impl Plan {
-    /// Runs with at least so many deciding transactions at this load, if [`MOST_RUNS`] allow it: of at most the configured length, unless
-    /// a [fair](fair) run or `least` is longer. Where arrivals come in bursts, the window of each holds a whole number of them, and several, however
-    /// long that takes.
+    /// Runs with at least this number of deciding transactions at this load, within [`MOST_RUNS`]: of at most the
+    /// configured length, unless a [fair](fair) run or `least` is longer. With bursts, the window of each run holds a
+    /// whole number of them, and several, even if that makes it longer.
     pub(super) fn new(point: &Point, load: f64, deciding: f64, fewest_runs: u64, least: Span) -> Self {
         let fair = fair(point);
         let arrivals_per_second = load * offered_per_load(point);
@@ -66,11 +65,10 @@ impl Plan {
     }
 }
 
-/// The windows of runs with bursts hold so many of them at least. (The first burst comes after as long as lies between two,
-/// which is before the window begins.)
+/// The fewest bursts in a window. (The first burst comes one interval after the start, which is before the window.)
 const FEWEST_BURSTS: u64 = 3;
 
-/// The shortest run that is no shorter than this, and whose window, half of it, holds a whole number of bursts.
+/// The shortest run of at least this length whose window (half of it) holds a whole number of bursts.
 fn whole(point: &Point, duration: Span) -> Span {
     let Some(burst) = point.config.arrivals.burst else { return duration };
     let two = 2 * burst.every.as_nanos().max(1);
@@ -78,7 +76,7 @@ fn whole(point: &Point, duration: Span) -> Span {
     Span::from_nanos(count.saturating_mul(two))
 }
 
-/// Runs are not made longer than the longest of these: the configured length, so many times a fair run, and half a day.
+/// The longest run is the longest of these: the configured length, this multiple of a fair run, and half a day.
 const MOST_FAIR: u64 = 8;
 
 /// Half a day.
@@ -90,7 +88,7 @@ pub(super) fn longest(point: &Point) -> Span {
     point.config.duration.max(fair).max(LONG)
 }
 
-/// The lowest and the highest load worth trying: transactions per `arrivals.scale`.
+/// The lowest and the highest load to try: transactions per `arrivals.scale`.
 pub(super) fn limits(point: &Point) -> (f64, f64) {
     let seconds = whole(point, point.config.duration.max(fair(point))).as_secs_f64();
     let lowest = FEWEST_ARRIVALS / seconds;
@@ -99,14 +97,14 @@ pub(super) fn limits(point: &Point) -> (f64, f64) {
     (lowest, if floor > 0.0 { most.min(1.0 / floor) } else { most })
 }
 
-/// The load to begin with, where nothing else is known.
+/// The default first load.
 pub(super) fn first_load(point: &Point) -> f64 {
     let most = ARRIVALS_AT_FIRST / whole(point, fair(point)).as_secs_f64() / offered_per_load(point);
     first_guess(point).min(most)
 }
 
-/// What the knee might be: half of what the store could commit if nobody ever met anybody, by the medians of its latencies.
-/// What a table can take is one commit per preparation and install, and the catalog one per read and install.
+/// A first guess of the knee: half of what the store could commit without conflicts, by the medians of its latencies. A
+/// table takes one commit per preparation and install, the catalog one per read and install.
 pub(super) fn first_guess(point: &Point) -> f64 {
     let config = &point.config;
     let (profile, tables) = (&point.profile, &config.tables);
@@ -134,13 +132,13 @@ pub(super) fn first_guess(point: &Point) -> f64 {
     0.5 / per_table.max(catalog).max(1e-6)
 }
 
-/// The share of transactions that decide.
+/// The share of deciding transactions.
 pub(super) fn deciding_share(point: &Point) -> f64 {
     let overwrites = 1.0 - point.config.transaction.fast_append;
     if overwrites > 0.0 { overwrites } else { 1.0 }
 }
 
-/// Transactions that arrive on average for each that `arrivals.scale` names.
+/// The mean number of arrivals per `arrivals.scale`.
 fn offered_per_load(point: &Point) -> f64 {
     let arrivals = &point.config.arrivals;
     let usual = match arrivals.kind {
@@ -154,14 +152,14 @@ fn offered_per_load(point: &Point) -> f64 {
     usual * burst
 }
 
-/// The shortest run that is fair to long transactions: nine in ten of those that arrive first have ended their work when the window
-/// begins, which is after a quarter of the run.
+/// The shortest run without a strong bias against long transactions: nine in ten of those that arrive first have ended
+/// their work when the window begins, which is after a quarter of the run.
 ///
-/// In a shorter run than the configured one, fewer of the long transactions are there when the window begins, and fewer of
-/// them end. Measured against runs of an hour, preset `iceberg`, `s3-express`, 10 tables, 90 % fast appends: the knee in
-/// commits per second is 1.5 % lower with a fair run (26 min), 2.5 % lower with half of it (13 min), within an error of
-/// about 1.5 %. Preset `published-2026-06`, `s3-express`, one table: 2.6 % lower with 30 min, 5 % with 20 min, 10 % with
-/// 10 min; there a fair run is longer than the hour, and half of it is 41 min.
+/// In a run shorter than the configured one, fewer long transactions are under way when the window begins, and fewer of
+/// them end. Measured against runs of an hour, preset `iceberg`, `s3-express`, 10 tables, 90 % fast appends: the knee
+/// in commits per second is 1.5 % lower with a fair run (26 min), 2.5 % lower with half of it (13 min), within an error
+/// of about 1.5 %. Preset `published-2026-06`, `s3-express`, one table: 2.6 % lower with 30 min, 5 % with 20 min, 10 %
+/// with 10 min; there a fair run is longer than the hour, and half of it is 41 min.
 fn fair(point: &Point) -> Span {
     let runtime = &point.config.transaction.runtime;
     let sigma = runtime.sigma;

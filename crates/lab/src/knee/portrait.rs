@@ -1,11 +1,11 @@
-//! How long do commits take at the load that was found?
+//! Which latencies do commits have at the load that was found?
 //!
-//! Loads are judged by the transactions whose work ended in the window, and by the commits that landed in it: so success and rate
-//! belong together, however long transactions work. (A run starts empty: commits land less often than transactions arrive, by the share
-//! that works longer than the run has lasted.)
+//! Loads are judged by the transactions whose work ended in the window, and by the commits that landed in it, so that
+//! success and rate are consistent for transactions of any length. (A run starts empty: fewer commits land than
+//! transactions arrive, by the share that works longer than the run so far.)
 //!
-//! Latencies cannot be had so: those that work longest have the most history to read. They are taken from runs of their own, at
-//! that load, which go on as `run_on` says.
+//! Latencies would be biased, because the transactions that work longest have the most history to read. They come from
+//! separate runs at that load, which continue as `run_on` says.
 
 use glidepath_model::Span;
 use glidepath_run::parallel;
@@ -19,15 +19,15 @@ use crate::config::{Config, Point};
 use crate::metrics::Metrics;
 use crate::simulate::{Outcome, Underway, simulate_while};
 
-/// The share of the work allowed that may go into it.
+/// The share of the budget for it.
 const SHARE: f64 = 0.1;
 
-/// More runs than this are not needed.
+/// The most runs.
 const MOST_RUNS: u64 = 8;
 
-/// What was simulated for it.
+/// Its results and its work.
 pub(super) struct Portrait {
-    /// The numbers of all its runs as one.
+    /// The numbers of all its runs together.
     pub(super) metrics: Metrics,
     /// Events, beyond those of the search.
     pub(super) events: u64,
@@ -35,13 +35,13 @@ pub(super) struct Portrait {
     pub(super) seconds: f64,
 }
 
-/// The share of the work allowed that a search must leave for it.
+/// The share of the budget that a search must leave for it.
 pub(super) fn share(point: &Point) -> f64 {
     if point.config.run_on == Span::ZERO { 0.0 } else { SHARE }
 }
 
-/// Of the load that was found for this point. Where the work allowed does not suffice, it is what judged the load: then some
-/// latencies are missing, as the share of those that had not ended says.
+/// The portrait of the load that was found for this point. If the budget does not suffice, the runs that judged the
+/// load are used: then latencies of transactions that had not ended are missing.
 pub(super) fn portrait(point: &Point, found: &Found, options: &KneeOptions, meter: &Meter<'_>) -> Portrait {
     let judged = |events| Portrait { metrics: Metrics::judged(&found.point, &found.outcome.0), events, seconds: 0.0 };
     if share(point) == 0.0 || found.outcome.1 == 0 {
@@ -64,7 +64,7 @@ pub(super) fn portrait(point: &Point, found: &Found, options: &KneeOptions, mete
     Portrait { metrics: Metrics::of(&point, &outcome), events, seconds }
 }
 
-/// Runs of the configured length, or, where that would be too much work, of a shorter one; and how many.
+/// The length and number of runs: the configured length, or a shorter one if that is too much work.
 fn plan(point: &Point, found: &Found, options: &KneeOptions) -> (Config, u64) {
     let (given, run_on) = (options.seeds.is_some(), point.config.run_on);
     let judged = &found.point.config;
@@ -85,8 +85,7 @@ fn plan(point: &Point, found: &Found, options: &KneeOptions) -> (Config, u64) {
     (config, (runs as u64).clamp(1, MOST_RUNS))
 }
 
-/// In the order of the seeds, however many threads there are; and whether each went on to its end, or was broken off after so
-/// many events.
+/// The runs in the order of the seeds, for any number of threads; each complete, or stopped after a number of events.
 fn simulate_all(
     point: &Point,
     seeds: &[u64],

@@ -1,6 +1,6 @@
-//! How are many searches spread over few threads? All runs that any search needs next stand in one queue, so that no
-//! thread idles while another search could use it. What is found depends on no timing: a search sees its own runs only,
-//! and those of one load all together.
+//! How are many searches spread over few threads? The next runs of all searches are in one queue, so that no thread is
+//! idle while a search has work. The results do not depend on timing: a search sees only its own runs, and all runs of
+//! a load at once.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -12,7 +12,7 @@ use super::outcome::Found;
 use super::trial::{Job, RunResult};
 use super::{KneeError, Progress};
 
-/// What was spent of the work allowed, for those who wait. It decides nothing.
+/// The budget spent, for progress only.
 pub(super) struct Meter<'a> {
     watch: &'a (dyn Fn(Progress) + Sync),
     budget: u64,
@@ -21,7 +21,7 @@ pub(super) struct Meter<'a> {
     done: AtomicUsize,
 }
 
-/// So many events between two calls for one run.
+/// Events between two calls for one run.
 pub(super) const EVENTS_BETWEEN_CALLS: u64 = 100_000;
 
 struct Queue<'a> {
@@ -38,13 +38,13 @@ struct State<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// A meter of so much work allowed. `watch` is called again and again, by all threads.
+    /// A meter for this budget. All threads call `watch` repeatedly.
     pub(super) fn new(budget: u64, watch: &'a (dyn Fn(Progress) + Sync)) -> Self {
         let (searches, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { watch, budget, events: AtomicU64::new(0), searches, done }
     }
 
-    /// Events so far; between two calls of [`run_all`] the same in every run of the program.
+    /// Events so far; deterministic between two calls of [`run_all`].
     pub(super) fn spent(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
@@ -57,7 +57,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Runs hunts to their ends; what each found, in the order given.
+/// Runs all hunts to the end; returns their results in the given order.
 pub(super) fn run_all(hunts: Vec<Hunt>, threads: NonZeroUsize, meter: &Meter<'_>) -> Vec<Result<Found, KneeError>> {
     let count = hunts.len();
     meter.searches.fetch_add(count, Ordering::Relaxed);
@@ -76,7 +76,7 @@ pub(super) fn run_all(hunts: Vec<Hunt>, threads: NonZeroUsize, meter: &Meter<'_>
 }
 
 impl State<'_> {
-    /// Puts the next runs of a hunt into the queue.
+    /// Adds the next runs of a hunt to the queue.
     fn advance(&mut self, index: usize) {
         let Ok(hunt) = &mut self.hunts[index] else { return };
         match hunt.next() {
@@ -111,10 +111,10 @@ impl<'a> Queue<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works until nothing waits and nobody is at work who could add to it.
+    /// Works until the queue is empty and no running thread can add to it.
     fn work(&self) {
         while let Some((hunt, job)) = self.next_job() {
-            // Should the run panic, the others must not wait for it.
+            // If the run panics, the other threads must not wait for it.
             let running = Running(self);
             let mut untold = 0;
             let result = job.run(&mut |events| {

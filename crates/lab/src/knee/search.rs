@@ -1,17 +1,17 @@
-//! Which load is to be tried next? Bisection on a logarithmic scale, apart from what it bisects.
+//! Which load is to be tried next? Bisection on a logarithmic scale, independent of how loads are judged.
 //!
-//! A load either holds or fails. From a first guess, the search steps up while loads hold, or down while they fail, until
-//! it has one of each; then it halves what lies between (geometrically) until the two are near enough. Loads that hold
-//! are cheap to try and loads that fail are dear, so a good first guess is too low.
+//! A load either holds or fails. From a first guess, the search steps up while loads hold, or down while they fail,
+//! until it has one of each; then it halves what lies between (geometrically) until the two are near enough. Loads that
+//! hold are cheap to simulate and loads that fail are expensive, so the first guess should be low.
 
-/// What a search is to do.
+/// The parameters of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
     /// The first load to be tried.
     pub(super) start: f64,
     /// The factor of the first step from it. Steps grow, to at most a factor of 2.
     pub(super) step: f64,
-    /// The search ends when the lowest load that fails exceeds the highest that holds by this share of it.
+    /// The search ends when the lowest load that fails exceeds the highest that holds by at most this share.
     pub(super) tolerance: f64,
     /// No lower load is tried.
     pub(super) lowest: f64,
@@ -19,7 +19,7 @@ pub(super) struct Range {
     pub(super) highest: f64,
 }
 
-/// A search under way, or at its end.
+/// A search, running or ended.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     range: Range,
@@ -28,7 +28,7 @@ pub(super) struct Search {
     fails: Option<f64>,
 }
 
-/// No step is larger than a doubling: beyond the knee, a load costs more than its share.
+/// The largest step is a doubling: beyond the knee, loads are expensive.
 const LARGEST_STEP: f64 = 2.0;
 
 impl Search {
@@ -50,7 +50,7 @@ impl Search {
         }
     }
 
-    /// Takes note of what became of the load that [`next`](Self::next) named.
+    /// Records whether the load from [`next`](Self::next) held.
     pub(super) fn tell(&mut self, load: f64, held: bool) {
         if self.holds.or(self.fails).is_some() {
             self.step = (self.step * self.step).min(LARGEST_STEP);
@@ -58,17 +58,17 @@ impl Search {
         *(if held { &mut self.holds } else { &mut self.fails }) = Some(load);
     }
 
-    /// Goes on from these ends, which may be others than it found.
+    /// Continues from these ends, which may differ from those it found.
     pub(super) fn resume(&mut self, holds: Option<f64>, fails: Option<f64>) {
         (self.holds, self.fails, self.step) = (holds, fails, self.range.step);
     }
 
-    /// The highest load that held. `None`: none did.
+    /// The highest load that held; `None` if none did.
     pub(super) fn holds(&self) -> Option<f64> {
         self.holds
     }
 
-    /// The lowest load that failed. `None`: none did.
+    /// The lowest load that failed; `None` if none did.
     pub(super) fn fails(&self) -> Option<f64> {
         self.fails
     }
@@ -106,7 +106,7 @@ mod tests {
             prop_assert!(tried < 45, "{tried}");
         }
 
-        /// Whatever the answers, the search ends, and its ends are loads that were answered so.
+        /// For any answers the search ends, and its ends are loads with these answers.
         #[test]
         fn it_ends_also_among_contradictions(answers in prop::collection::vec(any::<bool>(), 200)) {
             let mut answers = answers.into_iter();
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!((search.holds(), search.fails()), (None, Some(1e-3)));
     }
 
-    /// Noise about the knee: within 1 % of it, chance decides whether a load holds.
+    /// Noise near the knee: within 1 % of it, chance decides whether a load holds.
     #[test]
     fn noise_moves_the_answer_by_no_more_than_itself() {
         let mut coin = 1_u64;

@@ -1,9 +1,9 @@
-//! Which assumption moves the answer most? Each is varied by itself, by an amount that somebody who guessed it might be wrong by,
-//! down and up where there is such a thing; and the knee is searched again.
+//! Which assumption affects the answer most? Each is varied alone, down and up if both are possible, by the typical
+//! error of a guess; and the knee is searched again.
 //!
-//! A change (`change`) is what somebody could decide; an assumption is what somebody believes of the workload and the store.
-//! The amounts are stated in the answer. They are judgements, not measurements: twice or half of what is mostly a guess (runtimes,
-//! bursts), a quarter more or less of what was measured elsewhere (latencies).
+//! A change (`change`) is a decision; an assumption is a belief about the workload or the store. The answer states the
+//! amounts. They are judgements, not measurements: twice or half for guesses (runtimes, bursts), a quarter more or less
+//! for values measured elsewhere (latencies).
 
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{Distribution, EffectPoint, OperationProfile, Profile};
@@ -14,16 +14,16 @@ use super::outcome::Found;
 use super::{KneeError, factor, factor_interval};
 use crate::config::{Config, Point};
 
-/// How much one assumption matters.
+/// The effect of one assumption.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assumption {
-    /// What is assumed, for people.
+    /// The assumption in words.
     pub name: String,
-    /// What was assumed for the knee.
+    /// Its value for the knee.
     pub assumed: String,
-    /// The knee where it is less than that; absent where it cannot be less, or there is no knee then.
+    /// The knee with less of it; absent if it cannot be less, or there is no knee then.
     pub less: Option<Varied>,
-    /// The knee where it is more.
+    /// The knee with more of it.
     pub more: Option<Varied>,
     /// The larger of the two changes, as a factor of at least 1 up or down. Assumptions are ranked by it.
     pub largest_factor: f64,
@@ -32,19 +32,19 @@ pub struct Assumption {
 /// The knee with an assumption varied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Varied {
-    /// What is assumed instead, for people.
+    /// The other value, in words.
     pub assumed: String,
-    /// The knee then; searched with fewer transactions and to a coarser resolution than the knee itself.
+    /// The knee with it, searched with fewer transactions and a coarser resolution than the knee itself.
     pub knee_commits_per_s: f64,
-    /// As often as the knee.
+    /// Its ratio to the knee.
     pub factor: f64,
-    /// Holds that factor with 95 % confidence; absent where that cannot be told.
+    /// The 95 % interval of that factor; absent if unknown.
     pub factor_interval: Option<[f64; 2]>,
-    /// Whether it may be higher still.
+    /// Whether it may be higher.
     pub at_least: bool,
 }
 
-/// An assumption, and the points in which it is another.
+/// An assumption, and the points with other values of it.
 pub(super) struct Variants {
     name: &'static str,
     assumed: String,
@@ -53,21 +53,21 @@ pub(super) struct Variants {
 }
 
 impl Variants {
-    /// Those there are.
+    /// The variants that exist.
     pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
         self.points.iter().flatten().map(|(_, point)| point)
     }
 }
 
 impl Varied {
-    /// Whether chance alone may be what is seen.
+    /// Whether the effect may be random.
     #[must_use]
     pub fn no_difference_seen(&self) -> bool {
         self.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0)
     }
 }
 
-/// The answers, those that matter most first. `results` are in the order of the points.
+/// The answers, the largest effect first. `results` are in the order of the points.
 pub(super) fn ranked(
     assumptions: Vec<Variants>,
     without: &Found,
@@ -236,7 +236,7 @@ impl List<'_> {
         self.add("when a write takes effect (catalog.effect)", assumed.to_owned(), varied);
     }
 
-    /// Adds an assumption that has a value: less, as it is, more. What is as it is is none.
+    /// Adds an assumption with a value: less, as configured, more. Variants equal to the configured value are left out.
     fn scaled<V: PartialEq + Clone + ToString>(
         &mut self,
         name: &'static str,
@@ -265,7 +265,7 @@ impl List<'_> {
     }
 }
 
-/// Without the last digits of a sum of decimals.
+/// Rounds away the error of a sum of decimals.
 fn round(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
 }
@@ -281,7 +281,7 @@ fn each_distribution(operation: &mut OperationProfile, change: &dyn Fn(&mut Dist
     }
 }
 
-/// Makes an operation so many times as slow, whatever it takes.
+/// Multiplies all latencies of an operation.
 fn scale(operation: &mut OperationProfile, factor: f64) {
     let longer = |span: &mut Span| *span = Span::from_secs_f64(span.as_secs_f64() * factor);
     [&mut operation.median, &mut operation.per_mib, &mut operation.floor].into_iter().for_each(longer);
@@ -294,7 +294,7 @@ fn scale(operation: &mut OperationProfile, factor: f64) {
     });
 }
 
-/// Makes the logarithm of an operation's latency vary so many times as much; the medians stay.
+/// Multiplies the deviation of the logarithm of an operation's latency; medians stay.
 fn stretch(operation: &mut OperationProfile, factor: f64) {
     operation.sigma *= factor;
     each_distribution(operation, &|distribution| {

@@ -1,4 +1,4 @@
-//! Is a knee what it says? Simulated, with short runs of short transactions, so that it takes seconds.
+//! Are knees right? Simulated with short runs of short transactions, so that the tests take seconds.
 
 use std::num::NonZeroUsize;
 
@@ -49,7 +49,7 @@ fn below_the_knee_load_holds_and_above_it_fails() {
     assert_eq!(knee.bound, Bound::Found);
     assert!(knee.resolution.unwrap() <= 0.0501 && knee.success >= 0.95, "{knee:?}");
     let load = 1.0 / knee.inter_arrival_scale_s;
-    // Other seeds, and so far off that chance cannot matter.
+    // Other seeds, and loads so far from the knee that chance does not matter.
     assert!(success(&point, load * 0.7, 100..108) > 0.95);
     assert!(success(&point, load * 1.4, 100..108) < 0.95);
 }
@@ -104,7 +104,7 @@ fn an_answer_explains_itself_with_units_in_its_names() {
     }
     assert_eq!(json.pointer("/bound").unwrap(), "found");
     assert_eq!(json.pointer("/bottleneck/binds").unwrap(), "table-metadata");
-    // A store whose every request is several times as fast.
+    // A store with requests several times as fast.
     let express = answer.what_ifs.iter().find(|what_if| what_if.change.contains("s3-express")).unwrap();
     assert!(express.factor > 2.0, "{express:?}");
 }
@@ -116,7 +116,7 @@ fn where_nobody_ever_gives_up_everything_holds() {
     let knee = find(&point(&changes), &options(), &|_| ()).unwrap();
     assert_eq!(knee.bound, Bound::AllHold);
     assert!((3.0..5.1).contains(&knee.knee_commits_per_s) && knee.resolution.is_none(), "{knee:?}");
-    // Without a floor there is always a higher load, but not always the work for it.
+    // Without a floor there is always a higher load, but not always the budget for it.
     let knee = find(&point(&changes[..3]), &KneeOptions { events: 100_000, ..options() }, &|_| ()).unwrap();
     assert_eq!(knee.bound, Bound::Unfinished);
     assert_eq!(knee.stopped.unwrap().reason, Reason::BudgetSpent);
@@ -130,7 +130,7 @@ fn too_little_work_for_any_load_is_said() {
 
 #[test]
 fn where_nobody_commits_nothing_holds() {
-    // Every overwrite finds a real conflict, and its first attempt is minutes behind.
+    // Every conflict is real, and the first attempt uses a snapshot that is minutes old.
     let point = point(&["transaction.fast_append=0", "transaction.real_conflicts=1", "commit.refresh_first=false"]);
     let mut point = point;
     point.config.transaction.runtime.scale = Span::from_secs(100);
@@ -146,16 +146,16 @@ fn where_nothing_ends_that_is_said() {
     point.config.transaction.runtime =
         Distribution { kind: Shape::Fixed, scale: Span::from_secs(3600), sigma: 0.0, floor: Span::ZERO };
     let given = KneeOptions { seeds: Some(vec![1]), ..options() };
-    // The first stage uses runs as long as they need be.
+    // The first stage uses runs of the necessary length.
     let error = find(&point, &given, &|_| ()).unwrap_err().to_string();
     assert!(error.starts_with("no transaction ended within a run of 10min"), "{error}");
-    // Where nothing fixes the length of runs, they are long enough.
+    // If the length of runs is not fixed, they are long enough.
     let knee = find(&point, &options(), &|_| ()).unwrap();
     assert!(knee.run_duration_s >= 4.0 * 3600.0 && knee.knee_commits_per_s > 0.0, "{knee:?}");
 }
 
-/// Failures come after twenty minutes or so. (Runs of ten minutes that looked at what had ended by then saw none, and said 4.1 where
-/// runs of half a day say 3.2.)
+/// Failures come after twenty minutes or so. (Runs of ten minutes, limited to transactions that had ended, had no
+/// failure and gave 4.1 instead of the 3.2 of runs of half a day.)
 #[test]
 fn failures_that_come_late_are_waited_for() {
     let late = point(&["retry.retries=30", "tables.count=1"]);
@@ -165,11 +165,12 @@ fn failures_that_come_late_are_waited_for() {
     let mut long = late.clone();
     long.config.duration = Span::from_secs(12 * 3600);
     long.config.run_on = Span::from_secs(3600);
-    // What is found holds in a run of half a day that goes on; or it is a lower bound, which holds all the more.
+    // The load that was found also holds in a run of half a day that continues; or it is a lower bound, which holds
+    // too.
     assert!(success(&long, 0.93 / knee.inter_arrival_scale_s, 100..101) > 0.95, "{knee:?}");
 }
 
-/// The length that is configured does not matter: runs are as long as the question needs.
+/// The configured length does not matter: runs are as long as necessary.
 #[test]
 fn a_minute_and_long_transactions_do_not_shorten_the_judgement() {
     let of = |duration: u64, runtime: u64| {
@@ -185,9 +186,9 @@ fn a_minute_and_long_transactions_do_not_shorten_the_judgement() {
     }
 }
 
-/// Where every conflict is real, an overwrite succeeds if nobody commits to its table while it works: with probability E[exp(-r W)] for
-/// commits at rate r to a table and work of length W. The longest work fails most, and cannot end in a short run. (Knees that left it out
-/// were 18 to 42 % too high.)
+/// If every conflict is real, an overwrite succeeds if no other transaction commits to its table while it works: with
+/// probability E[exp(-r W)] for commits at rate r to a table and work of length W. The longest work fails most, and
+/// cannot end in a short run. (Knees that left it out were 18 to 42 % too high.)
 #[test]
 fn work_that_is_too_long_for_a_run_is_not_left_out() {
     let mut point = point(&[
@@ -209,7 +210,7 @@ fn work_that_is_too_long_for_a_run_is_not_left_out() {
     assert!((success - 0.95).abs() < 0.005, "{success} at {knee:?}");
 }
 
-/// At most three failures in ten thousand: what is judged by a few failures is not narrow.
+/// At most three failures in ten thousand: an interval from a few failures is not narrow.
 #[test]
 fn a_knee_of_rare_failures_is_not_narrow_by_luck() {
     let rare = |first_seed: u64| KneeOptions { threshold: 0.9997, first_seed, events: 600_000, ..options() };
@@ -277,8 +278,8 @@ fn every_change_is_a_change_and_its_settings_say_which() {
     }
 }
 
-/// A minute of twenty times the load in every half hour: runs must be long enough to hold several, though the configured ones
-/// last ten minutes and hold none. (Runs of 25 minutes once gave a knee three times too high.)
+/// A minute of twenty times the load in every half hour: runs must be long enough for several bursts, although the
+/// configured ten minutes have none. (Runs of 25 minutes once gave a knee three times too high.)
 #[test]
 fn a_knee_with_bursts_is_judged_by_whole_bursts() {
     let burst = "arrivals.burst={every=\"30min\",lasts=\"60s\",factor=20.0}";
@@ -289,7 +290,7 @@ fn a_knee_with_bursts_is_judged_by_whole_bursts() {
     assert_eq!(bursty.run_duration_s % 3600.0, 0.0, "half of it is a multiple of half an hour");
     assert!(bursty.run_duration_s >= 3.0 * 3600.0 && bursty.burst_success.unwrap() < bursty.success, "{bursty:?}");
     assert!(bursty.knee_commits_per_s < 0.6 * steady.knee_commits_per_s, "{bursty:?}");
-    // The minute of the burst must do by itself what all did on average.
+    // The minute of the burst alone must reach the success that all had on average.
     let worst = KneeOptions { worst: Some(Span::from_secs(60)), ..options() };
     let worst = find(&point(&[burst]), &worst, &|_| ()).unwrap();
     assert!(worst.worst_success.unwrap() >= 0.95 && worst.success > 0.95, "{worst:?}");

@@ -1,20 +1,20 @@
-//! One load, and the runs that judge it: which are made, which end early, and what do they say?
+//! One load, and the runs that judge it: which are made, which end early, and what is the judgement?
 //!
-//! Runs are made in *batches*, so that a load whose outcome is certain needs no more of them. A run ends early in two cases:
+//! Runs are made in *batches*, so that no more are made once the outcome is certain. A run ends early in two cases:
 //!
-//! * Its load is *hopeless*: so many deciding transactions have failed that, did all others of all runs succeed, the odds of
-//!   failure would still be [`FAR`] times what the threshold allows. Nothing that comes later can change that.
-//! * It is *too dear*: its share of the work allowed is done. Then nothing is known of the load.
+//! * Its load is *hopeless*: so many deciding transactions have failed that, even if all others of all runs succeeded,
+//!   the odds of failure would still be [`FAR`] times what the threshold allows.
+//! * It is *too expensive*: its share of the budget is spent. Then the load has no judgement.
 //!
-//! A load is judged by the transactions whose *work ended* in the windows of its runs, and each is followed until it has ended or its
-//! run has. One that has not ended is *open*: it may still succeed or fail, so a load holds only if enough succeed even if all open
-//! ones fail, and fails only if too few succeed even if all open ones do not. Otherwise its runs were *too short*. They were too
-//! short, too, if decisions take long beside the quarter of a run that lies before its window (and the one after it): then the
-//! commits of the window met fewer others than later ones would; and if transactions that [work too long](super::unseen) to end in the
-//! window matter.
+//! A load is judged by the transactions whose *work ended* in the windows of its runs, and each is followed until it
+//! has ended or its run has. One that has not ended is *open*: a load holds only if enough succeed even when all open
+//! ones count as failed, and fails only if too few succeed even when all open ones count as successful. Otherwise its
+//! runs were *too short*. They were also too short if decisions take long compared with the quarter of a run before its
+//! window (and the one after it), because then commits of the window met fewer others than later ones would; and if
+//! transactions that [work too long](super::unseen) to end in the window matter.
 //!
-//! Both early ends depend on counts of the run itself and of earlier batches, never on time or on what other threads do. What a run that
-//! ended early says of success is biased (failures take longer than successes), so it is used for nothing else.
+//! Both early ends depend on counts of the run itself and of earlier batches, never on time or other threads. The
+//! success of a run that ended early is biased (failures take longer than successes), so it is not used.
 
 use std::sync::Arc;
 
@@ -29,36 +29,39 @@ use crate::metrics::window;
 use crate::simulate::{Outcome, Underway, arrivals_in_window, simulate_while};
 use glidepath_model::{Instant, Span};
 
-/// A load is hopeless if its odds of failure are so many times those that the threshold allows: with 95 % wanted, if less than
-/// 86.4 % can succeed. Loads that fail by less are finished, for the line through successes needs them.
+/// A load is hopeless if its odds of failure are this multiple of those that the threshold allows: with a threshold of
+/// 95 %, if less than 86.4 % can succeed. Other failing loads are finished, because the curve through the successes
+/// needs them.
 const FAR: f64 = 3.0;
 
-/// The quarter of a run before its window is at least so many times as long as a commit takes, from the end of the work to its own end,
-/// for all but a [share](SLOW) of the failures that the threshold allows.
+/// The quarter of a run before its window is at least this multiple of the time from the end of the work to the end of
+/// the transaction, for all but a [share](SLOW) of the failures that the threshold allows.
 const SETTLED: f64 = 1.5;
 
-/// This share. (With 95 % wanted, the 99th percentile counts: where those that fail take longest, it is the time of a failure.)
+/// That share. (With a threshold of 95 % the 99th percentile counts: if failures take longest, it is the time of a
+/// failure.)
 const SLOW: f64 = 0.2;
 
 /// Runs that were too short are made longer by a factor between these.
 const LONGER: (f64, f64) = (1.5, 4.0);
 
-/// Runs of the first batch; each later one has as many as all before it.
+/// Runs of the first batch; each later batch has as many as all before it.
 const FIRST_BATCH: usize = 4;
 
-/// Transactions of one load that are kept for the figures beside the knee, more or less: a few hundred bytes each.
+/// The approximate number of transactions of a load that are kept for the figures beside the knee: a few hundred bytes
+/// each.
 const KEPT: usize = 400_000;
 
-/// What judges a load, the same for all loads of a round.
+/// How loads are judged, the same for all loads of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     /// The success at which a load holds.
     pub(super) threshold: f64,
-    /// Clusters that the window of each run is cut into.
+    /// Clusters per window of a run.
     pub(super) clusters: usize,
-    /// The length of the stretches of which the worst decides.
+    /// The length of the stretches, if the worst one decides.
     pub(super) worst: Option<Span>,
-    /// Whether transactions are wanted, or their numbers only.
+    /// Whether to keep transactions, or only their numbers.
     pub(super) keep: bool,
     /// Whether a hopeless load may end early.
     pub(super) gives_up: bool,
@@ -68,30 +71,30 @@ pub(super) struct Rule {
 pub(super) struct Trial {
     /// The load.
     pub(super) load: f64,
-    /// What is simulated.
+    /// The simulated point.
     pub(super) point: Arc<Point>,
     rule: Rule,
     seeds: Vec<u64>,
-    /// Of the runs that were made, in the order of their seeds.
+    /// Results of finished runs, in the order of their seeds.
     results: Vec<RunResult>,
-    /// Of those that are being made.
+    /// Results of the current batch.
     batch: Vec<Option<RunResult>>,
-    /// Transactions that may decide in all runs, at most.
+    /// The most deciding transactions in all runs.
     may_decide: u64,
 }
 
-/// What is known of a load.
+/// The judgement of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Enough succeeded.
     Held,
-    /// Not enough did.
+    /// Not enough succeeded.
     Failed,
-    /// Not enough could have; not all its runs were made, or not to their ends.
+    /// Not enough could succeed; its runs were not all finished.
     Hopeless,
-    /// Too few have ended, or decisions take so long that the window was not like later ones.
+    /// Too few have ended, or decisions take so long that the window was not representative.
     TooShort,
-    /// The work allowed did not suffice.
+    /// The budget did not suffice.
     TooDear,
 }
 
@@ -99,28 +102,28 @@ pub(super) enum Verdict {
 pub(super) struct Job {
     /// What to simulate.
     point: Arc<Point>,
-    /// With which seed.
+    /// Its seed.
     seed: u64,
     /// Its place in the batch.
     pub(super) place: usize,
     rule: Rule,
-    /// It ends before it has done many more events.
+    /// The run ends soon after this number of events.
     most_events: u64,
-    /// It ends once more than so many have failed.
+    /// The run ends after more than this number of failures.
     most_failed: u64,
     keep: bool,
 }
 
-/// What came of one run.
+/// The result of one run.
 pub(super) struct RunResult {
     outcome: Option<Outcome>,
     /// Events.
     pub(super) events: u64,
     clusters: Vec<Cluster>,
     failed: u64,
-    /// Of those that decide and ended: how long each took from the end of its work, the shortest first.
+    /// Of deciding transactions that ended: the times from the end of the work, sorted.
     waits: Vec<Span>,
-    /// The same transactions, in their order.
+    /// The same transactions, in order.
     worked: Vec<Worked>,
     ended: Ended,
 }
@@ -134,7 +137,7 @@ enum Ended {
 }
 
 impl Job {
-    /// Makes the run. `watch` is told now and then how many events more were done.
+    /// Makes the run. `watch` sometimes gets the number of further events.
     pub(super) fn run(&self, watch: &mut dyn FnMut(u64)) -> RunResult {
         let (mut ended, mut told, mut failed) = (Ended::Whole, 0, 0);
         let outcome = simulate_while(&self.point, self.seed, Mode::LocalClocks, &mut |underway: Underway| {
@@ -162,7 +165,8 @@ impl Job {
         !self.point.overwrites_decide() || kind == Kind::ValidatedOverwrite
     }
 
-    /// Of those that decide and whose work ended in the window: how long each took to commit or fail, sorted, and how long each worked.
+    /// Of deciding transactions whose work ended in the window: the times to commit or fail, sorted, and the lengths of
+    /// work.
     fn judged(&self, outcome: &Outcome) -> (Vec<Span>, Vec<Worked>) {
         let window = window(self.point.config.duration);
         let decides = |record: &&Record| window.contains(&record.work_done) && self.decides(record.kind);
@@ -175,8 +179,8 @@ impl Job {
         (waits, worked)
     }
 
-    /// What became of those whose work ended in each part of the window, and the commits that landed in it. Where the worst part of a
-    /// cycle decides, a transaction belongs to the part in which it arrived.
+    /// The outcomes of transactions whose work ended in each part of the window, and the commits that landed in it. If
+    /// the worst part of a cycle decides, a transaction belongs to the part in which it arrived.
     fn clusters(&self, outcome: &Outcome) -> Vec<Cluster> {
         let (count, config) = (self.rule.clusters, &self.point.config);
         let window = window(config.duration);
@@ -213,13 +217,13 @@ impl Job {
 }
 
 impl Trial {
-    /// A load without a run yet.
+    /// A load without runs.
     pub(super) fn new(load: f64, point: Point, rule: Rule) -> Self {
         let point = Arc::new(point);
         Self { load, point, rule, seeds: Vec::new(), results: Vec::new(), batch: Vec::new(), may_decide: 0 }
     }
 
-    /// Asks for the runs of these seeds, which begin with those that it has.
+    /// Requests the runs of these seeds, the first of which it has already.
     pub(super) fn extend_to(&mut self, seeds: &[u64]) {
         for &seed in seeds.get(self.seeds.len()..).unwrap_or_default() {
             self.seeds.push(seed);
@@ -229,7 +233,7 @@ impl Trial {
         }
     }
 
-    /// The next runs to be made, which may do so many events together; none once all are made.
+    /// The next runs, which share this budget of events; empty once all are made.
     pub(super) fn next_batch(&mut self, most_events: u64) -> Vec<Job> {
         let made = self.results.len();
         let count = made.max(FIRST_BATCH).min(self.seeds.len() - made);
@@ -248,7 +252,7 @@ impl Trial {
         self.seeds[made..made + count].iter().enumerate().map(job).collect()
     }
 
-    /// More failures than this, and the load is hopeless.
+    /// The number of failures beyond which the load is hopeless.
     fn most_failed(&self) -> u64 {
         let odds = FAR * (1.0 - self.rule.threshold) / self.rule.threshold;
         (self.may_decide as f64 * odds / (1.0 + odds)).ceil() as u64
@@ -258,7 +262,7 @@ impl Trial {
         self.results.iter().map(|run| run.failed).sum()
     }
 
-    /// Takes the result of a run; true when it was the last of its batch.
+    /// Takes the result of a run; returns true if it was the last of its batch.
     pub(super) fn take(&mut self, place: usize, result: RunResult) -> bool {
         self.batch[place] = Some(result);
         let complete = self.batch.iter().all(Option::is_some);
@@ -268,7 +272,7 @@ impl Trial {
         complete
     }
 
-    /// What is known; `None` as long as runs are to be made.
+    /// The judgement; `None` while runs are left.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         let whole = self.results.iter().all(|run| run.ended == Ended::Whole);
         if self.rule.gives_up && self.failed() > self.most_failed() && !(whole && self.is_complete()) {
@@ -289,12 +293,12 @@ impl Trial {
         })
     }
 
-    /// How long runs should be; `None` where they are long enough, or where it cannot be told because nothing decides.
+    /// How long runs should be; `None` if they are long enough, or there are no deciding transactions.
     pub(super) fn longer(&self) -> Option<Span> {
         self.for_the_slow().max(self.for_the_unseen())
     }
 
-    /// How long runs should be for the transactions that cannot end in their windows not to matter.
+    /// How long runs should be so that transactions that cannot end in their windows do not matter.
     fn for_the_unseen(&self) -> Option<Span> {
         let config = &self.point.config;
         let excess = excess(self.results.iter().flat_map(|run| &run.worked).copied().collect());
@@ -308,7 +312,7 @@ impl Trial {
         matters(config.duration).then_some(longer)
     }
 
-    /// How long runs should be for what decides to take no more of them than it may.
+    /// How long runs should be compared with the time until a decision.
     fn for_the_slow(&self) -> Option<Span> {
         let decided = self.decided();
         let all = decided.ended + decided.open;
@@ -329,7 +333,7 @@ impl Trial {
         self.results.len() == self.seeds.len()
     }
 
-    /// Forgets all but so many runs.
+    /// Drops all but this number of runs.
     pub(super) fn shorten_to(&mut self, runs: usize) {
         self.results.truncate(runs);
         self.seeds.truncate(runs);
@@ -344,30 +348,30 @@ impl Trial {
         self.results.len()
     }
 
-    /// Parts of all runs, in their order.
+    /// The clusters of all runs, in order.
     pub(super) fn clusters(&self) -> impl Iterator<Item = &Cluster> {
         self.results.iter().flat_map(|run| &run.clusters)
     }
 
-    /// Transactions that decide, over all runs.
+    /// Deciding transactions, over all runs.
     pub(super) fn decided(&self) -> Decided {
         sum(self.clusters())
     }
 
-    /// Holds their success with 95 % confidence; absent where that cannot be told.
+    /// The 95 % interval of their success; absent if unknown.
     pub(super) fn success_interval(&self) -> Option<Interval> {
         let part = |decided: Decided| Part { of: decided.ended, counted: decided.committed };
         let batches: Vec<Part> = self.clusters().map(|cluster| part(sum(std::iter::once(cluster)))).collect();
         share(&batches)
     }
 
-    /// The deciding success of each run in which anything that decides ended.
+    /// The deciding success of each run in which deciding transactions ended.
     pub(super) fn success_by_run(&self) -> Vec<f64> {
         let runs = self.results.iter().map(|run| sum(run.clusters.iter()));
         runs.filter(|decided| decided.ended > 0).map(Decided::success).collect()
     }
 
-    /// For the line through the successes.
+    /// The input of the curve through the successes.
     pub(super) fn judged(&self) -> Judged {
         let clusters: Vec<Cluster> = self.clusters().cloned().collect();
         let window = window(self.point.config.duration);
@@ -385,7 +389,7 @@ impl Trial {
         self.events() as f64 / self.runs().max(1) as f64
     }
 
-    /// All runs whose transactions were kept as one, and how many they are.
+    /// All runs with kept transactions, taken together, and their number.
     pub(super) fn into_outcome(self) -> (Outcome, usize) {
         let kept: Vec<Outcome> = self.results.into_iter().filter_map(|run| run.outcome).collect();
         let count = kept.len();
@@ -393,7 +397,7 @@ impl Trial {
     }
 }
 
-/// All runs as one.
+/// All runs taken together.
 pub(super) fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
     let nothing =
         Outcome { records: vec![], arrivals: vec![], open: vec![], ended: Instant::ZERO, counts: Counts::default() };
@@ -418,8 +422,8 @@ fn sum<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided {
     })
 }
 
-/// How many of those whose work ends in the window of a run may decide: as many as the deciding share of those that arrive in it, and six
-/// standard deviations more. (Arrivals do not depend on what becomes of them.)
+/// An upper bound of the deciding transactions whose work ends in the window of a run: the deciding share of the
+/// arrivals in it, plus six standard deviations. (Arrivals do not depend on outcomes.)
 fn may_decide(point: &Point, seed: u64) -> u64 {
     let arrived = arrivals_in_window(point, seed) as f64;
     let share = if point.overwrites_decide() { 1.0 - point.config.transaction.fast_append } else { 1.0 };
@@ -449,7 +453,7 @@ mod tests {
         }
     }
 
-    /// Nothing that would come later could change it: what is given up would have failed, and by far.
+    /// No later transaction could change it: a load that was stopped early would have failed clearly.
     #[test]
     fn what_is_hopeless_would_have_failed() {
         let (whole, verdict) = trial(8.0, false, u64::MAX);

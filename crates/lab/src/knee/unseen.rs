@@ -1,39 +1,40 @@
-//! How much do the transactions matter that work too long to be judged?
+//! How much do transactions matter that work too long to be judged?
 //!
-//! A run begins empty, and a load is judged by the work that ended in its window. Work that takes longer than the time from the beginning
-//! of the run to a moment of the window cannot end there: so the longest are judged too rarely. Where they fare as all others do, that
-//! changes nothing. Where they fail more often (they miss more history, or meet more conflicts that are real), success looks better
-//! than it is.
+//! A run begins empty, and a load is judged by the work that ended in its window. Work that takes longer than the time
+//! from the start of the run to a moment of the window cannot end there, so the longest transactions are judged too
+//! rarely. If they fail as often as others, that changes nothing. If they fail more often (they miss more commits, or
+//! meet more real conflicts), success is overestimated.
 //!
-//! The error is estimated as the share that is missing, times how much more often the longest of those that were judged fail. It is an
-//! underestimate if failures grow further with the time of work, so little of it is tolerated.
+//! The error is estimated as the missing share, times the excess of failures among the longest judged transactions.
+//! This is too low if failures grow further with the length of work, so the tolerance is small.
 
 use glidepath_model::Span;
 use glidepath_workload::{Distribution, Shape};
 use statrs::function::erf::erfc;
 
-/// The share of the judged that counts as the longest.
+/// The share of judged transactions that counts as the longest.
 const LONGEST: f64 = 0.1;
 
-/// The estimated error may be so large, as a share of the failures that the threshold allows.
+/// The tolerated error, as a share of the failures that the threshold allows.
 const TOLERATED: f64 = 0.02;
 
-/// An excess of fewer standard errors may be chance. (Then what is missed is small beside the error of the success itself.)
+/// An excess of fewer standard errors may be random. (Then the bias is small compared with the error of the success
+/// itself.)
 const SIGNIFICANT: f64 = 2.0;
 
-/// Where the window is looked at.
+/// The points of the window at which the missing share is computed.
 const MOMENTS: u32 = 16;
 
-/// One transaction that decides.
+/// One deciding transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Worked {
     /// From its arrival until the commit began.
     pub(super) work: Span,
-    /// What became of it.
+    /// Its outcome.
     pub(super) committed: bool,
 }
 
-/// How much more often the longest of these fail, as a difference of shares; 0 where that may be chance.
+/// How much more often the longest of these fail, as a difference of shares; 0 if that may be random.
 pub(super) fn excess(mut worked: Vec<Worked>) -> f64 {
     let failed = |some: &[Worked]| some.iter().filter(|one| !one.committed).count() as f64 / some.len().max(1) as f64;
     worked.sort_unstable_by_key(|one| (one.work, one.committed));
@@ -59,7 +60,7 @@ fn missing(work: &Distribution, duration: Span) -> f64 {
     (0..MOMENTS).map(|moment| longer_than(work, at(moment))).sum::<f64>() / f64::from(MOMENTS)
 }
 
-/// The share of draws that are longer.
+/// The share of draws above this.
 fn longer_than(work: &Distribution, seconds: f64) -> f64 {
     let scale = work.scale.as_secs_f64();
     if seconds < work.floor.as_secs_f64() {

@@ -1,8 +1,8 @@
-//! What is the knee of each of many points that differ from one whose knee is known?
+//! What are the knees of many variants of a point with a known knee?
 //!
-//! All are searched more coarsely, from where the known knee suggests, in two waves. In the first each may do an equal part of
-//! [`FIRST_SHARE`] of the work that is left. What remains, and what easy points left over, is divided among those that no load
-//! above their knee could be found for: stores with high loads take most work.
+//! All are searched coarsely, starting near the known knee, in two waves. In the first, each has an equal part of
+//! [`FIRST_SHARE`] of the remaining budget. The rest, including what easy points did not use, is divided among those
+//! without a load that fails: stores with high loads take most work.
 
 use super::hunt::{Hunt, Round, Task};
 use super::outcome::Found;
@@ -10,19 +10,19 @@ use super::queue::{Meter, run_all};
 use super::{Bound, KneeError, KneeOptions, last_step};
 use crate::config::Point;
 
-/// The share of the work left that the first wave may do.
+/// The share of the remaining budget for the first wave.
 const FIRST_SHARE: f64 = 0.6;
 
-/// With less work than this a search finds nothing. Where the equal parts would be smaller, the last of the points are not searched.
+/// The least useful budget of a search. If equal parts would be smaller, the last points are not searched.
 const LEAST: u64 = 20_000;
 
-/// A second search with less than so many times the work of the first is not worth it.
+/// The least useful budget of a second search, as a multiple of that of the first.
 const WORTH: u64 = 2;
 
-/// How near variants are searched.
+/// The tolerance of variants.
 const TOLERANCE: f64 = 0.04;
 
-/// The intervals of variants may be so many times as wide as that of the knee.
+/// The width of variants' intervals, as a multiple of that of the knee.
 const WITHIN: f64 = 1.5;
 
 /// One of the points.
@@ -34,7 +34,7 @@ pub(super) struct Variant<'a> {
     pub(super) highest: f64,
 }
 
-/// What was found for each, in their order, with about so many events for all together.
+/// The results in order, with about this number of events for all together.
 pub(super) fn search(
     variants: &[Variant<'_>],
     options: &KneeOptions,
@@ -53,8 +53,8 @@ pub(super) fn search(
     results
 }
 
-/// What these searches find, the first time with so many events for each. What is left of `events` is divided among those that have not
-/// found a load that holds and one that fails.
+/// The results of these searches, first with this number of events for each. The rest of `events` is divided among
+/// those without both a load that holds and one that fails.
 pub(super) fn in_waves(
     first: &[u64],
     events: u64,

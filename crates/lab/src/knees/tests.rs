@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::{Overrides, Setting};
 
-/// Two tables, two shares, loads that are to be left out; small enough for a search of a blink.
+/// Two tables, two shares, and loads to be removed; small enough for a fast search.
 fn experiment() -> Experiment {
     let settings = ["transaction.runtime={kind=\"fixed\",scale=\"2s\"}", "duration=20min", "provider=s3-standard"];
     let mut settings: Vec<Setting> = settings.iter().map(|text| Setting::parse(text).unwrap()).collect();
@@ -58,9 +58,9 @@ fn what_was_found_is_not_looked_for_again() {
     let running =
         Running { threads: NonZeroUsize::MIN, stop: &stop, progress: &mut |done, all| told.push((done, all)) };
     let again = run(&experiment(), &OPTIONS, Some(journal(folder.path()).unwrap()), running).unwrap();
-    assert_eq!(again, Ended::Complete(first), "though it was to stop at once");
+    assert_eq!(again, Ended::Complete(first), "although it was stopped at once");
     assert_eq!((told, std::fs::read(folder.path().join(JOURNAL)).unwrap()), (vec![(2, 2)], written));
-    // Another question is not answered by what was found.
+    // Results of one question do not answer another.
     let running = Running { threads: NonZeroUsize::MIN, stop: &stop, progress: &mut |_, _| () };
     let other = KneeOptions { threshold: 0.9, ..OPTIONS };
     let ended = run(&experiment(), &other, Some(journal(folder.path()).unwrap()), running).unwrap();
