@@ -1,4 +1,4 @@
-//! Notes the git revision, for the metadata of results; "unknown" where there is no git.
+//! Records the git revision for the metadata of results; "unknown" without git.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! How often does the interval of a knee hold the true one, with the measurement counted in? Measures a simulated store over and over,
-//! each time with other random numbers, and searches the knee on each profile. Prints a line of a table for `docs/measure.md`.
+//! How often does the interval of a knee, including the measurement's uncertainty, contain the true knee? Measures a
+//! simulated store repeatedly with different random numbers, and searches the knee on each profile. Prints a line of a
+//! table for `docs/measure.md`.
 //!
 //!     cargo run --release -p glidepath-cli --example measured_coverage PROFILE [MEASUREMENTS]
 
@@ -15,7 +16,7 @@ use glidepath_lab::library::profile;
 use glidepath_measure::{Operation, Plan};
 use remeasure::{Remeasured, options, point};
 
-/// Of a knee, and of the searches on alternatives beside it.
+/// The budget of a knee, and that of the searches on alternatives.
 const EVENTS: u64 = 5_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let options = KneeOptions { first_seed: seed << 32, ..options(EVENTS) };
         let (knee, sure) = Remeasured::new(&store, plan.clone(), seed).knee(&options);
         let [low, high] = sure.interval_commits_per_s;
-        // Chance alone, without the bounds of the effect time: beyond them the whole interval reaches as far.
+        // The random error alone, without the bounds of the effect time: the whole interval extends beyond the bounds
+        // by the same factor.
         let commits = knee.knee_commits_per_s;
         let [earliest, latest] = sure.effect_time_commits_per_s.unwrap_or([commits; 2]);
         let chance = [commits * low / earliest, commits * high / latest];

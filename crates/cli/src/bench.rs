@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     result
 }
 
-/// When this returns the store is closed.
+/// The store is closed when this returns.
 fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -> Result<(), Failure> {
     let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
     folder::check(&arguments.out, "bench")?;
@@ -128,7 +128,7 @@ fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -
         folder::remove_empty(&made);
         return ended;
     }
-    // What is done is kept, whatever came after it.
+    // Finished cells are kept, also after an error.
     arguments.write(&lines, cells.len())?;
     ended
 }
@@ -141,14 +141,14 @@ fn show(display: &Display, Progress { done, all, cell, filled }: Progress<'_>) {
     display.steps(done, all, "cells", &words);
 }
 
-/// What is done, and what there is to say of the end.
+/// The finished cells, and how the sweep ended.
 fn ended(swept: Swept<Failure>, planned: usize) -> (Vec<Line>, Result<(), Failure>) {
     let Swept { lines, ended, left_behind } = swept;
     let stopped = || Failure::Interrupted(format!("stopped; {} of {planned} cells are done", lines.len()));
     let ended = match ended {
         Ok(Ended::Complete) => left_behind.map_or(Ok(()), |error| Err(error.into())),
         other => {
-            // Said beside what ended it: nobody else will remove what is left.
+            // Reported together with the error, because the user must remove these objects.
             if let Some(error) = left_behind {
                 complain(&error.to_string());
             }

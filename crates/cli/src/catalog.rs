@@ -1,7 +1,8 @@
-//! `glidepath catalog`: what is in a catalog, and how is it changed and looked after? Whatever its protocol.
+//! `glidepath catalog`: show, change and maintain a catalog of any protocol.
 //!
-//! One file for each group of subcommands: `change.rs` (all that commit), `look.rs`, `history.rs`, `vacuum.rs`, `fsck.rs`.
-//! What they share: `place.rs` (from a URL to a catalog, and how failures are told), `show.rs` (how things look).
+//! One file for each group of subcommands: `change.rs` (all that commit), `look.rs`, `history.rs`, `vacuum.rs`,
+//! `fsck.rs`. What they share: `place.rs` (from a URL to a catalog, and from failures to messages), `show.rs`
+//! (formats).
 
 use clap::{Args, Subcommand};
 use glidepath_model::Name;
@@ -47,7 +48,7 @@ enum Command {
     Fsck(fsck::Arguments),
 }
 
-/// What every subcommand takes.
+/// The arguments of every subcommand.
 #[derive(Args, Debug)]
 struct Common {
     /// Where the catalog is
@@ -58,7 +59,7 @@ struct Common {
     json: bool,
 }
 
-/// Does what was asked.
+/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
         Command::Create(create) => create.run(),

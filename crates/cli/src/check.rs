@@ -18,9 +18,9 @@ use crate::threads::Threads;
 
 /// Try to break a protocol: run simulated writers under faults, and compare their answers with the stored catalog
 ///
-/// Each seed is a run of its own: it decides who commits what, which requests go wrong, and how. With odd seeds each writer commits
-/// changes by itself; with even seeds threads of several processes send requests of every kind, alone or in groups. For a seed that
-/// fails, the command that replays it is printed.
+/// Each seed is one run: it determines the commits of each writer and the faults. With odd seeds each writer commits
+/// changes by itself; with even seeds threads of several processes send requests of every kind, alone or in groups. For
+/// a seed that fails, the command that replays it is printed.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The protocol, in one of its layouts, or all
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// Run this seed only
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Print what each process did, and which requests went wrong
+    /// Print what each process did, and each fault
     #[arg(long, requires = "seed", conflicts_with = "json")]
     trace: bool,
     /// The number of writers, instead of the scenario's
@@ -56,12 +56,12 @@ pub(crate) struct Arguments {
 
 /// One protocol in one scenario.
 struct Case {
-    /// As on the command line.
+    /// Its name on the command line.
     scenario: String,
     trial: Trial,
 }
 
-/// What became of a case.
+/// The result of a case.
 #[derive(Serialize)]
 struct Line {
     protocol: String,
@@ -85,7 +85,7 @@ struct Violated {
     replay: String,
 }
 
-/// Checks.
+/// Runs the checks.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cases = cases(arguments)?;
     let seeds = arguments.seed.map_or((arguments.first_seed, arguments.seeds), |seed| (seed, 1));
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         print(&text(&lines))?;
     }
     match failures {
-        0 if stopped => Err(Failure::Interrupted("Stopped: all runs until then held.".to_owned())),
+        0 if stopped => Err(Failure::Interrupted("Stopped: all finished runs held.".to_owned())),
         0 => Ok(()),
         count => {
             Err(Failure::Failed(format!("{count} of {} cases (a protocol in a scenario) did not hold", lines.len())))
@@ -209,7 +209,7 @@ fn line(case: &Case, explored: &Explored, elapsed_s: f64, failure: Option<Violat
     }
 }
 
-/// The smallest run that shows it, and how to see it.
+/// The smallest failing run, and the command that replays it.
 fn violated(arguments: &Arguments, case: &Case, found: &Found, stop: &AtomicBool) -> Violated {
     let smaller = smallest(&case.trial, found, stop);
     let (trial, Found { seed, violation }) =
@@ -226,7 +226,7 @@ fn violated(arguments: &Arguments, case: &Case, found: &Found, stop: &AtomicBool
     Violated { seed: found.seed, violation: violation.clone(), replay: replay + " --trace" }
 }
 
-/// As a shell takes it for one word.
+/// Quoted as one word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }

@@ -1,4 +1,4 @@
-//! How is one of a few things named on the command line? Help and errors list them all.
+//! A command-line argument with a fixed list of values, which help and errors print.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use glidepath_protocols::manifest_chain::Layout;

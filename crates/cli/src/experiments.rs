@@ -1,4 +1,4 @@
-//! `glidepath experiments`: what is there to run?
+//! `glidepath experiments`: which experiments ship with the program?
 
 use clap::Args;
 use glidepath_lab::experiment::{Experiment, Overrides};

@@ -1,4 +1,4 @@
-//! How does a command end that did not do what was asked?
+//! How does a failed command end?
 
 use std::process::ExitCode;
 
@@ -14,23 +14,23 @@ use glidepath_run::JournalError;
 
 use crate::output::complain;
 
-/// Why a command did not do what was asked, in words for people.
+/// Why a command failed, in words.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A mistake on the command line or in a file: exit code 2.
     Mistake(String),
     /// Something went wrong: exit code 1.
     Failed(String),
-    /// Somebody pressed Ctrl-C: exit code 130, as shells have it.
+    /// Ctrl-C was pressed: exit code 130, as in shells.
     Interrupted(String),
-    /// An end that scripts tell apart: an exit code of the command's own.
+    /// A failure with an exit code of the command's own, for scripts.
     Coded(u8, String),
-    /// Nobody reads the output any more, as behind `| head`: nothing to say, and nothing wrong.
+    /// The reader of the output has gone, as with `| head`: no message, and no error.
     NobodyReads,
 }
 
 impl Failure {
-    /// Says it on the standard error output.
+    /// Prints it to the standard error output.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Mistake(message) => {

@@ -1,11 +1,11 @@
-//! Where do results go, and what is left of it where there are none?
+//! Where do results go, and what is removed if there are none?
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Creates a folder and those above it. Returns the ones that were not there before, the deepest first.
+/// Creates a folder and its parents. Returns the created ones, the deepest first.
 pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let missing = folder.ancestors().filter(|above| !above.as_os_str().is_empty() && !above.exists());
     let missing = missing.map(Path::to_owned).collect();
@@ -18,11 +18,11 @@ pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// What a folder of results says of itself: the command and the experiment, in a line.
+/// The file in a folder of results that names the command and the experiment, in one line.
 const LABEL: &str = "made-by.txt";
 
-/// Whether the results of this experiment may go there: the same experiment may come again, to be continued or replaced; another
-/// one would leave a mixture.
+/// Whether the results of this experiment may go there: the same experiment may continue or replace its results;
+/// another one would mix with them.
 pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
     let (path, wanted) = (folder.join(LABEL), label(experiment));
     match std::fs::read_to_string(&path) {
@@ -32,12 +32,12 @@ pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
             found.trim_end(),
             wanted.trim_end()
         ))),
-        // Where it cannot be read, what is written there later says why.
+        // If it cannot be read, a later write reports the error.
         _ => Ok(()),
     }
 }
 
-/// Makes a folder the place for the results of one experiment.
+/// Reserves a folder for the results of one experiment.
 pub(crate) fn claim(folder: &Path, experiment: &str) -> Result<(), Failure> {
     check(folder, experiment)?;
     let impossible =
@@ -50,10 +50,10 @@ fn label(experiment: &str) -> String {
     format!("glidepath {experiment}\n")
 }
 
-/// Removes those of these folders in which there is nothing.
+/// Removes those of these folders that are empty.
 pub(crate) fn remove_empty(folders: &[PathBuf]) {
     for folder in folders {
-        // One that is not empty, or was never made, is not ours to remove.
+        // A folder that is not empty, or was not created, must stay.
         let _ = std::fs::remove_dir(folder);
     }
 }
@@ -63,7 +63,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
-/// Removes files of earlier results, where there are any.
+/// Removes files of earlier results, if there are any.
 pub(crate) fn remove(paths: &[&Path]) -> Result<(), Failure> {
     for path in paths {
         match std::fs::remove_file(path) {
@@ -76,7 +76,7 @@ pub(crate) fn remove(paths: &[&Path]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What there is to say where a file of results cannot be written.
+/// The error if a file of results cannot be written.
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::Failed(format!("{}: cannot write there: {error}", path.display()))
 }

@@ -1,4 +1,5 @@
-//! What does Ctrl-C do? The first time, what is under way comes to an end and is kept; the second time, all ends at once.
+//! What does Ctrl-C do? The first one lets the current work finish and keeps it; the second one ends the program at
+//! once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! `glidepath knee`: which commit rate is sustained, what binds there, and what would raise it?
+//! `glidepath knee`: which commit rate is sustained, what limits it, and what would raise it?
 
 mod measured;
 mod page;
@@ -23,10 +23,11 @@ use crate::output::{print, print_json};
 use crate::progress::Display;
 use crate::threads::Threads;
 
-/// Find the highest commit rate that is sustained, what binds there, and what would raise it
+/// Find the highest commit rate that is sustained, what limits it, and what would raise it
 ///
-/// Raises the load until fewer transactions than the threshold succeed (of validated overwrites, if there are any), then bisects.
-/// Also simulates what binds, and how far each change would raise the knee. The same question always has the same answer.
+/// Raises the load until fewer transactions than the threshold succeed (of validated overwrites, if there are any),
+/// then bisects. Also simulates which resource limits the rate, and how far each change would raise it. The same
+/// question always has the same answer.
 #[derive(Args)]
 #[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
 pub(crate) struct Arguments {
@@ -44,7 +45,7 @@ pub(crate) struct Arguments {
     /// The width of the bracket around the load, as a share of the load; never more than --within
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     tolerance: f64,
-    /// The work in all, as the time that two processors take, about [default: 10s; 30s with --sensitivity]
+    /// The total work, as the approximate time that two processors take [default: 10s; 30s with --sensitivity]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
     /// Also vary each assumption (runtimes, bursts, sizes, latencies), and rank them by how much they move the knee
@@ -52,7 +53,7 @@ pub(crate) struct Arguments {
     sensitivity: bool,
     #[command(flatten)]
     threads: Threads,
-    /// Find the knee and what binds, but simulate no other changes
+    /// Find the knee and what limits it, but simulate no other changes
     #[arg(long)]
     no_what_if: bool,
     /// The folder for the report and its charts [default: results/knee with --sensitivity, otherwise none]
@@ -71,24 +72,24 @@ struct Report<'a> {
     protocol: &'static str,
     #[serde(flatten)]
     answer: &'a Answer,
-    /// How sure the knee is if the measurement of the store's profile is counted in; absent where the profile does not say how
-    /// sure it is itself, or was not measured whole.
+    /// The uncertainty of the knee including that of the measured profile; absent if the profile has no alternatives,
+    /// or not all operations were measured.
     measurement: Option<&'a MeasuredKnee>,
     /// Operations that were not measured: the latency of a conditional put is assumed for them.
     assumed_operations: Vec<&'static str>,
 }
 
-/// The share of the work that goes into how sure the profile is, where it says so.
+/// The share of the budget for the alternatives to the profile, if it has any.
 const MEASUREMENT_SHARE: f64 = 0.4;
 
-/// A second of the budget stands for so many events: what two processors of 2024 simulate in two thirds to nine tenths of it. It is
-/// a constant, and no measurement, so that the same budget gives the same answer everywhere.
+/// Events per second of the budget: two processors of 2024 simulate them in 0.67 to 0.9 s. It is a constant, so that
+/// the same budget gives the same answer on every machine.
 pub(crate) const EVENTS_PER_SECOND: f64 = 3_000_000.0;
 
-/// Where results go if not told otherwise.
+/// The default folder for results.
 const RESULTS: &str = "results/knee";
 
-/// The budget in seconds, and with assumptions to vary.
+/// The default budgets in seconds: without and with assumptions to vary.
 const BUDGET: [u64; 2] = [10, 30];
 
 /// Finds and explains it.
@@ -116,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         events: (budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
     };
     let provider = &planned.point.config.provider;
-    // What was not measured has no alternatives.
+    // Operations that were not measured have no alternatives.
     let alternatives = alternatives(provider)?.filter(|_| measured::stand_ins(&planned.point).is_empty());
     let out = arguments.out.clone().or_else(|| arguments.sensitivity.then(|| PathBuf::from(RESULTS)));
     if let Some(out) = &out {

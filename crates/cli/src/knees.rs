@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ))
 }
 
-/// What is asked for: the points of the sweep, without loads.
+/// The points of the sweep, without loads.
 fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
     let mut overrides = arguments.load.overrides()?;
     overrides.quick = arguments.quick;
@@ -149,7 +149,7 @@ fn options(arguments: &Arguments) -> Result<KneeOptions, Failure> {
     })
 }
 
-/// Where results go. What is coarse must not be taken for the real thing, so it goes elsewhere.
+/// The folder for results. Coarse results go to another one, so that they are not mistaken for full ones.
 fn place(arguments: &Arguments, experiment: &Experiment) -> Option<PathBuf> {
     let coarse = if arguments.quick { "-quick" } else { "" };
     let named = arguments.experiment.is_some();

@@ -1,11 +1,11 @@
-//! What does a command leave in a store in which it worked only for a while?
+//! Which folders and lock files does a command leave in a store that it used temporarily?
 
 use glidepath_stores::local::Footprint;
 
 use crate::failure::Failure;
 use crate::output::complain;
 
-/// What was there before; nothing where the store is not on local disk.
+/// What was there before; nothing if the store is not on local disk.
 pub(crate) struct Leftovers(Option<Footprint>);
 
 impl Leftovers {
@@ -14,8 +14,8 @@ impl Leftovers {
         Ok(Self(Footprint::before_opening(url)?))
     }
 
-    /// To be called when the store is closed. Removes the folders and lock files that the command added, and says which it could
-    /// not remove.
+    /// To be called when the store is closed. Removes the folders and lock files that the command added, and reports
+    /// those that it could not remove.
     pub(crate) fn remove(self) {
         match self.0.map(Footprint::remove) {
             None => {}

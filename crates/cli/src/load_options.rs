@@ -1,4 +1,4 @@
-//! Which load, on which store? The options that commands about one load share, and that change an experiment's.
+//! The options for load and store, which also override fields of an experiment.
 
 use clap::Args;
 use glidepath_lab::experiment::{Overrides, Setting};
@@ -39,7 +39,7 @@ pub(crate) struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// As the lab takes them.
+    /// The options as overrides.
     pub(crate) fn overrides(&self) -> Result<Overrides, Failure> {
         let number = |option: &str, key: &str, value: &Option<String>| {
             value.as_deref().map(|value| Setting::of_option(option, key, value))

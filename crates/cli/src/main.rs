@@ -1,11 +1,11 @@
 //! `glidepath`: how many commits per second will land, on which store, with which protocol?
 //!
-//! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is simulated),
-//! `failure.rs` (how it ends), `output.rs`, `progress.rs` (how far it has come), `interrupt.rs`, `folder.rs` and `origin.rs`
-//! (where results go, and where they come from).
+//! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is
+//! simulated), `failure.rs` (errors and exit codes), `output.rs`, `progress.rs`, `interrupt.rs`, `folder.rs` (where
+//! results go) and `origin.rs` (where they come from).
 //!
-//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has more
-//! of its own (`catalog.rs`).
+//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has further
+//! codes (`catalog.rs`).
 
 #![allow(clippy::disallowed_methods, reason = "a command runs in real time")]
 
@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// A simulation makes and drops millions of small objects: with this allocator it takes some 5 % less processor time.
+/// A simulation allocates millions of small objects: with this allocator it takes about 5 % less processor time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

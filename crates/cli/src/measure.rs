@@ -32,9 +32,9 @@ const ALTERNATIVES: &str = "profile-alternatives.toml";
 /// Measure conditional writes on a store, and write a profile for simulations
 ///
 /// STORE is a URL (memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix) or
-/// sim:PROFILE, a simulated store. Results go into a folder: report.html, report.md, profile.toml, profile-alternatives.toml (other
-/// profiles that the measurement allows), samples.parquet.
-/// The command removes everything that it wrote to the store, and touches nothing else.
+/// sim:PROFILE, a simulated store. Results go into a folder: report.html, report.md, profile.toml,
+/// profile-alternatives.toml (other profiles that the measurement allows), samples.parquet. The command removes
+/// everything that it wrote to the store, and changes nothing else.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
@@ -119,11 +119,11 @@ impl Measure {
         }
     }
 
-    /// When this returns the store is closed.
+    /// The store is closed when this returns.
     fn measure_live(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
         let store = open(url, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
         self.agree(url, plan)?;
-        // Before the first object is written: an end at once would leave it there.
+        // Before the first object is written, because an immediate end would leave the object in the store.
         let stop = on_interrupt()?;
         let mut site = LiveSite::open(store).map_err(|error| Failure::Failed(format!("{}: {error}", bare(url))))?;
         self.measure(&mut site, plan, &bare(url), stop)
@@ -165,7 +165,7 @@ impl Measure {
         print(&markdown)?;
         let files = match profile(&fitted, provenance, stopped.latency_includes_read, plan) {
             Some(profile) => {
-                // Whoever stopped a measurement does not want to wait for what else might have been measured.
+                // After a stop the user should not have to wait for the alternatives.
                 let beside =
                     if *complete { self.write_alternatives(profile, plan, stopped, provenance)? } else { profile };
                 let text = toml::to_string(&beside).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -182,7 +182,7 @@ impl Measure {
         print(&format!("\nIn {}: {files}", self.out.display()))
     }
 
-    /// Writes what else might have been measured, and names it in the profile.
+    /// Writes the alternatives, and names their file in the profile.
     fn write_alternatives(
         &self,
         mut profile: Profile,
@@ -226,7 +226,7 @@ impl Measure {
         Ok(plan)
     }
 
-    /// Says what a cloud's bill will show, and asks.
+    /// Prints the estimated cost on a cloud, and asks.
     fn agree(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
         let Some((_, prices)) = PRICES.iter().find(|(scheme, _)| url.starts_with(scheme)) else { return Ok(()) };
         let estimate = plan.estimate();
@@ -269,7 +269,7 @@ fn roughly(time: Span) -> String {
     }
 }
 
-/// What a request costs in US dollars.
+/// The price of a request in US dollars.
 struct Prices {
     write_dollars: f64,
     read_dollars: f64,

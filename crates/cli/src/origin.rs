@@ -1,10 +1,10 @@
-//! Where and when was something measured, by what, and by which command? For people who read the results later.
+//! The origin of results: place, date, program and command.
 
 use std::time::SystemTime;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-/// A URL without what follows a question mark or stands before an at sign: that may be secret.
+/// A URL without the parts after a question mark and before an at sign, which may be secret.
 pub(crate) fn bare(url: &str) -> String {
     let url = url.split('?').next().unwrap_or_default();
     match (url.split_once("://"), url.rsplit_once('@')) {
@@ -29,7 +29,7 @@ pub(crate) fn today() -> String {
     day_now().to_string()
 }
 
-/// How long ago a day was, for people; `None` for what is no day, or is still to come.
+/// How long ago a day was, in words; `None` for an invalid or future day.
 pub(crate) fn ago(date: &str) -> Option<String> {
     let day: NaiveDate = date.parse().ok()?;
     match day_now().signed_duration_since(day).num_days() {
@@ -44,7 +44,7 @@ fn day_now() -> NaiveDate {
     DateTime::<Utc>::from(SystemTime::now()).date_naive()
 }
 
-/// What was typed, fit to be typed again.
+/// The command line, quoted so that it can be typed again.
 pub(crate) fn command_line() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
     let quote = |argument: String| {

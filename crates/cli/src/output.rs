@@ -1,4 +1,4 @@
-//! How do numbers and tables look on a terminal?
+//! How are numbers and tables printed?
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use glidepath_run::statistics::Spread;
 
 use crate::failure::Failure;
 
-/// What stands where there is no number.
+/// The text in place of a missing number.
 pub(crate) const NONE: &str = "-";
 
-/// A line under the header, and nothing else.
+/// The style of tables: a line under the header, and nothing else.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// Writes to the standard output.
@@ -22,7 +22,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     output.flush().map_err(Failure::from)
 }
 
-/// Writes to the standard error output. Where that cannot be written there is nobody to tell; the exit code still counts.
+/// Writes to the standard error output. Errors are ignored; the exit code still counts.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
@@ -32,10 +32,10 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
-/// A table whose first columns are texts, to the left, and whose other columns are numbers, to the right.
+/// A table: the first columns are left-aligned texts, the others right-aligned numbers.
 pub(crate) fn table(header: &[String], texts: usize, rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
-    // A row is a line, however wide, so that the output can be searched and cut.
+    // A row is one line of any width, so that the output can be searched and cut.
     table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header).add_rows(rows);
     for column in table.column_iter_mut().skip(texts) {
@@ -52,7 +52,7 @@ pub(crate) fn percent(share: Option<Spread>) -> String {
     )
 }
 
-/// A share as a percentage, with digits enough that what is not all does not look like all.
+/// A share as a percentage, with enough digits that a share below 1 is not printed as 100.
 pub(crate) fn share_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let is_told = |places: &usize| 100.0 - percent >= 0.99 * 10.0_f64.powi(-(*places as i32));
@@ -70,7 +70,7 @@ pub(crate) fn rate_end(rate: f64) -> String {
     format!("{rate:.places$}", places = places_of_a_rate(rate))
 }
 
-/// So many that two digits of a low rate are seen.
+/// Decimal places so that a low rate has two significant digits.
 fn places_of_a_rate(rate: f64) -> usize {
     match rate {
         rate if rate >= 1.0 || rate == 0.0 => 2,
@@ -89,7 +89,7 @@ pub(crate) fn seconds(value: Option<Spread>) -> String {
     value.map_or_else(|| NONE.to_owned(), |Spread { mean, .. }| three_digits(mean))
 }
 
-/// A number to three digits or so.
+/// A number with about three digits.
 pub(crate) fn three_digits(value: f64) -> String {
     let places = match value {
         value if value < 1.0 => 3,
@@ -100,7 +100,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// From where to where a number may be, each end written so.
+/// An interval, with this format for each end.
 pub(crate) fn interval(ends: Option<[f64; 2]>, written: impl Fn(f64) -> String) -> String {
     ends.map_or_else(|| NONE.to_owned(), |[low, high]| format!("{} to {}", written(low), written(high)))
 }

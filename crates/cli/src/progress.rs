@@ -1,4 +1,5 @@
-//! How far has it come? A bar on a terminal, a line now and then elsewhere; on the standard error output. Both say the same.
+//! Progress on the standard error output: a bar on a terminal, otherwise a line from time to time. Both have the same
+//! text.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -12,13 +13,13 @@ use crate::output::complain;
 /// A wait shorter than this needs no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Elsewhere than on a terminal: the time between lines.
+/// The time between lines, if not on a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// Parts of a bar.
 const PARTS: u64 = 1000;
 
-/// Shows how far it has come until it is dropped. Any thread may call it.
+/// Shows the progress until it is dropped. Any thread may call it.
 pub(crate) struct Display {
     began: Instant,
     bar: Option<ProgressBar>,
@@ -36,7 +37,7 @@ impl Display {
         Self { began, bar, last_line: Mutex::new(began) }
     }
 
-    /// The share of the work that is done now, and what to say of it.
+    /// Shows the share of the work that is done, and a text.
     pub(crate) fn show(&self, share: f64, words: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             if self.began.elapsed() > PATIENCE {
@@ -45,7 +46,7 @@ impl Display {
             }
             return;
         }
-        // Where another thread is about to write the line, this one need not.
+        // If another thread is writing the line, this one skips it.
         let Ok(mut last_line) = self.last_line.try_lock() else { return };
         if last_line.elapsed() >= BETWEEN_LINES {
             *last_line = Instant::now();
@@ -53,14 +54,15 @@ impl Display {
         }
     }
 
-    /// Of steps that take about as long as each other, called so in the plural; and what is under way, if that is to be said.
+    /// Progress of steps of similar length, with their name in the plural and optionally the current step.
     pub(crate) fn steps(&self, done: usize, all: usize, what: &str, now: &str) {
         let share = done as f64 / all.max(1) as f64;
         let now = if now.is_empty() { String::new() } else { format!(": {now}") };
         self.show(share, || format!("{done}/{all} {what}, {} left{now}", self.left(share)));
     }
 
-    /// Of runs. The work left is told at the speed so far: heavy runs come first, so counting runs would promise too long a wait.
+    /// Progress of runs. The remaining time is estimated from the work left, because heavy runs come first and a count
+    /// of runs would overestimate it.
     pub(crate) fn runs(&self, progress: runner::Progress) {
         let runner::Progress { done, total, simulated_s, arrivals_done, arrivals_total, .. } = progress;
         let share = arrivals_done / arrivals_total.max(1.0);
@@ -71,12 +73,12 @@ impl Display {
         self.show(share, words);
     }
 
-    /// Of searches within a budget.
+    /// Progress of searches within a budget.
     pub(crate) fn searches(&self, progress: knee::Progress) {
         self.show(progress.events as f64 / progress.budget.max(1) as f64, || searches(progress));
     }
 
-    /// How much longer, at the speed so far.
+    /// The remaining time at the speed so far.
     fn left(&self, share: f64) -> String {
         let left = |share: f64| time(self.began.elapsed().as_secs_f64() * (1.0 - share) / share);
         if share > 0.0 { left(share.min(1.0)) } else { "?".to_owned() }

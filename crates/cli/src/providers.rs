@@ -1,4 +1,4 @@
-//! `glidepath providers`: what do the stores cost and can do, and who says so?
+//! `glidepath providers`: the latencies and capabilities of stores, with sources.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Texts are broken into lines no longer than this.
+/// The longest line of a text.
 const WIDTH: usize = 100;
 
 /// A line of the table. Sources are named by their number, from 1.
@@ -95,7 +95,7 @@ fn row(name: &str, operation: &str, costs: &OperationProfile, sources: &mut Vec<
     ]
 }
 
-/// Broken between words; lines after the first are indented.
+/// Breaks a text between words; lines after the first are indented.
 fn wrapped(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! `glidepath reproduce`: do the published figures come out?
+//! `glidepath reproduce`: are the published figures reproduced?
 
 mod versioned_manifest;
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     results: PathBuf,
 }
 
-/// What is reproduced.
+/// A part of the reproduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// The published contention simulations
@@ -52,7 +52,7 @@ enum Part {
     VersionedManifest,
 }
 
-/// What the pages' names have in common with this one: that of the versioned manifest has this behind it.
+/// The suffix of the page of the versioned manifest.
 const BEHIND: &str = "-versioned-manifest";
 
 impl Arguments {
@@ -77,7 +77,7 @@ impl Arguments {
         }
     }
 
-    /// The command that makes it again.
+    /// The command that makes the page.
     fn command(&self) -> String {
         let only = match self.only {
             None => "",
@@ -91,7 +91,7 @@ impl Arguments {
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let parts = [Part::Simulations, Part::VersionedManifest].into_iter().filter(|part| arguments.wants(*part));
-    // Found out now, not after a quarter of an hour.
+    // An error is reported now, not after a quarter of an hour.
     for part in parts.clone() {
         writable(&arguments.page(part))?;
     }
@@ -142,7 +142,7 @@ fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), F
     ))
 }
 
-/// Writes the page, and beside it the tables and the pictures.
+/// Writes the page, and next to it the tables and the pictures.
 fn write_all(out: &Path, pages: &Pages) -> Result<(), Failure> {
     for (name, chart) in &pages.pictures {
         let path = out.with_file_name(name);
@@ -153,7 +153,7 @@ fn write_all(out: &Path, pages: &Pages) -> Result<(), Failure> {
     std::fs::write(out, &pages.summary).map_err(unwritable(out))
 }
 
-/// Runs the experiments, and counts what was found done.
+/// Runs the experiments, and counts finished runs from the journal.
 fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, usize), Failure> {
     let threads = arguments.threads.count();
     let provenance = Provenance { git_revision: crate::GIT_REVISION.to_owned() };
@@ -190,7 +190,7 @@ fn simulate(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(Runs, u
     Ok((runs, found))
 }
 
-/// One seed, and only points that a figure is about.
+/// One seed, and only points that figures name.
 fn narrow(experiment: &mut Experiment) -> Result<(), Failure> {
     let figures = figures().map_err(|error| Failure::Failed(error.to_string()))?;
     let named = |point: &glidepath_lab::PlannedPoint| {

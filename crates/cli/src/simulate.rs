@@ -1,4 +1,4 @@
-//! `glidepath simulate`: what would happen? Runs an experiment, or one load.
+//! `glidepath simulate`: runs an experiment, or one load.
 
 mod report;
 mod tables;
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where results go. What is coarse must not be taken for the real thing, so it goes elsewhere.
+/// The folder for results. Coarse results go to another one, so that they are not mistaken for full ones.
 fn place(arguments: &Arguments, experiment: &Experiment) -> Option<PathBuf> {
     let named = arguments.experiment.is_some();
     let coarse = if arguments.quick { "-quick" } else { "" };
@@ -135,7 +135,7 @@ fn provenance() -> Provenance {
     Provenance { git_revision: crate::GIT_REVISION.to_owned() }
 }
 
-/// Writes everything there is about an experiment into its folder.
+/// Writes all results of an experiment into its folder.
 fn write_all(experiment: &Experiment, results: &Results, summary: &RunSummary, folder: &Path) -> Result<(), Failure> {
     write_results(folder, experiment, results, &provenance())?;
     let path = folder.join("table.txt");
@@ -144,7 +144,7 @@ fn write_all(experiment: &Experiment, results: &Results, summary: &RunSummary, f
     write_pictures(experiment, summary, folder)
 }
 
-/// Draws what the experiment's axes allow, and writes the page that shows it.
+/// Draws the charts that the experiment's axes allow, and writes the page.
 fn write_pictures(experiment: &Experiment, summary: &RunSummary, folder: &Path) -> Result<(), Failure> {
     let drawn = pictures::draw(pictures::plan(experiment, summary))?;
     pictures::write(&folder.join("pictures"), &drawn)?;

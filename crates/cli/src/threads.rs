@@ -1,4 +1,4 @@
-//! On how many threads?
+//! The option `--threads`.
 
 use std::num::NonZeroUsize;
 

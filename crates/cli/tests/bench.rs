@@ -1,4 +1,4 @@
-//! `glidepath bench` as people type it.
+//! Tests of `glidepath bench` on the command line.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,13 +13,13 @@ fn url(folder: &tempfile::TempDir) -> String {
     format!("file://{}/store", folder.path().display())
 }
 
-/// What lies in a folder, however deep.
+/// All files in a folder, at any depth.
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries.flat_map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { vec![entry.path()] }).collect()
 }
 
-/// The cells of a run that must succeed, without a single operation that fails.
+/// The cells of a run that must succeed without a failed operation.
 fn cells(folder: &tempfile::TempDir, arguments: &[&str]) -> Vec<serde_json::Value> {
     let url = url(folder);
     let arguments = [&["bench", &url, "--json", "--warm-up", "100ms"], arguments].concat();
@@ -54,7 +54,7 @@ fn every_protocol_is_committed_to_and_read_as_often_as_it_is_varied() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--protocol", "manifest-chain,append-log,catalog-file", "--index", "on,off", "--group", "on,off"];
     let layouts = ["--layout", "paged,whole"];
-    // By number, so that what is read once for many reads is a small part of them on any machine.
+    // Limited by operations, so that requests made once are a small part of all on any machine.
     let load = ["--operation", "commit,describe,exists,list", "--rows", "40", "--writers", "2"];
     let load = [&load[..], &["--least", "20", "--duration", "1ms", "--profile", "s3-express"]].concat();
     let lines = cells(&folder, &[&arguments[..], &layouts, &load].concat());

@@ -1,4 +1,4 @@
-//! Does `glidepath catalog` do what a person types, and does each bad end have its own words and code?
+//! Does `glidepath catalog` work on the command line, and does each failure have its own message and exit code?
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,7 +24,7 @@ fn version_file(place: &Place, version: u64) -> PathBuf {
     place.file(&format!("versions/{:016x}", u64::MAX - version))
 }
 
-/// Whether fsck found this trouble, with these words in what it says and advises.
+/// Checks that fsck found this trouble, with these words in its description and advice.
 fn found(json: &Value, trouble: &str, words: &[&str]) {
     let findings = json["findings"].as_array().unwrap();
     let finding = findings.iter().find(|finding| finding["trouble"] == trouble);
@@ -52,7 +52,7 @@ fn a_whole_catalog_goes_by_the_same_commands() {
     lives(&place);
     assert_eq!(place.json("describe STORE --json")["layout"], "whole");
     assert!(place.does("describe STORE").contains("layout            whole"));
-    // Its file is damaged: a commit would have to copy the damage, and does not.
+    // Its file is damaged: a commit would copy the damage, so it fails.
     let parts = std::fs::read_dir(place.store().join("objects/packs")).unwrap();
     let parts = parts.map(|entry| entry.unwrap().path()).filter(|path| !path.to_string_lossy().ends_with(".lock"));
     let newest = parts.max().unwrap();
@@ -103,7 +103,7 @@ fn lives(place: &Place) {
     let (code, checked) = place.fsck("");
     assert_eq!((code, &checked["damaged"], checked["versions_checked"].as_u64()), (0, &false.into(), Some(8)));
     assert_eq!(checked["findings"].as_array().unwrap().len(), 0, "{checked:#}");
-    // Nothing is old enough yet, and the shortest age is not to be undercut.
+    // Nothing is old enough yet, and shorter ages are refused.
     let swept = place.json("vacuum STORE --keep-versions 2 --keep-age 1h --json");
     assert_eq!((&swept["deleted_versions"], &swept["oldest_kept_version"]), (&0.into(), &0.into()));
     place.fails("vacuum STORE --keep-age 1s", 2, "10min");
@@ -131,7 +131,7 @@ fn a_namespace_goes_with_all_that_is_in_it() {
     }
 }
 
-/// Every protocol holds names, and a command finds out by itself which one keeps a catalog.
+/// Every protocol keeps names, and a command detects the protocol of a catalog.
 #[test]
 fn a_catalog_of_any_protocol_goes_by_the_same_commands() {
     for protocol in ["catalog-file", "append-log", "manifest-chain"] {
@@ -152,7 +152,7 @@ fn a_catalog_of_any_protocol_goes_by_the_same_commands() {
         place.does("drop STORE sales --cascade");
         let catalog = place.json("describe STORE --json");
         assert_eq!((&catalog["protocol"], &catalog["version"]), (&protocol.into(), &5.into()));
-        // The place is taken, for whatever protocol.
+        // The place is taken, also for other protocols.
         for other in ["catalog-file", "append-log", "manifest-chain"] {
             let words = format!("kept by {protocol}, at version 5");
             place.fails(&format!("create STORE --protocol {other}"), 4, &words);
@@ -184,7 +184,7 @@ fn bad_ends_are_told_apart() {
     place.does("create-namespace STORE sales");
     place.does("create-table STORE sales/orders");
     for (arguments, code, words) in [
-        ("create STORE", 4, "exists a catalog here already, kept by manifest-chain, at version 2"),
+        ("create STORE", 4, "is a catalog here already, kept by manifest-chain, at version 2"),
         ("create-namespace STORE sales", 4, "sales exists already"),
         ("create-table STORE sales/orders", 4, "sales/orders exists already"),
         ("create-table STORE ops/orders", 3, "there is no namespace ops"),
@@ -236,7 +236,7 @@ fn where_there_is_no_catalog() {
     for arguments in ["describe STORE", "drop STORE a", "fsck STORE"] {
         place.fails(arguments, 3, "there is no catalog here");
     }
-    // For the superuser no folder is read-only, but this one is of no use to him either.
+    // The superuser can write to read-only folders, but not to this one.
     let error = refused(glidepath(place.0.path(), "catalog create file:///proc/1/here"), 1);
     assert!(error.contains("cannot be used as a store"), "{error}");
 }
@@ -286,7 +286,7 @@ fn a_lost_version_is_named_with_what_it_means() {
     found(&json, "missing-object", &[&key, "from about n2 to before n3 cannot be read", "from a backup"]);
     assert_eq!(json["newest_whole_version"], 3);
     assert_eq!(json["mended"].as_array().unwrap().len(), 0);
-    // A person is told where to go on.
+    // The text names the version to continue with.
     let told = place.run("fsck STORE");
     let text = String::from_utf8(told.stdout).unwrap();
     assert!(text.contains("newest version that can be read whole is 3"), "{text}");
@@ -323,7 +323,7 @@ fn spoilt_bytes_are_found_where_they_are() {
 #[test]
 fn an_empty_file_is_a_finding_about_that_object_and_disables_nothing() {
     let place = created();
-    // All in one page, which each version writes anew: the newest needs no older object.
+    // All entries are in one page, which each version rewrites: the newest version needs no older object.
     for number in 0..8 {
         place.does(&format!("create-namespace STORE n{number}"));
     }
@@ -351,7 +351,7 @@ fn a_foreign_history_is_not_taken_for_a_chain() {
 #[test]
 fn what_is_proven_is_mended_and_nothing_else() {
     let place = grown();
-    // A hint that is no number, packs of a commit that lost and of one that may be under way, and somebody else's file.
+    // A hint that is no number, packs of a commit that lost and of one that may be running, and a foreign file.
     let good = version_file(&place, 0);
     let pack = format!("packs/{:016x}-{:016x}-0000", 0, 7);
     let pending = format!("packs/{:016x}-{:016x}-0000", 9, 7);
@@ -394,7 +394,7 @@ fn two_at_once_are_both_told_the_truth() {
     assert_eq!(place.fsck("").0, 0);
 }
 
-/// Where `scripts/servers exec` runs the tests.
+/// If `scripts/servers exec` runs the tests.
 #[test]
 fn the_same_on_servers() {
     for variable in ["GLIDEPATH_S3", "GLIDEPATH_AZURE", "GLIDEPATH_GCS"] {

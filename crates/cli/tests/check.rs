@@ -1,4 +1,4 @@
-//! What does `glidepath check` answer to what people type, right and wrong?
+//! Tests of `glidepath check` with right and wrong arguments.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -67,7 +67,7 @@ fn a_trace_tells_what_went_wrong_and_what_each_was_told() {
     assert!(smaller.lines().count() < text.lines().count() && !smaller.contains("process 1 "), "{smaller}");
 }
 
-/// Clocks that are further off than the grace period are more than the manifest chain's vacuum can take.
+/// Clocks that are wrong by more than the grace period make the manifest chain's vacuum unsafe.
 #[test]
 fn a_failure_comes_with_the_command_that_shows_it_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! Do the table, the findings, the JSON and the Parquet file of one run contradict each other? Random small configurations, each
-//! run once and read four times.
+//! Are the table, the findings, the JSON and the Parquet file of a run consistent? Random small configurations.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,7 +16,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// What stands behind `glidepath simulate` or `glidepath knee`.
+/// The arguments of `glidepath simulate` or `glidepath knee`.
 fn options() -> impl Strategy<Value = String> {
     let stores = prop::sample::select(vec!["s3-express", "s3-standard", "azure-premium-2025-06", "gcs-2025-06"]);
     let shares = prop::sample::select(vec!["0", "0.5", "0.9", "1"]);
@@ -40,7 +39,8 @@ fn simulated() -> impl Strategy<Value = String> {
     })
 }
 
-/// A number in a text: its value, half a unit of its last digit (a whole one where the text may be rounded down), and where it ends.
+/// A number in a text: its value, half a unit of its last digit (a whole one if it may be rounded down), and where it
+/// ends.
 #[derive(Clone, Copy, Debug)]
 struct Printed {
     value: f64,
@@ -86,7 +86,7 @@ fn fields(value: &Value, name: &str, found: &mut Vec<(String, f64)>) {
     }
 }
 
-/// What a page shows, without its tags, pictures, style and script.
+/// The text of a page, without tags, pictures, style and script.
 fn shown(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
@@ -101,7 +101,7 @@ fn shown(page: &str) -> String {
     text + rest
 }
 
-/// No share of a whole is more than the whole.
+/// No percentage is above 100.
 fn percentages_are_shares(text: &str) -> Result<(), TestCaseError> {
     for printed in numbers(text) {
         if text[printed.end..].trim_start_matches([' ', '\u{a0}']).starts_with('%') {
@@ -121,7 +121,7 @@ fn ratios_are_shares(json: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The columns of the tables, as the JSON names them, and by which factor they are larger.
+/// The columns of the tables, their names in the JSON, and the factor between the two.
 const COLUMNS: [(&str, &str, f64); 8] = [
     ("commits/s", "throughput_commits_per_s", 1.0),
     ("success %", "success_ratio", 100.0),
@@ -156,7 +156,7 @@ fn cell_is(cell: &str, group: &Value, column: &str) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// The table has what the JSON has: a row for each kind of one load, or for each point.
+/// The table agrees with the JSON: a row for each kind of one load, or for each point.
 fn table_is(text: &str, json: &Value) -> Result<(), TestCaseError> {
     let lines: Vec<&str> = text.lines().collect();
     let header = lines.iter().position(|line| line.contains("commits/s") && line.contains("P99 s")).unwrap();
@@ -176,13 +176,13 @@ fn table_is(text: &str, json: &Value) -> Result<(), TestCaseError> {
     }
 }
 
-/// What a number is followed by; of a range ("39.7 to 90.0 %") its upper end.
+/// The text after a number; for a range ("39.7 to 90.0 %") that after its upper end.
 fn unit_of(rest: &str) -> &str {
     let upper = rest.strip_prefix(" to ").and_then(|range| Some(&range[numbers(range).first()?.end..]));
     upper.unwrap_or(rest).trim_start()
 }
 
-/// Every number in the findings is one of the JSON, a coordinate, the threshold or a count of points.
+/// Every number in the findings is in the JSON, or is a coordinate, the threshold or a count of points.
 fn findings_are(page: &str, json: &Value) -> Result<(), TestCaseError> {
     let start = page.find("<ul class=\"findings\">").unwrap();
     let list = &page[start..start + page[start..].find("</ul>").unwrap()];
@@ -207,11 +207,11 @@ fn findings_are(page: &str, json: &Value) -> Result<(), TestCaseError> {
                 1.0
             };
             let scaled = printed.scaled(factor);
-            // Percentages of success are rounded down, so that only all is 100.
+            // Percentages of success are rounded down, so that only full success is 100.
             let of_json = known.iter().any(|(_, number)| scaled.is(*number, 1.0));
             let other = printed.value == 95.0 || coordinates.contains(&printed.value);
             let count = printed.value.fract() == 0.0 && printed.value <= points as f64 && factor == 1.0;
-            prop_assert!(of_json || other || count, "{} is nowhere else: {sentence}", printed.value);
+            prop_assert!(of_json || other || count, "{} is in no other output: {sentence}", printed.value);
         }
     }
     Ok(())
@@ -253,7 +253,7 @@ fn parquet_is(path: &Path, json: &Value) -> Result<(), TestCaseError> {
             let committed = column(rows, &format!("{prefix}_window_committed"));
             for field in fields {
                 let values = column(rows, &format!("{prefix}_{}", field.replace("_commits_per_s", "_per_s")));
-                // A percentile that few latencies lie above is in the file only.
+                // A percentile with few latencies above it is in the file only.
                 let few = |share: f64| {
                     let of = |row: usize| committed[row].is_none_or(|count| count * (1.0 - share) < 3.0 - 1e-6);
                     group[field].is_null() && (index * seeds..(index + 1) * seeds).any(of)
@@ -299,7 +299,7 @@ proptest! {
     #[test]
     fn what_a_knee_says_it_says_everywhere(options in options(), tables in 1_u32..4) {
         let folder = tempfile::tempdir().unwrap();
-        // Three bursts and more make runs long, and what is to be tried is the text.
+        // Three bursts and more make runs long, and this test is about the text.
         let options = options.split(" --set arrivals.burst").next().unwrap();
         let question = format!("{options} --tables {tables} --budget 1s --tolerance 0.2");
         let text = output(glidepath(folder.path(), &format!("knee {question} --no-what-if")));

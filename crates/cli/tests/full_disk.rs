@@ -1,4 +1,5 @@
-//! What does a catalog on a full disk do? It says so, loses nothing, can be read, and goes on when there is room again.
+//! Tests of a catalog on a full disk: commits fail with a message, nothing is lost, reads work, and commits work again
+//! when there is room.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -45,7 +46,7 @@ fn a_catalog_on_a_full_disk_of_ext4() {
     }
 }
 
-/// The output, too, may go where there is no room: what was done is not called not done.
+/// The output may go to a full disk, too: a commit that was done must not be reported as not done.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_was_done_is_done_though_nobody_can_be_told() {
@@ -67,7 +68,7 @@ fn what_was_done_is_done_though_nobody_can_be_told() {
         let name = format!("n{}", json.len());
         let told = run(&[&["create-namespace", &name], json].concat()).stdout(full()).output().unwrap();
         assert_eq!(told.status.code(), Some(10));
-        // It is there; and where the complaint cannot be written either, the code still tells.
+        // The entry exists; if the error message cannot be written either, the exit code still reports it.
         let again = run(&["create-namespace", &name]).stderr(full()).status().unwrap();
         assert_eq!(again.code(), Some(4));
     }

@@ -1,12 +1,12 @@
-//! Does the source keep the rules of the house? Sizes, the direction of dependencies, words. What clippy can check is in
-//! `clippy.toml`: the size of functions, and calls that simulated code must not make.
+//! Does the source follow the house rules on sizes, dependencies and words? `clippy.toml` has the rules that clippy
+//! checks: the size of functions, and calls that simulated code must not make.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file of source has fewer lines.
+/// Source files have fewer lines than this.
 const MOST_LINES: usize = 500;
 
 /// From the bottom up: a crate depends on crates before it only. `docs/architecture.md` says what each is for.
@@ -23,7 +23,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// The files below a folder of the project that end so, in order; without what is built.
+/// The files below a folder of the project with this ending, sorted; without build output.
 fn files(within: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(within)];
@@ -79,7 +79,7 @@ fn every_crate_is_on_the_page_about_architecture() {
     }
 }
 
-/// Links between pages lead somewhere.
+/// Links between pages lead to existing files.
 #[test]
 fn links_between_pages_lead_to_files() {
     for path in files("docs", ".md").into_iter().chain([root().join("README.md"), root().join("CONTRIBUTING.md")]) {
@@ -110,7 +110,7 @@ fn unwanted() -> Vec<(String, String)> {
     words
 }
 
-/// Where a word stands by itself, whatever its case.
+/// Whether a line contains this word as a whole word, in any case.
 fn stands(line: &str, word: &str) -> bool {
     let line = line.to_lowercase();
     let letter = |side: Option<char>| side.is_some_and(|character| character.is_alphanumeric() || character == '_');

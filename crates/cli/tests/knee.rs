@@ -1,4 +1,4 @@
-//! `glidepath knee`: what it says of itself, what it writes, and what it refuses.
+//! `glidepath knee`: its output, its files, and the arguments that it refuses.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,7 +22,7 @@ fn an_answer_says_what_ended_it() {
     assert!(folder.path().read_dir().unwrap().next().is_none(), "nothing was asked to be written");
 }
 
-/// A bound below the knee itself says nothing, and is not printed as if it did.
+/// A bound below the knee itself is not printed, because it has no meaning.
 #[test]
 fn what_the_work_did_not_suffice_for_is_not_told_as_a_figure() {
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ fn assumptions_are_a_table_a_picture_and_a_page() {
     assert!(read("sensitivity.png").starts_with(b"\x89PNG"));
     let (svg, page) = (read("sensitivity.svg"), String::from_utf8(read("report.html")).unwrap());
     assert!(String::from_utf8(svg).unwrap().contains("latency of the store"));
-    assert!(page.contains("Which assumption moves the knee most") && page.contains("<svg"), "{page}");
+    assert!(page.contains("Which assumption has the largest effect") && page.contains("<svg"), "{page}");
     assert!(String::from_utf8(read("report.md")).unwrap().contains("| latency of the store |"));
     std::fs::write(folder.path().join("k/mine.svg"), "a picture of somebody else").unwrap();
     output(glidepath(folder.path(), &format!("knee {QUICK} --no-what-if --budget 1s --out k")));

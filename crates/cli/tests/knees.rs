@@ -8,7 +8,7 @@ use std::fs;
 
 use common::{glidepath, output, refused};
 
-/// Two numbers of tables and a load that is to be left out, with short work.
+/// Two numbers of tables, and loads that are ignored; with short work.
 const SMALL: &str = "\
 title = \"Small\"
 duration = \"20min\"
@@ -33,7 +33,7 @@ fn a_sweep_fills_its_folder_and_finds_everything_done_the_second_time() {
     assert!(String::from_utf8(read("report.html")).unwrap().contains("95 % confidence"));
     output(glidepath(folder.path(), &format!("{options} --threads 1")));
     assert!(files.map(read) == first);
-    // About the same as of a single search, which leaves a part of its work for what binds the knee.
+    // About the same as from a single search, which keeps a part of its budget for other searches.
     let json: serde_json::Value =
         serde_json::from_str(&output(glidepath(folder.path(), &format!("{options} --json")))).unwrap();
     let single = "knee --tables 3 --duration 20min --set transaction.runtime={kind=\"fixed\",scale=\"2s\"} --budget 1s \

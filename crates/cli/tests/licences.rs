@@ -12,7 +12,7 @@ const ALLOWED: &[&str] = &[
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
-    // Of the list of certificate authorities that TLS trusts.
+    // The licence of the list of certificate authorities that TLS trusts.
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",

@@ -1,4 +1,4 @@
-//! Does what `glidepath experiments` and `glidepath providers` list agree with what ships?
+//! Do `glidepath experiments` and `glidepath providers` list what ships?
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

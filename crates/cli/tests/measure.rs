@@ -1,4 +1,4 @@
-//! Does `glidepath measure` do what a person types, and say what is wrong with what it cannot do?
+//! Does `glidepath measure` work on the command line, and refuse wrong arguments with a message?
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,12 +16,12 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     let report = std::fs::read_to_string(folder.path().join("m/report.html")).unwrap();
     assert!(report.contains("<svg") && !report.contains("http://") || report.contains("www.w3.org"));
     assert!(std::fs::metadata(folder.path().join("m/samples.parquet")).unwrap().len() > 1000);
-    // The loop closes: what was measured is what is simulated next.
+    // The measured profile can be simulated.
     let asked = "knee --profile m/profile.toml --tables 2 --budget 50s --no-what-if --json";
     let json = output(glidepath(folder.path(), asked));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["knee_commits_per_s"].as_f64().unwrap() > 0.5, "{json}");
-    // With how sure it is, and what that is made of.
+    // With its interval, and the composition of that.
     let number =
         |path: &str| json.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{path}: {json}"));
     assert!(number("/measurement/interval_commits_per_s/0") < number("/knee_commits_per_s"), "{json}");
@@ -33,12 +33,12 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     assert!(text.contains("With the measurement of the store: ") && text.contains("(variance shares)"), "{text}");
     assert!(text.contains("was measured on 2") && text.contains("(today)") || text.contains("(yesterday)"), "{text}");
     let text = output(glidepath(folder.path(), &asked.replace("m/profile.toml", "s3-express")));
-    assert!(text.contains("covers the simulation only: the profile of s3-express does not say"), "{text}");
-    // A profile that has lost its alternatives is not taken for one that never had any.
+    assert!(text.contains("covers the simulation only: the profile of s3-express has no uncertainty"), "{text}");
+    // A profile whose alternatives are missing is an error.
     std::fs::rename(folder.path().join("m/profile-alternatives.toml"), folder.path().join("m/other")).unwrap();
     let error = refused(glidepath(folder.path(), asked), 2);
     assert!(error.contains("profile-alternatives.toml: ") && error.contains("keep the two together"), "{error}");
-    // An operation that was not measured is assumed, and no confidence covers it.
+    // For an operation that was not measured a latency is assumed, and no interval covers it.
     let asked = "measure sim:s3-express-2025-06 --quick --duration 1s --writers 1 --operations cas --out only";
     output(glidepath(folder.path(), asked));
     let asked = "knee --profile only/profile.toml --tables 2 --budget 2s --no-what-if --json";
@@ -60,13 +60,13 @@ fn a_folder_is_measured_and_left_as_it_was() {
     let text = output(glidepath(folder.path(), &asked));
     assert!(text.contains("| append | 2 |") && text.contains("| put 1MiB | 1 |"), "{text}");
     assert!(!store.exists(), "{:?}", files(&folder.path().join("store")));
-    // A store that was there, with something in it, keeps what it had and nothing else.
+    // A store that existed keeps its objects and gets no others.
     let catalog = format!("catalog create file://{}", store.display());
     output(glidepath(folder.path(), &catalog));
     let before = files(&store);
     output(glidepath(folder.path(), &asked));
     assert_eq!(files(&store), before);
-    // And a folder that was there stays, empty as it was.
+    // An empty folder that existed stays empty.
     std::fs::remove_dir_all(&store).unwrap();
     std::fs::create_dir(&store).unwrap();
     output(glidepath(folder.path(), &asked));

@@ -1,4 +1,4 @@
-//! What does `glidepath measure` do where it cannot measure, or is stopped? One clear message, and nothing left behind.
+//! If `glidepath measure` cannot measure or is stopped, it prints one clear message and leaves nothing behind.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,7 +20,7 @@ fn program() -> Command {
     Command::new(assert_cmd::cargo::cargo_bin!("glidepath"))
 }
 
-/// Measures this store with these variables, in a folder of its own in which no results may be left.
+/// Measures this store with these variables, in a temporary folder in which no results may be left.
 fn fails(store: &str, variables: &[(&str, &str)], code: i32) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut command = program();
@@ -39,7 +39,7 @@ fn says(error: &str, parts: &[&str]) {
     }
 }
 
-/// So that clients have something to sign with, where no server gave them anything.
+/// Keys to sign with, if no server provides any.
 const ANY_KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "nobody"), ("AWS_SECRET_ACCESS_KEY", "hidden")];
 
 #[test]
@@ -64,7 +64,7 @@ fn a_store_that_ignores_conditions() {
     assert!(objects.lock().unwrap().is_empty(), "{:?}", objects.lock().unwrap().keys());
 }
 
-/// The URL of a server that `scripts/servers exec` started, or nothing where that is not how this test runs.
+/// The URL of a server that `scripts/servers exec` started; `None` if this test runs without it.
 fn server(variable: &str) -> Option<String> {
     let found = std::env::var(variable).ok();
     if found.is_none() {
@@ -74,7 +74,7 @@ fn server(variable: &str) -> Option<String> {
     found
 }
 
-/// How many objects there are under this prefix of a server's bucket.
+/// The number of objects under this prefix of a server's bucket.
 fn objects(url: &str) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = glidepath_stores::open(url, &glidepath_stores::Options::default()).unwrap();
@@ -85,7 +85,7 @@ fn objects(url: &str) -> usize {
 fn servers_are_left_as_they_were() {
     for variable in ["GLIDEPATH_S3", "GLIDEPATH_AZURE", "GLIDEPATH_GCS"] {
         let Some(url) = server(variable) else { continue };
-        // Nobody else writes there.
+        // No other test writes there.
         let url = url.replacen('?', &format!("/left-{}?", std::process::id()), 1);
         let folder = tempfile::tempdir().unwrap();
         let measure = |more: &[&str]| {
@@ -106,7 +106,7 @@ fn servers_are_left_as_they_were() {
     }
 }
 
-/// With the bucket or container named otherwise.
+/// The URL with another name of the bucket or container.
 fn elsewhere(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap();
     let (_, parameters) = rest.split_once('?').unwrap();
@@ -118,7 +118,7 @@ fn a_bucket_that_does_not_exist() {
     for (variable, told) in [
         ("GLIDEPATH_S3", ["s3://there-is-none", "NoSuchBucket", "create it first"]),
         ("GLIDEPATH_AZURE", ["az://there-is-none", "ContainerNotFound", "create it first"]),
-        // That server's answer has no words.
+        // This server's answer has no message.
         ("GLIDEPATH_GCS", ["gs://there-is-none", "404", "is there such a bucket"]),
     ] {
         if let Some(url) = server(variable) {
@@ -183,7 +183,7 @@ fn a_folder_that_is_read_only() {
     says(&error, &["disk/results", "cannot write there", "Read-only file system"]);
 }
 
-/// As Ctrl-C does.
+/// Sends the signal of Ctrl-C.
 fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
@@ -195,7 +195,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// A trial of hours is cut short, what it has is kept, and its objects are removed.
+/// A trial of hours is stopped: its samples are kept, and its objects are removed.
 #[test]
 fn an_interrupt_keeps_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ fn an_interrupt_keeps_what_was_measured() {
     let measured = || files(&store.join("objects")).into_iter().find(|path| path.to_string_lossy().contains("cas-2-1"));
     let mut written = |known: &mut Option<u64>| {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it was interrupted");
-        // Each write puts another file in its place.
+        // Each write replaces the file.
         let number = measured().and_then(|path| path.metadata().ok()).map(|file| file.ino());
         let is_new = number.is_some() && number != *known;
         *known = number;
@@ -216,7 +216,7 @@ fn an_interrupt_keeps_what_was_measured() {
     };
     let mut known = None;
     while !written(&mut known) {}
-    // Past the warm-up of half a second, however long ago that began, and then until both writers must have had their turn.
+    // Waits for the end of the warm-up of half a second, and then until both writers must have written.
     #[expect(clippy::disallowed_methods, reason = "the warm-up of a live trial passes in real time")]
     std::thread::sleep(std::time::Duration::from_secs(1));
     let mut writes = 0;

@@ -1,4 +1,4 @@
-//! `glidepath reproduce` as people type it. What takes minutes is not run here.
+//! Tests of `glidepath reproduce`, without the parts that take minutes.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,7 +20,7 @@ fn one_part_alone_writes_its_page_and_its_picture() {
     let row = page.lines().find(|line| line.starts_with("| 1000000 | 200 | 0.300 |")).unwrap();
     assert!(row.contains(" %)"), "{row}");
     assert!(std::fs::read_to_string(folder.path().join("pages/sweep.svg")).unwrap().starts_with("<svg"));
-    // The other part's page is left alone.
+    // The page of the other part is not changed.
     assert_eq!(std::fs::read_dir(folder.path().join("pages")).unwrap().count(), 2);
 }
 

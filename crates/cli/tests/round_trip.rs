@@ -1,5 +1,5 @@
-//! A store is measured with the defaults of `glidepath measure`, and the knee sought on the profile that this gives: it is within 5 %
-//! of the true one, or its interval holds the true one.
+//! A store is measured with the defaults of `glidepath measure`, and the knee is searched on the measured profile: it
+//! is within 5 % of the true one, or its interval contains the true one.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,10 +11,10 @@ use glidepath_lab::library::{Shelf, profile};
 use glidepath_measure::{Operation, Plan};
 use remeasure::{Remeasured, options, point};
 
-/// What a search does in a few seconds on two processors.
+/// The work of a few seconds on two processors.
 const EVENTS: u64 = 6_000_000;
 
-/// All but what a knee does not depend on: catalog files are not created anew, nor appended to.
+/// Without operations that do not affect the knee: catalog files are neither created nor appended to.
 fn live() -> Plan {
     Plan { operations: vec![Operation::Cas], ..Plan::full() }
 }
@@ -37,8 +37,8 @@ fn a_knee_survives_being_measured() {
     }
 }
 
-/// Of short measurements of one store, whose knees scatter: `cargo run --release -p glidepath-cli --example measured_coverage` is the
-/// long form, with the figures of docs/measure.md.
+/// Short measurements of one store, whose knees scatter: `cargo run --release -p glidepath-cli --example
+/// measured_coverage` is the long form, with the figures of docs/measure.md.
 #[test]
 fn intervals_hold_the_true_knee() {
     let store = profile("s3-standard-2025-06").unwrap();
@@ -48,7 +48,7 @@ fn intervals_hold_the_true_knee() {
         let (knee, sure) = Remeasured::new(&store, plan.clone(), *seed).knee(&options(EVENTS));
         let [low, high] = sure.interval_commits_per_s;
         println!("{:.2}, {low:.2} to {high:.2}, for {truth:.2}: {:?}", knee.knee_commits_per_s, sure.made_of);
-        // An interval that holds everything would say nothing.
+        // An interval must not be so wide that it is useless.
         assert!(high / low < 2.0, "{low:.2} to {high:.2}");
         (low..=high).contains(&truth)
     };
@@ -70,7 +70,7 @@ fn the_same_measurement_gives_the_same_alternatives_and_they_fit_a_small_file() 
     assert_eq!(read.sampling.len() as u64, glidepath_measure::DRAWN);
     let holds = |alternative: &glidepath_sim::Alternative| alternative.conditional_put.contended[1].hold;
     assert!(read.sampling.iter().any(|one| holds(one) != holds(&read.sampling[0])), "all alike");
-    // The later writes take effect, the shorter the hold that gives the measured failure rate.
+    // With a later effect time, a shorter hold gives the measured failure rate.
     let (early, late) = (read.earliest.unwrap(), read.latest.unwrap());
     assert!(holds(&late) < holds(&early), "{} {}", holds(&late), holds(&early));
     let share = |alternative: &glidepath_sim::Alternative| alternative.conditional_put.effect_share;

@@ -1,4 +1,4 @@
-//! What does `glidepath simulate` answer to what people type, right and wrong?
+//! Tests of `glidepath simulate` with right and wrong arguments.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -39,8 +39,8 @@ fn one_load_prints_a_table_and_writes_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// The start of a run, and how long transactions take to end, are no part of an interval: so it is said. And what few latencies lie
-/// above is not told.
+/// Intervals do not cover the bias of a run that had not settled, so there is a warning. Percentiles with few latencies
+/// above them are not printed.
 #[test]
 fn what_a_run_cannot_tell_is_not_printed_as_if() {
     let folder = tempfile::tempdir().unwrap();
@@ -64,7 +64,7 @@ fn what_a_run_cannot_tell_is_not_printed_as_if() {
 #[test]
 fn one_load_as_json_has_units_in_its_names() {
     let folder = tempfile::tempdir().unwrap();
-    // Ten minutes have transactions enough for the 99th percentile.
+    // The run has enough transactions for the 99th percentile.
     let load = "simulate --provider s3-express --duration 40min --fast-append 0.8 --tables 3 --catalog-latency 1ms --json \
                 --set transaction.runtime.scale=5s --seeds 2";
     let json: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), load))).unwrap();
@@ -114,7 +114,7 @@ fn many_points_are_summed_up_by_their_knees() {
     let text = output(glidepath(folder.path(), "simulate mine.toml --seeds 1 --out here"));
     assert!(text.contains("more than 95 % succeed") && text.contains("All 80 points are in table.txt"), "{text}");
     assert!(read(folder.path().join("here/table.txt")).lines().count() > 80);
-    // Another experiment has no place there.
+    // Another experiment must not use this folder.
     fs::copy(folder.path().join("mine.toml"), folder.path().join("other.toml")).unwrap();
     let before = read(folder.path().join("here/points.jsonl"));
     for command in ["simulate other.toml --out here", "knees mine.toml --budget 1s --out here"] {
@@ -227,7 +227,7 @@ fn a_window_that_does_not_hold_whole_bursts_is_told_of() {
     assert!(output(simulate("10min", "1h", "")).contains(words));
     assert!(output(simulate("10min", "4min", "--json")).contains(words));
     assert!(!output(simulate("16min", "4min", "")).contains(words));
-    // Each burst costs time, whatever it brings.
+    // Each burst takes time, with or without arrivals.
     assert!(refused(simulate("10min", "999ms", ""), 2).contains("allowed: 1s or more"));
 }
 
@@ -245,7 +245,7 @@ fn an_interrupted_run_says_how_to_continue_and_does() {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = folder.path().join("results/mine/points.jsonl");
     while fs::read_to_string(&journal).is_ok_and(|text| text.is_empty()) || !journal.exists() {
-        #[expect(clippy::disallowed_methods, reason = "another process is looked at now and then")]
+        #[expect(clippy::disallowed_methods, reason = "polls another process")]
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
@@ -255,7 +255,7 @@ fn an_interrupted_run_says_how_to_continue_and_does() {
     assert!(error.contains("give the same command again:\n  glidepath simulate mine.toml"), "{error}");
     let done = read(&journal);
     assert!(!done.is_empty());
-    // The same with fewer seeds: those done already are found.
+    // The same with fewer seeds: finished runs are reused.
     output(glidepath(folder.path(), "simulate mine.toml --seeds 3"));
     assert!(read(&journal).starts_with(&done));
 }

@@ -1,4 +1,5 @@
-//! Is a folder and a line all that a protocol takes? `glidepath-protocols` has a toy for tests, which no other crate names.
+//! Does a protocol need only a folder and a line? `glidepath-protocols` has a toy for tests, which no other crate
+//! names.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Do history, vacuum and fsck tell the truth of catalogs that are a log or one object, damaged ones too?
+//! Are history, vacuum and fsck right for catalogs that are a log or one object, including damaged ones?
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,7 +9,7 @@ mod place;
 use common::refused;
 use place::Place;
 
-/// A catalog of a protocol, with a namespace and so many tables, a version each.
+/// A catalog of a protocol, with a namespace and a number of tables, one version each.
 fn filled(protocol: &str, tables: u32) -> Place {
     let place = Place::with(&format!("--protocol {protocol}"));
     place.does("create-namespace STORE sales");
@@ -80,7 +80,7 @@ fn what_is_lost_of_a_log_is_told_and_never_called_whole() {
         findings.map(|finding| finding["trouble"].as_str().unwrap().to_owned()).collect()
     };
     let object = |kind: &str, number: u64| format!("log/{kind}/{number:020}");
-    // A segment that nothing leads to: what was between is lost.
+    // A segment after a gap: the segments between are lost.
     let place = filled("append-log", 2);
     std::fs::copy(place.file(&object("log", 0)), place.file(&object("log", 3))).unwrap();
     assert!(trouble(&place).contains(&"missing-segment".to_owned()));

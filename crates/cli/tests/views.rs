@@ -1,4 +1,4 @@
-//! Does `glidepath catalog` do with views and metadata pointers what a person types, and does each bad end have its own words?
+//! Does `glidepath catalog` work with views and metadata pointers, and does each failure have its own message?
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -151,7 +151,7 @@ fn bad_ends_are_told_apart() {
     assert_eq!(version(&place), 3, "none of these committed");
 }
 
-/// Of the two layouts of a chain: fsck knows views, their indices, and what goes with a namespace.
+/// For both layouts of a chain: fsck covers views, their indices, and drops of a namespace.
 #[test]
 fn a_chain_with_views_is_whole() {
     for layout in ["paged", "whole"] {
@@ -170,7 +170,7 @@ fn a_chain_with_views_is_whole() {
     }
 }
 
-/// Two who saw the same pointer: one moves it, the other is told where it is.
+/// Two processes that read the same pointer: one moves it, the other gets an error with its new value.
 #[test]
 fn of_two_who_saw_the_same_pointer_one_moves_it() {
     let place = Place::with("");

@@ -311,8 +311,9 @@ fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
     Some([factor * (-reach).exp(), factor * reach.exp()])
 }
 
-/// An event takes longer the more tables there are, because the catalog is copied: beyond the first hundred, so many tables more take as
-/// much as one event of a small catalog (measured: 2.6 times at 1,000 tables, 13 times at 10,000).
+/// An event takes longer the more tables there are, because the catalog is copied: beyond the first hundred, this many
+/// further tables take as long as one event of a small catalog (measured: 2.6 times at 1,000 tables, 13 times at
+/// 10,000).
 const TABLES_OF_AN_EVENT: f64 = 800.0;
 
 /// The budget in events of this point; budgets are in events of a small catalog.

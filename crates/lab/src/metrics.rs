@@ -1,10 +1,10 @@
-//! What a run amounted to: the numbers that tables, pictures and knees are made of.
+//! The numbers of a run, from which tables, pictures and knees are made.
 //!
-//! Three views of the same transactions, as the published work has them. Tables and knees take the *window*:
-//! transactions that arrived in the middle half of the duration (minutes 15 to 45 of an hour) and ended within the run, which
-//! goes on for them where `run_on` says so. The published heat maps take the success of the *whole run*, and the latency of
-//! the commits of its *middle* 80 %. The knees of part 3 take the *warm* run: all that arrived after its first quarter and
-//! ended within it. Those that arrive after the duration are counted nowhere.
+//! Three views of the same transactions, as in the published work. Tables and knees take the *window*: transactions
+//! that arrived in the middle half of the duration (minutes 15 to 45 of an hour) and ended within the run, which goes
+//! on for them where `run_on` says so. The published heat maps take the success of the *whole run*, and the latency of
+//! the commits of its *middle* 80 %. The knees of part 3 take the *warm* run: all that arrived after its first quarter
+//! and ended within it. Those that arrive after the duration are not counted.
 
 mod latency;
 mod settled;
@@ -19,10 +19,10 @@ use crate::config::{Config, Point};
 use crate::interval::{self, BATCHES, Interval, Part};
 use crate::simulate::Outcome;
 
-/// Tables whose conflicts are counted one by one; the rest is in the totals only.
+/// Tables whose conflicts are counted separately; others are in the totals only.
 pub const RANKS: usize = 50;
 
-/// Parts of the run over which commits are counted.
+/// Parts of the run in which commits are counted.
 pub const STRETCHES: usize = 60;
 
 /// The numbers of one run.
@@ -39,7 +39,7 @@ pub struct Metrics {
     pub ranks: Vec<Rank>,
     /// Commits in each sixtieth of the duration (each minute of an hour).
     pub commits_over_time: Vec<u64>,
-    /// Whether transactions took so long to end that the run had not settled when its window began.
+    /// Whether the run had not settled when its window began, because transactions took too long to end.
     #[serde(default)]
     pub unsettled: bool,
     /// Events that the engine processed.
@@ -67,19 +67,19 @@ pub struct Group {
     /// Of these, those that committed.
     #[serde(default)]
     pub burst_committed: u64,
-    /// Whether the run goes on until those of the window have ended.
+    /// Whether the run continues until the transactions of the window have ended.
     #[serde(default)]
     pub goes_on: bool,
     /// The length of the window, in seconds.
     #[serde(default)]
     pub window_s: f64,
-    /// Commits that landed in the window, per second of it. Where runs do not go on, the published way: of the transactions that arrived
-    /// in the window, those that committed within the run.
+    /// Commits that landed in the window, per second of it. If runs do not continue, as in the published runs:
+    /// transactions that arrived in the window and committed within the run.
     pub throughput_per_s: f64,
-    /// Holds the success with 95 % confidence; absent where that cannot be told.
+    /// The 95 % interval of the success; absent if unknown.
     #[serde(default)]
     pub success_interval: Option<Interval>,
-    /// Holds the throughput with 95 % confidence; absent where that cannot be told.
+    /// The 95 % interval of the throughput; absent if unknown.
     #[serde(default)]
     pub throughput_interval_per_s: Option<Interval>,
     /// Commit latency of those that committed in the window; absent where none did.
@@ -100,41 +100,42 @@ pub struct Group {
     pub run_ended: u64,
     /// Of these, those that committed.
     pub run_committed: u64,
-    /// Of those that ended, those that found a conflict to be real.
+    /// Of those that ended, those with a real conflict.
     pub run_validation_failed: u64,
     /// Mean commit latency of the commits in the middle 80 % of the run.
     pub middle_latency_mean_s: Option<f64>,
     /// Over all transactions that ended: attempts to change the catalog.
     #[serde(default)]
     pub attempts: u64,
-    /// Over all transactions that ended: attempts that the store turned away.
+    /// Over all transactions that ended: attempts that the store refused.
     #[serde(default)]
     pub refused: u64,
-    /// Over all transactions that ended: attempts that failed though nothing they wrote had changed.
+    /// Over all transactions that ended: catalog conflicts.
     pub catalog_conflicts: u64,
-    /// Over all transactions that ended: attempts that failed because something they wrote had changed.
+    /// Over all transactions that ended: table conflicts.
     pub table_conflicts: u64,
-    /// Over all transactions that ended: last attempts that failed before transactions gave up, with nobody looking why.
+    /// Over all transactions that ended: failed last attempts of transactions that gave up, whose kind of conflict is
+    /// unknown.
     #[serde(default)]
     pub unseen_conflicts: u64,
-    /// Over all transactions that ended: appends to manifest lists that met another's.
+    /// Over all transactions that ended: appends to manifest lists that lost to another one.
     pub append_conflicts: u64,
-    /// Over all transactions that ended: manifest lists read to see what was missed.
+    /// Over all transactions that ended: history reads.
     pub history_reads: u64,
-    /// Mean time per transaction that ended, by what it was spent on, between the end of its work and its own end.
+    /// Mean time per transaction that ended, between the end of its work and its own end, by what it was spent on.
     pub spent: SpentMeans,
 }
 
 /// Commit latencies in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are enough")]
 pub struct Latency {
     pub mean_s: f64,
     pub p50_s: f64,
     pub p95_s: f64,
     pub p99_s: f64,
-    /// Holds the 99th percentile with 95 % confidence; absent where that cannot be told.
+    /// The 95 % interval of the 99th percentile; absent if unknown.
     #[serde(default)]
     pub p99_interval_s: Option<Interval>,
 }
@@ -142,7 +143,7 @@ pub struct Latency {
 /// Mean seconds per transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are enough")]
 pub struct SpentMeans {
     pub catalog_reads_s: f64,
     pub prepare_s: f64,
@@ -151,10 +152,10 @@ pub struct SpentMeans {
     pub backoff_s: f64,
 }
 
-/// What happened at one table, over all transactions that ended and whose first table it was.
+/// The counts of one table, over all transactions that ended and whose first table it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are enough")]
 pub struct Rank {
     pub ended: u64,
     pub committed: u64,
@@ -195,8 +196,8 @@ impl Group {
         ratio(self.run_committed, self.run_ended)
     }
 
-    /// The share of the window's transactions that had not ended when the run did: what the published work hides, and what
-    /// is left where a run that goes on reaches its limit.
+    /// The share of the window's transactions that had not ended when the run did: those that the published work leaves
+    /// out, and those that `run_on` does not cover.
     #[must_use]
     pub fn not_ended(&self) -> Option<f64> {
         ratio(self.window_arrived.saturating_sub(self.window_ended), self.window_arrived)
@@ -214,7 +215,7 @@ impl Metrics {
         Self::counted(point, outcome, Cohort::Arrived)
     }
 
-    /// The same, but of the transactions whose work ended in the window: what judges a load.
+    /// The same for the transactions whose work ended in the window, which judge a load.
     pub(crate) fn judged(point: &Point, outcome: &Outcome) -> Self {
         Self::counted(point, outcome, Cohort::Worked)
     }
@@ -260,8 +261,7 @@ impl Metrics {
         }
     }
 
-    /// The success that decides whether a load is sustained: that of validated overwrites where there are any, else that
-    /// of all; over the window.
+    /// The deciding success over the window: that of validated overwrites if there are any, otherwise that of all.
     #[must_use]
     pub fn deciding_success(&self) -> Option<f64> {
         self.validated_overwrite.as_ref().unwrap_or(&self.all).success()
@@ -285,7 +285,7 @@ fn of_kind<'a>(kind: Kind, fast_appends: &'a mut Tally, overwrites: &'a mut Tall
     }
 }
 
-/// Which transactions are those of the window.
+/// Which transactions belong to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cohort {
     /// Those that arrived in it.
@@ -294,7 +294,7 @@ enum Cohort {
     Worked,
 }
 
-/// A group as it is counted: in one pass, because the records of a busy hour are more than the caches hold.
+/// A group while it is counted: in one pass, because the records of a busy hour do not fit the caches.
 struct Tally {
     duration: Span,
     cohort: Cohort,
@@ -303,7 +303,7 @@ struct Tally {
     burst: Option<Burst>,
     in_window: Range<Instant>,
     in_middle: Range<Instant>,
-    /// All that is a count is counted in place.
+    /// All counts are made in place.
     group: Group,
     batches: Vec<Batch>,
     retries: Average,
@@ -312,17 +312,17 @@ struct Tally {
     spent: [f64; 5],
 }
 
-/// Of those that arrived in a stretch of the window.
+/// Counts of the transactions that arrived in a stretch of the window.
 #[derive(Clone, Default)]
 struct Batch {
     ended: u64,
     /// Commits that landed in it.
     landed: u64,
-    /// Of those that committed.
+    /// Latencies of those that committed.
     latencies: Vec<Span>,
 }
 
-/// The stretches of a window that differ by chance alone: where there are bursts, from burst to burst.
+/// The stretches of a window that differ only at random: with bursts, from burst to burst.
 fn batches(config: &Config) -> usize {
     let bursts = config.arrivals.burst.map(|burst| burst.count_in(config.duration.half()).round());
     bursts.map_or(BATCHES, |count| count.max(1.0) as usize)
@@ -357,7 +357,7 @@ impl Tally {
         self.group.window_arrived += u64::from(self.cohort == Cohort::Worked && self.in_window.contains(&work_done));
     }
 
-    /// What decides whether a transaction is one of the window.
+    /// The time that decides whether a transaction belongs to the window.
     fn placed(&self, record: &Record) -> Instant {
         match self.cohort {
             Cohort::Arrived => record.arrived,
@@ -443,7 +443,7 @@ impl Tally {
             window_s: duration.as_secs_f64() / 2.0,
             throughput_per_s: commits as f64 / (duration.as_secs_f64() / 2.0),
             success_interval: interval::share(&parts),
-            // Of nothing there is no interval.
+            // Without transactions there is no interval.
             throughput_interval_per_s: interval::rate(&rates).filter(|_| group.window_arrived > 0),
             latency: latency::of(&batches),
             retries_mean: retries.mean(),

@@ -1,8 +1,8 @@
-//! What can be seen in the results of an experiment? Which pictures there are follows from what was swept.
+//! Which pictures does an experiment have? That depends on what was swept.
 //!
-//! [`plan`] decides what is drawn: it works for any experiment, and gives fewer pictures where less was swept or less
-//! came of it. [`draw`] draws it, and [`write()`] writes the drawings, as SVG and as PNG. Start reading in `view`, the grid of results that all pictures are
-//! made of; each other module makes the pictures of one [`Section`].
+//! [`plan`] decides what is drawn: it works for any experiment, and gives fewer pictures if less was swept or there are
+//! fewer results. [`draw`] draws it, and [`write()`] writes the drawings, as SVG and as PNG. Start with `view`, the
+//! grid of results; each other module makes the pictures of one [`Section`].
 
 mod conflicts;
 mod curves;
@@ -39,26 +39,26 @@ const PNG_SCALE: f32 = 1.5;
 pub struct Picture {
     /// The name of its files, without the ending; no two of a plan are the same.
     pub file_stem: String,
-    /// What it belongs to.
+    /// Its section.
     pub section: Section,
-    /// What it has in common with some others of its section, such as the provider; empty if it stands alone.
+    /// Its group within the section, such as the provider; empty if it has none.
     pub group: String,
     /// How to read it, in a few sentences.
     pub caption: String,
-    /// What is drawn.
+    /// The chart.
     pub chart: Chart,
 }
 
-/// A picture, drawn: once, for its files and for the report.
+/// A drawn picture, for its files and for the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    /// What was to be drawn.
+    /// The plan.
     pub picture: Picture,
     /// The drawing.
     pub svg: String,
 }
 
-/// What a picture is about, in the order in which a report shows it.
+/// The sections of a report, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
     /// The highest throughput that is sustained.
@@ -71,7 +71,7 @@ pub enum Section {
     Success,
     /// Heat maps of latency.
     Latency,
-    /// What the time of transactions goes to.
+    /// How transactions spend their time.
     Spent,
     /// Conflicts by table.
     Conflicts,
@@ -117,7 +117,7 @@ impl Section {
     }
 }
 
-/// The pictures that there are of an experiment, in the order of their sections. `summary` is that of this experiment.
+/// The pictures of an experiment, in the order of their sections. `summary` is that of this experiment.
 #[must_use]
 pub fn plan(experiment: &Experiment, summary: &RunSummary) -> Vec<Picture> {
     let view = &View::new(experiment, summary);
@@ -131,7 +131,7 @@ pub fn plan(experiment: &Experiment, summary: &RunSummary) -> Vec<Picture> {
         timeline::timelines(view),
     ]
     .concat();
-    // Values that differ only in characters that file names do not have.
+    // Values may differ only in characters that file names do not have.
     let mut taken: BTreeMap<String, usize> = BTreeMap::new();
     for picture in &mut pictures {
         let count = taken.entry(picture.file_stem.clone()).or_insert(0);
@@ -143,7 +143,7 @@ pub fn plan(experiment: &Experiment, summary: &RunSummary) -> Vec<Picture> {
     pictures
 }
 
-/// The pictures that there are of the knees of an experiment's points, one for each, in their order.
+/// The pictures of the knees of an experiment's points; one knee per point, in order.
 #[must_use]
 pub fn plan_knees(experiment: &Experiment, knees: &[crate::knee::Knee]) -> Vec<Picture> {
     knees::searched(experiment, knees)
@@ -185,7 +185,7 @@ fn write_one(folder: &Path, Drawn { picture, svg }: &Drawn) -> Result<(), Pictur
     Ok(())
 }
 
-/// One chart as it is, several beside each other.
+/// One chart unchanged, several side by side.
 fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
     if charts.len() == 1 {
         return Chart::LineChart(charts.remove(0));
@@ -194,12 +194,12 @@ fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
     Chart::Panels(Panels { title: title.to_owned(), columns: 2, charts, one_legend: true, ..Panels::default() })
 }
 
-/// What is not empty, with commas between.
+/// Joins the non-empty parts with commas.
 fn joined(parts: impl IntoIterator<Item = String>) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A subtitle of what is worth saying; none if nothing is.
+/// A subtitle, or none if it would be empty.
 fn note<const COUNT: usize>(parts: [String; COUNT]) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     (!parts.is_empty()).then(|| parts.join(" \u{b7} "))

@@ -1,8 +1,8 @@
-//! What does one page say about an experiment, to whoever opens it years later without anything else?
+//! The report of an experiment, which must be sufficient years later without other files.
 //!
-//! [`page`] is one HTML document that needs nothing but itself: findings, pictures, the table of results, the exact
-//! configuration, and how numbers are defined. It loads nothing (its own policy forbids it to) and can be printed. What
-//! users write ends up in it as text only: `maud` escapes it.
+//! [`page`] is one self-contained HTML document: findings, pictures, the table of results, the exact configuration, and
+//! definitions. It loads nothing (its content security policy forbids it) and can be printed. `maud` escapes all text
+//! of users.
 
 mod configuration;
 mod findings;
@@ -26,7 +26,7 @@ pub use knees::{knees_page, write_knees};
 /// The name of the report in the folder of a run.
 pub const REPORT: &str = "report.html";
 
-/// There is no report: its file could not be written.
+/// The report could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: cannot write this file: {source}", path.display())]
 pub struct ReportError {
@@ -95,8 +95,8 @@ fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
     }
 }
 
-/// What is said of a run at whose window the start still shows.
-pub const UNSETTLED: &str = "the run had not settled when its window began: transactions take long to end beside the time before it. Success is \
+/// The warning about a run that had not settled.
+pub const UNSETTLED: &str = "the run had not settled when its window began: transactions take long to end compared with the time before it. Success is \
                              too high or commits are too few by more than the intervals say: choose a longer --duration";
 
 /// When the runs of an experiment end, as a sentence.

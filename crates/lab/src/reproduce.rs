@@ -1,4 +1,5 @@
-//! Do the published figures come out? Every figure of the published simulations beside ours: a page that sums up, and one of tables.
+//! Are the published figures reproduced? A page with the summary and one with tables put every figure of the published
+//! simulations beside ours.
 //!
 //! The figures are data (`experiments/published/*.toml`), each with its source, its metric and its tolerance. Start with
 //! [`Figure`], then [`judge`], then [`page::write`].
@@ -22,31 +23,32 @@ use crate::summary::RunSummary;
 /// The experiments that the published figures come from, in the order of the texts.
 pub const EXPERIMENTS: [&str; 9] = ["1a", "1b", "2a", "2b", "4a", "4a-zipf", "4b", "4b-zipf", "4c"];
 
-/// What came of the experiments, by name.
+/// The results of the experiments, by name.
 pub type Runs = BTreeMap<String, (Experiment, RunSummary)>;
 
-/// What we say to a figure.
+/// The judgement of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Ours, in the metric's unit; absent where there is nothing to compare (no commit, no knee, a point not run).
+    /// Our value, in the metric's unit; absent if there is nothing to compare (no commit, no knee, a point not run).
     pub ours: Option<f64>,
-    /// For knees: the grid load at which ours lies.
+    /// For knees: the grid load of ours.
     pub load: Option<String>,
-    /// How near the two are.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Ours of what the figure seems to be of instead ([`Figure::perhaps`]), and whether it is within the tolerance then.
+    /// Our value of the metric that the figure seems to show instead ([`Figure::perhaps`]), and whether it is within
+    /// the tolerance.
     pub perhaps: Option<(f64, bool)>,
 }
 
-/// How near ours is to a published figure.
+/// How close our value is to a published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Within the figure's tolerance.
     Within,
     /// Within the tolerance of another value that has the same digits as printed, not of the printed one.
     WithinAsPrinted,
-    /// Of a knee: ours lies at another load, but at every load on which the two differ our success is so near the threshold
-    /// that noise decides. Ours is then given as it is at the published load, and is within tolerance there.
+    /// For a knee: ours is at another load, but at every load between the two our success is so near the threshold that
+    /// noise decides. The value given is then that at the published load, which is within tolerance.
     OnTheEdge {
         /// The differing load whose success is farthest from the threshold.
         load: String,
@@ -55,7 +57,7 @@ pub enum Verdict {
     },
     /// Not within it.
     Outside,
-    /// Nothing of ours to compare: no commit, no knee, a point not run.
+    /// Nothing to compare: no commit, no knee, a point not run.
     Nothing,
 }
 

@@ -1,7 +1,7 @@
-//! How are many points run on all cores, losing nothing that was finished?
+//! How are many points run on all cores without losing finished runs?
 //!
-//! Workers take runs from one list, the heaviest first, and hand their numbers to one thread, which journals them as they
-//! come. Whatever the number of workers and the order in which they finish, the results are in the order of the plan.
+//! Workers take runs from one list, the heaviest first, and pass the results to one thread, which writes them to the
+//! journal. The results are in the order of the plan, for any number of workers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
@@ -32,26 +32,26 @@ pub fn journal(folder: &Path) -> Result<Journal<Metrics>, JournalError> {
 pub struct Running<'a> {
     /// Runs at a time.
     pub threads: NonZeroUsize,
-    /// Set by others to stop: what is under way is finished, and nothing new is begun.
+    /// Set by the caller to stop: running pieces are finished, and no new one begins.
     pub stop: &'a AtomicBool,
-    /// Told about each run that is done, from one thread.
+    /// Called after each finished run, from one thread.
     pub progress: &'a mut dyn FnMut(Progress),
 }
 
-/// How far it has come.
+/// The progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Runs that are done, those of an earlier time included.
+    /// Finished runs, including earlier ones.
     pub done: usize,
     /// All runs: points times seeds, equal ones counted once.
     pub total: usize,
-    /// Of those done, the ones found in the journal.
+    /// Finished runs from the journal.
     pub found: usize,
-    /// Simulated seconds done now, without what was found.
+    /// Simulated seconds so far, without runs from the journal.
     pub simulated_s: f64,
-    /// Expected work, in arrivals: done now, without what was found.
+    /// Expected work done so far, in arrivals, without runs from the journal.
     pub arrivals_done: f64,
-    /// Expected work, in arrivals: to be done in all, without what was found.
+    /// Expected work in total, in arrivals, without runs from the journal.
     pub arrivals_total: f64,
 }
 
@@ -67,11 +67,11 @@ pub struct Results {
 pub enum Ended {
     /// All runs are done.
     Complete(Results),
-    /// It was stopped; what is done is in the journal.
+    /// It was stopped; finished runs are in the journal.
     Stopped(Progress),
 }
 
-/// Why it could not go on. What was finished before is in the journal.
+/// Why it could not continue. Earlier results are in the journal.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The journal could not be written.
@@ -105,11 +105,11 @@ impl Results {
 
 /// Where results are kept.
 pub struct Keeping<'a> {
-    /// What is done, and where to note what is done next.
+    /// The journal of finished runs.
     pub journal: Journal<Metrics>,
-    /// Where to write each run's transactions, if they are wanted.
+    /// Where to write each run's transactions, if requested.
     pub transactions: Option<&'a Path>,
-    /// What to write into the files about their origin.
+    /// The origin to record in the files.
     pub provenance: &'a Provenance,
 }
 
@@ -122,8 +122,7 @@ struct Run<'a> {
     arrivals: f64,
 }
 
-/// Runs all points and seeds of an experiment that are not done yet. Without a place to keep them, results are only
-/// returned.
+/// Runs all points and seeds of an experiment that are not done yet. Without a folder, results are only returned.
 ///
 /// # Errors
 /// Results could not be written.
@@ -172,7 +171,7 @@ fn keys(experiment: &Experiment) -> Vec<String> {
     experiment.points.iter().flat_map(of).collect()
 }
 
-/// Runs these on several threads. Returns how far it came if it was stopped before the end.
+/// Runs these on several threads. Returns the progress if it was stopped before the end.
 fn work(
     todo: &[Run<'_>],
     journal: &mut Option<Journal<Metrics>>,

@@ -1,9 +1,10 @@
 //! What is in the Parquet files? The one place that names their columns.
 //!
-//! `results.parquet` has a row for each point and seed (`results.rs` names its columns), `knees.parquet` one for each point
-//! whose knee was searched (`knees.rs`), a file under `transactions/` one for each transaction of one run (`transactions.rs`). Units are in the names: `_s` seconds, `_ms` milliseconds, `_bytes`,
-//! `_ratio` between 0 and 1. What does not apply is null. The key-value metadata of each file holds `experiment`,
-//! `configuration_hash`, `model_version` and `git_revision`. Equal results give equal bytes.
+//! `results.parquet` has a row for each point and seed (`results.rs` names its columns), `knees.parquet` one for each
+//! point whose knee was searched (`knees.rs`), a file under `transactions/` one for each transaction of one run
+//! (`transactions.rs`). Units are in the names: `_s` seconds, `_ms` milliseconds, `_bytes`, `_ratio` between 0 and 1.
+//! Values that do not apply are null. The key-value metadata of each file holds `experiment`, `configuration_hash`,
+//! `model_version` and `git_revision`. Equal results give equal bytes.
 
 mod columns;
 mod knees;
@@ -21,7 +22,7 @@ pub use knees::{KNEES, write_knees};
 pub use results::{RESULTS, write_results};
 pub use transactions::{TRANSACTIONS, TransactionFolder};
 
-/// What the results cannot say of themselves.
+/// The origin of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
     /// The revision of the program that made them, or "unknown".
@@ -31,7 +32,7 @@ pub struct Provenance {
 /// Why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// The system would not.
+    /// A system error.
     #[error("{path}: cannot write this file: {cause}")]
     Io {
         /// Which file.
@@ -39,7 +40,7 @@ pub enum SchemaError {
         /// What the system said.
         cause: std::io::Error,
     },
-    /// The Parquet library would not.
+    /// An error of the Parquet library.
     #[error("{path}: cannot write this file: {cause}")]
     Parquet {
         /// Which file.

@@ -19,22 +19,21 @@ use glidepath_workload::{
 use crate::config::Point;
 use crate::metrics::window;
 
-/// Where the catalog is in its store.
+/// The catalog's prefix in its store.
 const PREFIX: &str = "";
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Transactions that arrived within the duration and ended within the run, in the order of their arrival.
     pub records: Vec<Record>,
-    /// When each transaction arrived and what kind it was, ended or not. Those that came after the duration are left out.
+    /// Arrival time and kind of each transaction, ended or not, within the duration.
     pub arrivals: Vec<(Instant, Kind)>,
-    /// Of these, those that had not ended when the run did, in the order of their arrival: when each arrived, when its work ends, and
-    /// what kind it is.
+    /// Of these, those that had not ended when the run did, in the order of arrival.
     pub open: Vec<Open>,
-    /// When the run ended: after its duration only where it went on for the last of the window's transactions.
+    /// When the run ended: later than its duration only if it continued for transactions of the window.
     pub ended: Instant,
-    /// What the engine did.
+    /// The counts of the engine.
     pub counts: Counts,
 }
 
@@ -43,13 +42,13 @@ pub struct Outcome {
 pub struct Open {
     /// When it arrived.
     pub arrived: Instant,
-    /// When its work ends, but for the first read of the catalog.
+    /// When its work ends, without the first read of the catalog.
     pub work_done: Instant,
-    /// What kind it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// How far a run is, for those who may end it early.
+/// The progress of a run, for callers that may stop it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Underway {
     /// Events so far.
@@ -58,29 +57,29 @@ pub(crate) struct Underway {
     pub(crate) failed: u64,
 }
 
-/// What all processes of a run share.
+/// State shared by all processes of a run.
 struct Scene {
     workload: Workload,
     requests: Requests,
     picker: TablePicker,
     window: Range<Instant>,
-    /// Who arrives later is load for the others, and not counted.
+    /// Transactions that arrive later are load and are not counted.
     last_arrival: Instant,
-    /// When the run ends, unless all of the window have ended before.
+    /// The latest end of the run.
     horizon: Instant,
-    /// Whether all that count have arrived.
+    /// Whether all transactions that count have arrived.
     complete: Cell<bool>,
     /// Transactions of the window that have not ended.
     waiting: Cell<u64>,
-    /// When the last of those that have ended did.
+    /// The latest end of a transaction of the window so far.
     settled: Cell<Instant>,
     /// In the order of arrival; `None` for one that has not ended.
     records: RefCell<Vec<Option<Record>>>,
     arrivals: RefCell<Vec<(Instant, Kind)>>,
-    /// How long each works.
+    /// The runtime of each.
     runtimes: RefCell<Vec<Span>>,
     overwrites_decide: bool,
-    /// As [`Underway::failed`].
+    /// The count of [`Underway::failed`].
     failed: Cell<u64>,
 }
 
@@ -89,15 +88,15 @@ const SOURCE: u64 = 0;
 
 /// Simulates a point. The same point, seed and mode give the same outcome; with the protocol `catalog-file` both modes do.
 ///
-/// With protocols whose handles [share](Design::SHARES) what they know of the catalog, all transactions do, as those of long-lived
-/// clients, and every operation is an event, whatever the mode: what one has learnt must not be seen by others before it happened.
+/// With protocols whose handles [share](Design::SHARES) what they know of the catalog, all transactions share it, like
+/// long-lived clients, and every operation is an event in both modes, so that no transaction sees knowledge from its
+/// future.
 #[must_use]
 pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
     simulate_while(point, seed, mode, &mut |_| true)
 }
 
-/// The same, but asks now and then whether to go on; where not, the run ends there, and its outcome is
-/// of that part only.
+/// The same, but sometimes asks whether to continue; if not, the run ends, and the outcome covers that part only.
 pub(crate) fn simulate_while(point: &Point, seed: u64, mode: Mode, go_on: &mut dyn FnMut(Underway) -> bool) -> Outcome {
     point.config.catalog.protocol.visit(Simulated { point, seed, mode, go_on })
 }
@@ -150,7 +149,7 @@ fn run<C: Catalog + 'static>(
     let counts = simulation.run_while(starts, |events| go_on(Underway { events, failed: scene.failed.get() }));
     drop(simulation);
     let ended = scene.end().unwrap_or(horizon);
-    // What ends after the run has not ended.
+    // Transactions that end after the run count as not ended.
     let (arrivals, mut records, mut open) = (scene.arrivals.take(), Vec::new(), Vec::new());
     records.reserve_exact(arrivals.len());
     for ((record, &(arrived, kind)), runtime) in
@@ -167,7 +166,7 @@ fn run<C: Catalog + 'static>(
 impl Scene {
     fn new(point: &Point) -> Self {
         let workload = point.config.workload();
-        // A list that grows is there twice for a while, and there are runs on every core.
+        // A growing list is temporarily in memory twice, and there is a run on every core.
         let expected = (1.01 * expected_arrivals(point)).min(1e6) as usize;
         let last_arrival = Instant::ZERO + point.config.duration;
         Self {
@@ -194,7 +193,7 @@ impl Scene {
         (self.complete.get() && self.waiting.get() == 0 && settled <= self.horizon).then_some(settled)
     }
 
-    /// Notes a transaction that arrives, and returns its place among all.
+    /// Records an arrival, and returns its index.
     fn arrive(&self, at: Instant, kind: Kind, runtime: Span) -> usize {
         self.waiting.set(self.waiting.get() + u64::from(self.window.contains(&at)));
         self.arrivals.borrow_mut().push((at, kind));
@@ -204,7 +203,7 @@ impl Scene {
         records.len() - 1
     }
 
-    /// Notes how it ended.
+    /// Records how it ended.
     fn leave(&self, place: usize, record: Record) {
         if self.window.contains(&record.arrived) {
             self.waiting.set(self.waiting.get() - 1);
@@ -219,7 +218,7 @@ impl Scene {
     }
 }
 
-/// How many transactions arrive in the window of a run: as many as if it were simulated.
+/// The number of arrivals in the window of a run, exactly as in the simulation.
 pub(crate) fn arrivals_in_window(point: &Point, seed: u64) -> u64 {
     let (mut luck, window) = (Stream::keyed(seed, SOURCE, 0), window(point.config.duration));
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
@@ -227,7 +226,7 @@ pub(crate) fn arrivals_in_window(point: &Point, seed: u64) -> u64 {
     before_its_end.filter(|arrival| arrival.at >= window.start).count() as u64
 }
 
-/// How many transactions a run is likely to have. Its work grows with them.
+/// The expected number of transactions of a run, which determines its work.
 pub(crate) fn expected_arrivals(point: &Point) -> f64 {
     let arrivals = &point.config.arrivals;
     let usual = point.config.duration.as_secs_f64() / arrivals.scale.as_secs_f64().max(1e-9);
@@ -235,7 +234,7 @@ pub(crate) fn expected_arrivals(point: &Point) -> f64 {
     usual * arrivals.burst.map_or(1.0, |burst| 1.0 + share(burst) * (burst.factor - 1.0))
 }
 
-/// One transaction. (Not an async fn: that would hold what it is given twice, as it was given and as it is used.)
+/// One transaction. (Not an async fn, which would store its arguments twice.)
 #[expect(clippy::manual_async_fn)]
 fn transact<C: Catalog>(
     env: SimEnv,
@@ -260,7 +259,7 @@ fn transact<C: Catalog>(
     }
 }
 
-/// The stores of a point, and which of them has the catalog and which the tables.
+/// The stores of a point: which has the catalog, and which the tables.
 fn stores(point: &Point) -> (Vec<StoreModel>, StoreId, StoreId) {
     let effect = point.config.catalog.effect;
     let of = |profile: Profile| StoreModel { effect, ..StoreModel::of(profile) };
@@ -271,7 +270,7 @@ fn stores(point: &Point) -> (Vec<StoreModel>, StoreId, StoreId) {
     }
 }
 
-/// Puts in place what exists before the first transaction.
+/// Writes the objects that exist before the first transaction.
 fn put_in_place(simulation: &Simulation, point: &Point, catalog: StoreId, tables: StoreId) {
     let spec = &point.config.tables;
     for (key, payload) in fresh_catalog(point) {
@@ -285,7 +284,7 @@ fn put_in_place(simulation: &Simulation, point: &Point, catalog: StoreId, tables
     }
 }
 
-/// The objects of a catalog with the point's tables, as the protocol itself creates it in a world of its own.
+/// The objects of a catalog with the point's tables, created by the protocol in a separate simulation.
 fn fresh_catalog(point: &Point) -> BTreeMap<Key, Payload> {
     let spec = &point.config.tables;
     let tables = (0..spec.count).map(|id| (TableId(id), TableState::new(spec.partitions as usize))).collect();
@@ -309,7 +308,7 @@ impl Visitor for Fresh {
             let place = Arc::new(D::place(PREFIX, &self.settings));
             let catalog = D::open(env.clone(), env.store(store), place);
             let created = D::create(&catalog, Creation { tables: self.tables, ..Creation::default() }).await;
-            assert!(matches!(created, Committed(_)), "a store without faults takes a fresh catalog");
+            assert!(matches!(created, Committed(_)), "creating a catalog in a store without faults succeeds");
         };
         simulation.run([(Instant::ZERO, create)]);
         simulation.objects(store)

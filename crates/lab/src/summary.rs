@@ -1,4 +1,4 @@
-//! What came of an experiment, over its seeds? Means and spreads for tables, pictures and knees.
+//! The results of an experiment over its seeds: means and spreads for tables, pictures and knees.
 
 use glidepath_run::statistics::Spread;
 use serde::Serialize;
@@ -26,9 +26,9 @@ pub struct PointSummary {
     pub fast_append: Option<GroupSummary>,
     /// Validated overwrites; absent where the workload has none.
     pub validated_overwrite: Option<GroupSummary>,
-    /// The success that decides whether the load is sustained: mean over seeds of [`Metrics::deciding_success`].
+    /// The deciding success: mean over seeds of [`Metrics::deciding_success`].
     pub deciding_success: Option<Spread>,
-    /// Whether a run had not settled when its window began: then intervals leave out what that moves.
+    /// Whether a run had not settled when its window began: then intervals do not cover that bias.
     #[serde(skip)]
     pub unsettled: bool,
     /// By table: mean counts over seeds.
@@ -37,12 +37,12 @@ pub struct PointSummary {
     pub commits_over_time: Vec<f64>,
 }
 
-/// The transactions of one kind, over all seeds. A field is absent where no seed has it. Shares are between 0 and 1.
+/// The transactions of one kind, over all seeds. A field is absent if no seed has it. Shares are between 0 and 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupSummary {
     /// Committed, of those that arrived in the window and ended.
     pub success: Option<Spread>,
-    /// Holds the mean of `success` with 95 % confidence; absent where a seed does not tell.
+    /// The 95 % interval of the mean of `success`; absent if a seed has none.
     pub success_interval: Option<Interval>,
     /// Committed, of those that arrived after the first quarter and ended.
     pub warm_success: Option<Spread>,
@@ -52,7 +52,7 @@ pub struct GroupSummary {
     pub warm_latency_mean_s: Option<Spread>,
     /// Committed, of those that ended, over the whole run.
     pub run_success: Option<Spread>,
-    /// Of those that arrived in the window, what had not ended when the run did.
+    /// Of those that arrived in the window, those that had not ended when the run did.
     pub not_ended: Option<Spread>,
     /// Committed, of those that arrived in bursts in the window and ended.
     pub burst_success: Option<Spread>,
@@ -60,7 +60,7 @@ pub struct GroupSummary {
     pub arrived_per_s: Spread,
     /// Commits per second of the window.
     pub throughput_per_s: Spread,
-    /// Holds the mean of `throughput_per_s` with 95 % confidence; absent where a seed does not tell.
+    /// The 95 % interval of the mean of `throughput_per_s`; absent if a seed has none.
     pub throughput_interval_per_s: Option<Interval>,
     /// Commit latency in the window.
     pub latency_mean_s: Option<Spread>,
@@ -70,9 +70,9 @@ pub struct GroupSummary {
     pub latency_p95_s: Option<Spread>,
     /// Commit latency in the window.
     pub latency_p99_s: Option<Spread>,
-    /// Holds the mean of `latency_p99_s` with 95 % confidence; absent where a seed does not tell.
+    /// The 95 % interval of the mean of `latency_p99_s`; absent if a seed has none.
     pub latency_p99_interval_s: Option<Interval>,
-    /// Commits in the window of the seed with the fewest; absent for the published runs, which print percentiles of any number.
+    /// The fewest commits in the window of a seed; absent for published runs, for which all percentiles are printed.
     #[serde(skip)]
     pub fewest_commits: Option<u64>,
     /// Mean retries of those that committed in the window.
@@ -83,11 +83,11 @@ pub struct GroupSummary {
     pub catalog_conflicts_per_transaction: Option<Spread>,
     /// Per transaction that ended.
     pub table_conflicts_per_transaction: Option<Spread>,
-    /// Last attempts that failed with nobody looking why, per transaction that ended.
+    /// Failed last attempts with an unknown kind of conflict, per transaction that ended.
     pub unseen_conflicts_per_transaction: Option<Spread>,
     /// Per transaction that ended.
     pub append_conflicts_per_transaction: Option<Spread>,
-    /// Manifest lists read to see what was missed, per transaction that ended.
+    /// History reads per transaction that ended.
     pub history_reads_per_transaction: Option<Spread>,
     /// Mean time per transaction that ended, by what it was spent on: mean over seeds.
     pub spent: SpentMeans,
@@ -95,7 +95,7 @@ pub struct GroupSummary {
 
 /// One table: mean counts over seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are enough")]
 pub struct RankSummary {
     pub ended: f64,
     pub committed: f64,
@@ -162,7 +162,7 @@ type Known = Option<(f64, Option<Interval>)>;
 const FEWEST_ABOVE: f64 = 3.0;
 
 impl GroupSummary {
-    /// Whether there are latencies enough for this percentile, given as a share.
+    /// Whether there are enough latencies for this percentile, given as a share.
     #[must_use]
     pub fn tells(&self, share: f64) -> bool {
         self.fewest_commits.is_none_or(|count| count as f64 * (1.0 - share) >= FEWEST_ABOVE - 1e-6)
@@ -224,8 +224,8 @@ impl GroupSummary {
 /// The success above which a load counts as sustained, in the published work.
 pub const SUSTAINED: f64 = 0.95;
 
-/// Of points that differ in their load, the one of the highest throughput whose deciding success (mean over seeds) is
-/// above the threshold: the knee, or "usable throughput". None if no load is sustained.
+/// The knee, or "usable throughput": of points that differ in their load, the one with the highest throughput among
+/// those whose deciding success (mean over seeds) is above the threshold. None if no load is sustained.
 pub fn knee_on_grid<'a>(
     points: impl IntoIterator<Item = &'a PointSummary>,
     threshold: f64,

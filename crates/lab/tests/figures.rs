@@ -1,4 +1,4 @@
-//! Do the figures of a run contradict each other? Random small configurations, each counted a second time from its transactions.
+//! Are the figures of a run consistent? Random small configurations, each counted a second time from its transactions.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -44,7 +44,7 @@ fn attempts_add_up(record: &Record) -> bool {
     record.attempts == lost + ended && record.attempts >= record.retries
 }
 
-/// No part of the time to commit is longer than it all.
+/// No part of the time to commit is longer than the whole.
 fn times_add_up(record: &Record) -> bool {
     let spent = record.spent;
     let parts = [spent.catalog_reads, spent.prepare, spent.conflict_reads, spent.install, spent.backoff];
@@ -72,7 +72,8 @@ fn count(group: &Group, outcome: &Outcome, duration_s: f64, kind: Option<Kind>) 
     prop_assert_eq!(group.window_arrived, arrived.count() as u64);
     prop_assert!(group.window_committed <= group.window_ended && group.window_ended <= group.window_arrived);
     prop_assert!(group.burst_committed <= group.burst_ended && group.burst_ended <= group.window_ended);
-    // Commits count where they land; where the run does not go on, those of the transactions that arrived in the window do.
+    // Commits count when they land; if the run does not continue, those of transactions that arrived in the window
+    // count.
     let lands = |record: &&&Record| record.end == End::Committed && window.contains(&record.ended.as_secs_f64());
     let landed = records.iter().filter(lands).count() as u64;
     prop_assert_eq!(group.window_landed, landed);

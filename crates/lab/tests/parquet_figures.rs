@@ -1,4 +1,5 @@
-//! Do the files of transactions say what the tables say? Each figure that is printed, once more from the Parquet of its runs.
+//! Do the files of transactions agree with the tables? Each printed figure is computed again from the Parquet files of
+//! its runs.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,7 +16,7 @@ use glidepath_sim::Mode;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 
-/// What a row says of a transaction.
+/// A row of a transaction.
 struct Row {
     overwrite: bool,
     committed: bool,
@@ -26,7 +27,7 @@ struct Row {
     counts: Vec<f64>,
 }
 
-/// The columns that are averaged over all transactions, and the figures they make.
+/// The columns that are averaged over all transactions, and their figures.
 type Figure = fn(&GroupSummary) -> Option<Spread>;
 
 const PER_TRANSACTION: [(&str, Figure); 5] = [
@@ -74,7 +75,7 @@ fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(below + (above - below) * (place - place.floor()))
 }
 
-/// The figure is the mean of what each seed has.
+/// The figure is the mean over seeds.
 fn agree(name: &str, figure: Option<Spread>, of_seed: impl Iterator<Item = Option<f64>>) -> Result<(), TestCaseError> {
     let (found, again) = (figure.map(|spread| spread.mean), mean(of_seed.flatten()));
     let near = match (found, again) {
@@ -94,10 +95,10 @@ fn check(group: &GroupSummary, seeds: &[Vec<&Row>], duration_s: f64, goes_on: bo
     agree("success of the whole run", group.run_success, seeds.iter().map(success))?;
     let committed: Vec<Vec<&Row>> =
         inside.iter().map(|rows| rows.iter().copied().filter(|row| row.committed).collect()).collect();
-    // Commits count where they land.
+    // Commits count when they land.
     let throughput = |rows: &Vec<&Row>| {
         let lands = rows.iter().filter(|row| {
-            // Where the run does not go on, commits count as in the publication.
+            // If the run does not continue, commits count as in the publication.
             row.committed && window.contains(if goes_on { &row.ended_s } else { &row.arrived_s })
         });
         Some(lands.count() as f64 / (window.end - window.start))

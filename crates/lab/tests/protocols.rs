@@ -39,7 +39,7 @@ fn an_append_log_has_no_conflicts_between_tables_and_the_others_have_many() {
         let (committed, ended) = (metrics.all.window_committed as f64, metrics.all.window_ended as f64);
         assert!(committed > 0.95 * ended, "{committed} of {ended}");
     }
-    // One write at a time for all tables: much the same, whether the catalog is one object or a chain.
+    // One write at a time for all tables: similar results for one object and for a chain.
     let conflicts = |metrics: &Metrics| metrics.all.catalog_conflicts as f64;
     assert!((conflicts(&chain) / conflicts(&file) - 1.0).abs() < 0.25, "{} {}", conflicts(&chain), conflicts(&file));
     // In a log commits to different tables do not conflict.

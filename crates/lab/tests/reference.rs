@@ -11,7 +11,7 @@ use glidepath_lab::reproduce::{Figure, Runs, Verdict, figures, judge};
 use glidepath_lab::runner::{self, Ended, Running};
 use glidepath_lab::summary::RunSummary;
 
-/// Runs the points of an experiment that are wanted, with so many seeds, and compares all figures that are then known.
+/// Runs the selected points of an experiment with this number of seeds, and compares all figures that follow.
 fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: impl Fn(&Figure) -> bool) -> usize {
     let mut experiment = Experiment::load(name, &Overrides::default()).unwrap();
     experiment.points.retain(|point| wanted(point));
@@ -19,7 +19,7 @@ fn check(name: &str, seeds: usize, wanted: impl Fn(&PlannedPoint) -> bool, of: i
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let running = Running { threads, stop: &AtomicBool::new(false), progress: &mut |_| {} };
     let Ended::Complete(results) = runner::run(&experiment, None, running).unwrap() else {
-        panic!("nobody stopped it");
+        panic!("it was stopped");
     };
     let summary = RunSummary::of(&experiment, &results);
     let runs = Runs::from([(name.to_owned(), (experiment, summary))]);
@@ -60,8 +60,9 @@ fn part_3_single_table_knees() {
     assert!(count >= 5, "{count} figures");
 }
 
-/// Part 3's success with the catalog as an object, 50 tables and 20 ms between arrivals, on all five stores: it hangs on the ways
-/// of conditional puts and reads more than anything else does (docs/decisions/0007-way-of-a-conditional-put.md).
+/// Part 3's success with the catalog as an object, 50 tables and 20 ms between arrivals, on all five stores: it depends
+/// mostly on the time that conditional puts and reads take to the store
+/// (docs/decisions/0007-way-of-a-conditional-put.md).
 #[test]
 fn part_3_success_where_the_catalog_binds() {
     let wanted = |point: &PlannedPoint| {

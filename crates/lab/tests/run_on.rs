@@ -1,5 +1,5 @@
-//! Does a run that goes on count all that arrived in its window, and change nothing else? And do intervals hold what a long run
-//! would say?
+//! Does a run with `run_on` count all transactions of its window, and change nothing else? And do intervals contain the
+//! value of a long run?
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -38,7 +38,7 @@ fn a_run_goes_on_until_all_of_its_window_have_ended_and_no_longer() {
     let of_window = outcome.records.iter().filter(|record| window.contains(&record.arrived));
     let last = of_window.map(|record| record.ended).max().unwrap();
     assert!(last > end && outcome.ended == last, "{last:?} {:?}", outcome.ended);
-    assert!(outcome.arrivals.iter().all(|(at, _)| *at <= end), "who arrives later is counted nowhere");
+    assert!(outcome.arrivals.iter().all(|(at, _)| *at <= end), "later arrivals are not counted");
     assert!(outcome.records.iter().all(|record| record.arrived <= end && record.ended <= last));
     assert_eq!(outcome.records, short("run_on=2h", Mode::EveryOperation).records);
 }
@@ -69,7 +69,7 @@ fn summary(point: &Point, seeds: std::ops::Range<u64>) -> PointSummary {
     PointSummary::of(Vec::new(), &runs)
 }
 
-/// Those that work longest have the most history to read. An hour that left them out said 5.7 s; eight hours say 9.
+/// Transactions that work longest have the most history to read. Without them an hour gives 5.7 s; eight hours give 9.
 #[test]
 fn the_tail_of_an_hour_is_that_of_eight() {
     let of = |settings: &[&str], seeds| {
@@ -88,7 +88,8 @@ fn the_tail_of_an_hour_is_that_of_eight() {
     assert!(far[1] < long[0], "{far:?} {long:?}");
 }
 
-/// Figures of ten minutes, forty times, beside those of forty hours. (The example `coverage` does it for three stores.)
+/// Figures of ten minutes, forty times, compared with those of forty hours. (The example `figure_coverage` does it for
+/// three stores.)
 #[test]
 fn intervals_hold_what_a_long_run_says() {
     let one = point(&[&SHORT[..], &["arrivals.scale=70ms"]].concat());

@@ -1,14 +1,16 @@
-//! Do commits collide as often as queueing theory says? Settings with constant latencies, for which there are closed forms.
+//! Do commits conflict as often as queueing theory says? Settings with constant latencies, for which closed forms
+//! exist.
 //!
-//! What all of them rest on. An attempt wins unless another commit takes effect between the effect of its last read of the
-//! catalog and the effect of its put (`docs/protocols/catalog-file.md`, steps 3 and 4). Let a request to the catalog take L,
-//! and preparing P. A request takes effect half-way (or at its end), so from the effect of the read it is L / 2 (0) to its
-//! answer, then P, then L / 2 (L) until the put takes effect: the *vulnerable time* is tau = L + P either way. Where the first
-//! attempt is against the start snapshot, the runtime R lies between too: tau = L + R + P. With constant latencies tau is the
-//! same for all, so no two commits are nearer to each other than tau, and a put wins exactly if no commit was in the tau before.
+//! The basis of all of them: an attempt wins unless another commit takes effect between the effect of its last read of
+//! the catalog and the effect of its put (`docs/protocols/catalog-file.md`, steps 3 and 4). Let a request to the
+//! catalog take L, and preparing P. A request takes effect half-way (or at its end). So from the effect of the read
+//! there are L / 2 (or 0) to its answer, then P, then L / 2 (or L) until the put takes effect: the *vulnerable time* is
+//! tau = L + P in both cases. If the first attempt is against the start snapshot, the runtime R is added: tau = L + R +
+//! P. With constant latencies tau is the same for all attempts. So two commits are at least tau apart, and a put wins
+//! exactly if there was no commit within the tau before it.
 //!
-//! Seeds are fixed, and a figure may be off by four of its standard errors: by chance that happens once in 16,000. That a test
-//! would see another law is part of it: the law that is nearest must be rejected.
+//! Seeds are fixed, and the tolerance is four standard errors: a random excess happens once in 16,000. Each test must
+//! also reject the most similar other law.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,10 +20,10 @@ use glidepath_model::{Instant, Span};
 use glidepath_sim::{Mode, Profile};
 use glidepath_workload::{End, Record};
 
-/// Standard errors that a figure may be off.
+/// The tolerance in standard errors.
 const TOLERANCE: f64 = 4.0;
 
-/// What a request to the catalog takes, and what the one request of preparing takes.
+/// The time of a request to the catalog, and of the one request of preparing.
 const CATALOG: Span = Span::from_millis(60);
 const PREPARE: Span = Span::from_millis(40);
 
@@ -85,12 +87,12 @@ fn committed(outcome: &Outcome) -> impl Iterator<Item = &Record> {
     outcome.records.iter().filter(|record| record.end == End::Committed)
 }
 
-/// Who loses gives up: a counter with dead time. A put that loses changes nothing, so it does not prolong the time in which
-/// others lose: the *non-paralyzable* counter, whose rate is lambda / (1 + lambda tau) (Knoll, "Radiation Detection and
-/// Measurement", chapter 4, VII). The times between commits are tau and an exponential wait, with mean tau + 1 / lambda and
-/// deviation 1 / lambda; so the number in a long time T is normal with mean T / mean and variance T deviation^2 / mean^3 (the
-/// central limit theorem of renewal theory, Cox, "Renewal Theory", 1962, 3.3). The other law, of the *paralyzable* counter, is
-/// lambda exp(-lambda tau).
+/// Without retries: a counter with dead time. A put that loses changes nothing, so it does not prolong the dead time:
+/// the *non-paralyzable* counter, whose rate is lambda / (1 + lambda tau) (Knoll, "Radiation Detection and
+/// Measurement", chapter 4, VII). The times between commits are tau and an exponential wait, with mean tau + 1 / lambda
+/// and deviation 1 / lambda; so the number in a long time T is normal with mean T / mean and variance T deviation^2 /
+/// mean^3 (the central limit theorem of renewal theory, Cox, "Renewal Theory", 1962, 3.3). The other law, of the
+/// *paralyzable* counter, is lambda exp(-lambda tau).
 #[test]
 fn commits_without_retries_are_counted_as_by_a_counter_with_dead_time() {
     let scenes = [
@@ -105,7 +107,7 @@ fn commits_without_retries_are_counted_as_by_a_counter_with_dead_time() {
             let (mean, deviation) = (tau + 1.0 / rate, 1.0 / rate);
             let scene = Scene { rate, duration_s: 20_000.0 * mean, ..scene };
             let commits = committed(&scene.run(1)).count() as f64;
-            // Edges: less than a second of many hours is lost until the first put, and after the last.
+            // At the edges, before the first put and after the last, less than a second of many hours is lost.
             let time = scene.duration_s - scene.runtime.as_secs_f64();
             let error = (time * deviation * deviation / mean.powi(3)).sqrt();
             let z = (commits - time / mean) / error;
@@ -116,10 +118,11 @@ fn commits_without_retries_are_counted_as_by_a_counter_with_dead_time() {
     }
 }
 
-/// Who loses tries again at once, and there are very many who do: the catalog is never idle, and commits come one vulnerable time
-/// after each other. This is not the time from read to read, 2 L + P, since others read while an answer is on its way. More
-/// exactly: after a commit the next one to win is the first who reads after it, and N clients whose cycles have random phases
-/// read every (2 L + P) / N on average; as long as few of them have been served these waits are exponential.
+/// Many transactions with unlimited, immediate retries: the catalog is never idle, and commits follow each other at
+/// intervals of the vulnerable time. This is not the time from read to read, 2 L + P, because others read while an
+/// answer is on its way. More exactly: after a commit, the next winner is the first client that reads after it, and N
+/// clients with random phases read every (2 L + P) / N on average; while few of them have committed, these waits are
+/// exponential.
 #[test]
 fn commits_with_endless_retries_come_one_vulnerable_time_after_each_other() {
     let scene = Scene { rate: 300.0, duration_s: 30.0, runtime: Span::ZERO, refresh_first: false, ..SCENE };
@@ -140,7 +143,8 @@ fn commits_with_endless_retries_come_one_vulnerable_time_after_each_other() {
     }
     let z = (waits - expected) / variance.sqrt();
     assert!(z.abs() < TOLERANCE, "waits of {waits} s, expected {expected} s: z = {z:.1}");
-    // So small that the rate is that of the vulnerable time to a thousandth, and 60 % higher than one per read and install.
+    // The waits are so short that the rate is one per vulnerable time to a thousandth, 60 % more than one per read and
+    // install.
     let rate = f64::from(count) / (f64::from(count) * tau + waits);
     assert!((rate * tau - 1.0).abs() < 1e-3 && count > 90, "{rate} commits/s, {count} of them");
     assert!(rate * cycle > 1.5, "{rate} commits/s cannot be told from {}", 1.0 / cycle);
@@ -155,10 +159,11 @@ fn over_seeds(seeds: u64, figure: impl Fn(u64) -> f64) -> (f64, f64) {
     (mean, (squares / (count - 1.0) / count).sqrt())
 }
 
-/// Every transaction commits in the end, at lambda a second, and no vulnerable time has two commits in it. So the probability that
-/// it has one is the mean number in it, lambda tau; and arrivals see time averages (Wolff, "Poisson Arrivals See Time Averages",
-/// Operations Research 30, 1982), since where a transaction's first attempt falls has no bearing on the commits of others
-/// before it. At low load that is 1 - exp(-lambda tau), as if commits were a Poisson process; at a load of 0.2 it no longer is.
+/// Every transaction commits eventually, at lambda a second, and no vulnerable time contains two commits. So the
+/// probability that it contains one is the mean number in it, lambda tau; and arrivals see time averages (Wolff,
+/// "Poisson Arrivals See Time Averages", Operations Research 30, 1982), because the time of a first attempt does not
+/// affect earlier commits of others. At low load that is 1 - exp(-lambda tau), as if commits were a Poisson process; at
+/// a load of 0.2 it no longer is.
 #[test]
 fn first_attempts_meet_a_commit_as_often_as_one_is_in_their_vulnerable_time() {
     for (load, transactions) in [(0.02, 5000.0), (0.05, 3000.0), (0.2, 3000.0)] {
@@ -181,8 +186,8 @@ fn first_attempts_meet_a_commit_as_often_as_one_is_in_their_vulnerable_time() {
     }
 }
 
-/// Of k tables that are chosen alike, the commit that was met is to the same table with probability 1 / k. (A second commit until
-/// the look makes that a hundredth of it higher at this load: a sixth of a standard error.)
+/// With k tables and uniform choice, the conflicting commit is to the same table with probability 1 / k. (A second
+/// commit before the client reads again increases this by a hundredth at this load: a sixth of a standard error.)
 #[test]
 fn one_conflict_in_so_many_as_there_are_tables_is_with_the_same_table() {
     let (load, tables) = (0.02, 4);

@@ -1,7 +1,7 @@
-//! Are arrivals, tables and times distributed as they are said to be? Against closed forms.
+//! Are arrivals, tables and times distributed as configured? Compared with closed forms.
 //!
-//! Seeds are fixed. A figure may be off by four standard errors, and a goodness of fit (Pearson's chi-square) may be as bad as
-//! once in 16,000 by chance; that a wrong law is seen is part of each test.
+//! Seeds are fixed. The tolerance is four standard errors, or a goodness of fit (Pearson's chi-square) that happens by
+//! chance once in 16,000. Each test must also reject a wrong law.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use glidepath_sim::{Mode, Stream};
 use glidepath_workload::{Distribution, Shape};
 use statrs::distribution::{ChiSquared, ContinuousCDF, Discrete, DiscreteCDF, Normal, Poisson};
 
-/// Standard errors that a figure may be off, and the probability of that.
+/// The tolerance in standard errors, and its probability.
 const TOLERANCE: f64 = 4.0;
 const CHANCE: f64 = 6.3e-5;
 
@@ -29,7 +29,7 @@ fn run(settings: &[&str]) -> Outcome {
     simulate(&experiment.points[0].point, 1, Mode::LocalClocks)
 }
 
-/// How probable it is that a chi-square with so many degrees of freedom is larger than this.
+/// The probability that a chi-square with this number of degrees of freedom is larger.
 fn exceeds(statistic: f64, degrees: f64) -> f64 {
     ChiSquared::new(degrees).unwrap().sf(statistic)
 }
@@ -38,15 +38,15 @@ fn chi_square(found: &[f64], expected: &[f64]) -> f64 {
     found.iter().zip(expected).map(|(found, expected)| (found - expected).powi(2) / expected).sum()
 }
 
-/// Arrivals in each stretch that begins at a time of `starts` and lasts so long, in seconds.
+/// Arrivals in each stretch that begins at a time of `starts` and has this length, in seconds.
 fn counts(outcome: &Outcome, starts: impl Iterator<Item = f64>, lasts: f64) -> Vec<f64> {
     let times: Vec<f64> = outcome.arrivals.iter().map(|(at, _)| at.since(Instant::ZERO).as_secs_f64()).collect();
     let below = |limit: f64| times.partition_point(|time| *time < limit);
     starts.map(|start| (below(start + lasts) - below(start)) as f64).collect()
 }
 
-/// Of counts of a Poisson process with this mean, sum and dispersion are normal and chi-square (Cox and Lewis, "The Statistical
-/// Analysis of Series of Events", 1966, 6.3).
+/// For counts of a Poisson process with this mean, the sum is normal and the dispersion chi-square (Cox and Lewis, "The
+/// Statistical Analysis of Series of Events", 1966, 6.3).
 fn is_poisson(counts: &[f64], mean: f64) -> bool {
     let number = counts.len() as f64;
     let z = (counts.iter().sum::<f64>() - number * mean) / (number * mean).sqrt();
@@ -63,9 +63,9 @@ fn arrivals_in_bursts_and_between_are_poisson_processes_of_the_stated_rates() {
     let (inside, between) = (counts(&outcome, starts(0.0), 6.0), counts(&outcome, starts(6.0), 54.0));
     assert!(is_poisson(&inside, 300.0), "{inside:?}");
     assert!(is_poisson(&between, 540.0), "{between:?}");
-    // Two tenths of a second of the wrong rate would be seen: 8 of 300 in each.
-    assert!(!is_poisson(&counts(&outcome, starts(-0.2), 6.0), 300.0), "bursts begin when they are said to");
-    // Before the first burst there is none, though the clock stands at the start of a period.
+    // A shift of 0.2 s is detected: 8 of 300 in each.
+    assert!(!is_poisson(&counts(&outcome, starts(-0.2), 6.0), 300.0), "bursts begin at the configured times");
+    // There is no burst at time 0, although it is the start of a period.
     assert!(is_poisson(&counts(&outcome, [0.0].into_iter(), 60.0), 600.0));
 }
 
@@ -160,7 +160,7 @@ fn exponentials_have_their_mean_and_their_quantiles_and_fixed_ones_are_fixed() {
     assert!(draws(&of(Shape::Fixed)).iter().all(|draw| *draw == 0.25));
 }
 
-/// What would be shorter is as long as the floor: of the published runtimes 1 in 8.6.
+/// Shorter draws take the floor: of the published runtimes 1 in 8.6.
 #[test]
 fn nothing_is_shorter_than_the_floor_and_what_would_be_is_as_long() {
     let floor = Span::from_secs(30);

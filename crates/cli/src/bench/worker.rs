@@ -1,4 +1,4 @@
-//! How do clients work that are processes of their own?
+//! How do clients run as separate processes?
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use glidepath_stores::{Options, open};
 use crate::failure::Failure;
 use crate::output::print;
 
-/// One client in each of so many processes, which begin at the same time.
+/// One client in each of a number of processes, which begin at the same time.
 pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcome, Failure> {
     let program = std::env::current_exe()?;
     let begin_ms = unix_ms() + 1000 + 20 * u64::from(cell.writers);
@@ -27,7 +27,7 @@ pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcom
             Ok(child) => children.push(child),
             Err(error) => {
                 for mut child in children {
-                    // They have not begun, and must not: the catalog is about to be removed.
+                    // They have not begun and must not, because the catalog is about to be removed.
                     let _ = child.kill().and_then(|()| child.wait());
                 }
                 return Err(Failure::Failed(format!("client process {number} could not be started: {error}")));
@@ -35,7 +35,7 @@ pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcom
         }
     }
     let mut outcomes = Vec::new();
-    // All are waited for, whatever one of them does: nobody writes to a catalog that is being removed.
+    // Waits for all of them, even after an error, so that none writes to a catalog that is being removed.
     let ended: Vec<_> = children.into_iter().map(Child::wait_with_output).collect();
     for output in ended {
         let output = output?;
@@ -47,7 +47,7 @@ pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcom
     Ok(Outcome::joined(outcomes))
 }
 
-/// What `bench` starts: one client in a process of its own.
+/// The arguments of a client process, which `bench` starts.
 #[derive(Args, Debug)]
 pub(crate) struct WorkerArguments {
     store: String,
@@ -57,7 +57,7 @@ pub(crate) struct WorkerArguments {
     begin_ms: u64,
 }
 
-/// Runs one client, and prints what came of it for the process that started this one.
+/// Runs one client, and prints its outcome for the process that started it.
 pub(crate) fn run_worker(arguments: &WorkerArguments) -> Result<(), Failure> {
     let cell: Cell = serde_json::from_str(&arguments.cell)?;
     let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What commits to a catalog: create, create-namespace, create-table, create-view, set, drop, rename.
+//! The subcommands that commit: create, create-namespace, create-table, create-view, set, drop, rename.
 
 use std::collections::BTreeMap;
 
@@ -21,19 +21,19 @@ use crate::output::{print, print_json};
 pub(super) struct Create {
     #[command(flatten)]
     common: Common,
-    /// What keeps it, for good: catalog-file (one object), manifest-chain or append-log
+    /// The protocol, which cannot be changed later: catalog-file (one object), manifest-chain or append-log
     #[arg(long, value_name = "PROTOCOL", default_value = Protocol::ManifestChain.name(), value_parser = choice::protocol())]
     protocol: Protocol,
-    /// How the entries of a manifest chain lie in objects, for good: paged writes what a commit changes, whole writes one file of
-    /// columns anew [default: paged]
+    /// The layout of a manifest chain, which cannot be changed later: with paged a commit writes the changed pages,
+    /// with whole it rewrites one file of columns [default: paged]
     #[arg(long, value_name = "LAYOUT", value_parser = choice::layout())]
     layout: Option<Layout>,
-    /// A manifest chain without indices by type and by base object: smaller commits, slower searches
+    /// Create a manifest chain without indices by type and by base object: smaller commits, slower searches
     #[arg(long)]
     without_indices: bool,
 }
 
-/// Create a namespace; the one it is in must exist
+/// Create a namespace; its parent must exist
 #[derive(Args, Debug)]
 pub(super) struct CreateNamespace {
     #[command(flatten)]
@@ -47,14 +47,14 @@ pub(super) struct CreateNamespace {
     patience: Patience,
 }
 
-/// Create a table: its entry in the catalog; its data is its format's affair
+/// Create a table: only its entry in the catalog, no data
 #[derive(Args, Debug)]
 pub(super) struct CreateTable {
     #[command(flatten)]
     common: Common,
     #[arg(value_name = "NAME", value_parser = name)]
     name: Name,
-    /// Where its data is; anything its format understands
+    /// The location of its data, in any form that its format understands
     #[arg(long, value_name = "LOCATION")]
     location: Option<String>,
     /// A property, KEY=VALUE; may be given several times
@@ -66,24 +66,24 @@ pub(super) struct CreateTable {
     /// Where its metadata file is at first; any text
     #[arg(long, value_name = "POINTER")]
     pointer: Option<String>,
-    /// The metadata object it points to at first, in hexadecimal digits
+    /// The id of its first metadata object, in hexadecimal digits
     #[arg(long, value_name = "ID", value_parser = metadata, default_value = "0")]
     metadata: MetadataId,
-    /// Parts that can be written without meeting each other
+    /// The number of partitions; changes to different partitions do not conflict
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     partitions: u16,
     #[command(flatten)]
     patience: Patience,
 }
 
-/// Create a view: its entry in the catalog; what it says is in its metadata
+/// Create a view: only its entry in the catalog; the query is in its metadata
 #[derive(Args, Debug)]
 pub(super) struct CreateView {
     #[command(flatten)]
     common: Common,
     #[arg(value_name = "NAME", value_parser = name)]
     name: Name,
-    /// Where what belongs to it is; anything its format understands
+    /// The location of its files, in any form that its format understands
     #[arg(long, value_name = "LOCATION")]
     location: Option<String>,
     /// Where its metadata file is at first; any text
@@ -111,17 +111,17 @@ pub(super) struct Set {
     /// A property to remove; may be given several times
     #[arg(long, value_name = "KEY")]
     unset: Vec<String>,
-    /// Where its metadata file is from now on; in the same commit as the properties
+    /// The location of its new metadata file; set in the same commit as the properties
     #[arg(long, value_name = "NEW")]
     pointer: Option<String>,
-    /// Only if its metadata file is there now; without this, only if it has none
+    /// Only if its metadata pointer is this now; without this option, only if it has none
     #[arg(long, value_name = "OLD", requires = "pointer")]
     expect: Option<String>,
     #[command(flatten)]
     patience: Patience,
 }
 
-/// Drop a table or view, or a namespace with nothing in it, or with --cascade one with all that is in it
+/// Drop a table, a view or an empty namespace; with --cascade, a namespace with all its entries
 #[derive(Args, Debug)]
 pub(super) struct Drop {
     #[command(flatten)]
@@ -134,7 +134,7 @@ pub(super) struct Drop {
     /// Only if the table is at this version
     #[arg(long, value_name = "VERSION")]
     table_version: Option<u64>,
-    /// A namespace with all that is in it, however deep, in one commit
+    /// Drop a namespace with all entries in it, at any depth, in one commit
     #[arg(long, conflicts_with = "table_version")]
     cascade: bool,
     #[command(flatten)]
@@ -154,10 +154,10 @@ pub(super) struct Rename {
     patience: Patience,
 }
 
-/// How long a commit goes on.
+/// The limits of a commit.
 #[derive(Args, Debug)]
 struct Patience {
-    /// Give up after so many tries that others were faster than
+    /// The number of tries that lose to other commits before the command gives up
     #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
 }
@@ -218,22 +218,23 @@ impl Create {
         }
     }
 
-    /// What is in the place already.
+    /// The error if the place is taken already.
     fn exists(&self, opened: &Opened) -> Failure {
         let Ok(found) = opened.wait(AnyCatalog::find(LiveEnv::new(), opened.store.clone(), "")) else {
-            return Failure::Coded(code::EXISTS, "there exists a catalog here already".to_owned());
+            return Failure::Coded(code::EXISTS, "there is a catalog here already".to_owned());
         };
         let name = found.protocol().name();
         match opened.wait(found.load()) {
             Ok(at) => {
                 let words =
-                    format!("there exists a catalog here already, kept by {name}, at version {}", found.version(&at).0);
+                    format!("there is a catalog here already, kept by {name}, at version {}", found.version(&at).0);
                 Failure::Coded(code::EXISTS, words)
             }
-            // Another creation is under way, or died half-way.
+            // Another creation is running, or ended before its last step.
             Err(_) => {
-                let words =
-                    format!("this place was taken for a catalog kept by {name}: create it with --protocol {name}");
+                let words = format!(
+                    "another creation has reserved this place for a catalog kept by {name}: create it with --protocol {name}"
+                );
                 Failure::Coded(code::EXISTS, words)
             }
         }
@@ -280,7 +281,7 @@ impl Set {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let actions = self.actions()?;
         let site = Site::of(&self.common.store)?;
-        // What was there before the commit is told, not judged: the commit removes what is there when it takes effect.
+        // The missing properties are only reported: the commit removes those that exist when it takes effect.
         let before = site.read(site.catalog.entry(&site.head()?, &self.name))?.ok_or_else(|| not_found(&self.name))?;
         let missing: Vec<&str> =
             self.unset.iter().filter(|key| !before.properties.contains_key(*key)).map(String::as_str).collect();
@@ -302,7 +303,7 @@ impl Set {
         !self.properties.is_empty() || !self.unset.is_empty()
     }
 
-    /// All in one request: done together or not at all.
+    /// All in one request: all changes are made, or none.
     fn actions(&self) -> Result<Vec<Action>, Failure> {
         let mut actions = Vec::new();
         if self.sets_properties() {
@@ -357,7 +358,7 @@ impl Rename {
 
 fn commit(common: &Common, patience: &Patience, action: Action, done: &str, what: &str) -> Result<(), Failure> {
     let site = Site::of(&common.store)?;
-    // Where there is no catalog, that is the answer, and not that a commit failed.
+    // Without a catalog the answer is "no catalog", not a failed commit.
     site.head()?;
     let at = settled(site.wait(site.committer(patience.tries).commit(vec![action])))?;
     tell(common, &site.catalog, done, what, &at)
@@ -373,7 +374,7 @@ fn tell(
     tell_with(common, (catalog, at), json!({}), &format!("{done} {what}"))
 }
 
-/// Tells of a commit, in words or as JSON with more fields.
+/// Reports a commit, in words or as JSON with more fields.
 fn tell_with(
     common: &Common,
     (catalog, at): (&AnyCatalog<LiveEnv>, &AnySnapshot),
@@ -392,7 +393,7 @@ fn tell_with(
 /// The properties by key.
 ///
 /// # Errors
-/// A key is there twice, among them or among those to be removed.
+/// A key occurs twice, among the properties or the keys to remove.
 fn once_each(set: &[(String, String)], unset: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let mut keys: Vec<&String> = set.iter().map(|(key, _)| key).chain(unset).collect();
     keys.sort_unstable();

@@ -1,4 +1,4 @@
-//! `glidepath catalog fsck`: is the catalog whole, and if not, what is lost and what is to be done?
+//! `glidepath catalog fsck`: is the catalog undamaged, and if not, what is lost and what should the user do?
 
 use clap::Args;
 use glidepath_protocols::LoadError;
@@ -11,15 +11,15 @@ use super::place::{Site, code, told};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// Look at every object of the catalog, and explain what is damaged; changes nothing without --mend
+/// Check every object of the catalog, and explain what is damaged; changes nothing without --mend
 ///
-/// --mend does only what is proven to be right: it writes the hint anew, and, where nothing is damaged, deletes packs and
-/// objects of old versions that no kept version needs. Exit code 8: something is damaged or could not be read.
+/// --mend makes only safe repairs: it rewrites the hint, and, if nothing is damaged, deletes packs and objects of old
+/// versions that no kept version needs. Exit code 8: something is damaged or could not be read.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
-    /// Mend what can be proven
+    /// Make safe repairs
     #[arg(long)]
     mend: bool,
 }
@@ -41,7 +41,7 @@ impl Arguments {
     }
 }
 
-/// A failure to read, as told by a look for damage.
+/// A failure to read, as a finding.
 fn damage(error: &LoadError) -> Failure {
     match error {
         LoadError::Undecodable(_) => Failure::Coded(code::DAMAGE, error.to_string()),
@@ -94,9 +94,9 @@ fn as_text(report: &Report, mend: bool) -> String {
     });
     lines.extend(report.mended.iter().map(|done| format!("mended: {done}")));
     lines.push(match (report.is_damaged(), report.whole) {
-        // What was acknowledged last is named by nothing else until the next hint, pack or version.
+        // No other object names the last acknowledged version until the next hint, pack or version.
         (false, _) => format!(
-            "the catalog is whole up to version {} (fsck cannot tell whether a newer one was lost that nothing names)",
+            "the catalog is whole up to version {} (fsck cannot detect the loss of a newer version that no object names)",
             report.newest.0
         ),
         (true, Some(whole)) if whole < report.newest => format!(
@@ -107,7 +107,7 @@ fn as_text(report: &Report, mend: bool) -> String {
         (true, None) => "there is no version that can be read whole".to_owned(),
     });
     if mend && report.is_damaged() {
-        lines.push("nothing was mended: where something is damaged, nothing is written or deleted".to_owned());
+        lines.push("nothing was mended: fsck changes nothing in a damaged catalog".to_owned());
     }
     lines.join("\n")
 }

@@ -18,13 +18,13 @@ use crate::failure::Failure;
 pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
-    /// At most so many versions
+    /// The most versions to print
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u64,
     /// Begin at this version
     #[arg(long, value_name = "VERSION")]
     version: Option<u64>,
-    /// At most so many changes of each version
+    /// The most changes to print of each version
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     changes: usize,
 }
@@ -39,13 +39,13 @@ impl Arguments {
             let number = site.catalog.version(&at);
             let before = match number.0.checked_sub(1).map(Version).map(|before| site.kept(before)).transpose() {
                 Ok(before) => before.flatten(),
-                // What is before the damage was printed.
+                // The versions before the damage were printed.
                 Err(error) => {
                     output.flush()?;
                     return Err(error);
                 }
             };
-            // What the oldest kept version changed cannot be told any more.
+            // The changes of the oldest kept version are no longer known.
             let changes = match &before {
                 Some(before) => Some(site.read(site.catalog.changed(before, &at, self.changes.saturating_add(1)))?),
                 None => None,
@@ -130,7 +130,7 @@ fn as_text(change: &Changed) -> String {
     }
 }
 
-/// What of an entry is not as it was.
+/// The changed parts of an entry.
 fn differences(before: &Entry, now: &Entry) -> Vec<String> {
     let mut found = Vec::new();
     if before.kind != now.kind {

@@ -1,4 +1,4 @@
-//! What is in a catalog: list, describe, exists.
+//! The subcommands that read a catalog: list, describe, exists.
 
 use std::collections::VecDeque;
 use std::io::{BufWriter, Write as _};
@@ -15,10 +15,10 @@ use super::{Common, name, show};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// Entries asked for at a time.
+/// Entries per page.
 const PAGE: usize = 1000;
 
-/// List what is in a namespace, or in the root; --json prints one object a line
+/// List the entries of a namespace, or of the root; --json prints one object a line
 #[derive(Args, Debug)]
 pub(super) struct List {
     #[command(flatten)]
@@ -26,16 +26,16 @@ pub(super) struct List {
     /// The namespace; the root if none is given
     #[arg(value_name = "NAMESPACE", value_parser = name)]
     namespace: Option<Name>,
-    /// Also what is in the namespaces in it
+    /// Include the entries of nested namespaces
     #[arg(long, short)]
     recursive: bool,
-    /// Only those of this kind
+    /// Only entries of this kind
     #[arg(long)]
     kind: Option<OfKind>,
-    /// Begin behind this name, which is directly in the namespace
+    /// Begin after this name, which must be directly in the namespace
     #[arg(long, value_name = "NAME", value_parser = name)]
     after: Option<Name>,
-    /// At most so many
+    /// The most entries to list
     #[arg(long, value_name = "COUNT", default_value_t = usize::MAX, hide_default_value = true)]
     limit: usize,
     /// As it was at this version of the catalog
@@ -48,7 +48,7 @@ pub(super) struct List {
 pub(super) struct Describe {
     #[command(flatten)]
     common: Common,
-    /// What; the catalog if none is given
+    /// The entry; the catalog if none is given
     #[arg(value_name = "NAME", value_parser = name)]
     name: Option<Name>,
     /// As it was at this version of the catalog
@@ -56,7 +56,7 @@ pub(super) struct Describe {
     version: Option<u64>,
 }
 
-/// Say whether there is a namespace, table or view of this name; exit code 3 if not
+/// Tell whether a namespace, table or view of this name exists; exit code 3 if not
 #[derive(Args, Debug)]
 pub(super) struct Exists {
     #[command(flatten)]
@@ -71,11 +71,11 @@ pub(super) struct Exists {
     version: Option<u64>,
 }
 
-/// A namespace that is being listed: one page of it is in memory.
+/// A namespace while it is listed: one page is in memory.
 struct Level {
     namespace: Option<Name>,
     page: VecDeque<(Name, Entry)>,
-    /// Behind what the next page begins; `None` where there is none.
+    /// The name after which the next page begins; `None` at the end.
     next: Option<Option<Name>>,
 }
 
@@ -84,7 +84,7 @@ impl List {
         if let Some(after) = &self.after
             && after.parent() != self.namespace
         {
-            return Err(Failure::Mistake(format!("--after: {after} is not directly in what is listed")));
+            return Err(Failure::Mistake(format!("--after: {after} is not directly in the listed namespace")));
         }
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;
@@ -98,7 +98,7 @@ impl List {
         self.print(&site, &at)
     }
 
-    /// Prints entries as they come; in memory is a page for each level of namespaces.
+    /// Prints entries as they arrive; memory holds one page per level of namespaces.
     fn print(&self, site: &Site, at: &AnySnapshot) -> Result<(), Failure> {
         let mut output = BufWriter::new(std::io::stdout().lock());
         let top = Level { namespace: self.namespace.clone(), page: VecDeque::new(), next: Some(self.after.clone()) };
@@ -129,7 +129,7 @@ impl List {
         if level.page.is_empty()
             && let Some(after) = level.next.take()
         {
-            // A short listing needs no long page.
+            // A short listing needs only a short page.
             let size = if self.recursive || self.kind.is_some() { PAGE } else { PAGE.min(self.limit) };
             let found = site.catalog.children(at, level.namespace.as_ref(), after.as_ref(), size);
             level.page = site.read(found)?.into();
@@ -157,7 +157,7 @@ impl Describe {
         let protocol = site.catalog.protocol().name();
         let facts = site.catalog.facts(at);
         let (version, commit) = (site.catalog.version(at).0, format!("{:016x}", facts.commit.0));
-        // Of an old version, as of the newest: what is kept now.
+        // Also for an old version, this is what is kept now.
         let oldest = site.read(site.catalog.oldest(&site.head()?))?.0;
         if self.common.json {
             let mut shown = json!({

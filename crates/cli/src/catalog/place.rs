@@ -1,4 +1,4 @@
-//! From a URL to a catalog, and from what went wrong there to a message and an exit code.
+//! From a URL to a catalog, and from an error to a message and an exit code.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
 
-/// Exit codes of these commands, beside those of all commands.
+/// Exit codes of these commands, in addition to those of all commands.
 pub(super) mod code {
     pub(in crate::catalog) const NOT_FOUND: u8 = 3;
     pub(in crate::catalog) const EXISTS: u8 = 4;
@@ -23,27 +23,27 @@ pub(super) mod code {
     pub(in crate::catalog) const DONE_UNSAID: u8 = 10;
 }
 
-/// A store that was opened, and who waits for it.
+/// An open store, and its runtime.
 pub(super) struct Opened {
     pub(super) store: Store,
     runtime: Runtime,
 }
 
-/// Where a catalog is, opened.
+/// The place of a catalog, in an open store.
 pub(super) struct Site {
     pub(super) catalog: AnyCatalog<LiveEnv>,
     opened: Opened,
 }
 
 impl Site {
-    /// Opens the store of an existing catalog, of which nothing is read yet.
+    /// Opens the store of an existing catalog, without reading the catalog.
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
         Self::open(url, told)
     }
 
-    /// The same; `told` says what a failure to read becomes.
+    /// The same; `told` turns a failure to read into an error.
     pub(super) fn open(url: &str, told: fn(&LoadError) -> Failure) -> Result<Self, Failure> {
-        // A store on disk is made where there is none; who mistypes a path should find out instead.
+        // Opening a store on disk creates its folder; a mistyped path should be an error instead.
         if let Some(folder) = folder(url) {
             match Path::new(&folder).try_exists() {
                 Ok(true) => {}
@@ -67,10 +67,10 @@ impl Site {
 }
 
 impl Opened {
-    /// Opens a store, of which nothing is read yet.
+    /// Opens a store without reading from it.
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
         if url.starts_with("memory:") {
-            let words = "memory: is gone when the command ends, so no other command would find what it did; \
+            let words = "memory: exists only until the command ends, so no other command could use it; \
                          use file:///directory for a try";
             return Err(Failure::Mistake(words.to_owned()));
         }
@@ -96,7 +96,7 @@ impl Site {
         self.wait(future).map_err(|error| told(&self.explained(error)))
     }
 
-    /// The same error; where nothing was found, why.
+    /// The same error; for "not found", with the reason.
     pub(super) fn explained(&self, error: LoadError) -> LoadError {
         match error {
             LoadError::NotFound => self.wait(AnyCatalog::<LiveEnv>::why_not_found(&self.opened.store, "")),
@@ -115,7 +115,7 @@ impl Site {
         let head = match self.wait(self.catalog.load()) {
             Ok(head) if self.catalog.version(&head) == version => return Ok(head),
             Ok(head) => head,
-            // Older versions may be whole where the newest is not.
+            // Older versions may be undamaged although the newest is damaged.
             Err(error @ LoadError::Undecodable(_)) => {
                 return self.read(self.catalog.version_at(version))?.ok_or_else(|| told(&error));
             }
@@ -150,7 +150,7 @@ impl Site {
         Err(Failure::Coded(code::NOT_FOUND, words))
     }
 
-    /// Who commits.
+    /// The committer.
     pub(super) fn committer(&self, tries: u32) -> Committer<LiveEnv, AnyCatalog<LiveEnv>> {
         Committer::alone(LiveEnv::new(), self.catalog.clone(), RetryPolicy { tries, ..RetryPolicy::default() })
     }
@@ -159,11 +159,11 @@ impl Site {
 /// The folder of a store on disk.
 fn folder(url: &str) -> Option<String> {
     let path = url.strip_prefix("file://")?.split('?').next()?;
-    // One that is written otherwise is left to the store to understand.
+    // The store parses URLs of another form.
     (path.starts_with('/') && !path.contains('%')).then(|| path.to_owned())
 }
 
-/// A failure to read, as told.
+/// The message of a failure to read.
 pub(super) fn told(error: &LoadError) -> Failure {
     match error {
         LoadError::NotFound => Failure::Coded(
@@ -177,12 +177,12 @@ pub(super) fn told(error: &LoadError) -> Failure {
     }
 }
 
-/// That a name stands for nothing.
+/// The error that a name does not exist.
 pub(super) fn not_found(name: &Name) -> Failure {
     Failure::Coded(code::NOT_FOUND, Refusal::NotFound(name.clone()).to_string())
 }
 
-/// What became of a commit.
+/// The result of a commit.
 pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot, Failure> {
     answer.map_err(|error| {
         let code = match &error {
@@ -215,7 +215,7 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
     })
 }
 
-/// What comes of telling that something was done: it was, whether the output can be written or not.
+/// The result after a done operation whose report may have failed.
 pub(super) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
     match told {
         Err(Failure::Failed(cause)) => {
@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// Those that no single process can bring about at will, too.
+    /// Includes errors that a single process cannot provoke.
     #[test]
     fn each_end_of_a_commit_has_its_own_code_and_words() {
         let name = || Name::of_parts(["sales"]).unwrap();

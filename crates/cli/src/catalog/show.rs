@@ -1,4 +1,4 @@
-//! How do entries, versions and times look, for people and as JSON?
+//! How are entries, versions and times printed, for people and as JSON?
 
 use chrono::{DateTime, SecondsFormat};
 use glidepath_model::{Entry, Kind, Name};
@@ -9,7 +9,7 @@ pub(super) fn kind(kind: Kind) -> &'static str {
     kind.word()
 }
 
-/// A text on one line, whatever is in it.
+/// Any text on one line.
 pub(super) fn visible(text: &str) -> String {
     let shown = |character: char| match character.is_control() {
         true => character.escape_default().to_string(),
@@ -18,7 +18,7 @@ pub(super) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// A time of day in UTC; years beyond those that calendars know as the number they are.
+/// A time in UTC; times beyond the range of calendars as a number.
 pub(super) fn time(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(DateTime::from_timestamp_millis);
     time.map_or_else(|| format!("{unix_ms} ms since 1970"), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
@@ -31,7 +31,7 @@ pub(super) fn line(name: &Name, entry: &Entry) -> String {
     format!("{:<9}  {version:>6}  {name}{pointer}", kind(entry.kind))
 }
 
-/// An entry, all of it.
+/// A whole entry as JSON.
 pub(super) fn entry(name: &Name, entry: &Entry) -> Value {
     let mut shown = json!({
         "name": name.as_str(),
@@ -59,7 +59,7 @@ pub(super) fn entry(name: &Name, entry: &Entry) -> Value {
     shown
 }
 
-/// An entry, all of it, for people.
+/// A whole entry for people.
 pub(super) fn description(name: &Name, entry: &Entry) -> String {
     let mut lines = vec![format!("{} {name}", kind(entry.kind))];
     let mut line = |what: &str, value: String| lines.push(format!("  {what:<18}{value}"));

@@ -11,17 +11,17 @@ use super::place::{Site, done, told};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// How long versions are kept where they carry times and nobody says how long.
+/// The default age, if versions carry times.
 const KEPT: Span = Span::from_secs(24 * 3600);
 
 /// Remove what no kept version needs; safe beside readers and writers
 ///
-/// A version is kept while it is among the newest so many, or its successor is younger than the age: whichever keeps more.
+/// A version is kept if it is one of the newest --keep-versions, or if its successor is younger than --keep-age.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
-    /// The number of versions before the newest to keep; as it keeps whole segments, append-log keeps some more
+    /// The number of versions before the newest to keep; append-log keeps some more, because it keeps whole segments
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     keep_versions: u64,
     /// The time to keep a version after the next one was written; at least 10min [default: 24h, where versions carry times]
@@ -77,7 +77,7 @@ fn as_text(removed: &Removed) -> String {
     format!("deleted {deleted}\nkept    versions {} to {}{more}", removed.oldest.0, removed.newest.0)
 }
 
-/// A vacuum that stopped, as told.
+/// The message of a vacuum that stopped.
 fn failed(error: &VacuumError) -> Failure {
     match error {
         VacuumError::Mistake(words) => Failure::Mistake(format!("--keep-age: {words}")),

@@ -1,4 +1,4 @@
-//! How sure is a knee, in words, if the profile of its store is a measurement too?
+//! The uncertainty of a knee, in words, if the profile of its store is a measurement.
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{Bound, Knee, MeasuredKnee};
@@ -8,10 +8,10 @@ use glidepath_sim::OperationProfile;
 use super::report::rate;
 use crate::origin::ago;
 
-/// How the source of an operation begins that was not measured.
+/// The beginning of the source of an operation that was not measured.
 const NOT_MEASURED: &str = "not measured; ";
 
-/// A paragraph; none where there is no interval that it could be about.
+/// A paragraph; `None` if there is no interval.
 pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee>) -> Option<String> {
     if knee.bound != Bound::Found {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
                 .to_owned()
         }
         None => format!(
-            "The interval covers the simulation only: the profile of {} does not say how sure its own numbers are.",
+            "The interval covers the simulation only: the profile of {} has no uncertainty of its own numbers.",
             point.config.provider
         ),
     };
@@ -52,7 +52,7 @@ pub(super) fn stand_ins(point: &Point) -> Vec<&'static str> {
 fn assumed(stand_ins: &[&str]) -> String {
     let (these, were) = (stand_ins.join(" and "), if stand_ins.len() == 1 { "was" } else { "were" });
     format!(
-        "An assumption decides here: {these} {were} not measured, and the profile takes the latency of conditional_put for {these}. The interval \
+        "The result depends on an assumption: {these} {were} not measured, and the profile takes the latency of conditional_put for {these}. The interval \
          covers the simulation only, not this assumption;\n      the knee of the store may be far outside. Measure all operations: \
          `glidepath measure` without --operations."
     )

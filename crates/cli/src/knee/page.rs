@@ -1,4 +1,4 @@
-//! A knee as a page with its pictures, in a folder.
+//! Writes a knee as a page with its pictures into a folder.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::report::{bound, effect, nothing_told, rate, setting, undecided, verdi
 use crate::failure::Failure;
 use crate::folder::{claim, remove, unwritable, write};
 
-/// How many pixels of a PNG stand for one of the SVG.
+/// Pixels of the PNG per pixel of the SVG.
 const SCALE: f32 = 2.0;
 
-/// What the picture of the assumptions is called, without its ending.
+/// The name of the picture of the assumptions, without its ending.
 const PICTURE: &str = "sensitivity";
 
-/// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied. Where they were not, a picture
-/// that an earlier answer left in the folder is removed: it would be taken for this one's.
+/// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied. If they were not,
+/// the picture of an earlier answer is removed from the folder, because it would be mistaken for a current one.
 pub(super) fn write_all(
     folder: &Path,
     preset: &str,
@@ -46,7 +46,7 @@ pub(super) fn write_all(
 const CAPTION: &str = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \
     are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
 
-/// All but the picture.
+/// The page without the picture.
 fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> Page {
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
@@ -60,7 +60,12 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
         let sides = [&most.less, &most.more].into_iter().flatten();
         let sides: Vec<String> =
             sides.map(|varied| format!("{} makes it {}", varied.assumed, effect(varied))).collect();
-        format!("The assumption that moves it most: {} ({} assumed; {}).", most.name, most.assumed, sides.join("; "))
+        format!(
+            "The assumption with the largest effect: {} ({} assumed; {}).",
+            most.name,
+            most.assumed,
+            sides.join("; ")
+        )
     }));
     findings.extend(undecided(answer));
     findings.extend(nothing_told(answer).map(str::to_owned));
@@ -99,8 +104,8 @@ fn assumptions(assumptions: &[Assumption]) -> Table {
         vec![assumption.name.clone(), assumption.assumed.clone(), less, more]
     };
     Table {
-        title: "Which assumption moves the knee most",
-        note: "Factors of the knee, with 95 % intervals; the assumption that moves it most comes first. The amounts are judgements of \
+        title: "Which assumption has the largest effect",
+        note: "Factors of the knee, with 95 % intervals; the assumption with the largest effect comes first. The amounts are judgements of \
                how wrong a guess may be, not measurements.",
         head: vec!["assumption", "assumed", "less", "more"],
         rows: assumptions.iter().map(row).collect(),
@@ -121,7 +126,7 @@ fn tornado(answer: &Answer) -> Chart {
         }
     };
     Chart::Tornado(Tornado {
-        title: "Which assumption moves the knee most?".to_owned(),
+        title: "Which assumption has the largest effect?".to_owned(),
         subtitle: Some(format!(
             "The knee is {} commits/s as assumed [in brackets]",
             rate(answer.knee.knee_commits_per_s)

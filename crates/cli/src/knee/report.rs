@@ -1,4 +1,4 @@
-//! How does a person read a knee? A few lines, then two tables.
+//! The text of a knee: a few lines, then two tables.
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{
@@ -25,7 +25,7 @@ pub(super) fn text(preset: &str, point: &Point, answer: &Answer, measurement: Op
     parts.join("\n\n")
 }
 
-/// What the question is about.
+/// The question.
 pub(super) fn setting(preset: &str, point: &Point) -> String {
     let config = &point.config;
     let tables = match config.tables.count {
@@ -44,7 +44,7 @@ pub(super) fn setting(preset: &str, point: &Point) -> String {
     )
 }
 
-/// What was found, and how sure it is.
+/// The knee with its interval.
 pub(super) fn verdict(knee: &Knee) -> String {
     let Knee { knee_commits_per_s, offered_per_s, threshold, success, deciding_transactions, .. } = knee;
     let deciding = if knee.validated_overwrite.is_some() { "validated overwrites" } else { "transactions" };
@@ -105,7 +105,7 @@ fn runs(knee: &Knee) -> String {
     }
 }
 
-/// Which of the reasons ended the search, and what that means for the interval.
+/// Why the search ended, and how wide the interval is.
 fn stopped_words(stopped: &Stopped) -> String {
     let percent = |share: f64| format!("±{:.1} %", 100.0 * share);
     let asked = percent(stopped.within);
@@ -164,7 +164,7 @@ fn kinds(knee: &Knee) -> String {
     format!("{numbers}\n\n{}", table(&bounds.map(str::to_owned), 1, kinds().filter_map(bounds_row).collect()))
 }
 
-/// Changes of which nothing is known.
+/// Changes without a result.
 pub(super) fn undecided(answer: &Answer) -> Option<String> {
     let words = answer.undecided.join("; ");
     let undecided =
@@ -172,13 +172,13 @@ pub(super) fn undecided(answer: &Answer) -> Option<String> {
     (!answer.undecided.is_empty()).then_some(undecided)
 }
 
-/// What binds, in words.
+/// The limiting resource, in words.
 pub(super) fn bound(bottleneck: &Bottleneck) -> &'static str {
     let unknown = bottleneck.reliefs.iter().any(is_unknown);
     bottleneck.binds.map_or(if unknown { "not known within this --budget" } else { "nothing alone" }, name)
 }
 
-/// Whether the search ran out of work below the knee itself.
+/// Whether the search ran out of budget below the knee itself.
 fn is_unknown(relief: &Relief) -> bool {
     relief.at_least && relief.factor < 1.0
 }
@@ -211,7 +211,7 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
         _ => String::new(),
     };
     format!(
-        "What binds: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their table, {} \
+        "What limits it: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their table, {} \
          a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average: {:.2} winning passes over the busiest table \
          ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit: {} preparing, {} reading after \
          conflicts, {} installing, {} reading the catalog, {} waiting.",
@@ -236,7 +236,7 @@ fn name(resource: Resource) -> &'static str {
         Resource::TableMetadata => "reading and writing table metadata with each attempt",
         Resource::Catalog => "reading and replacing the catalog",
         Resource::History => "reading the history that validated overwrites missed",
-        Resource::RealConflicts => "conflicts that are real",
+        Resource::RealConflicts => "real conflicts",
         Resource::Retries => "the number of retries",
     }
 }
@@ -246,7 +246,7 @@ fn without(resource: Resource, point: &Point) -> &'static str {
         Resource::TableMetadata => "no table metadata I/O",
         Resource::Catalog => "a catalog that takes no time",
         Resource::History => "all history read at once",
-        Resource::RealConflicts => "no conflict a real one",
+        Resource::RealConflicts => "no real conflicts",
         Resource::Retries if point.config.retry.retries == 0 => "one retry instead of none",
         Resource::Retries => "twice the retries",
     }
@@ -267,14 +267,14 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
     table(&header, 1, what_ifs.iter().map(row).collect())
 }
 
-/// What is said where no assumption was told to move the knee: each has a lower bound only, or none.
+/// The sentence if the effect of no assumption is known: each has a lower bound only, or no result.
 pub(super) fn nothing_told(answer: &Answer) -> Option<&'static str> {
     let varied = || answer.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
     let nothing = varied().next().is_some() && varied().all(|varied| varied.at_least && varied.factor <= 1.0);
-    nothing.then_some("Which assumption matters could not be told within this --budget: all that is known are lower bounds below the knee itself.")
+    nothing.then_some("This --budget was too small to find which assumption matters: all results are lower bounds below the knee itself.")
 }
 
-/// The assumptions, those that matter most first.
+/// The assumptions, the largest effect first.
 fn sensitivity(assumptions: &[Assumption]) -> String {
     let header = ["assumptions, most important first", "assumed", "less", "knee", "more", "knee"];
     let rows = assumptions.iter().map(|assumption| {
@@ -301,7 +301,7 @@ fn number(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), format)
 }
 
-/// A rate, to three digits or so.
+/// A rate with about three digits.
 pub(super) fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate >= 100.0 => format!("{rate:.0}"),
@@ -312,7 +312,7 @@ pub(super) fn rate(per_second: f64) -> String {
     }
 }
 
-/// A time, to three digits or so, with its unit.
+/// A time with about three digits and its unit.
 fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 100.0 => format!("{s:.0} s"),

@@ -23,14 +23,14 @@ pub(super) struct Arguments {
     second: PathBuf,
 }
 
-/// What is kept of a measurement.
+/// The stored part of a measurement.
 #[derive(Serialize, Deserialize)]
 struct Summary {
     store: String,
     measurements: Vec<Measurement>,
 }
 
-/// What is kept of a measurement, as a text.
+/// The stored part of a measurement, as text.
 pub(super) fn summary(store: &str, measurements: &[Measurement]) -> Result<String, Failure> {
     Ok(serde_json::to_string(&Summary { store: store.to_owned(), measurements: measurements.to_vec() })?)
 }

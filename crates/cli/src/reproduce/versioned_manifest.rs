@@ -18,7 +18,7 @@ use crate::output::{complain, print};
 /// The store of the published sweep.
 const PROFILE: &str = "s3-standard";
 
-/// Writers of the cells that our chain is run on, and whether they are threads of one process.
+/// Writers of the cells of our chain, and whether they are threads of one process.
 const OURS: [(u32, bool); 4] = [(1, false), (10, false), (200, false), (200, true)];
 
 pub(super) fn run(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments, stop: &'static AtomicBool) -> Result<()
         || Failure::Interrupted("Stopped; this part keeps no results. It will start from the beginning.".to_owned());
     let sweep = simulate(published, &profile, extent, arguments.threads.count(), stop).ok_or_else(stopped)?;
     let mut ours = Vec::new();
-    // Filling the largest catalogs takes longer than all that a coarse look is for.
+    // A coarse run leaves out the largest catalogs, because filling them takes too long.
     let most = if arguments.quick { 100_000 } else { u64::MAX };
     for published in sweep.published.continuous(&sweep.extent).filter(|cell| cell.indexed && cell.rows <= most) {
         complain(&format!("Manifest chain: {} entries", published.rows));

@@ -1,5 +1,5 @@
-//! What does `--json` print? Means over seeds and 95 % intervals of some, with units in the names of the fields; what does not
-//! apply is null.
+//! The output of `--json`: means over seeds and some 95 % intervals, with units in the names of the fields; fields that
+//! do not apply are null.
 
 use std::collections::BTreeMap;
 
@@ -42,14 +42,14 @@ struct Point<'a> {
     numbers: Numbers,
 }
 
-/// Of all transactions, then of each kind.
+/// All transactions, then each kind.
 #[derive(Serialize)]
 struct Numbers {
     #[serde(flatten)]
     all: Group,
     fast_append: Option<Group>,
     validated_overwrite: Option<Group>,
-    /// Present where the run had not settled when its window began.
+    /// Present if the run had not settled when its window began.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
 }

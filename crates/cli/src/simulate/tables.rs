@@ -1,5 +1,4 @@
-//! Which tables does a person see? One load by kind of transaction; an experiment by point, or, where that would be many
-//! screens, by knee.
+//! The printed tables: one load by kind of transaction; an experiment by point, or by knee if it has many points.
 
 use glidepath_lab::experiment::Experiment;
 use glidepath_lab::report::{UNSETTLED, ending};
@@ -7,13 +6,13 @@ use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, 
 
 use crate::output::{NONE, interval, mean, percent, rate, rate_end, seconds, table, three_digits};
 
-/// More points than this are summed up on the screen.
+/// With more points than this, only knees are printed.
 const ON_SCREEN: usize = 60;
 
 /// The axis of the load.
 const LOAD: &str = "arrivals.scale";
 
-/// What is said of a run with nothing in it.
+/// The message for a run without transactions.
 const NOBODY: &str = "\n\nNo transaction arrived in the window (the middle half of the run): choose a shorter --inter-arrival or a longer \
                       --duration.";
 
@@ -27,7 +26,7 @@ fn heading(experiment: &Experiment) -> String {
     lines.chain([setting, ending(experiment)]).chain(experiment.notes.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
-/// One load: a row for each kind of transaction, and what chance may have made of it.
+/// One load: a row for each kind of transaction, and intervals.
 pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
     let header =
         ["transactions", "success %", "commits/s", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
@@ -57,7 +56,7 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
     format!("{}\n{numbers}\n\n{bounds}{empty}{}", heading(experiment), warning(summary))
 }
 
-/// What is said where a run had not settled.
+/// The warning if a run had not settled.
 fn warning(summary: &RunSummary) -> String {
     let unsettled = summary.points.iter().filter(|point| point.unsettled).count();
     match (unsettled, summary.points.len()) {
@@ -84,7 +83,7 @@ fn latencies(group: &GroupSummary) -> [String; 4] {
     [group.latency_mean_s, group.latency_p50_s, p95, p99].map(seconds)
 }
 
-/// What fits on a screen or two: all points, or the knees if there are many.
+/// All points, or the knees if there are many.
 pub(super) fn on_screen(experiment: &Experiment, summary: &RunSummary) -> String {
     if summary.points.len() > ON_SCREEN && experiment.axes.iter().any(|axis| axis.key == LOAD) {
         return format!("{}\n{}", heading(experiment), knees(experiment, summary));

@@ -1,4 +1,4 @@
-//! A server that speaks as much of S3 as a first look takes, keeps objects in memory, and ignores every condition, as some
+//! A server with the part of S3 that the probe uses. It keeps objects in memory and ignores all conditions, as some
 //! servers do.
 
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What it holds, by path.
+/// Its objects, by path.
 pub(crate) type Objects = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-/// Starts it, for as long as the test runs. Returns its port.
+/// Starts it for the rest of the test. Returns its port.
 pub(crate) fn start() -> (u16, Objects) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -43,7 +43,7 @@ fn serve(client: TcpStream, objects: &Objects) {
     reader.read_exact(&mut body).unwrap();
     let mut words = head.split_whitespace();
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    // Whoever asked may be gone already.
+    // The client may be gone already.
     let _ = (&client).write_all(&act(&mut objects.lock().unwrap(), method, target, body));
 }
 
@@ -66,7 +66,7 @@ fn act(objects: &mut BTreeMap<String, Vec<u8>>, method: &str, target: &str, body
     }
 }
 
-/// Of everything: the test puts nothing else there.
+/// Lists everything, because the test puts nothing else there.
 fn listing(objects: &BTreeMap<String, Vec<u8>>) -> String {
     let entry = |(path, body): (&String, &Vec<u8>)| {
         let key = path.splitn(3, '/').nth(2).unwrap_or_default();

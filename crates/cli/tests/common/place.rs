@@ -1,4 +1,4 @@
-//! A catalog in a folder of its own, for tests of `glidepath catalog`.
+//! A catalog in a temporary folder, for tests of `glidepath catalog`.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -52,7 +52,7 @@ impl Place {
         self.does(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What fsck finds: the code it ends with, and its JSON.
+    /// The exit code and the JSON of fsck.
     pub(crate) fn fsck(&self, more: &str) -> (i32, Value) {
         let output = self.run(&format!("fsck STORE --json {more}"));
         let json = serde_json::from_slice(&output.stdout);
@@ -64,7 +64,7 @@ impl Place {
         self.store().join(format!("objects/{key}%o"))
     }
 
-    /// Changes the bytes of an object, of which the store itself then knows nothing.
+    /// Changes the bytes of an object behind the store's back.
     pub(crate) fn spoil(&self, file: &PathBuf, change: impl FnOnce(&mut [u8])) {
         let mut bytes = std::fs::read(file).unwrap();
         // The store's own head comes first.

@@ -1,4 +1,4 @@
-//! A simulated store is measured, and its knee sought from what was measured: with the true one beside it.
+//! Measures a simulated store, searches the knee on the measured profile, and compares it with the true one.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -38,7 +38,7 @@ impl Remeasured {
         alternatives(&self.profile, &evidence, threads(), &|_, _| ())
     }
 
-    /// The knee, and how sure it is with the measurement counted in.
+    /// The knee, and its uncertainty including the measurement's.
     pub(crate) fn knee(&self, options: &KneeOptions) -> (Knee, MeasuredKnee) {
         let point = point(&self.profile);
         let knee = find(&point, options, &|_| ()).expect("there is a knee");
@@ -47,7 +47,7 @@ impl Remeasured {
     }
 }
 
-/// Ten tables on this store, fast appends only, else as a real client does it.
+/// Ten tables on this store, fast appends only, otherwise the default preset.
 pub(crate) fn point(store: &Profile) -> Point {
     let settings = ["tables.count=10", "transaction.fast_append=1.0"];
     let settings = settings.iter().map(|setting| Setting::parse(setting)).collect::<Result<_, _>>();

@@ -1,4 +1,4 @@
-//! File systems that are soon full. Only the superuser can make one; elsewhere tests say that they were left out.
+//! Small file systems. Only the superuser can mount them; otherwise tests report that they were skipped.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -13,7 +13,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 }
 
 impl SmallDisk {
-    /// One in memory.
+    /// A file system in memory.
     pub(crate) fn in_memory(at: &Path, size: &str) -> Option<Self> {
         fs::create_dir(at).unwrap();
         let options = format!("size={size}");
@@ -21,7 +21,7 @@ impl SmallDisk {
         Self::of(at, mounted)
     }
 
-    /// One of ext4, in a file beside it, without anything kept for the superuser.
+    /// An ext4 file system in a file beside it, without blocks reserved for the superuser.
     pub(crate) fn ext4(at: &Path, bytes: u64) -> Option<Self> {
         fs::create_dir(at).unwrap();
         let image = at.with_extension("img");
@@ -46,7 +46,7 @@ impl SmallDisk {
         assert!(run("mount", &["-o", "remount,ro", self.0.to_str().unwrap()]));
     }
 
-    /// Fills it to the brim, and returns the file that does.
+    /// Fills it completely, and returns the file that fills it.
     pub(crate) fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = File::create(&path).unwrap();

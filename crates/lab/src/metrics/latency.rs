@@ -1,4 +1,4 @@
-//! Percentiles of latencies, and how sure the highest is.
+//! Percentiles of latencies, and the interval of the highest.
 
 use glidepath_model::Span;
 use glidepath_run::statistics::quantile_by;
@@ -6,7 +6,7 @@ use glidepath_run::statistics::quantile_by;
 use super::{Batch, Latency};
 use crate::interval::{self, Interval, Part};
 
-/// Of all batches together; absent where nothing committed.
+/// The percentiles over all batches; absent if nothing committed.
 pub(super) fn of(batches: &[Batch]) -> Option<Latency> {
     let mut spans: Vec<Span> = batches.iter().flat_map(|batch| &batch.latencies).copied().collect();
     if spans.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn of(batches: &[Batch]) -> Option<Latency> {
     })
 }
 
-/// What lies between the percentiles that the 99th may really be. Absent where that is more than the highest of all these.
+/// The interval of the 99th percentile. Absent if its upper end is beyond the longest latency.
 fn p99_interval(batches: &[Batch], sorted: &[Span], p99_s: f64) -> Option<Interval> {
     let below = |batch: &Batch| Part {
         of: batch.latencies.len() as u64,
@@ -35,7 +35,7 @@ fn p99_interval(batches: &[Batch], sorted: &[Span], p99_s: f64) -> Option<Interv
     known.then(|| ends.map(|share| percentile(sorted, share)))
 }
 
-/// Of sorted spans, in seconds. There must be at least one.
+/// The percentile of sorted spans, in seconds. There must be at least one.
 fn percentile(sorted: &[Span], share: f64) -> f64 {
     quantile_by(sorted, share, |span| span.as_secs_f64())
 }

@@ -1,7 +1,7 @@
 //! Had a run settled when its window began?
 //!
-//! A run begins with no transaction under way. As long as those that arrived first have not ended, fewer commits meet each other than
-//! later on, so success in the window is too high, and fewer land than would.
+//! A run begins with no transaction under way. Until the first transactions have ended, fewer commits conflict than
+//! later on, so success in the window is too high, and too few commits land.
 
 use glidepath_model::Span;
 use glidepath_workload::Record;
@@ -10,16 +10,17 @@ use super::window;
 use crate::config::Point;
 use crate::simulate::Outcome;
 
-/// Of the time before the window, transactions may take at most this share to end.
+/// The most time until a transaction ends, as a share of the time before the window.
 const SHARE: f64 = 0.5;
 
-/// This share of the transactions: from their arrival to their end.
+/// The share of transactions that must meet it, from arrival to end.
 const ENDED: f64 = 0.9;
 
-/// And this share: from the end of their work to their end. (Where one in twenty fails, that is the time of a failure.)
+/// The share that must meet it from the end of the work to the end. (If one in twenty fails, that is the time of a
+/// failure.)
 const DECIDED: f64 = 0.99;
 
-/// Whether a run had settled. The published runs are not asked.
+/// Whether a run had settled. Published runs are not checked.
 pub(super) fn is_settled(point: &Point, outcome: &Outcome) -> bool {
     let window = window(point.config.duration);
     let most = SHARE * window.start.since(glidepath_model::Instant::ZERO).as_secs_f64();
@@ -40,10 +41,10 @@ pub(super) fn is_settled(point: &Point, outcome: &Outcome) -> bool {
     point.config.run_on == Span::ZERO || (ended && decided)
 }
 
-/// Whether this share of these, and of so many that take longer, takes at most so many seconds.
+/// Whether this share of the given times, and of a number of longer ones, is at most this many seconds.
 fn quick(spans: Vec<Span>, longer: usize, (share, most): (f64, f64)) -> bool {
     let within = spans.iter().filter(|span| span.as_secs_f64() <= most).count();
     let all = (spans.len() + longer) as f64;
-    // Three standard deviations are chance.
+    // Up to three standard deviations are random.
     within as f64 + 3.0 * (share * (1.0 - share) * all).sqrt() >= share * all
 }

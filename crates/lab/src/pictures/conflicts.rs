@@ -1,4 +1,4 @@
-//! Which tables meet which conflicts?
+//! Which tables have which conflicts?
 
 use glidepath_picture::{Chart, StackedBars};
 
@@ -9,7 +9,7 @@ use super::words::TABLES;
 use super::{Picture, Section, joined, note, seeds_words};
 use crate::summary::RankSummary;
 
-/// With fewer tables there is no ranking to see.
+/// The fewest tables for a ranking.
 const LEAST_TABLES: u32 = 5;
 
 /// More pictures than this are thinned out.
@@ -36,8 +36,7 @@ pub(super) fn by_rank(view: &View<'_>) -> Vec<Picture> {
             group: slice.group(view),
             caption: "Each bar is a table. A catalog conflict: another transaction has committed to another table \
                       (or partition) meanwhile, and only the install is tried again. A table conflict: what this \
-                      transaction writes has changed, and it must be prepared again. Who gives up does not look what the last \
-                      attempt met. Attempts of all transactions that \
+                      transaction writes has changed, and it must be prepared again. For the last attempt of a transaction that gives up, the kind of conflict is unknown. Attempts of all transactions that \
                       ended in the run, divided by these."
                 .to_owned(),
             chart: Chart::StackedBars(bars(cell, note([words, seeds_words(view.seeds)]))),

@@ -1,4 +1,4 @@
-//! What do commits cost as throughput grows?
+//! How does latency grow with throughput?
 
 use glidepath_picture::{Axis as Ruled, LineChart, LineStyle, Point, Rule, RuleAxis, Series};
 use glidepath_run::statistics::Spread;
@@ -9,13 +9,13 @@ use super::words::{axis_noun, percent, short};
 use super::{Picture, Section, note, seeds_words, side_by_side};
 use crate::summary::{GroupSummary, SUSTAINED};
 
-/// With more combinations than this, their curves are laid over each other.
+/// With more combinations than this, their curves share a chart.
 const MOST_APART: usize = 12;
 
-/// Success from this on is not worth a note.
+/// Success from this on gets no note.
 const NOTEWORTHY: f64 = 0.995;
 
-/// Curves along the load. None where the load is not swept.
+/// Curves along the load. None if the load is not swept.
 pub(super) fn curves(view: &View<'_>) -> Vec<Picture> {
     let Some(load) = view.load() else { return Vec::new() };
     let others = view.axes_without(&[load]);
@@ -173,7 +173,7 @@ pub(super) fn latency_axis(label: &str) -> Ruled {
     Ruled { label: label.to_owned(), logarithmic: true, range: None }
 }
 
-/// The chart with room above its lines, so that notes find it there and not between lines.
+/// The chart with room above its lines, so that notes are placed there and not between lines.
 fn with_headroom(mut chart: LineChart) -> LineChart {
     let points = chart.series.iter().flat_map(|series| &series.points);
     let ends = points.flat_map(|point| {

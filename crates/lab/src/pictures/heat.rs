@@ -1,5 +1,5 @@
-//! At which loads do commits succeed, and how long do they take: heat maps, of the window as the tables are; of the whole run,
-//! as the published work has them, where a run does not go on until all of the window have ended.
+//! At which loads do commits succeed, and how long do they take? Heat maps over the window, like the tables; or over
+//! the whole run, as in the published work, if runs do not continue until all transactions of the window have ended.
 
 use glidepath_model::Span;
 use glidepath_picture::{Cell as Square, Chart, Hatch, HatchLegend, HeatMap, Scale};
@@ -23,7 +23,7 @@ enum Shown {
 }
 
 /// The maps of a view: of success and of latency, for each kind of transactions, one per combination of the axes that
-/// are not drawn. None where fewer than two axes are swept.
+/// are not drawn. None if fewer than two axes are swept.
 pub(super) fn maps(view: &View<'_>) -> Vec<Picture> {
     let Some((x, y)) = drawn_axes(view) else { return Vec::new() };
     let mut pictures = Vec::new();
@@ -38,8 +38,8 @@ pub(super) fn maps(view: &View<'_>) -> Vec<Picture> {
     pictures
 }
 
-/// The axes of a map: the load, or else the most interesting one, against alternatives, or else the most interesting
-/// other one that has numbers.
+/// The axes of a map: the load, otherwise the most interesting axis, against alternatives, otherwise the most
+/// interesting other axis with numbers.
 fn drawn_axes(view: &View<'_>) -> Option<(usize, usize)> {
     let best = |without: &[usize]| {
         let axes = view.axes_without(without);
@@ -62,7 +62,7 @@ fn scale(view: &View<'_>, shown: Shown, who: Who) -> Scale {
     }
     let latencies = view.cells().filter_map(|cell| Some(latency(cell.config, cell.of(who)?)?.mean));
     let (low, high) = latencies.fold((f64::INFINITY, 0.0_f64), |(low, high), s| (low.min(s), high.max(s)));
-    // A little air, and some width where all are alike.
+    // A small margin, and some width if all are equal.
     let (low, high) = (low / 1.05, high.max(low * 1.5) * 1.05);
     Scale { label: "Mean commit latency (s)".to_owned(), low, high, logarithmic: true, reversed: true }
 }

@@ -1,4 +1,4 @@
-//! How many commits per second can be had, and how does that grow with the number of tables?
+//! How many commits per second are possible, and how does that grow with the number of tables?
 //!
 //! Two sources of knees: the highest of the loads that an experiment has simulated, and searches. `usable` draws both.
 
@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::knee::{self, Bound};
 use crate::summary::{SUSTAINED, knee_on_grid};
 
-/// The highest load that is sustained, on the loads that were simulated.
+/// The highest sustained load among the simulated ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Knee<'c, 'a> {
     pub(crate) cell: &'c Cell<'a>,
@@ -20,7 +20,7 @@ pub(crate) struct Knee<'c, 'a> {
     pub(crate) is_the_highest_load: bool,
 }
 
-/// The knee of a slice, along the load where that is swept; none if no load is sustained.
+/// The knee of a slice, along the load if that is swept; none if no load is sustained.
 pub(crate) fn grid_knee<'c, 'a>(view: &'c View<'a>, slice: &Slice) -> Option<Knee<'c, 'a>> {
     let cells = view.along(slice, view.load());
     let best = knee_on_grid(cells.iter().map(|cell| cell.summary), SUSTAINED)?;
@@ -30,7 +30,7 @@ pub(crate) fn grid_knee<'c, 'a>(view: &'c View<'a>, slice: &Slice) -> Option<Kne
     Some(Knee { cell, is_the_highest_load })
 }
 
-/// Stands beside a point that may be too low.
+/// The note beside a point that may be too low.
 const AT_LEAST: &str = "\u{2265}";
 
 const ON_GRID: &str = "Each point is the highest of the loads simulated at which more than 95 % succeed (of the validated \

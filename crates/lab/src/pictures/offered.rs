@@ -1,6 +1,7 @@
-//! What arrives per second, as it is configured?
+//! How many transactions arrive per second, by the configuration?
 //!
-//! The summaries count what ended; what arrived follows from the arrivals' distribution, to within its chance.
+//! The summaries count transactions that ended; the arrivals follow from their distribution, except for its random
+//! error.
 
 use glidepath_model::Span;
 use glidepath_workload::{Arrivals, Burst, Shape};
@@ -21,7 +22,7 @@ pub(crate) fn over_time(arrivals: &Arrivals, duration: Span, parts: usize) -> Ve
     (0..parts).map(of).collect()
 }
 
-/// Outside bursts. The floor is taken for a mean where it is above it, and for negligible where it is not.
+/// Outside bursts. A floor above the mean counts as the mean; a lower one is neglected.
 fn usual_per_s(arrivals: &Arrivals) -> f64 {
     let scale = arrivals.scale.as_secs_f64();
     let mean = match arrivals.kind {
@@ -32,8 +33,7 @@ fn usual_per_s(arrivals: &Arrivals) -> f64 {
     1.0 / mean.max(arrivals.floor.as_secs_f64())
 }
 
-/// How many times as frequent arrivals are in a stretch of time, on average. The k-th burst (from 1) starts at k times
-/// `every`.
+/// The mean factor of the arrival rate in a stretch of time. The k-th burst (from 1) starts at k times `every`.
 fn rate(burst: &Burst, from: f64, to: f64) -> f64 {
     let (every, lasts) = (burst.every.as_secs_f64(), burst.lasts.as_secs_f64());
     let busy_before = |at: f64| {
@@ -63,7 +63,7 @@ mod tests {
         let rates = over_time(&bursty, hour, 60);
         assert!((rates.iter().sum::<f64>() / 60.0 - mean_per_s(&bursty, hour)).abs() < 1e-9);
         assert!((rates[0] - 50.0).abs() < 1e-9 && (rates[10] - 500.0).abs() < 1e-6);
-        // A burst of a minute within parts of 10 minutes.
+        // Bursts of a minute within parts of 10 minutes.
         assert!((over_time(&bursty, hour, 6)[1] - 95.0).abs() < 1e-6);
     }
 }

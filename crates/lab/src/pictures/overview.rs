@@ -1,7 +1,7 @@
 //! How do alternatives compare, load by load?
 //!
-//! Four panels: success, throughput, mean latency and the 99th percentile (of what commits), one line per alternative; or,
-//! where transactions of two kinds are mixed, success and mean latency of each kind.
+//! Four panels: success, throughput, mean latency and the 99th percentile (of what commits), one line per alternative;
+//! or, with transactions of two kinds, success and mean latency of each kind.
 
 use glidepath_picture::{Axis as Ruled, Chart, LineChart, Panels, Point, Rule, RuleAxis, Series, StackedBars};
 use glidepath_run::statistics::Spread;
@@ -78,7 +78,7 @@ fn panels(kinds: &[Who], named: bool) -> Vec<Panel> {
     }
 }
 
-/// Comparisons along the load, or, where it is not swept, along the most interesting axis.
+/// Comparisons along the load, or, if it is not swept, along the most interesting axis.
 pub(super) fn overviews(view: &View<'_>) -> Vec<Picture> {
     let others = view.axes_without(view.load().as_slice());
     let x = match view.load() {

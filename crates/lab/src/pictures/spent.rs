@@ -1,4 +1,4 @@
-//! What do transactions wait for between the end of their work and their own end?
+//! How do transactions spend the time between the end of their work and their own end?
 
 use glidepath_picture::{Chart, Panels, StackedBars};
 
@@ -47,7 +47,7 @@ pub(super) fn times(view: &View<'_>) -> Vec<Picture> {
     pictures.collect()
 }
 
-/// What time goes to between the end of a transaction's work and its own end.
+/// The parts of the time between the end of a transaction's work and its own end.
 fn parts(spent: &SpentMeans) -> [(&'static str, f64); 5] {
     [
         ("catalog reads", spent.catalog_reads_s),
@@ -61,7 +61,7 @@ fn parts(spent: &SpentMeans) -> [(&'static str, f64); 5] {
 fn bars(cells: &[&Cell<'_>], who: Who, subtitle: Option<String>) -> StackedBars {
     let shown: Vec<(String, [(&str, f64); 5])> =
         cells.iter().filter_map(|cell| Some((short(cell.offered_per_s()), parts(&cell.of(who)?.spent)))).collect();
-    // All parts everywhere, also those that take no time, so that each keeps its colour.
+    // All parts in every chart, also those of zero time, so that each keeps its colour.
     let part = |(index, (name, _)): (usize, (&str, f64))| {
         (name.to_owned(), shown.iter().map(|(_, spent)| spent[index].1).collect())
     };

@@ -17,7 +17,7 @@ pub(crate) fn experiment(text: &str) -> Experiment {
     Experiment::load(&path.to_string_lossy(), &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Numbers of a kind that is worse off the higher the load: none of the window's transactions commits at a load of 0.
+/// Numbers that get worse with the load; with a health of 0, no transaction of the window commits.
 fn group(health: f64) -> GroupSummary {
     let spread = |mean: f64| Some(Spread { mean, deviation: Some(mean / 50.0) });
     let latency = |factor: f64| spread(factor / health).filter(|_| health > 0.0);
@@ -50,7 +50,7 @@ fn group(health: f64) -> GroupSummary {
     }
 }
 
-/// Made-up results: `health` says how well a point does, from the number of the point and that of all points.
+/// Made-up results: `health` gives the quality of a point, from its number and the number of all points.
 pub(crate) fn results(experiment: &Experiment, health: impl Fn(usize, usize) -> f64) -> RunSummary {
     let count = experiment.points.len();
     let point = |(index, planned): (usize, &crate::experiment::PlannedPoint)| {
@@ -78,7 +78,7 @@ pub(crate) fn results(experiment: &Experiment, health: impl Fn(usize, usize) -> 
     RunSummary { points: experiment.points.iter().enumerate().map(point).collect() }
 }
 
-/// From nearly nothing to all.
+/// From almost 0 to 1.
 pub(crate) fn growing(index: usize, count: usize) -> f64 {
     (index + 1) as f64 / count as f64
 }
@@ -113,7 +113,7 @@ fn one_point_has_no_curves() {
 fn a_sweep_of_the_load_has_curves_but_no_maps() {
     let expected = ["commit-rate", "latency-throughput", "overview", "time-spent"];
     expect(&stems(LOADS, growing), &expected);
-    // Where nothing commits there is no latency.
+    // Without commits there is no latency.
     expect(&stems(LOADS, |_, _| 0.0), &["commit-rate", "overview", "time-spent"]);
 }
 
@@ -186,7 +186,7 @@ fn a_large_sweep_is_thinned_out() {
     );
     let found = stems(&text, growing);
     assert!(found.len() < 100, "{}", found.len());
-    // But all maps are there: 9 of fast appends, 6 of validated overwrites.
+    // All maps are there: 9 of fast appends, 6 of validated overwrites.
     assert_eq!(found.iter().filter(|stem| stem.starts_with("success-")).count(), 15);
     assert!(found.contains("usable-throughput-by-tables-count"), "{found:?}");
     assert!(found.contains("overview--tables-count-10--transaction-fast-append-0.9"), "{found:?}");
@@ -207,7 +207,7 @@ fn loads_are_ordered_by_value() {
     assert_eq!(map.cells[1][0].as_ref().unwrap().text, "50.0");
 }
 
-/// A knee that is so high, without more to say.
+/// A knee of this rate, without further figures.
 fn knee(commits_per_s: f64) -> crate::knee::Knee {
     let interval = [0.9 * commits_per_s, 1.1 * commits_per_s];
     let kind = serde_json::json!({ "commits_per_s": commits_per_s });
@@ -225,7 +225,7 @@ const SETTINGS: &str =
 #[test]
 fn knees_that_were_searched_are_drawn_with_their_intervals_and_side_by_side() {
     let experiment = experiment(SETTINGS);
-    // All lines lie on each other.
+    // All lines would coincide.
     let knees: Vec<_> = experiment.points.iter().map(|_| knee(5.0)).collect();
     let [picture] = &plan_knees(&experiment, &knees)[..] else { panic!("one picture") };
     let Chart::LineChart(chart) = &picture.chart else { panic!("one chart") };

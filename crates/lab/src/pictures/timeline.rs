@@ -30,7 +30,7 @@ pub(super) fn timelines(view: &View<'_>) -> Vec<Picture> {
             file_stem: format!("commit-rate{}", slice.stem(view)),
             section: Section::Timeline,
             group: slice.group(view),
-            caption: "Commits per second in each sixtieth of the duration. Dashed: what arrives, as it is configured. \
+            caption: "Commits per second in each sixtieth of the duration. Dashed: arrivals, as configured. \
                       Transactions work before they commit, so commits follow arrivals at a distance; where they stay \
                       below for good, transactions fail or pile up."
                 .to_owned(),
@@ -53,7 +53,7 @@ fn chart(cell: &Cell<'_>, title: &str, subtitle: Option<String>) -> LineChart {
         title: title.to_owned(),
         subtitle,
         x: Ruled { label: "Simulated time (min)".to_owned(), ..Ruled::default() },
-        // Some air, so that the tops of bursts can be seen.
+        // A margin, so that the tops of bursts are visible.
         y: Ruled { label: "Rate (1/s)".to_owned(), range: Some((0.0, highest * 1.08)), logarithmic: false },
         series: vec![
             Series { name: "commits".to_owned(), points: points(&commits_per_s), step: true, ..Series::default() },

@@ -1,6 +1,7 @@
-//! How is usable throughput drawn? A panel for each share of fast appends, a line for each provider (or what else is swept).
+//! How is usable throughput drawn? A panel for each share of fast appends, a line for each provider (or another swept
+//! axis).
 //!
-//! Where the knees come from is not asked here: [`knees`](super::knees) says.
+//! The knees come from [`knees`](super::knees).
 
 use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Point, Series};
 
@@ -8,28 +9,28 @@ use super::view::{Cell, Slice, View};
 use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun, capital, slug};
 use super::{Picture, Section, note};
 
-/// What is drawn, over which axes.
+/// The knees to draw, and the axes.
 pub(super) struct Drawing<'a, T> {
     pub(super) view: &'a View<'a, T>,
-    /// The axis of the loads, if there is one: no part of the drawing.
+    /// The axis of the loads, if there is one; it is not drawn.
     pub(super) load: Option<usize>,
-    /// The knee of a slice; its `x` counts for nothing.
+    /// The knee of a slice; its `x` is ignored.
     pub(super) knee: &'a dyn Fn(&Slice) -> Option<Point>,
-    /// What holds for all of these, the points of one line.
+    /// The subtitle for the points of one line.
     pub(super) subtitle: &'a dyn Fn(&[&Cell<'_, T>]) -> String,
     pub(super) caption: &'a str,
 }
 
-/// What each axis is drawn as.
+/// The role of each axis.
 struct Roles {
     x: usize,
     panels: Option<usize>,
     lines: Option<usize>,
-    /// What is left has a picture for each combination.
+    /// The remaining axes: one picture for each combination.
     rest: Vec<usize>,
 }
 
-/// Panels beside each other are so wide, in pixels: three of them are read on a page of 800.
+/// The width of panels side by side, in pixels: three of them are legible on a page of 800.
 const PANEL_WIDTH: f64 = 290.0;
 
 /// The points of all lines at one place of the axis are spread over this share of the way to the next place, so that none hides
@@ -38,11 +39,11 @@ const DODGE: f64 = 0.7;
 
 const SHIFTED: &str = "Lines are shifted sideways so that none hides another.";
 
-/// Lines after each other differ in this too. Dashes are drawn over what is solid.
+/// Successive lines also differ in style. Dashes are drawn over solid lines.
 const STYLES: [LineStyle; 3] = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
 
 impl<T> Drawing<'_, T> {
-    /// The pictures. None where nothing with numbers is swept besides the load.
+    /// The pictures. None unless an axis with numbers is swept besides the load.
     pub(super) fn pictures(&self) -> Vec<Picture> {
         let Some(roles) = self.roles() else { return Vec::new() };
         self.view.slices(&roles.rest).iter().filter_map(|slice| self.picture(slice, &roles)).collect()
@@ -127,16 +128,16 @@ impl<T> Drawing<'_, T> {
     }
 }
 
-/// How far lines stand apart along the horizontal axis.
+/// The horizontal distance between lines.
 struct Dodge {
-    /// From line to line: a difference, or of logarithms.
+    /// The distance from line to line: a difference, or one of logarithms.
     step: f64,
     lines: usize,
     logarithmic: bool,
 }
 
 impl Dodge {
-    /// Of so many lines with points at these places, in rising order.
+    /// The shift for this number of lines with points at these places, in rising order.
     fn new(places: impl Iterator<Item = f64>, logarithmic: bool, lines: usize) -> Self {
         let places: Vec<f64> = places.map(|place| if logarithmic { place.ln() } else { place }).collect();
         let gap = places.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
@@ -153,7 +154,7 @@ impl Dodge {
     }
 }
 
-/// The charts with the same vertical axis, so that they can be compared.
+/// Gives the charts the same vertical axis, so that they can be compared.
 fn on_one_scale(mut charts: Vec<LineChart>) -> Vec<LineChart> {
     let points = || charts.iter().flat_map(|chart| &chart.series).flat_map(|series| &series.points);
     let ends = points().flat_map(|point| point.spread.map_or([point.y; 2], <[f64; 2]>::from));
@@ -165,12 +166,12 @@ fn on_one_scale(mut charts: Vec<LineChart>) -> Vec<LineChart> {
     charts
 }
 
-/// One chart as it is; several as narrow panels in rows of three, one legend below.
+/// One chart unchanged; several as narrow panels in rows of three, with one legend below.
 fn side_by_side(title: &str, mut charts: Vec<LineChart>) -> Chart {
     if charts.len() == 1 {
         return Chart::LineChart(charts.remove(0));
     }
-    // What the axis is, the first of a row says.
+    // Only the first chart of a row has the label of the axis.
     charts.iter_mut().enumerate().filter(|(place, _)| place % 3 > 0).for_each(|(_, chart)| chart.y.label.clear());
     let charts = charts.into_iter().map(Chart::LineChart).collect();
     Chart::Panels(Panels { title: title.to_owned(), columns: 3, charts, one_legend: true, width: Some(PANEL_WIDTH) })

@@ -1,4 +1,4 @@
-//! What does an experiment look like to a picture: a grid of cells over the axes that were really swept?
+//! The results of an experiment as a grid of cells over the axes with two values or more.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct Axis {
     pub(crate) values: Vec<Value>,
 }
 
-/// Whose numbers.
+/// The kind of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     All,
@@ -31,10 +31,10 @@ pub(crate) enum Who {
     ValidatedOverwrite,
 }
 
-/// One point of an experiment, with what came of it.
+/// One point of an experiment, with its results.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell<'a, T = PointSummary> {
-    /// Per axis of the view, which of its values.
+    /// Per axis of the view, the index of its value.
     pub(crate) place: Vec<usize>,
     pub(crate) config: &'a Config,
     pub(crate) summary: &'a T,
@@ -43,7 +43,7 @@ pub(crate) struct Cell<'a, T = PointSummary> {
 /// All points of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct View<'a, T = PointSummary> {
-    /// Axes with two values or more: the load if it is swept, then the most interesting first.
+    /// Axes with two values or more: the load if it is swept, then the others by interest.
     pub(crate) axes: Vec<Axis>,
     pub(crate) seeds: usize,
     cells: BTreeMap<Vec<usize>, Cell<'a, T>>,
@@ -91,7 +91,7 @@ impl<'a> Cell<'a> {
         self.summary.all.throughput_per_s.mean
     }
 
-    /// What arrives per second, on average over the run.
+    /// Mean arrivals per second over the run.
     pub(crate) fn offered_per_s(&self) -> f64 {
         offered::mean_per_s(&self.config.arrivals, self.config.duration)
     }
@@ -108,7 +108,7 @@ impl Axis {
         words::axis_label(&self.key, times)
     }
 
-    /// Values as they stand beside the axis.
+    /// Values as labels of the axis.
     pub(crate) fn ticks(&self) -> Vec<String> {
         let times = self.values.iter().all(|value| matches!(value.size, Size::Time(_)));
         let mixed = |value: &Value| !times && matches!(value.size, Size::Time(_));
@@ -141,20 +141,20 @@ impl Axis {
         self.values.get(index).map(|value| phrase(&self.key, &value.text)).unwrap_or_default()
     }
 
-    /// The same where the axis has its name nearby.
+    /// The same if the name of the axis is nearby.
     pub(crate) fn brief(&self, index: usize) -> String {
         self.values.get(index).map(|value| words::brief(&self.key, &value.text)).unwrap_or_default()
     }
 }
 
-/// How well an axis tells the story: lines and rows are made of the one that does it best.
+/// The rank of an axis: lines and rows use the most interesting one.
 fn interest(key: &str) -> usize {
     let order =
         [ALTERNATIVE, words::PROVIDER, words::PROTOCOL, words::TABLES, words::CATALOG_LATENCY, words::FAST_APPEND];
     order.iter().position(|known| *known == key).unwrap_or(order.len())
 }
 
-/// Values by size where all have one of the same kind, else as they come.
+/// Values by size if all are of the same kind, otherwise in their given order.
 fn ordered(mut values: Vec<Value>) -> Vec<Value> {
     let first = values.first().map(|value| std::mem::discriminant(&value.size));
     let alike = values.iter().all(|value| Some(std::mem::discriminant(&value.size)) == first);
@@ -201,7 +201,7 @@ impl<'a> View<'a> {
 }
 
 impl<'a, T> View<'a, T> {
-    /// The points of an experiment, each with what came of it: one for each, in their order.
+    /// The points of an experiment, each with its result, in order.
     pub(crate) fn of(experiment: &'a Experiment, results: &'a [T]) -> Self {
         let axes = axes(experiment);
         let place = |planned: &PlannedPoint| -> Vec<usize> {
@@ -264,9 +264,8 @@ impl<'a, T> View<'a, T> {
         self.chosen_slices(fixed, usize::MAX)
     }
 
-    /// The same, but at most `most` slices where that can be had: of the values of numeric axes only the first, the
-    /// middle and the last are taken, beginning with the least interesting axis; then only the middle one; then the
-    /// same with names, which have no between.
+    /// The same, but if possible at most `most` slices: of numeric axes only the first, the middle and the last value
+    /// are taken, beginning with the least interesting axis; then only the middle one; then the same for axes of names.
     pub(crate) fn chosen_slices(&self, fixed: &[usize], most: usize) -> Vec<Slice> {
         let mut chosen: Vec<Vec<usize>> =
             fixed.iter().map(|&axis| (0..self.axes[axis].values.len()).collect()).collect();
@@ -302,7 +301,7 @@ fn thinned(values: &[usize], left: usize) -> Vec<usize> {
     }
 }
 
-/// Some axes held fast.
+/// A slice of the grid: some axes are fixed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slice {
     place: Vec<usize>,
@@ -310,13 +309,13 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// What it is fixed to, in words; empty if nothing is.
+    /// Its fixed values in words; empty if there are none.
     pub(crate) fn words<T>(&self, view: &View<'_, T>) -> String {
         let phrases = self.fixed.iter().map(|&axis| view.axes[axis].phrase(self.place[axis]));
         phrases.collect::<Vec<_>>().join(", ")
     }
 
-    /// What it is fixed to, as a part of a file's name; empty if nothing is.
+    /// Its fixed values as a part of a file's name; empty if there are none.
     pub(crate) fn stem<T>(&self, view: &View<'_, T>) -> String {
         let part = |&axis: &usize| {
             let Axis { key, values } = &view.axes[axis];
@@ -325,7 +324,7 @@ impl Slice {
         self.fixed.iter().map(part).collect()
     }
 
-    /// The same slice with one more axis held fast.
+    /// The same slice with one more fixed axis.
     pub(crate) fn with(&self, axis: usize, value: usize) -> Self {
         let mut slice = self.clone();
         slice.place[axis] = value;
@@ -337,7 +336,7 @@ impl Slice {
         self.place[axis]
     }
 
-    /// What the most interesting of its axes is fixed to, in words; empty if nothing is.
+    /// The fixed value of its most interesting axis, in words; empty if there is none.
     pub(crate) fn group<T>(&self, view: &View<'_, T>) -> String {
         self.fixed.iter().min().map(|&axis| view.axes[axis].phrase(self.place[axis])).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! How are swept settings and their values called where people read them?
+//! What are swept settings and their values called in reports?
 
 use glidepath_model::{ByteSize, Span};
 
@@ -23,7 +23,7 @@ const PROVIDERS: [(&str, &str); 5] = [
     ("gcs", "GCS"),
 ];
 
-/// What a text stands for, as far as it can be put in order.
+/// The sortable value of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Size {
     /// In seconds.
@@ -31,7 +31,7 @@ pub(crate) enum Size {
     /// In bytes.
     Bytes(f64),
     Number(f64),
-    /// Neither: kept in the order of the file.
+    /// Not sortable: kept in the order of the file.
     Name,
 }
 
@@ -43,7 +43,7 @@ impl Size {
         number.map(Self::Number).or_else(time).or_else(bytes).unwrap_or(Self::Name)
     }
 
-    /// The bare number, in the unit of its kind; absent for names.
+    /// The number, in the unit of its kind; absent for names.
     pub(crate) fn value(self) -> Option<f64> {
         match self {
             Self::Time(value) | Self::Bytes(value) | Self::Number(value) => Some(value),
@@ -96,7 +96,7 @@ pub(crate) fn tick(key: &str, text: &str) -> String {
     }
 }
 
-/// A value that stands alone, as in a legend.
+/// A value without an axis, as in a legend.
 pub(crate) fn phrase(key: &str, text: &str) -> String {
     match (key, Size::of(text)) {
         (LOAD, _) => format!("{} between arrivals", spaced(text)),
@@ -115,7 +115,7 @@ pub(crate) fn phrase(key: &str, text: &str) -> String {
     }
 }
 
-/// The same where what the value is of stands nearby, as beside an axis that names the setting.
+/// The same if the setting is named nearby, as beside an axis.
 pub(crate) fn brief(key: &str, text: &str) -> String {
     let phrase = phrase(key, text);
     phrase.strip_prefix(&format!("{key} = ")).map(str::to_owned).unwrap_or(phrase)
@@ -133,7 +133,7 @@ fn provider_name(text: &str) -> &str {
     PROVIDERS.iter().find(|(id, _)| *id == text).map_or(text, |(_, name)| name)
 }
 
-/// The colour of a known provider, the same in every picture. Others take the ones behind it.
+/// The colour of a known provider, the same in every picture. Others take later colours.
 pub(crate) fn provider_slot(text: &str, index: usize) -> usize {
     PROVIDERS.iter().position(|(id, _)| *id == text).unwrap_or(PROVIDERS.len() + index)
 }
@@ -144,13 +144,13 @@ pub(crate) fn plain(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A number with three significant digits, as far as these are not before the point, and without zeros at the end.
+/// A number with three significant digits or all its integer digits, without trailing zeros.
 pub(crate) fn short(value: f64) -> String {
     let text = significant(value);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A number with three significant digits, as far as these are not before the point.
+/// A number with three significant digits or all its integer digits.
 pub(crate) fn significant(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,
@@ -171,7 +171,7 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// A share as per cent, rounded down: only all is 100.
+/// A share as per cent, rounded down, so that only all transactions give 100.
 pub(crate) fn percent(share: f64) -> String {
     if share >= 1.0 { "100".to_owned() } else { format!("{:.1}", (share * 1000.0 + 1e-9).floor() / 10.0) }
 }

@@ -1,4 +1,4 @@
-//! With what exactly was this made, so that it can be made again?
+//! The exact configuration, so that the results can be reproduced.
 
 use std::collections::BTreeMap;
 
@@ -87,18 +87,18 @@ pub(super) fn file(experiment: &Experiment) -> String {
     text
 }
 
-/// Whether a field is what an axis sets, or a part of that.
+/// Whether an axis sets this field, or a table around it.
 fn covers(key: &str, path: &str) -> bool {
     path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The fields of a configuration by path, as a file would say them.
+/// The fields of a configuration by path, as in a file.
 fn fields(point: &Point) -> BTreeMap<String, Value> {
     let mut fields = BTreeMap::new();
     if let Ok(table) = Table::try_from(&point.config) {
         flatten("", Value::Table(table), &mut fields);
     }
-    // What a preset may have set and this configuration has not.
+    // Fields that a preset may set and this configuration does not have.
     for optional in ["catalog.latency", "arrivals.burst", "retry.time_limit"] {
         if !fields.keys().any(|path| covers(optional, path)) {
             fields.insert(optional.to_owned(), Value::String("none".to_owned()));
@@ -142,7 +142,7 @@ fn put(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// The value of an axis: as it is displayed if it is a text, else as the configuration has it.
+/// The value of an axis: as displayed if it is a text, otherwise as in the configuration.
 fn written(experiment: &Experiment, configs: &[BTreeMap<String, Value>], key: &str, value: &str) -> Value {
     let chosen = experiment.points.iter().position(|planned| planned.coordinate(key) == Some(value));
     let mut own = Table::new();

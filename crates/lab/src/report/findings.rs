@@ -7,7 +7,7 @@ use crate::pictures::{Axis, Cell, Knee, Slice, View, Who, grid_knee, percent, ro
 /// A table of more rows is folded.
 const MOST_ROWS: usize = 24;
 
-/// Shares below this are not worth a warning.
+/// Smaller shares give no warning.
 const MANY_NOT_ENDED: f64 = 0.05;
 
 /// The section of findings.
@@ -27,14 +27,14 @@ pub(super) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// What is said where runs had not settled.
+/// The sentence about runs that had not settled.
 fn unsettled(view: &View<'_>) -> Option<String> {
     let count = view.cells().filter(|cell| cell.summary.unsettled).count();
     let where_ = if view.cells().count() == 1 { String::new() } else { format!("At {count} of the points, ") };
     (count > 0).then(|| format!("{where_}{}.", super::UNSETTLED))
 }
 
-/// The slices that have a knee of their own: one per combination of all but the load.
+/// The slices with a knee: one per combination of all axes but the load.
 fn slices(view: &View<'_>) -> Vec<Slice> {
     view.slices(&view.axes_without(view.load().as_slice()))
 }
@@ -47,7 +47,7 @@ fn of_knees(view: &View<'_>) -> Vec<String> {
     let by_throughput =
         |a: &&(&Slice, Knee<'_, '_>), b: &&(&Slice, Knee<'_, '_>)| throughput(&a.1).total_cmp(&throughput(&b.1));
     let mut sentences = Vec::new();
-    // Of equals the first.
+    // Of equal ones the first.
     let best = knees.iter().rev().max_by(by_throughput);
     let Some((slice, best)) = best else {
         sentences.push("No load is sustained: at each of them, 95 % or fewer succeed.".to_owned());
@@ -83,7 +83,7 @@ fn of_knees(view: &View<'_>) -> Vec<String> {
     sentences
 }
 
-/// Where no load is swept: the range of what was found.
+/// If no load is swept: the range of the results.
 fn of_points(view: &View<'_>) -> Vec<String> {
     let range = |of: &dyn Fn(&Cell<'_>) -> Option<f64>, written: &dyn Fn(f64) -> String| {
         let values = view.cells().filter_map(of);
@@ -119,7 +119,7 @@ fn of_points(view: &View<'_>) -> Vec<String> {
     sentences
 }
 
-/// How those fare that arrive in a burst.
+/// The success of transactions that arrive in a burst.
 fn bursts(view: &View<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     let shares = || view.cells().filter_map(|cell| Some(cell.summary.all.burst_success?.mean));

@@ -1,6 +1,6 @@
-//! How are many pictures shown without drowning the reader?
+//! How are many pictures arranged?
 //!
-//! By section. A section of many pictures is grouped by what they have in common, and all groups but the first are folded.
+//! By section. A section of many pictures is divided into groups, and all groups but the first are folded.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -11,7 +11,7 @@ const MOST_OPEN: usize = 4;
 
 /// The pictures of a report.
 pub(super) struct Gallery<'a> {
-    /// Those of one section next to each other.
+    /// Pictures of one section are adjacent.
     pictures: Vec<&'a Drawn>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Gallery<'a> {
         self.pictures.chunk_by(|a, b| a.picture.section == b.picture.section)
     }
 
-    /// The sections that there are, each with the number of its pictures.
+    /// The non-empty sections, each with the number of its pictures.
     pub(super) fn sections(&self) -> impl Iterator<Item = (Section, usize)> {
         self.chunks().filter_map(|chunk| Some((chunk.first()?.picture.section, chunk.len())))
     }
@@ -81,7 +81,7 @@ fn groups<'a>(pictures: &[&'a Drawn]) -> Vec<(&'a str, Vec<&'a Drawn>)> {
 
 fn figure(drawn: &Drawn, captioned: bool) -> Markup {
     let Drawn { picture, svg } = drawn;
-    // The SVG says what it shows (its role and label), and was escaped where it was drawn.
+    // The SVG has a role and a label, and was escaped when it was drawn.
     html! {
         figure {
             div.picture role="group" tabindex="0" aria-label=(picture.chart.title()) { (PreEscaped(svg)) }

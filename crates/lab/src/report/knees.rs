@@ -1,4 +1,4 @@
-//! What does one page say about the knees of a sweep?
+//! The report of the knees of a sweep.
 
 use std::path::Path;
 
@@ -29,8 +29,8 @@ pub fn write_knees(
     std::fs::write(&path, page).map_err(|source| ReportError { path, source })
 }
 
-/// The report as HTML: one knee for each point of the experiment, in their order, and how they were asked for. Equal arguments
-/// give equal bytes.
+/// The report as HTML: one knee for each point of the experiment, in order, with the options of the search. Equal
+/// arguments give equal bytes.
 #[must_use]
 pub fn knees_page(
     experiment: &Experiment,

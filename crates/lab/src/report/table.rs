@@ -1,4 +1,4 @@
-//! What came of every point, in numbers?
+//! The results of every point, in numbers.
 
 use maud::{Markup, html};
 

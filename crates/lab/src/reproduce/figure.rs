@@ -10,16 +10,16 @@ use serde::Deserialize;
 pub struct Figure {
     /// Unique.
     pub id: String,
-    /// Where in the texts it stands.
+    /// Its place in the texts.
     pub source: String,
     /// The experiment it comes from.
     pub experiment: String,
     /// The coordinates of the point it is about.
     pub point: BTreeMap<String, toml::Value>,
-    /// What it is a figure of; its unit is in the name.
+    /// Its metric, with the unit in the name.
     pub metric: String,
-    /// What it seems to be a figure of instead, where the texts contradict themselves. It is not judged by this; the page only
-    /// tells what ours is then.
+    /// The metric that it seems to show instead, if the texts contradict themselves. It is not judged by this; the page
+    /// only gives our value.
     pub perhaps: Option<String>,
     /// The figure, if it is a number.
     pub published: Option<f64>,
@@ -27,22 +27,22 @@ pub struct Figure {
     pub published_low: Option<f64>,
     /// The upper bound, if it is a range.
     pub published_high: Option<f64>,
-    /// What one more in its last printed digit would add, where the figure has so few digits that it matters: 0.01 for
-    /// "0.11 s", which says no more than that it lies between 0.105 and 0.115.
+    /// One unit of its last printed digit, if the figure has so few digits that rounding matters: 0.01 for "0.11 s",
+    /// which stands for 0.105 to 0.115.
     pub last_digit: Option<f64>,
     /// The spread printed beside it.
     pub published_spread: Option<f64>,
-    /// How near ours has to be.
+    /// The tolerance.
     pub tolerance: Tolerance,
-    /// More about that.
+    /// A note on the tolerance.
     pub tolerance_note: Option<String>,
     /// The words of the text.
     pub quote: String,
-    /// What is doubtful about it.
+    /// Reasons to doubt it.
     pub note: Option<String>,
 }
 
-/// How near ours has to be: the noise between seeds.
+/// A tolerance: the noise between seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
@@ -78,7 +78,7 @@ const FILES: [(&str, &str); 2] = [
 /// All published figures, in the order of the texts.
 ///
 /// # Errors
-/// A file that comes with Glidepath is not as it should be.
+/// A file that comes with Glidepath is invalid.
 pub fn figures() -> Result<Vec<Figure>, FigureError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -94,7 +94,7 @@ pub fn figures() -> Result<Vec<Figure>, FigureError> {
 }
 
 impl Figure {
-    /// Whether a value of ours is as near as it has to be. `load` is the grid load at which our knee lies.
+    /// Whether a value of ours is within the tolerance. `load` is the grid load at which our knee lies.
     #[must_use]
     pub fn accepts(&self, ours: f64, load: Option<&str>) -> bool {
         let points = self.metric.ends_with("_percent") || self.metric.ends_with("_points");
@@ -106,7 +106,7 @@ impl Figure {
             Tolerance::Tail => near(0.10),
             Tolerance::Knee => match (self.knee_load(), load) {
                 (Some(published), Some(ours)) => published == ours,
-                // A ratio of knees: the grid is coarse, and so are they.
+                // A ratio of knees is as coarse as the grid.
                 _ => near(0.25),
             },
             Tolerance::Range => {
@@ -117,7 +117,7 @@ impl Figure {
         }
     }
 
-    /// Whether a value of ours is as near as it has to be to some value that would have been printed with the same digits.
+    /// Whether a value of ours is within the tolerance of some value that is printed with the same digits.
     #[must_use]
     pub fn accepts_as_printed(&self, ours: f64) -> bool {
         let (Some(published), Some(last_digit)) = (self.published, self.last_digit) else { return false };
@@ -130,7 +130,7 @@ impl Figure {
         (ours - nearest).abs() <= share * nearest
     }
 
-    /// Whether a point with these coordinates is the one, or one of those, that the figure is about.
+    /// Whether the figure is about a point with these coordinates.
     #[must_use]
     pub fn is_about(&self, coordinates: &[(String, String)]) -> bool {
         let is = |value: &toml::Value, found: &str| match value {

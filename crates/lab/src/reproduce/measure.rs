@@ -1,4 +1,4 @@
-//! Ours, for each metric that a published figure may be of.
+//! Our value of each metric of the published figures.
 
 use glidepath_model::Span;
 use glidepath_run::statistics::Spread;
@@ -6,7 +6,7 @@ use glidepath_run::statistics::Spread;
 use crate::reproduce::{Figure, Runs};
 use crate::summary::{GroupSummary, PointSummary, RankSummary, SUSTAINED, busiest};
 
-/// Ours.
+/// Our value.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) value: Option<f64>,
@@ -14,7 +14,7 @@ pub(super) struct Found {
     pub(super) edge: Option<(String, f64)>,
 }
 
-/// How far the success at a load may be from the threshold for noise to decide on which side it is: the tolerance of a
+/// If the success at a load is this close to the threshold, noise decides on which side it is: the tolerance of a
 /// success.
 const EDGE: f64 = 0.015;
 
@@ -108,18 +108,18 @@ pub(super) fn measure(figure: &Figure, figures: &[Figure], runs: &Runs) -> Found
     Found { value: uniform_equivalent(&grid, runs), ..Found::default() }
 }
 
-/// The points of an experiment, seen from a figure.
+/// The points of an experiment that a figure refers to.
 struct Grid<'a> {
     figure: &'a Figure,
     figures: &'a [Figure],
     points: &'a [PointSummary],
 }
 
-/// The points that differ in their load alone.
+/// The points that differ in their load only.
 struct Line<'a> {
     knee: Option<&'a PointSummary>,
-    /// Where the published knee is elsewhere on the grid, and noise decides: the load in between whose success is farthest
-    /// from the threshold. The knee is then the published one.
+    /// If the published knee is elsewhere on the grid, and noise decides: the load between the two with the success
+    /// farthest from the threshold. Then the published knee is used.
     edge: Option<(&'a str, f64)>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Grid<'a> {
         self.knee_of(self.figure)
     }
 
-    /// The knee where one coordinate is another.
+    /// The knee with one coordinate changed.
     fn knee_at(&self, key: &str, value: &str) -> Option<&'a PointSummary> {
         let mut figure = self.figure.clone();
         figure.point.insert(key.to_owned(), toml::Value::String(value.to_owned()));
@@ -147,7 +147,7 @@ impl<'a> Grid<'a> {
         let published =
             self.published_load(figure).and_then(|load| line.iter().find(|point| load_of(point) == Some(load)));
         let Some(published) = published.copied() else { return Line { knee: ours, edge: None } };
-        // Whoever published it saw it sustained, and nothing denser.
+        // In the published run this load was sustained, and no higher one.
         let differs = |point: &&&PointSummary| match spacing(point).cmp(&spacing(published)) {
             std::cmp::Ordering::Less => is_sustained(point),
             std::cmp::Ordering::Equal => !is_sustained(point),
@@ -162,13 +162,13 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// Where the texts have the knee at a figure's coordinates.
+    /// The published load of the knee at a figure's coordinates.
     fn published_load(&self, figure: &'a Figure) -> Option<&'a str> {
         let same = |other: &&Figure| other.experiment == figure.experiment && other.point == figure.point;
         figure.knee_load().or_else(|| self.figures.iter().filter(same).find_map(Figure::knee_load))
     }
 
-    /// The knee over the one where one coordinate is another.
+    /// The knee divided by the one with one coordinate changed.
     fn ratio(&self, key: &str, value: &str) -> Option<f64> {
         Some(warm_throughput(self.knee()?) / warm_throughput(self.knee_at(key, value)?))
     }
@@ -183,19 +183,20 @@ fn spacing(point: &PointSummary) -> Option<Span> {
     load_of(point)?.parse().ok()
 }
 
-/// What decides whether part 3 calls a load sustained. Its knees and provider tables are not over the window, but over what
-/// arrived after the first quarter: twenty seeds of its one-table rows agree with that to the last digit printed on three
-/// stores of five.
+/// The success that decides whether part 3 calls a load sustained. Its knees and provider tables are not over the
+/// window, but over the transactions that arrived after the first quarter: twenty seeds of its one-table rows agree
+/// with that to the last digit printed on three stores of five.
 fn warm_success(point: &PointSummary) -> Option<f64> {
     Some(overwrite(point).unwrap_or(&point.all).warm_success?.mean)
 }
 
-/// What part 3 prints as the throughput of its knees.
+/// The throughput that part 3 prints for its knees.
 fn warm_throughput(point: &PointSummary) -> f64 {
     point.all.warm_throughput_per_s.mean
 }
 
-/// At how many tables the uniform run has this point's success, between the counts that were run.
+/// The number of tables at which the uniform run has this point's success, interpolated between the counts that were
+/// run.
 fn uniform_equivalent(grid: &Grid<'_>, runs: &Runs) -> Option<f64> {
     let success = |point: &PointSummary| percent(append(point)?.run_success);
     let ours = grid.points.iter().find(|point| grid.figure.is_about(&point.coordinates)).and_then(success)?;
@@ -244,13 +245,13 @@ mod tests {
     use crate::pictures::tests::{experiment, results};
     use crate::reproduce::{Verdict, figures, judge};
 
-    /// Ours at 20, 50 and 100 ms, and what is said of a published knee at one of them.
+    /// Our success at 20, 50 and 100 ms, and the judgement of a published knee at one of them.
     fn judged(successes: [f64; 3], published: &str) -> (Option<String>, Verdict) {
         let text = "preset = \"published-2026-06\"\n[sweep]\n\"tables.count\" = [10]\n\"transaction.fast_append\" = [1.0]\n\
                     provider = [\"s3-standard\"]\n\"arrivals.scale\" = [\"20ms\", \"50ms\", \"100ms\"]\n";
         let experiment = experiment(text);
         let mut summary = results(&experiment, |index, _| successes[index]);
-        // The denser the load, the more comes through.
+        // Throughput grows with the load.
         for (point, rate) in summary.points.iter_mut().zip([40.0, 15.0, 7.0]) {
             point.all.throughput_per_s.mean = rate;
         }

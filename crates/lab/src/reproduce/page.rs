@@ -1,4 +1,4 @@
-//! The summary: the verdict, the pictures, and what the published runs did. The tables have a page of their own.
+//! The summary: the verdict, the pictures, and what the published runs did. The tables are on another page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,16 +9,16 @@ use super::pictures::GROUPS;
 use super::tables;
 use crate::reproduce::{Figure, Judgement, Runs, Tolerance, Verdict};
 
-/// What the page says about how it was made.
+/// How the page was made.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// The command that makes it again.
+    /// The command.
     pub command: String,
-    /// The code it was made with.
+    /// The revision of the code.
     pub git_revision: String,
     /// Whether it is a coarse run.
     pub quick: bool,
-    /// Wall time of the runs in seconds, if none was found done.
+    /// Wall time of the runs in seconds, if none was taken from the journal.
     pub seconds: Option<f64>,
 }
 
@@ -29,7 +29,7 @@ macro_rules! line {
 
 const INTRODUCTION: &str = include_str!("introduction.md");
 
-/// A published figure, and what we say to it.
+/// A published figure, and its judgement.
 pub type Judged<'a> = (&'a Figure, Judgement);
 
 /// The pages, and the pictures beside them.
@@ -78,7 +78,7 @@ fn verdict(page: &mut String, judged: &[Judged<'_>]) {
     line!(page, "**{within} of {all} published figures are within their tolerance; {outside} are outside.**\n");
 }
 
-/// What there is to say of the figures outside.
+/// The sentence about the figures outside.
 fn doubts(page: &mut String, judged: &[Judged<'_>]) {
     let outside = || judged.iter().filter(|(_, judgement)| judgement.verdict == Verdict::Outside);
     if outside().next().is_none() {

@@ -1,13 +1,13 @@
-//! How near do our figures come, at a glance? For each group of experiments: ours against the published ones.
+//! For each group of experiments, a chart of our figures against the published ones.
 
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Panels, Point, Series};
 
 use super::page::Judged;
 use super::{Figure, Verdict};
 
-/// Experiments that ask the same, drawn together.
+/// Experiments with the same question, drawn together.
 pub(super) struct Group {
-    /// As a part of the name of a file.
+    /// Its part of the file name.
     pub(super) name: &'static str,
     title: &'static str,
     experiments: &'static [&'static str],
@@ -22,7 +22,7 @@ pub(super) const GROUPS: [Group; 5] = [
     Group { name: "4c", title: "Many tables on five providers, the catalog as an object", experiments: &["4c"] },
 ];
 
-/// What figures of one unit have in common: a panel.
+/// A panel: figures of one unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     PerCent,
@@ -54,10 +54,10 @@ impl Unit {
     }
 }
 
-/// A panel is so wide, in pixels: two of them are read on a page of 800.
+/// The width of a panel, in pixels: two of them are legible on a page of 800.
 const PANEL_WIDTH: f64 = 400.0;
 
-/// What ours is to a published figure: the name in the legend, and its colour and mark.
+/// The verdicts: the name in the legend, and its colour and mark.
 const KINDS: [(&str, usize); 3] = [("within the tolerance", 0), ("as printed, or on the edge", 2), ("outside", 1)];
 
 /// The colour of the diagonal.
@@ -111,7 +111,7 @@ fn panel(unit: Unit, points: &[(Unit, usize, Point)]) -> Option<LineChart> {
     if low > high {
         return None;
     }
-    // Both axes are the same, so that the diagonal is where the figures are equal.
+    // Both axes are the same, so that figures on the diagonal are equal.
     let range = if logarithmic { (low / 1.3, high * 1.3) } else { (low.min(0.0), high.max(100.0) + 2.0) };
     let diagonal = Series {
         name: "equal".to_owned(),
@@ -120,7 +120,7 @@ fn panel(unit: Unit, points: &[(Unit, usize, Point)]) -> Option<LineChart> {
         slot: Some(DIAGONAL),
         ..Series::default()
     };
-    // The same in all panels of a picture, so that one legend does for all.
+    // The same in all panels of a picture, so that one legend suffices.
     let there = |kind: &usize| points.iter().any(|(_, of, _)| of == kind);
     let dots = KINDS.iter().enumerate().filter(|(kind, _)| there(kind)).map(|(kind, (name, slot))| Series {
         name: (*name).to_owned(),

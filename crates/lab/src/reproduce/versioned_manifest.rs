@@ -1,9 +1,9 @@
-//! Does the published sweep of commits to a versioned manifest come out of a simulation?
+//! Does a simulation reproduce the published sweep of commits to a versioned manifest?
 //!
-//! The original is a catalog each of whose commits rewrites one data file. Its client is simulated request by request
+//! The original is a catalog in which each commit rewrites one data file. Its client is simulated request by request
 //! (`peer`) on the profile `s3-standard`, once from first principles and once with three costs fitted to the published
-//! one-process latencies (`fit`); the concurrent cells are never fitted. What our own chain makes of the same cells, the
-//! caller has to say ([`Ours`]): running it live and simulated is another crate's question.
+//! one-process latencies (`fit`); the concurrent cells are never fitted. The caller provides the results of our own
+//! chain for the same cells ([`Ours`]), because another crate runs it.
 //!
 //! Start with [`simulate`], then `peer.rs`, then [`page::write`].
 
@@ -28,12 +28,12 @@ pub use drawing::chart;
 pub use fit::Fitted;
 pub use published::{Concurrent, Continuous, Costs, Published, PublishedError, Sizes};
 
-/// How much of the sweep is run, and how often.
+/// The part of the sweep to run, and the number of runs.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// Only these sizes; all where it is empty.
+    /// Only these sizes; all if empty.
     pub rows: Vec<u64>,
-    /// Only these numbers of writers; all where it is empty.
+    /// Only these numbers of writers; all if empty.
     pub writers: Vec<u32>,
     /// Runs of a cell of one process, and of one of many.
     pub seeds: (u64, u64),
@@ -46,19 +46,19 @@ impl Extent {
         Self { rows: Vec::new(), writers: Vec::new(), seeds: (10, 3) }
     }
 
-    /// A coarse look.
+    /// A coarse run.
     #[must_use]
     pub fn quick() -> Self {
         Self { rows: vec![1_000, 100_000, 1_000_000], writers: vec![10, 200], seeds: (3, 1) }
     }
 }
 
-/// The published sweep, and what the simulation makes of it.
+/// The published sweep, and its simulation.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// What was published, all of it.
+    /// All published cells.
     pub published: Published,
-    /// What was run of it.
+    /// The part that was run.
     pub extent: Extent,
     /// From first principles.
     pub principles: Simulated,
@@ -66,11 +66,11 @@ pub struct Sweep {
     pub fitted: Simulated,
     /// Those costs.
     pub fit: Fitted,
-    /// The median of a read, as the profile has it.
+    /// The median of a read, from the profile.
     pub read_median: Span,
 }
 
-/// What the simulation makes of the cells, in the order of the published ones that were run.
+/// The simulated cells, in the order of the published ones that were run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
     /// One process.
@@ -86,7 +86,7 @@ pub struct Crowd {
     pub rows: u64,
     /// With three indices.
     pub indexed: bool,
-    /// How many processes.
+    /// The number of processes.
     pub writers: u32,
     /// Commits per second that landed within 30 s.
     pub commits_per_s: f64,
@@ -96,14 +96,14 @@ pub struct Crowd {
     pub errors_in_time: f64,
 }
 
-/// What our manifest chain makes of a cell.
+/// A cell with our manifest chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ours {
     /// Entries in the catalog.
     pub rows: u64,
-    /// How many writers.
+    /// The number of writers.
     pub writers: u32,
-    /// Whether they are threads of one process, which share commits, and not processes.
+    /// Whether they are threads of one process, which share commits; otherwise processes.
     pub shared: bool,
     /// Commits per second.
     pub commits_per_s: f64,
@@ -116,12 +116,12 @@ pub struct Ours {
 }
 
 impl Published {
-    /// The cells of one process that are wanted.
+    /// The selected cells of one process.
     pub fn continuous(&self, extent: &Extent) -> impl Iterator<Item = &Continuous> {
         self.continuous.iter().filter(|cell| wanted(&extent.rows, cell.rows))
     }
 
-    /// The cells of many processes that are wanted.
+    /// The selected cells of many processes.
     pub fn concurrent(&self, extent: &Extent) -> impl Iterator<Item = Crowd> {
         self.concurrent.iter().filter(|cells| wanted(&extent.rows, cells.rows)).flat_map(|cells| {
             let figures = cells.writers.iter().zip(&cells.commits_per_s).zip(&cells.errors);
@@ -148,7 +148,7 @@ fn wanted<T: PartialEq>(of: &[T], one: T) -> bool {
     of.is_empty() || of.contains(&one)
 }
 
-/// Simulates the sweep on a store of this profile, so many cells at a time. `None` if it was stopped.
+/// Simulates the sweep on a store of this profile, with this number of cells at a time. `None` if it was stopped.
 #[must_use]
 pub fn simulate(
     published: Published,
@@ -178,7 +178,7 @@ fn cells(
     Some(Simulated { continuous, concurrent })
 }
 
-/// Means over so many seeds.
+/// Means over this number of seeds.
 fn continuous(published: &Published, world: &World, like: &Continuous, seeds: u64) -> Continuous {
     let Continuous { rows, indexed, .. } = *like;
     let cell = Cell { sizes: published.sizes(rows), indexed, load: Load::Continuous(CONTINUOUS) };

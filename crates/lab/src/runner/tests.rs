@@ -23,7 +23,7 @@ fn provenance() -> Provenance {
     Provenance { git_revision: "test".to_owned() }
 }
 
-/// Runs it in a folder; stopped before it begins, if told so.
+/// Runs it in a folder; optionally stopped before it begins.
 fn run_in(folder: &Path, threads: usize, experiment: &Experiment, stop: bool, transactions: bool) -> Ended {
     let (stop, provenance) = (AtomicBool::new(stop), provenance());
     let journal = journal(folder).unwrap();
@@ -66,7 +66,7 @@ fn what_is_done_is_not_done_again() {
     assert_eq!(lines(), 4);
     let Ended::Stopped(progress) = run_in(parts.path(), 1, &experiment(), true, false) else { panic!("not stopped") };
     assert_eq!((progress.done, progress.total, progress.found), (4, 8, 4));
-    // A crash in the middle of a line loses that line only.
+    // A crash while a line is written loses only that line.
     let journal = fs::read(parts.path().join(JOURNAL)).unwrap();
     fs::write(parts.path().join(JOURNAL), &journal[..journal.len() - 20]).unwrap();
     assert_eq!(run_in(parts.path(), 2, &experiment(), false, false), Ended::Complete(expected));

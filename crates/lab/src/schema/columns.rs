@@ -1,4 +1,4 @@
-//! How do columns become a file? Collects them by name, and writes them whole or not at all.
+//! How do columns become a file? Collects them by name, and writes the file atomically.
 
 use std::fs::File;
 use std::path::Path;
@@ -61,7 +61,7 @@ impl Columns {
         self.arrays.push(array);
     }
 
-    /// Writes the file under another name first, so that it is there whole or not at all.
+    /// Writes a temporary file and renames it, so that the file is complete or absent.
     pub(super) fn write(self, path: &Path, metadata: Vec<KeyValue>) -> Result<(), SchemaError> {
         let partial = path.with_extension("partial");
         let io = |cause| SchemaError::Io { path: path.to_owned(), cause };

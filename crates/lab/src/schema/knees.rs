@@ -12,11 +12,11 @@ use crate::schema::{Provenance, SchemaError, origin_of};
 pub const KNEES: &str = "knees.parquet";
 
 /// Writes the file into a folder: a row for each point, in the order of the plan. The columns are the fields of
-/// [`Knee`], those of the kinds of transactions with the kind before the name; `configuration_json` is the whole
-/// configuration, whose `arrivals.scale` says nothing.
+/// [`Knee`], prefixed with the kind of transactions for those by kind; `configuration_json` is the whole configuration,
+/// whose `arrivals.scale` has no meaning.
 ///
 /// # Errors
-/// It could not be written; then an earlier file of this name is still whole.
+/// It could not be written; then an earlier file of this name is unchanged.
 pub fn write_knees(
     folder: &Path,
     experiment: &Experiment,
@@ -73,7 +73,7 @@ fn at_knee(columns: &mut Columns, knees: &[Knee]) {
     columns.count("engine_events", count(|knee| knee.events));
 }
 
-/// The transactions of one kind, all null where there are none.
+/// The columns of one kind of transactions, all null if there are none.
 fn kind(columns: &mut Columns, kind: &str, knees: &[Knee], of: fn(&Knee) -> Option<&KindAtKnee>) {
     let mut number = |name: &str, value: fn(&KindAtKnee) -> Option<f64>| {
         columns.number_or_none(&format!("{kind}_{name}"), knees.iter().map(|knee| value(of(knee)?)));

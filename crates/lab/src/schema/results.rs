@@ -25,7 +25,7 @@ struct Row<'a> {
 /// Writes the file into a folder: a row for each point and seed, in the order of the plan.
 ///
 /// # Errors
-/// It could not be written; then an earlier file of this name is still whole.
+/// It could not be written; then an earlier file of this name is unchanged.
 pub fn write_results(
     folder: &Path,
     experiment: &Experiment,
@@ -72,7 +72,7 @@ fn configs<'a>(rows: &'a [Row<'_>]) -> impl Iterator<Item = &'a Config> {
     rows.iter().map(|row| &row.planned.point.config)
 }
 
-/// A value as it stands in an experiment file, as far as JSON and TOML agree.
+/// A value as in an experiment file, as far as JSON and TOML agree.
 pub(super) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => text,
@@ -155,7 +155,7 @@ fn tables_and_commit(columns: &mut Columns, rows: &[Row<'_>]) {
     columns.text("retry_table", retries().map(|retry| word(&retry.table)));
 }
 
-/// The numbers of one kind of transaction, all null where the workload has none of it.
+/// The numbers of one kind of transaction, all null if the workload has none.
 fn group(columns: &mut Columns, kind: &str, rows: &[Row<'_>], of: fn(&Metrics) -> Option<&Group>) {
     let groups = || rows.iter().map(|row| of(row.metrics));
     let mut count = |name: &str, value: fn(&Group) -> u64| {

@@ -24,10 +24,10 @@ pub struct TransactionFolder<'a> {
 }
 
 impl<'a> TransactionFolder<'a> {
-    /// Makes the folder in a run's folder, if need be.
+    /// Creates the folder in a run's folder if it is missing.
     ///
     /// # Errors
-    /// The system would not.
+    /// A system error.
     pub fn create(run: &Path, experiment: &'a Experiment, provenance: &Provenance) -> Result<Self, SchemaError> {
         let path = run.join(TRANSACTIONS);
         std::fs::create_dir_all(&path).map_err(|cause| SchemaError::Io { path: path.clone(), cause })?;
@@ -38,7 +38,7 @@ impl<'a> TransactionFolder<'a> {
         self.path.join(format!("{index:04}-{seed}.parquet"))
     }
 
-    /// Whether the file of this run is there, and of this very configuration.
+    /// Whether the file of this run exists and has this configuration.
     #[must_use]
     pub fn has(&self, index: usize, seed: u64, key: &str) -> bool {
         let Ok(file) = File::open(self.file(index, seed)) else { return false };
@@ -48,7 +48,7 @@ impl<'a> TransactionFolder<'a> {
             .is_some_and(|pairs| pairs.iter().any(|pair| pair.key == "point_key" && pair.value.as_deref() == Some(key)))
     }
 
-    /// Writes the file of a run, whole or not at all.
+    /// Writes the file of a run atomically.
     ///
     /// # Errors
     /// It could not be written.

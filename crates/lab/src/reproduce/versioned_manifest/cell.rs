@@ -16,10 +16,10 @@ pub(super) const CONCURRENT: Span = Span::from_secs(30);
 /// Commits of a continuous cell.
 pub(super) const CONTINUOUS: u64 = 100;
 
-/// After so long even the slowest commit has ended: 21 tries of some seconds.
+/// After this time even the slowest commit has ended: 21 tries of some seconds.
 const HORIZON: Span = Span::from_secs(3600);
 
-/// What all cells have in common: the world they run in.
+/// What all cells share.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct World {
     pub(super) profile: Profile,
@@ -34,34 +34,34 @@ pub(super) struct Cell {
     pub(super) load: Load,
 }
 
-/// Who commits how much.
+/// The writers and their commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// One process, so many commits.
+    /// One process with a number of commits.
     Continuous(u64),
-    /// So many processes, each of which begins commits for 30 s.
+    /// A number of processes, each of which begins commits for 30 s.
     Concurrent(u32),
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outcome {
-    /// Of each commit, in the order in which they ended.
+    /// Latencies of the commits, in the order in which they ended.
     pub(super) latencies_ms: Vec<f64>,
     /// Commits that landed within the time.
     pub(super) in_time: u64,
-    /// Commits that failed, whenever that was known.
+    /// Commits that failed, at any time.
     pub(super) errors: u64,
     /// Those of them that failed within the time.
     pub(super) errors_in_time: u64,
-    /// Until the last one ended.
+    /// The time until the last one ended.
     pub(super) took_s: f64,
-    /// Requests, those of opening the catalog included.
+    /// Requests, including those of opening the catalog.
     pub(super) requests: u64,
 }
 
 impl World {
-    /// The profile, with what it lacks: a rate for reads.
+    /// The profile, with an added time per MiB of reads.
     pub(super) fn new(mut profile: Profile, costs: Costs) -> Self {
         profile.get.per_mib = costs.read_per_mib;
         Self { profile, costs }
@@ -72,7 +72,7 @@ impl World {
         let setup = Setup {
             seed,
             horizon: Instant::ZERO + HORIZON,
-            // A process puts its indices side by side.
+            // A process puts its indices in parallel.
             mode: Mode::EveryOperation,
             stores: vec![StoreModel::of(self.profile.clone())],
         };
@@ -119,7 +119,7 @@ async fn work(env: SimEnv, catalog: Catalog, load: Load, outcome: Rc<RefCell<Out
 }
 
 impl Outcome {
-    /// The latency that so large a share of the commits does not exceed.
+    /// The quantile of the latency.
     pub(super) fn quantile_ms(&self, share: f64) -> f64 {
         let mut sorted = self.latencies_ms.clone();
         sorted.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What does the sweep look like? Commits per second by rows, published and simulated, for one process and for the most.
+//! The chart of commits per second by rows, published and simulated, for one process and for the most.
 
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, Panels, Point, Series};
 

@@ -1,7 +1,8 @@
 //! Which three costs bring the simulation nearest to the published latencies of one process?
 //!
-//! Where the published runs stood and what their processors did, no text says: the median of a read on that day, from that
-//! machine, and the client's time for each row, without and with indices. Everything else stays as it is.
+//! No text says where the published runs were made and how fast their processors were. So three costs are fitted: the
+//! median of a read on that day from that machine, and the client's time for each row, without and with indices.
+//! Everything else is unchanged.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -16,15 +17,15 @@ use super::{Extent, continuous};
 /// The fitted costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fitted {
-    /// Of a read, in milliseconds.
+    /// The median of a read, in milliseconds.
     pub read_median_ms: f64,
-    /// Of each try, in nanoseconds.
+    /// Per row of each try, in nanoseconds.
     pub per_row_ns: f64,
-    /// Of building indices, in nanoseconds.
+    /// Per row of building indices, in nanoseconds.
     pub index_per_row_ns: f64,
 }
 
-/// Rounds over the three costs. The third moves none of them by more than a few parts in a hundred.
+/// Rounds over the three costs. The third changes each by a few per cent at most.
 const ROUNDS: usize = 3;
 
 /// Steps of one search; each narrows the interval to 62 %.
@@ -39,7 +40,7 @@ impl Fitted {
         }
     }
 
-    /// The same world with these costs.
+    /// The same setup with these costs.
     pub(super) fn world(&self, world: &World) -> World {
         let mut world = world.clone();
         world.profile.get.median = Span::from_nanos_f64(self.read_median_ms * 1e6);
@@ -59,7 +60,7 @@ pub(super) fn fit(published: &Published, world: &World, threads: NonZeroUsize, s
     let distance = |fitted: Fitted| {
         let world = fitted.world(world);
         let cells: Vec<_> = published.continuous(&Extent::full()).copied().collect();
-        // One seed, and always the same: what differs is then the costs' doing.
+        // Always the same seed, so that only the costs make a difference.
         let found = parallel::map(&cells, threads, stop, |cell| continuous(published, &world, cell, 1))?;
         let pairs = cells.iter().zip(&found);
         Some(pairs.map(|(published, found)| (found.p50_ms / published.p50_ms).ln().powi(2)).sum::<f64>())
@@ -74,7 +75,7 @@ pub(super) fn fit(published: &Published, world: &World, threads: NonZeroUsize, s
     Some(best)
 }
 
-/// Where a function of one valley is least.
+/// The minimum of a function with one minimum.
 fn golden((mut low, mut high): (f64, f64), of: impl Fn(f64) -> Option<f64>) -> Option<f64> {
     let part = (5.0_f64.sqrt() - 1.0) / 2.0;
     let (mut left, mut right) = (high - part * (high - low), low + part * (high - low));

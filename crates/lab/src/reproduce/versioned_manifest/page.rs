@@ -1,4 +1,4 @@
-//! The page: every published cell beside the simulated one, and what our chain makes of it.
+//! The page: every published cell beside the simulated one and our chain.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use crate::reproduce::page::{Made, number, processors};
 const FINDINGS: &str = include_str!("findings.md");
 const OUR_CHAIN: &str = include_str!("our_chain.md");
 
-/// How near a rate, a latency or a count of errors has to be, as a share of the published one. Neighbours in the published
-/// tables that ought to be alike (1,000 and 2,000 rows, 100 and 120 writers) are as far apart.
+/// The tolerance of a rate, a latency or a count of errors, as a share of the published one. Published neighbours that
+/// should be equal (1,000 and 2,000 rows, 100 and 120 writers) differ by as much.
 const NEAR: f64 = 0.25;
 
-/// Errors are near, too, if they differ by no more than this.
+/// The tolerance of errors as a number.
 const NEAR_ERRORS: f64 = 10.0;
 
 /// Writing into a string cannot fail.
@@ -163,7 +163,7 @@ fn variant(indexed: bool) -> &'static str {
     if indexed { "with indices" } else { "without indices" }
 }
 
-/// A figure and how far it is from the published one.
+/// A figure and its deviation from the published one.
 fn beside(published: f64, found: f64) -> String {
     match published > 0.0 {
         true => format!("{} ({:+.0} %)", number(found), 100.0 * (found / published - 1.0)),
@@ -171,7 +171,7 @@ fn beside(published: f64, found: f64) -> String {
     }
 }
 
-/// A count of errors, and how many more than the published ones that are.
+/// A count of errors, and its difference from the published one.
 fn errors_beside(published: f64, found: f64) -> String {
     match published > NEAR_ERRORS {
         true => format!("{found:.0} ({:+.0} %)", 100.0 * (found / published - 1.0)),

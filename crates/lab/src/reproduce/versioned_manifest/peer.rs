@@ -1,17 +1,18 @@
 //! How does a client of the original commit? The sequence of its requests, as counted on the released library.
 //!
-//! 1. *Refresh*: ask for the version after the one known. None: that one is the newest. Else ask again, list the versions,
-//!    and read the newest manifest.
-//! 2. *Look up* whether the name is free: with indices in the index by object id, without by reading the ids of all rows.
+//! 1. *Refresh*: ask for the version after the one known. If there is none, the known one is the newest. Otherwise ask
+//!    again, list the versions, and read the newest manifest.
+//! 2. *Look up* whether the name is free: with indices, in the index by object id; without, by reading the ids of all
+//!    rows.
 //! 3. Refresh, then read all rows.
 //! 4. Put them, changed, as one new data file. With indices: build and put three of them.
 //! 5. Put the manifest of the next version if there is none. Committed: refresh, and done.
 //! 6. On any error of that put ask for the version, and read it. It names our data file: committed.
-//! 7. Delete what was put (of each index: list it, delete it), refresh, and look up the name again, for the intent decides.
-//! 8. Wait 10 ms times the number of the try, and go on at 3; after 1 + 20 tries give up.
+//! 7. Delete what was put (of each index: list it, delete it), refresh, and look up the name again.
+//! 8. Wait 10 ms times the number of the try, and continue at 3; after 1 + 20 tries give up.
 //!
 //! Objects larger than 64 KiB are read in three rounds: their end, their tables of pages, their data in ranges side by
-//! side. Objects from 5 MiB on are sent in parts while they are made, so only the last part is waited for.
+//! side. Objects from 5 MiB on are sent in parts while they are made, so the client waits only for the last part.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -31,10 +32,10 @@ pub(super) const STORE: StoreId = StoreId(0);
 
 const VERSIONS: &str = "versions/";
 
-/// What a manifest takes; the counted ones are from 828 to 1,269 bytes.
+/// The size of a manifest; the counted ones have 828 to 1,269 bytes.
 const MANIFEST: ByteSize = ByteSize::from_bytes(1024);
 
-/// What all clients of a run have in common.
+/// What all clients of a run share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Catalog {
     pub(super) costs: Costs,
@@ -49,7 +50,7 @@ pub(super) struct Peer {
     catalog: Catalog,
     /// The newest version it knows.
     known: u64,
-    /// Objects it has put so far; each has a key of its own.
+    /// Objects it has put so far; each has its own key.
     made: u64,
     requests: Rc<Cell<u64>>,
 }
@@ -59,7 +60,7 @@ pub(super) fn version_key(version: u64) -> Key {
     Key::new(&format!("{VERSIONS}{:020}", u64::MAX - version))
 }
 
-/// A manifest: the number of the data file that it names, and what it takes beside that.
+/// A manifest: the number of the data file that it names, and filler.
 pub(super) fn manifest(file: u64) -> Payload {
     Payload { bytes: Bytes::copy_from_slice(&file.to_le_bytes()), filler: MANIFEST }
 }
@@ -73,7 +74,7 @@ impl Peer {
         peer
     }
 
-    /// Creates a namespace whose name nobody else takes; says whether that was committed.
+    /// Creates a namespace with a unique name; returns whether that was committed.
     pub(super) async fn create_namespace(&mut self) -> bool {
         self.refresh().await;
         self.look_up().await;
@@ -121,7 +122,7 @@ impl Peer {
         let next = version_key(self.known + 1);
         if self.store.head(&next).await.is_ok() {
             self.count(1);
-            // It is asked for twice; what the second answer says is known already.
+            // The client asks twice; the second answer brings nothing new.
             let _ = self.store.head(&next).await;
             self.read_newest().await;
         }
@@ -146,13 +147,13 @@ impl Peer {
         }
         self.fetch(1, lookup_bytes).await;
         if rows > 0 {
-            // One page of the index is wanted, with its neighbours.
+            // One page of the index is read, with its neighbours.
             let share = self.catalog.costs.whole_up_to_bytes as f64 / index_bytes.max(1) as f64;
             self.read(index_bytes, 2, share.min(1.0)).await;
         }
     }
 
-    /// Reads this share of an object that has so many tables of pages to read.
+    /// Reads this share of an object, and this number of its tables of pages.
     async fn read(&mut self, size: u64, tables: u64, share: f64) {
         let Costs { whole_up_to_bytes, range_bytes, .. } = self.catalog.costs;
         if size <= whole_up_to_bytes {
@@ -165,7 +166,7 @@ impl Peer {
         self.fetch(ranges, wanted / ranges).await;
     }
 
-    /// Reads side by side.
+    /// Parallel reads.
     async fn fetch(&mut self, count: u64, size: u64) {
         self.count(count);
         let size = ByteSize::from_bytes(size);
@@ -189,7 +190,7 @@ impl Peer {
         }
     }
 
-    /// Step 4, the indices: three objects side by side, then the table of pages of the first.
+    /// Step 4, the indices: three objects in parallel, then the table of pages of the first.
     async fn put_indices(&mut self) {
         let Sizes { rows, index_bytes, lookup_bytes, bitmap_bytes, .. } = self.catalog.sizes;
         self.pass(Span::from_nanos(self.catalog.costs.index_processor_per_row.as_nanos() * rows)).await;

@@ -1,4 +1,4 @@
-//! What was published, and what a commit of the original consists of: data, each number with its source.
+//! The published cells, and the requests of a commit of the original: data, each number with its source.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ const TEXT: &str = include_str!("../../../../../experiments/published/versioned-
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// What requests and processors cost, beside the store's profile.
+    /// Costs of requests and processors that are not in the store's profile.
     pub costs: Costs,
-    /// Where each of the costs comes from.
+    /// The source of each cost.
     pub sources: BTreeMap<String, String>,
-    /// What a commit writes, by the number of rows.
+    /// The bytes that a commit writes, by the number of rows.
     pub sizes: Vec<Sizes>,
     /// The first table: one process.
     pub continuous: Vec<Continuous>,
@@ -24,7 +24,7 @@ pub struct Published {
     pub concurrent: Vec<Concurrent>,
 }
 
-/// How a client of the original goes about it, and what its work takes.
+/// The steps of a client of the original, and their costs.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -32,23 +32,23 @@ pub struct Costs {
     pub retries: u64,
     /// The wait after a lost try, times the number of the try.
     pub wait_per_try: Span,
-    /// An object that is no larger is read by one request.
+    /// An object of at most this size is read by one request.
     pub whole_up_to_bytes: u64,
     /// Larger ones are read in ranges of this size.
     pub range_bytes: u64,
     /// An object of this size or more is sent in parts of this size.
     pub part_bytes: u64,
-    /// What each MiB adds to the median of a read.
+    /// The time that each MiB adds to the median of a read.
     pub read_per_mib: Span,
     /// The client's own work in each try.
     pub processor_per_commit: Span,
     /// The same, for each row.
     pub processor_per_row: Span,
-    /// For each row of indices that are built anew.
+    /// For each row of new indices.
     pub index_processor_per_row: Span,
 }
 
-/// What one commit writes.
+/// The bytes that one commit writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
@@ -80,7 +80,7 @@ pub struct Continuous {
     pub p99_ms: f64,
 }
 
-/// Many processes; the lists go together.
+/// Many processes; the lists have the same order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Concurrent {
@@ -88,7 +88,7 @@ pub struct Concurrent {
     pub rows: u64,
     /// With three indices.
     pub indexed: bool,
-    /// How many processes.
+    /// The numbers of processes.
     pub writers: Vec<u32>,
     /// Commits per second, all together.
     pub commits_per_s: Vec<f64>,
@@ -105,12 +105,13 @@ impl Published {
     /// Reads what comes with Glidepath.
     ///
     /// # Errors
-    /// It is not as it should be.
+    /// The file is invalid.
     pub fn load() -> Result<Self, PublishedError> {
         Ok(toml::from_str(TEXT)?)
     }
 
-    /// What a commit writes at so many rows; of the nearest size there is, scaled, where it is not one of the published.
+    /// The bytes that a commit writes at this number of rows; scaled from the nearest published size if it is not one
+    /// of them.
     #[must_use]
     pub fn sizes(&self, rows: u64) -> Sizes {
         let nearest = self.sizes.iter().min_by_key(|sizes| sizes.rows.abs_diff(rows)).copied();

@@ -1,4 +1,4 @@
-//! The model of the original sends what the original sends, and some published cells come out.
+//! The model of the original sends the same requests as the original, and reproduces some published cells.
 
 use super::cell::Outcome;
 use super::*;
@@ -22,9 +22,9 @@ fn requests(rows: u64, indexed: bool) -> u64 {
 #[test]
 fn a_commit_alone_sends_as_many_requests_as_were_counted() {
     assert_eq!((requests(0, false), requests(0, true)), (10, 14));
-    // From the first page of the index on, one more.
+    // With more than one page of the index, one more.
     assert_eq!((requests(1_000, false), requests(1_000, true)), (10, 15));
-    // Beyond 64 KiB the data is read by three requests or four: twice where there is no index to look into.
+    // Beyond 64 KiB the data is read by three or four requests; twice without an index.
     assert_eq!((requests(10_000, false), requests(10_000, true)), (15, 21));
     // In ranges, and in parts: 2 + 4 reads of ranges, 6 requests for four parts.
     assert_eq!(requests(1_000_000, false), 24);
@@ -68,7 +68,7 @@ fn one_process_from_first_principles() {
     }
 }
 
-/// The concurrent cells were not looked at for any cost.
+/// No cost was fitted to the concurrent cells.
 #[test]
 fn many_processes_from_first_principles() {
     let (published, world) = world();
@@ -80,7 +80,7 @@ fn many_processes_from_first_principles() {
     }
 }
 
-/// 21 tries at a million rows take longer than the 30 s, and still the published table has 176 errors.
+/// 21 tries at a million rows take longer than the 30 s, but the published table has 176 errors.
 #[test]
 fn errors_are_counted_beyond_the_time() {
     let (published, world) = world();
