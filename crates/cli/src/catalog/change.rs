@@ -63,7 +63,7 @@ pub(super) struct CreateTable {
     /// What it is made from; may be given several times
     #[arg(long = "base", value_name = "NAME", value_parser = name)]
     bases: Vec<Name>,
-    /// Where its metadata file is at first; any text
+    /// The location of its first metadata file; any text
     #[arg(long, value_name = "POINTER")]
     pointer: Option<String>,
     /// The id of its first metadata object, in hexadecimal digits
@@ -86,7 +86,7 @@ pub(super) struct CreateView {
     /// The location of its files, in any form that its format understands
     #[arg(long, value_name = "LOCATION")]
     location: Option<String>,
-    /// Where its metadata file is at first; any text
+    /// The location of its first metadata file; any text
     #[arg(long, value_name = "POINTER")]
     pointer: Option<String>,
     /// A property, KEY=VALUE; may be given several times

@@ -137,7 +137,7 @@ impl Site {
             return Ok(None);
         }
         let words =
-            format!("{version} should be kept and cannot be read; `glidepath catalog fsck STORE` looks at all of it");
+            format!("{version} should be kept and cannot be read; `glidepath catalog fsck STORE` checks the whole catalog");
         Err(Failure::Failed(words))
     }
 
@@ -172,7 +172,7 @@ pub(super) fn told(error: &LoadError) -> Failure {
         ),
         LoadError::Failed(_) => Failure::Failed(error.to_string()),
         LoadError::Undecodable(_) => {
-            Failure::Failed(format!("{error}\n`glidepath catalog fsck STORE` looks at all of it"))
+            Failure::Failed(format!("{error}\n`glidepath catalog fsck STORE` checks the whole catalog"))
         }
     }
 }

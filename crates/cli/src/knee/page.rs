@@ -51,7 +51,7 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
     findings.extend(super::measured::text(point, &answer.knee, measurement).map(one_line));
-    findings.extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What binds: {}.", bound(bottleneck))));
+    findings.extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What limits it: {}.", bound(bottleneck))));
     let first = answer.what_ifs.first().filter(|first| first.factor_interval.is_some_and(|[low, _]| low > 1.0));
     findings.extend(
         first.map(|first| format!("The change that raises it most: {} (x{}).", first.change, digits(first.factor))),

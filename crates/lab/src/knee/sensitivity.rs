@@ -134,7 +134,7 @@ impl List<'_> {
         if transaction.fast_append < 1.0 {
             let real = transaction.real_conflicts;
             let reals = [real / 2.0, real, if real > 0.0 { (2.0 * real).min(1.0) } else { 0.02 }];
-            let name = "share of conflicts that are real";
+            let name = "share of real conflicts";
             self.scaled(name, reals, |config, _, share| config.transaction.real_conflicts = share);
         }
     }
