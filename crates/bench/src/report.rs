@@ -73,7 +73,7 @@ impl Measured<'_> {
         let mut facts = format!("{store}, measured {date} from {machine} by {program}.");
         if let Some(Line { cell, .. }) = lines.first() {
             facts.push_str(&format!(
-                " Each cell takes {}, in a catalog of its own; closed loop: each client sends its next operation when the last one \
+                " Each cell takes {}, in its own catalog; closed loop: each client sends its next operation when the last one \
                  is answered.",
                 cell.duration
             ));

@@ -19,7 +19,7 @@ use crate::output::complain;
 pub(crate) enum Failure {
     /// A mistake on the command line or in a file: exit code 2.
     Mistake(String),
-    /// Something went wrong: exit code 1.
+    /// Any other failure: exit code 1.
     Failed(String),
     /// Ctrl-C was pressed: exit code 130, as in shells.
     Interrupted(String),

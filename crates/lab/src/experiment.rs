@@ -34,9 +34,9 @@ pub const DEFAULT_PRESET: &str = "iceberg";
 pub struct Experiment {
     /// Short, as on the command line: the file's name without its ending.
     pub name: String,
-    /// One line for people.
+    /// The title, one line.
     pub title: String,
-    /// Some sentences for people; may be empty.
+    /// A few sentences; may be empty.
     pub description: String,
     /// The name of its preset.
     pub preset: String,

@@ -3,9 +3,9 @@
 //! A process's clock may run ahead of the world's. Operations that only the process itself can see (its waits, the
 //! reads and writes of objects that no other process can name) only advance its clock. A request to shared state
 //! becomes an event at the time the process's clock shows, and the process waits until the world's time reaches it. So
-//! requests of different processes take effect in the order of virtual time, which is all that others can observe. (A
-//! process has one clock, so it must have one request to shared state in flight at a time; one that has several needs
-//! `Mode::EveryOperation`.)
+//! requests of different processes take effect in the order of virtual time, and other processes can observe nothing
+//! else. (A process has one clock, so it must have one request to shared state in flight at a time; one that has
+//! several needs `Mode::EveryOperation`.)
 
 use std::cell::Cell;
 use std::future::poll_fn;

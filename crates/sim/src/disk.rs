@@ -95,7 +95,7 @@ struct Lock {
 }
 
 impl Disk {
-    /// An empty disk, on which nothing goes wrong.
+    /// An empty disk without faults.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Rc::new(State {

@@ -26,7 +26,7 @@ pub enum Mode {
     EveryOperation,
 }
 
-/// All that a run depends on besides its processes.
+/// The parameters of a run, without its processes.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The same seed gives the same run.
@@ -165,7 +165,7 @@ impl Simulation {
         self.world.stores.borrow()[store.0].peek(key)
     }
 
-    /// All that a store holds now, by key, without a request.
+    /// All objects that a store holds now, by key, without a request.
     #[must_use]
     pub fn objects(&self, store: StoreId) -> BTreeMap<Key, Payload> {
         self.world.stores.borrow()[store.0].objects()

@@ -232,7 +232,7 @@ impl Rules for Names {
             Action::Create { name, entry } => format!("create {} {name}", entry.kind),
             Action::Drop { name, expected: Some(expected), .. } => format!("drop {name} at {expected}"),
             Action::Drop { name, kind, .. } => format!("drop {kind:?} {name}").to_lowercase(),
-            Action::DropAll { name } => format!("drop {name} and all that is in it"),
+            Action::DropAll { name } => format!("drop {name} and all in it"),
             Action::Rename { from, to } => format!("rename {from} to {to}"),
             Action::SetProperties { name, changes } => format!("change properties of {name} ({changes:?})"),
             Action::Advance { name, advance } => {

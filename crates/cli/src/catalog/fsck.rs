@@ -89,8 +89,8 @@ fn as_text(report: &Report, mend: bool) -> String {
     let range = format!("versions {} to {}", report.oldest.0, report.newest.0);
     let counts: Vec<String> = report.looked_at.iter().map(|count| format!("{} {}", count.count, count.words)).collect();
     lines.push(match counts.is_empty() {
-        true => "looked at all that could be read".to_owned(),
-        false => format!("looked at {range}: {}", counts.join(", ")),
+        true => "checked all that could be read".to_owned(),
+        false => format!("checked {range}: {}", counts.join(", ")),
     });
     lines.extend(report.mended.iter().map(|done| format!("mended: {done}")));
     lines.push(match (report.is_damaged(), report.whole) {

@@ -207,7 +207,7 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
             CommitError::Contention { .. } => "; nothing was done: try again, or with more --tries",
             CommitError::Full { .. } => "; nothing was done: try again later",
             CommitError::Unknown(_) => "; it may have been done: look before trying again",
-            CommitError::Refused(Refusal::NotEmpty(_)) => ", or drop it with all that is in it by --cascade",
+            CommitError::Refused(Refusal::NotEmpty(_)) => ", or drop it with all its entries by --cascade",
             CommitError::Refused(Refusal::PointerMoved { expected: None, .. }) => ", and say by --expect where it is",
             _ => "",
         };

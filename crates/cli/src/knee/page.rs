@@ -43,7 +43,7 @@ pub(super) fn write_all(
     write(&folder.join("report.html"), &page.html())
 }
 
-const CAPTION: &str = "Each assumption was varied by itself, by the stated amounts, and the knee searched again. Thin lines \
+const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, and the knee was searched again. Thin lines \
     are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
 
 /// The page without the picture.
@@ -88,7 +88,7 @@ fn what_ifs(what_ifs: &[WhatIf]) -> Table {
     };
     Table {
         title: "What one change would do to the knee",
-        note: "Each change was made by itself, and the knee searched again. If the interval of the factor contains 1, no difference \
+        note: "Each change was made alone, and the knee was searched again. If the interval of the factor contains 1, no difference \
                was seen.",
         head: vec!["change", "factor", "95 % interval", "commits/s", "settings"],
         rows: what_ifs.iter().map(row).collect(),

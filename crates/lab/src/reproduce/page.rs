@@ -88,8 +88,8 @@ fn doubts(page: &mut String, judged: &[Judged<'_>]) {
     let explained = outside().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
     line!(
         page,
-        "Of those outside, {doubtful} come with a reason to doubt the published figure itself, and {explained} are within their tolerance if \
-         they are taken for the metric that they seem to be.\n"
+        "For {doubtful} of those outside there is a reason to doubt the published figure, and {explained} are within their tolerance if \
+         they are compared by the metric that they seem to show.\n"
     );
 }
 

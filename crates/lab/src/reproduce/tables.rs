@@ -41,7 +41,7 @@ fn outside(page: &mut String, judged: &[Judged<'_>]) {
     if explained > 0 {
         line!(
             page,
-            " {explained} of these are within tolerance if they are taken for the metric that they seem to be."
+            " {explained} of these are within tolerance if they are compared by the metric that they seem to show."
         );
     }
     page.push_str("\n\n");
