@@ -1,4 +1,5 @@
-//! `glidepath bench`: how many commits and reads per second does a catalog really take on this store, and what was predicted?
+//! `glidepath bench`: how many commits and reads per second does a catalog really take on this store, and what was
+//! predicted?
 
 use std::path::PathBuf;
 
@@ -29,9 +30,9 @@ pub(crate) use worker::{WorkerArguments, run_worker};
 
 /// Commit to catalogs on a real store, and compare the rates with the prediction
 ///
-/// Runs a sweep over the given lists of values. In each cell, clients create entries (or read) in a closed loop, in a copy of a
-/// catalog with the given number of entries. All objects are under one prefix of the store, and are removed at the end.
-/// Results go into a folder: report.html, report.md, results.json.
+/// Runs a sweep over the given lists of values. In each cell, clients create entries (or read) in a closed loop, in a
+/// copy of a catalog with the given number of entries. All objects are under one prefix of the store, and are removed
+/// at the end. Results go into a folder: report.html, report.md, results.json.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The store, by its URL: file:///directory, s3://bucket/prefix, az://..., gs://..., memory:
@@ -76,7 +77,8 @@ pub(crate) struct Arguments {
     /// The latency to add to every request before it is sent
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     added_latency: Span,
-    /// Also simulate the cells with this profile: a file (from `glidepath measure` of this store) or a name (see `glidepath providers`)
+    /// Also simulate the cells with this profile: a file (from `glidepath measure` of this store) or a name (see
+    /// `glidepath providers`)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
     /// The folder for results

@@ -19,12 +19,12 @@ mod vacuum;
 
 /// Create, change, inspect and maintain a catalog on a store
 ///
-/// STORE is a URL: file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix. NAME is the path of a
-/// namespace, table or view, such as sales/2026/orders; within a part, "/" is written %2F and "%" is written %25.
+/// STORE is a URL: file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix. NAME is the path
+/// of a namespace, table or view, such as sales/2026/orders; within a part, "/" is written %2F and "%" is written %25.
 ///
-/// Exit codes: 0 done, 1 failed, 2 a mistake on the command line, 3 not found, 4 exists already, 5 not empty, 6 contention
-/// (not done; try again), 7 outcome unknown (may have been done), 8 fsck found damage, 9 of another kind or changed, 10 done, but the
-/// output could not be written.
+/// Exit codes: 0 done, 1 failed, 2 a mistake on the command line, 3 not found, 4 exists already, 5 not empty, 6
+/// contention (not done; try again), 7 outcome unknown (may have been done), 8 fsck found damage, 9 of another kind or
+/// changed, 10 done, but the output could not be written.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -24,9 +24,9 @@ use crate::threads::Threads;
 
 /// Find the knee at each point of a sweep
 ///
-/// Does what `glidepath knee` does for each combination of the values in an experiment, a file, or options with several values; it
-/// ignores the loads of the experiment. Results go into a folder, and finished knees are kept: give the same command again to
-/// continue.
+/// Does what `glidepath knee` does for each combination of the values in an experiment, a file, or options with several
+/// values; it ignores the loads of the experiment. Results go into a folder, and finished knees are kept: give the same
+/// command again to continue.
 #[derive(Args)]
 #[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
 pub(crate) struct Arguments {
@@ -44,7 +44,8 @@ pub(crate) struct Arguments {
     /// The width of the bracket around each load, as a share of the load [default: 0.02; with --quick 0.05]
     #[arg(long, value_name = "SHARE")]
     tolerance: Option<f64>,
-    /// The budget of each knee, all of it for the knee itself (`glidepath knee` keeps a part for other searches) [default: 10s; with --quick 2s]
+    /// The budget of each knee, all of it for the knee itself (`glidepath knee` keeps a part for other searches)
+    /// [default: 10s; with --quick 2s]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
     /// The folder for results [default: results/NAME-knees; without an experiment, none]

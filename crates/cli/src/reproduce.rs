@@ -22,18 +22,19 @@ use crate::threads::Threads;
 
 /// Run all published experiments, and compare every published figure with ours
 ///
-/// Finished runs are kept: after Ctrl-C, give the same command again to continue. (The sweep of the versioned manifest, which takes
-/// a minute or two, starts from the beginning.)
+/// Finished runs are kept: after Ctrl-C, give the same command again to continue. (The sweep of the versioned manifest,
+/// which takes a minute or two, starts from the beginning.)
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Reproduce only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// The file for the page; its tables and pictures go next to it, and without --only the page of the versioned manifest, too
-    /// [default: docs/reproduction.md; with --quick, results/reproduce-quick/reproduction.md]
+    /// The file for the page; its tables and pictures go next to it, and without --only the page of the versioned
+    /// manifest, too [default: docs/reproduction.md; with --quick, results/reproduce-quick/reproduction.md]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A quick, coarse answer: one seed, and only the points that figures name; only a few cells of the versioned manifest
+    /// A quick, coarse answer: one seed, and only the points that figures name; only a few cells of the versioned
+    /// manifest
     #[arg(long)]
     quick: bool,
     #[command(flatten)]

@@ -25,8 +25,9 @@ use crate::threads::Threads;
 
 /// Simulate an experiment, or one load
 ///
-/// With an experiment, results go into a folder, and finished runs are kept: give the same command again to continue. Without an
-/// experiment, simulates the load that the options describe, with the preset "iceberg" unless you choose another.
+/// With an experiment, results go into a folder, and finished runs are kept: give the same command again to continue.
+/// Without an experiment, simulates the load that the options describe, with the preset "iceberg" unless you choose
+/// another.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// An experiment (see `glidepath experiments`), or the path of a file

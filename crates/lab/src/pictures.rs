@@ -163,8 +163,8 @@ pub fn draw(pictures: Vec<Picture>) -> Result<Vec<Drawn>, PicturesError> {
     drawn.collect()
 }
 
-/// Writes pictures into a folder (made if it is not there) as `<file_stem>.svg` and `<file_stem>.png`, on all cores. Files
-/// of the same names are replaced; others stay.
+/// Writes pictures into a folder (made if it is not there) as `<file_stem>.svg` and `<file_stem>.png`, on all cores.
+/// Files of the same names are replaced; others stay.
 ///
 /// # Errors
 /// The first file that could not be written, or picture that could not be made a PNG.

@@ -51,7 +51,8 @@ pub fn write(
     std::fs::write(&path, page).map_err(|source| ReportError { path, source })
 }
 
-/// The report as HTML. `summary` is that of this experiment, `pictures` are those planned for it. Equal arguments give equal bytes.
+/// The report as HTML. `summary` is that of this experiment, `pictures` are those planned for it. Equal arguments give
+/// equal bytes.
 #[must_use]
 pub fn page(experiment: &Experiment, (summary, pictures): (&RunSummary, &[Drawn]), provenance: &Provenance) -> String {
     let view = View::new(experiment, summary);

@@ -1,8 +1,8 @@
 //! Are the published figures reproduced? A page with the summary and one with tables put every figure of the published
 //! simulations beside ours.
 //!
-//! The figures are data (`experiments/published/*.toml`), each with its source, its metric and its tolerance. Start with
-//! [`Figure`], then [`judge`], then [`page::write`].
+//! The figures are data (`experiments/published/*.toml`), each with its source, its metric and its tolerance. Start
+//! with [`Figure`], then [`judge`], then [`page::write`].
 
 mod figure;
 mod measure;

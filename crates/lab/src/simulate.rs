@@ -53,7 +53,8 @@ pub struct Open {
 pub(crate) struct Underway {
     /// Events so far.
     pub(crate) events: u64,
-    /// Of the transactions that [decide](Point::overwrites_decide) and whose work ended in the window: those that ended without a commit.
+    /// Of the transactions that [decide](Point::overwrites_decide) and whose work ended in the window: those that ended
+    /// without a commit.
     pub(crate) failed: u64,
 }
 
@@ -86,7 +87,8 @@ struct Scene {
 /// The process number that stands for the source of arrivals.
 const SOURCE: u64 = 0;
 
-/// Simulates a point. The same point, seed and mode give the same outcome; with the protocol `catalog-file` both modes do.
+/// Simulates a point. The same point, seed and mode give the same outcome; with the protocol `catalog-file` both modes
+/// do.
 ///
 /// With protocols whose handles [share](Design::SHARES) what they know of the catalog, all transactions share it, like
 /// long-lived clients, and every operation is an event in both modes, so that no transaction sees knowledge from its

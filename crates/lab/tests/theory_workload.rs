@@ -89,8 +89,8 @@ fn arrivals_a_second_have_poissons_probabilities() {
     assert!(fit(10.3) < CHANCE, "a rate 3 % higher is not seen: {}", fit(10.3));
 }
 
-/// Zipf's law: the k-th of n is chosen with probability k^-s / H, H the sum of all (Johnson, Kemp and Kotz, "Univariate Discrete
-/// Distributions", 11.2.20).
+/// Zipf's law: the k-th of n is chosen with probability k^-s / H, H the sum of all (Johnson, Kemp and Kotz, "Univariate
+/// Discrete Distributions", 11.2.20).
 #[test]
 fn tables_are_chosen_by_zipfs_law() {
     let outcome = run(&["tables.count=50", "tables.choice={zipf=1.2}"]);

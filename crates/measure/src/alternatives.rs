@@ -1,8 +1,8 @@
 //! How far may a profile be off? Other profiles that the same measurement allows: some from its trials drawn anew
 //! (`resample.rs`), and two with the earliest and the latest effect time that the failure rates allow.
 //!
-//! Each is of the same kind as the profile: flat if the profile is flat, with holds fitted anew if the profile has holds. Their
-//! distributions are the quantiles of the drawn samples, not fits, because only their differences matter.
+//! Each is of the same kind as the profile: flat if the profile is flat, with holds fitted anew if the profile has
+//! holds. Their distributions are the quantiles of the drawn samples, not fits, because only their differences matter.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;

@@ -1,5 +1,5 @@
-//! Which distribution do latencies follow? A lognormal, a gamma, and mixtures of lognormals above a floor, each with its
-//! distance from the data (Kolmogorov-Smirnov).
+//! Which distribution do latencies follow? A lognormal, a gamma, and mixtures of lognormals above a floor, each with
+//! its distance from the data (Kolmogorov-Smirnov).
 
 use std::borrow::Cow;
 

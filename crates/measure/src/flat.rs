@@ -1,10 +1,11 @@
-//! Does one distribution of latencies explain the measurement? A flat profile assumes that all attempts are alike, whether they win or
-//! lose and however many writers contend, and that each takes effect half-way through its own round trip. It explains the measurement
-//! if a simulated closed loop with it has the measured failure rates and the measured latencies of winners and losers. The one
-//! distribution must also be a lognormal, within the distance that other fits must keep (`fit.rs`).
+//! Does one distribution of latencies explain the measurement? A flat profile assumes that all attempts are alike,
+//! whether they win or lose and however many writers contend, and that each takes effect half-way through its own round
+//! trip. It explains the measurement if a simulated closed loop with it has the measured failure rates and the measured
+//! latencies of winners and losers. The one distribution must also be a lognormal, within the distance that other fits
+//! must keep (`fit.rs`).
 //!
-//! If so, the flat profile is preferred to distributions by outcome and number of writers with fitted holds. It has fewer numbers, each
-//! from all attempts, and it gives the effect time, which the other can only bound (`hold.rs`).
+//! If so, the flat profile is preferred to distributions by outcome and number of writers with fitted holds. It has
+//! fewer numbers, each from all attempts, and it gives the effect time, which the other can only bound (`hold.rs`).
 
 use glidepath_sim::{OperationProfile, Profile};
 

@@ -1,5 +1,5 @@
-//! For how long does a winner keep others out? This cannot be seen from outside, so it is fitted: the hold with which a simulated
-//! store has the measured failure rate.
+//! For how long does a winner keep others out? This cannot be seen from outside, so it is fitted: the hold with which a
+//! simulated store has the measured failure rate.
 //!
 //! The simulated store is measured like the real one ([`Rehearsal`]): in trials of the same length, each started anew,
 //! so that both failure rates have the same bias (indirect inference: Gourieroux, Monfort and Renault, *Journal of

@@ -1,9 +1,10 @@
-//! What do conditional writes cost on this store? This crate drives a store, live or simulated, with writers in a closed loop;
-//! sums up and fits their samples; and writes a profile for simulations.
+//! What do conditional writes cost on this store? This crate drives a store, live or simulated, with writers in a
+//! closed loop; sums up and fits their samples; and writes a profile for simulations.
 //!
 //! The path of the data: a [`Plan`] says what to do; [`run`] lets a [`Site`] do it, trial by trial; [`Sample`]s become
-//! [`Measurement`]s (`measurement.rs`). Those are fitted (`fit.rs`) and become a profile (`profile.rs`, `hold.rs`), other
-//! profiles that the measurement allows (`alternatives.rs`), and a report (`report.rs`). This crate knows no commit protocol.
+//! [`Measurement`]s (`measurement.rs`). Those are fitted (`fit.rs`) and become a profile (`profile.rs`, `hold.rs`),
+//! other profiles that the measurement allows (`alternatives.rs`), and a report (`report.rs`). This crate knows no
+//! commit protocol.
 
 mod alternatives;
 mod fit;

@@ -1,9 +1,10 @@
 //! Which operations of a trial count? All that began while every writer was at work, from the warm-up until counting is
-//! *closed*. The trial waits for each of them however long it takes, and the other writers go on meanwhile, so that the number of
-//! writers does not fall before they end. Counting only operations that also end in time would leave out the slow ones.
+//! *closed*. The trial waits for each of them however long it takes, and the other writers go on meanwhile, so that the
+//! number of writers does not fall before they end. Counting only operations that also end in time would leave out the
+//! slow ones.
 //!
-//! A writer that has made the number of operations in the cost estimate makes no more, even while the trial waits for others.
-//! It closes counting as soon as every writer has an operation that counts, and waits.
+//! A writer that has made the number of operations in the cost estimate makes no more, even while the trial waits for
+//! others. It closes counting as soon as every writer has an operation that counts, and waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -11,7 +12,8 @@ use glidepath_model::{Instant, Span};
 
 use crate::plan::{MOST_DURATIONS, Plan};
 
-/// The least time of counting, as a multiple of the longest operation: a trial shows too few operations that are longer than it.
+/// The least time of counting, as a multiple of the longest operation: a trial shows too few operations that are longer
+/// than it.
 const LONGEST_FITS: u64 = 10;
 
 /// What the writers of a trial share.

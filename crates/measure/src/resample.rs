@@ -1,11 +1,11 @@
 //! Which results could a repeated measurement have had? The trials are resampled: blocks of the measured operations
 //! make up other measurements, and each of these gives a profile.
 //!
-//! Operations close together are alike (a writer that is stuck for seconds, runs of failures). So whole blocks are drawn and not
-//! single operations, each much longer than its longest operation (the block bootstrap: Künsch, *Annals of Statistics* 17, 1989; with
-//! blocks that do not overlap: Carlstein, *Annals of Statistics* 14, 1986). Of n blocks n - 1 are drawn, with replacement, because with
-//! few blocks the spread between the draws would otherwise be too small, by 1 / n (Rao and Wu, *Journal of the American
-//! Statistical Association* 83, 1988).
+//! Operations close together are alike (a writer that is stuck for seconds, runs of failures). So whole blocks are
+//! drawn and not single operations, each much longer than its longest operation (the block bootstrap: Künsch, *Annals
+//! of Statistics* 17, 1989; with blocks that do not overlap: Carlstein, *Annals of Statistics* 14, 1986). Of n blocks
+//! n - 1 are drawn, with replacement, because with few blocks the spread between the draws would otherwise be too
+//! small, by 1 / n (Rao and Wu, *Journal of the American Statistical Association* 83, 1988).
 
 use std::collections::BTreeMap;
 

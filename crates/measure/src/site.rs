@@ -60,7 +60,8 @@ pub trait Site {
     /// Something could not be removed.
     fn clean(&mut self) -> Result<(), MeasureError>;
 
-    /// Whether its latencies include reading the current state of an object, so that no writer asks for it: as in [`Profile`].
+    /// Whether its latencies include reading the current state of an object, so that no writer asks for it: as in
+    /// [`Profile`].
     fn latency_includes_read(&self) -> bool {
         false
     }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The journal of one folder, open for appending: the result of each piece of work that is done. No other process can open it
-/// meanwhile.
+/// The journal of one folder, open for appending: the result of each piece of work that is done. No other process can
+/// open it meanwhile.
 #[derive(Debug)]
 pub struct Journal<T> {
     path: PathBuf,

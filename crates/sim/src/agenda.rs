@@ -1,8 +1,8 @@
 //! What happens next? Events in the order of virtual time.
 //!
-//! Most processes wait minutes for their next event, so one heap of all events would be large and would not fit the cache. Instead,
-//! time is cut into slots: far events lie unsorted in their slots, and only the current slot is sorted, small enough for the
-//! nearest cache.
+//! Most processes wait minutes for their next event, so one heap of all events would be large and would not fit the
+//! cache. Instead, time is cut into slots: far events lie unsorted in their slots, and only the current slot is sorted,
+//! small enough for the nearest cache.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -47,8 +47,8 @@ impl Alternatives {
     /// Reads the alternatives to a profile and checks them.
     ///
     /// # Errors
-    /// [`ProfileError`] names the field, what was found and what is allowed: another version, those of another profile, or a
-    /// number out of its range.
+    /// [`ProfileError`] names the field, what was found and what is allowed: another version, those of another profile,
+    /// or a number out of its range.
     pub fn parse(text: &str, profile: &Profile) -> Result<Self, ProfileError> {
         let found: Self = toml::from_str(text)?;
         if found.version != Self::VERSION {

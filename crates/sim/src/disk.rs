@@ -1,9 +1,9 @@
 //! What does a disk keep if the power fails at this call, or the call fails?
 //!
-//! A simulated disk keeps only what was synced: of the content of files, and of the names in folders. After a power cut, each name
-//! and each write that was not synced survives at random; a write may be torn between its
-//! sectors. Any call may fail. A sync that fails leaves the new content visible but not durable, and no later sync makes
-//! it durable; a process that had the file or folder open before learns of the failure once. Several processes share a disk; their
+//! A simulated disk keeps only what was synced: of the content of files, and of the names in folders. After a power
+//! cut, each name and each write that was not synced survives at random; a write may be torn between its sectors. Any
+//! call may fail. A sync that fails leaves the new content visible but not durable, and no later sync makes it durable;
+//! a process that had the file or folder open before learns of the failure once. Several processes share a disk; their
 //! locks end with them.
 //!
 //! Start with [`Disk`]; `kept` has the rule of what survives, `tree` the files and folders.

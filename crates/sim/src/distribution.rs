@@ -1,5 +1,5 @@
-//! Which share of requests takes longer than a given time? Distributions as data, for operations that no single lognormal
-//! describes: a mixture of lognormals above a floor, or the quantiles themselves.
+//! Which share of requests takes longer than a given time? Distributions as data, for operations that no single
+//! lognormal describes: a mixture of lognormals above a floor, or the quantiles themselves.
 
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::luck::Stream;
 
-/// Probabilities per request, each from 0 to 1 and together at most 1, how long a client waits, and what is wrong with clocks.
+/// Probabilities per request, each from 0 to 1 and together at most 1, how long a client waits, and what is wrong with
+/// clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Faults {
@@ -20,8 +21,8 @@ pub struct Faults {
     pub refused: f64,
     /// The client dies after sending; the request takes effect all the same.
     pub crash: f64,
-    /// The request takes effect in time, but its answer comes only `lateness` after it was sent, and the client waits: a
-    /// slow network, or a client that was paused before it could look at the answer.
+    /// The request takes effect in time, but its answer comes only `lateness` after it was sent, and the client waits:
+    /// a slow network, or a client that was paused before it could look at the answer.
     pub slow: f64,
     /// The client is paused for `lateness` before it sends the request, and then continues without noticing.
     pub stalled: f64,
@@ -31,9 +32,9 @@ pub struct Faults {
     /// A proxy delivers the request twice, the first time perhaps late, and answers with any status: that of the second
     /// delivery, a refusal (409, 403 or 503), an error that leaves the outcome open (500), or late.
     pub proxied: f64,
-    /// The client's machine is suspended for `lateness`, before the request leaves it or after. All processes on it stand still,
-    /// and so does its monotonic clock; the clock that counts sleep and the time of day go on. On every second machine there
-    /// is no clock that counts sleep.
+    /// The client's machine is suspended for `lateness`, before the request leaves it or after. All processes on it
+    /// stand still, and so does its monotonic clock; the clock that counts sleep and the time of day go on. On every
+    /// second machine there is no clock that counts sleep.
     pub suspended: f64,
     /// When a client gives up waiting.
     pub timeout: Span,

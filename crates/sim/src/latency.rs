@@ -1,7 +1,7 @@
 //! How long does one request take, and how long do several take, one after another?
 //!
-//! A busy run draws a latency some hundred million times (a validated overwrite may read thousands of manifest lists). So
-//! distributions are tables of their quantiles ([`crate::quantiles`]), and several requests are one draw.
+//! A busy run draws a latency some hundred million times (a validated overwrite may read thousands of manifest lists).
+//! So distributions are tables of their quantiles ([`crate::quantiles`]), and several requests are one draw.
 
 use std::cell::RefCell;
 
@@ -11,8 +11,8 @@ use crate::luck::Stream;
 use crate::quantiles::{QuantileTable, Quantity};
 use crate::sum::{BLOCK, Single, WIDEST_SIGMA};
 
-/// The distribution of one operation's round trip: `max(floor, (base + per_mib x MiB) x exp(sigma x Z))` with Z standard
-/// normal, as in the published model (part 3, "Distribution Parameters"). Sigma 0 makes it a constant.
+/// The distribution of one operation's round trip: `max(floor, (base + per_mib x MiB) x exp(sigma x Z))` with Z
+/// standard normal, as in the published model (part 3, "Distribution Parameters"). Sigma 0 makes it a constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     /// The median for an empty object.

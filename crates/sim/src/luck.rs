@@ -1,5 +1,5 @@
-//! Where does randomness come from? It is keyed by (seed, process, purpose), so one more process, or one more draw for another
-//! purpose, does not change any other stream.
+//! Where does randomness come from? It is keyed by (seed, process, purpose), so one more process, or one more draw for
+//! another purpose, does not change any other stream.
 
 /// One stream of random bits: SplitMix64 (Steele, Lea and Flood 2014), started at a hash of its key. Its period is
 /// 2^64; in a run of 160,000 processes with 10,000 draws each, two streams overlap with a probability of about 2 in

@@ -1,7 +1,7 @@
 //! How is a distribution drawn from in a few nanoseconds? From a table of its quantiles.
 //!
-//! A draw is one random number, one look-up and one interpolation. Only the two tails, where interpolation would be coarse,
-//! are computed exactly.
+//! A draw is one random number, one look-up and one interpolation. Only the two tails, where interpolation would be
+//! coarse, are computed exactly.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

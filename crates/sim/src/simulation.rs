@@ -220,8 +220,8 @@ impl Simulation {
         self.run_while(arrivals, |_| true)
     }
 
-    /// The same, but asks `go_on` after every 64 scheduled events whether to continue, with the number of events so far. If the
-    /// answer is no, the run ends there, as if the horizon were reached.
+    /// The same, but asks `go_on` after every 64 scheduled events whether to continue, with the number of events so
+    /// far. If the answer is no, the run ends there, as if the horizon were reached.
     pub fn run_while<P, F>(
         &mut self,
         arrivals: impl IntoIterator<Item = (Instant, P)>,

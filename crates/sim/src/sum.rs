@@ -1,10 +1,10 @@
 //! How long do several requests take, one after another? The distribution of a sum of latencies. With it, the step that
-//! prepares a commit is one draw instead of four, and a block of reads is one draw instead of many: a validated overwrite may read
-//! thousands of manifest lists.
+//! prepares a commit is one draw instead of four, and a block of reads is one draw instead of many: a validated
+//! overwrite may read thousands of manifest lists.
 //!
-//! The distribution of each latency is put on an even grid, and the grids are convolved; that of a block with itself, six
-//! times. A mass between two grid points is split so that its mean stays where it is. So the mean of the sum is exact, and its
-//! standard deviation is too high by less than a hundredth (tested below).
+//! The distribution of each latency is put on an even grid, and the grids are convolved; that of a block with itself,
+//! six times. A mass between two grid points is split so that its mean stays where it is. So the mean of the sum is
+//! exact, and its standard deviation is too high by less than a hundredth (tested below).
 
 /// The number of requests in a block.
 pub(crate) const BLOCK: u64 = 1 << DOUBLINGS;

@@ -99,7 +99,8 @@ pub(super) struct CreateView {
     patience: Patience,
 }
 
-/// Set or remove properties of a namespace, table or view, or move the metadata pointer of a table or view; all else stays
+/// Set or remove properties of a namespace, table or view, or move the metadata pointer of a table or view; all else
+/// stays
 #[derive(Args, Debug)]
 pub(super) struct Set {
     #[command(flatten)]

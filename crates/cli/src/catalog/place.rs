@@ -136,8 +136,9 @@ impl Site {
         if version < oldest {
             return Ok(None);
         }
-        let words =
-            format!("{version} should be kept and cannot be read; `glidepath catalog fsck STORE` checks the whole catalog");
+        let words = format!(
+            "{version} should be kept and cannot be read; `glidepath catalog fsck STORE` checks the whole catalog"
+        );
         Err(Failure::Failed(words))
     }
 

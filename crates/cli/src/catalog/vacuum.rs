@@ -24,7 +24,8 @@ pub(super) struct Arguments {
     /// The number of versions before the newest to keep; append-log keeps some more, because it keeps whole segments
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     keep_versions: u64,
-    /// The time to keep a version after the next one was written; at least 10min [default: 24h, where versions carry times]
+    /// The time to keep a version after the next one was written; at least 10min [default: 24h, where versions carry
+    /// times]
     #[arg(long, value_name = "TIME")]
     keep_age: Option<Span>,
 }

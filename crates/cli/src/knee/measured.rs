@@ -42,7 +42,8 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
     Some(format!("{sure}{age}"))
 }
 
-/// The operations of a profile that were not measured: those of a conditional put stand in for them. (`measure` writes so as their source.)
+/// The operations of a profile that were not measured: those of a conditional put stand in for them. (`measure` writes
+/// so as their source.)
 pub(super) fn stand_ins(point: &Point) -> Vec<&'static str> {
     let operations = [("get", &point.profile.get), ("put", &point.profile.put)];
     let stands_in = |operation: &&(&str, &OperationProfile)| operation.1.source.starts_with(NOT_MEASURED);

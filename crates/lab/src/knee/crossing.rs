@@ -270,8 +270,8 @@ mod tests {
         assert!((found.reach - 2.262).abs() < 1e-3, "nine degrees of freedom: {}", found.reach);
     }
 
-    /// Clusters whose success differs by 0.01 (a standard deviation) are ten judgements with an error of 0.01 / sqrt(10), which
-    /// the slope makes 0.0158 of the load.
+    /// Clusters whose success differs by 0.01 (a standard deviation) are ten judgements with an error of 0.01 /
+    /// sqrt(10), which the slope makes 0.0158 of the load.
     #[test]
     fn the_error_is_that_of_the_clusters_over_the_slope() {
         let luck = |place: usize| if place.is_multiple_of(2) { 0.0095 } else { -0.0095 };

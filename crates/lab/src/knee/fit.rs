@@ -80,7 +80,8 @@ impl Fit {
         let (mut level, mut slope) = (odds_of_failure(threshold), PRIOR.0);
         let mut variance = [f64::INFINITY, PRIOR.1 * PRIOR.1, 0.0];
         for _ in 0..STEPS {
-            // Newton's method; the information is that of the counts and of the prior. Half a failure at the level keeps it finite.
+            // Newton's method; the information is that of the counts and of the prior. Half a failure at the level
+            // keeps it finite.
             let (mut gradient, mut information) = ([0.0; 2], [1e-6, 0.0, PRIOR.1.powi(-2)]);
             gradient[1] += (PRIOR.0 - slope) * PRIOR.1.powi(-2);
             for point in points {

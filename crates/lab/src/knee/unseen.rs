@@ -53,7 +53,8 @@ pub(super) fn matters(work: &Distribution, duration: Span, excess: f64, threshol
     excess * missing(work, duration) > TOLERATED * (1.0 - threshold)
 }
 
-/// The share of transactions that cannot end in the window of a run because their work takes too long: the mean over the window.
+/// The share of transactions that cannot end in the window of a run because their work takes too long: the mean over
+/// the window.
 fn missing(work: &Distribution, duration: Span) -> f64 {
     let seconds = duration.as_secs_f64();
     let at = |moment: u32| seconds * (0.25 + 0.5 * (f64::from(moment) + 0.5) / f64::from(MOMENTS));

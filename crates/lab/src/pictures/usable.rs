@@ -33,8 +33,8 @@ struct Roles {
 /// The width of panels side by side, in pixels: three of them are legible on a page of 800.
 const PANEL_WIDTH: f64 = 290.0;
 
-/// The points of all lines at one place of the axis are spread over this share of the way to the next place, so that none hides
-/// another.
+/// The points of all lines at one place of the axis are spread over this share of the way to the next place, so that
+/// none hides another.
 const DODGE: f64 = 0.7;
 
 const SHIFTED: &str = "Lines are shifted sideways so that none hides another.";

@@ -1,4 +1,5 @@
-//! Which charts does a report have? Throughput and failures of the writers, latencies, and how well the fits follow the data.
+//! Which charts does a report have? Throughput and failures of the writers, latencies, and how well the fits follow the
+//! data.
 
 use glidepath_page::Picture;
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};

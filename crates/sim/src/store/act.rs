@@ -1,5 +1,5 @@
-//! Which requests does a simulated store take? Each has two forms: the one its sender holds ([`Act`]), and the one the world holds
-//! after the sender may be gone ([`Action`]).
+//! Which requests does a simulated store take? Each has two forms: the one its sender holds ([`Act`]), and the one the
+//! world holds after the sender may be gone ([`Action`]).
 
 use std::ops::Range;
 use std::rc::Rc;

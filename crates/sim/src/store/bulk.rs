@@ -114,8 +114,8 @@ impl Future for Traffic<'_, '_> {
 }
 
 impl SimStore {
-    /// Makes these transfers on the process's own clock, up to the first whose requests may overlap; returns how many those
-    /// are.
+    /// Makes these transfers on the process's own clock, up to the first whose requests may overlap; returns how many
+    /// those are.
     #[inline]
     fn transfer_ahead(&self, transfers: &[Transfer]) -> usize {
         let (process, service) = (&self.env.process, &*self.service);

@@ -317,7 +317,8 @@ fn a_request_takes_effect_where_its_store_says() {
     assert_eq!(split(EffectPoint::HalfOfPut, 14, Some(20)), (millis(10), millis(17)));
 }
 
-/// Put in 20 ms, conditional put in 10 and get in 4: the guarded one arrives after half of 20 and is answered half of 10 later.
+/// Put in 20 ms, conditional put in 10 and get in 4: the guarded one arrives after half of 20 and is answered half of
+/// 10 later.
 #[test]
 fn a_conditional_put_travels_no_faster_than_a_plain_one() {
     let millis = Span::from_millis;
