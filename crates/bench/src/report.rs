@@ -73,8 +73,8 @@ impl Measured<'_> {
         let mut facts = format!("{store}, measured {date} from {machine} by {program}.");
         if let Some(Line { cell, .. }) = lines.first() {
             facts.push_str(&format!(
-                " Each cell takes {}, in its own catalog; closed loop: each client sends its next operation when the last one \
-                 is answered.",
+                " Each cell takes {}, in its own catalog; closed loop: each client sends its next operation when the \
+                 last one is answered.",
                 cell.duration
             ));
             if cell.added_latency > Span::ZERO {
@@ -206,8 +206,8 @@ fn predictions(lines: &[Line]) -> Table {
     };
     Table {
         title: "Measured and predicted",
-        note: "Predicted: the same clients and the same protocol code on the simulated store with the profile. The error is the \
-               predicted rate divided by the measured rate, less 1.",
+        note: "Predicted: the same clients and the same protocol code on the simulated store with the profile. The \
+               error is the predicted rate divided by the measured rate, less 1.",
         head: vec![
             "catalog",
             "entries",

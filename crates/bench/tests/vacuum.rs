@@ -126,7 +126,8 @@ fn vacuumed(url: &str, clock: &Path, layout: Layout) {
     });
     let stopped: Vec<&String> = lines.iter().filter(|line| line.contains(" stopped ")).collect();
     println!(
-        "{layout:?}: {} commits acknowledged in {} versions; {versions} versions and {packs} packs removed; stopped: {stopped:?}",
+        "{layout:?}: {} commits acknowledged in {} versions; {versions} versions and {packs} packs removed; stopped: \
+         {stopped:?}",
         acknowledged(&lines),
         found.versions().len()
     );

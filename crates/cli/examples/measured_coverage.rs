@@ -52,7 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mean = logarithms.iter().sum::<f64>() / count as f64;
     let squares: f64 = logarithms.iter().map(|one| (one - mean).powi(2)).sum();
     println!(
-        "| {name} | {truth:.2} | {} of {count} | {} of {count} | {} of {count} | {:+.1} % | {:.1} % | {:.1} % | {:.0} % |",
+        "| {name} | {truth:.2} | {} of {count} | {} of {count} | {} of {count} | {:+.1} % | {:.1} % | {:.1} % | {:.0} \
+         % |",
         held[0],
         held[1],
         held[2],

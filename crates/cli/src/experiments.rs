@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let row = |line: Line| vec![line.name, line.title, line.preset, line.points.to_string(), line.seeds.to_string()];
     print(&table(&header, 3, lines.into_iter().map(row).collect()))?;
     print(
-        "Run one with `glidepath simulate NAME`, or find its knees with `glidepath knees NAME`; add --quick for a coarse answer. Name a \
-         file of your own by its path.",
+        "Run one with `glidepath simulate NAME`, or find its knees with `glidepath knees NAME`; add --quick for a \
+         coarse answer. Name a file of your own by its path.",
     )
 }

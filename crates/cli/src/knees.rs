@@ -130,7 +130,8 @@ fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
         overrides.quick = false;
         let all = without_load(load(&overrides)?).points.len();
         experiment.notes.push(format!(
-            "Coarse (--quick): {} of {all} points, less work for each. Run it without --quick before you rely on the results.",
+            "Coarse (--quick): {} of {all} points, less work for each. Run it without --quick before you rely on the \
+             results.",
             experiment.points.len()
         ));
     }
@@ -175,7 +176,8 @@ fn search(
         (Ended::Complete(knees), _) => Ok(knees),
         (Ended::Stopped { .. }, None) => Err(Failure::Interrupted("Stopped.".to_owned())),
         (Ended::Stopped { done, total }, Some(folder)) => Err(Failure::Interrupted(format!(
-            "Stopped after {done} of {total} knees, which are kept in {}. To continue, give the same command again:\n  {}",
+            "Stopped after {done} of {total} knees, which are kept in {}. To continue, give the same command again:\n  \
+             {}",
             folder.join(knees::JOURNAL).display(),
             command_line(),
         ))),
@@ -210,8 +212,8 @@ fn text(experiment: &Experiment, knees: &[Knee]) -> String {
     let Experiment { title, description, preset, notes, .. } = experiment;
     let threshold = knees.first().map_or(0.95, |knee| knee.threshold);
     let setting = format!(
-        "Preset {preset}. Knee: commits per second at which {:.4} % succeed (of validated overwrites if there are any), with \
-         its 95 % interval.",
+        "Preset {preset}. Knee: commits per second at which {:.4} % succeed (of validated overwrites if there are \
+         any), with its 95 % interval.",
         100.0 * threshold
     );
     let setting = setting.replacen(".0000 %", " %", 1);

@@ -173,7 +173,8 @@ impl Measure {
                 match complete {
                     true => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
                     false => {
-                        "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, because the measurement was stopped"
+                        "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, \
+                         because the measurement was stopped"
                     }
                 }
             }
@@ -232,9 +233,9 @@ impl Measure {
         let estimate = plan.estimate();
         let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
         eprintln!(
-            "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), without \
-             traffic. A local server costs nothing. The measurement takes {}. If operations are slow, trials last until enough of \
-             them are measured, up to {} in all.",
+            "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), \
+             without traffic. A local server costs nothing. The measurement takes {}. If operations are slow, trials \
+             last until enough of them are measured, up to {} in all.",
             estimate.writes,
             estimate.reads,
             (estimate.bytes / 1e6).ceil(),

@@ -217,7 +217,7 @@ fn bad_ends_are_told_apart() {
         ("list ftp://x", 2, "file:///directory"),
         ("list orders", 2, "write file:///"),
         ("list ./orders", 2, "write file:///"),
-        ("create memory:", 2, "gone when the command ends"),
+        ("create memory:", 2, "only until the command ends"),
         ("drop STORE", 2, "<NAME>"),
     ] {
         place.fails(arguments, code, words);

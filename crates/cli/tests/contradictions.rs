@@ -24,8 +24,8 @@ fn options() -> impl Strategy<Value = String> {
     (stores, shares, retries, prop::bool::ANY).prop_map(|(store, share, retries, bursts)| {
         let burst = if bursts { " --set arrivals.burst={every=\"30s\",lasts=\"5s\",factor=4.0}" } else { "" };
         format!(
-            "--provider {store} --fast-append {share} --duration 3min --set retry.retries={retries} \
-             --set transaction.real_conflicts=0.1 --set transaction.runtime={{kind=\"exponential\",scale=\"3s\"}}{burst}"
+            "--provider {store} --fast-append {share} --duration 3min --set retry.retries={retries} --set \
+             transaction.real_conflicts=0.1 --set transaction.runtime={{kind=\"exponential\",scale=\"3s\"}}{burst}"
         )
     })
 }

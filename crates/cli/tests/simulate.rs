@@ -65,8 +65,8 @@ fn what_a_run_cannot_tell_is_not_printed_as_if() {
 fn one_load_as_json_has_units_in_its_names() {
     let folder = tempfile::tempdir().unwrap();
     // The run has enough transactions for the 99th percentile.
-    let load = "simulate --provider s3-express --duration 40min --fast-append 0.8 --tables 3 --catalog-latency 1ms --json \
-                --set transaction.runtime.scale=5s --seeds 2";
+    let load = "simulate --provider s3-express --duration 40min --fast-append 0.8 --tables 3 --catalog-latency 1ms \
+                --json --set transaction.runtime.scale=5s --seeds 2";
     let json: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), load))).unwrap();
     let fields = ["success_ratio", "throughput_commits_per_s", "latency_mean_s", "latency_p50_s", "latency_p95_s"];
     for group in [&json, &json["fast_append"], &json["validated_overwrite"]] {
@@ -109,7 +109,11 @@ fn a_quick_run_says_that_it_is_coarse_and_goes_elsewhere() {
 #[test]
 fn many_points_are_summed_up_by_their_knees() {
     let folder = tempfile::tempdir().unwrap();
-    let many = SMALL.replace("[sweep]", "[sweep]\n\"tables.count\" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\nprovider = [\"gcs\", \"s3-express\", \"s3-standard\", \"azure-premium\"]");
+    let many = SMALL.replace(
+        "[sweep]",
+        "[sweep]\n\"tables.count\" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\nprovider = \
+                                         [\"gcs\", \"s3-express\", \"s3-standard\", \"azure-premium\"]",
+    );
     write(folder.path(), &many);
     let text = output(glidepath(folder.path(), "simulate mine.toml --seeds 1 --out here"));
     assert!(text.contains("more than 95 % succeed") && text.contains("All 80 points are in table.txt"), "{text}");

@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (sets, millions) = (argument(1, 40)?, argument(2, 400)?);
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     println!(
-        "| store, 10 tables | fast appends | true knee | held by | mean of the knees | deviation | mean standard error |"
+        "| store, 10 tables | fast appends | true knee | held by | mean of the knees | deviation | mean standard error \
+         |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|");
     for (provider, share) in CASES {

@@ -155,8 +155,8 @@ impl Experiment {
             .collect::<Result<Vec<PlannedPoint>, ExperimentError>>()?;
         notes.extend(points.iter().find_map(|planned| burst_misfit(&planned.point.config)).map(|allowed| {
             format!(
-                "The window, the middle half of the run, does not hold a whole number of bursts (two at least), so all figures depend on \
-                 its position. Allowed durations: {allowed}."
+                "The window, the middle half of the run, does not hold a whole number of bursts (two at least), so all \
+                 figures depend on its position. Allowed durations: {allowed}."
             )
         }));
         Ok(Self {

@@ -113,8 +113,8 @@ pub enum KneeError {
     },
     /// At every load, transactions take longer to end than the longest runs.
     #[error(
-        "at each load that was tried, transactions take so long to end that runs of {duration} do not show their outcome: choose a \
-         longer duration, or fewer retries"
+        "at each load that was tried, transactions take so long to end that runs of {duration} do not show their \
+         outcome: choose a longer duration, or fewer retries"
     )]
     TooShort {
         /// The longest runs.
@@ -122,8 +122,8 @@ pub enum KneeError {
     },
     /// The budget was spent before any load held.
     #[error(
-        "the budget was spent before the search found a load that is sustained ({load_per_s:.3} per second is too high, or takes \
-         too much work to judge): choose a larger budget, or a lower threshold"
+        "the budget was spent before the search found a load that is sustained ({load_per_s:.3} per second is too \
+         high, or takes too much work to judge): choose a larger budget, or a lower threshold"
     )]
     BudgetSpent {
         /// The lowest load that was tried, as transactions per `arrivals.scale`.

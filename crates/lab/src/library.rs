@@ -76,8 +76,8 @@ pub enum LibraryError {
     },
     /// The alternatives that a profile names cannot be used.
     #[error(
-        "{path}: {cause}. {profile} names this file as its alternatives (measured.alternatives): keep the two together, or delete that \
-         line; the answer then leaves out the uncertainty of the measurement"
+        "{path}: {cause}. {profile} names this file as its alternatives (measured.alternatives): keep the two \
+         together, or delete that line; the answer then leaves out the uncertainty of the measurement"
     )]
     Alternatives {
         /// Their path.

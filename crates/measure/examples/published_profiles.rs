@@ -57,7 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let flat = Profile::parse(&std::fs::read_to_string(format!("profiles/{tier}.toml"))?)?;
         let profile = tier_profile(tier, &flat, &lines)?;
         let path = folder.join(format!("{tier}-2025-06.toml"));
-        let made = "# Made by `cargo run --release -p glidepath-measure --example published_profiles`; see docs/measured-profiles.md.\n\n";
+        let made = "# Made by `cargo run --release -p glidepath-measure --example published_profiles`; see \
+                    docs/measured-profiles.md.\n\n";
         std::fs::write(&path, format!("{made}{}", toml::to_string(&profile)?))?;
         println!("{}", path.display());
     }
@@ -130,9 +131,9 @@ fn operation(
         sigma: ((p95 / median).ln() / 1.645 * 1e4).round() / 1e4,
         floor: millis(first.number("min_ms")?),
         source: format!(
-            "{SOURCE}: {name}. contended: quantiles as printed, the tail bent so that the mean is the printed one; holds fitted \
-             to the failure rates. Latencies are taken to include learning what is there now: only so do latencies and \
-             rates fit together. per_mib is that of put (assumed)"
+            "{SOURCE}: {name}. contended: quantiles as printed, the tail bent so that the mean is the printed one; \
+             holds fitted to the failure rates. Latencies are taken to include learning what is there now: only so do \
+             latencies and rates fit together. per_mib is that of put (assumed)"
         ),
         contended,
         effect_after: None,

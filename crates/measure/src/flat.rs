@@ -36,8 +36,8 @@ pub(crate) fn explained(
         return None;
     }
     let source = format!(
-        "{}. One lognormal of all attempts explains the failure rates and latencies at every number of writers, so there are \
-         no others",
+        "{}. One lognormal of all attempts explains the failure rates and latencies at every number of writers, so \
+         there are no others",
         of.source.split(". ").next().unwrap_or_default()
     );
     let flat = OperationProfile { source, ..alike(found, of)? };

@@ -150,8 +150,8 @@ fn guarded_operation(
         floor,
         per_mib: Span::ZERO,
         source: format!(
-            "{}: {name}, {count} attempts. median, sigma and floor are a lognormal for the fewest writers ({writers}); contended has \
-             the distributions, and holds fitted to the failure rates",
+            "{}: {name}, {count} attempts. median, sigma and floor are a lognormal for the fewest writers ({writers}); \
+             contended has the distributions, and holds fitted to the failure rates",
             provenance.sentence()
         ),
         contended: found.iter().filter_map(knot).collect(),

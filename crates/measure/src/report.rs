@@ -75,7 +75,8 @@ impl Report<'_> {
         let overview = Section::Pictures(pictures::overview(&measurements)?);
         let distributions = Section::Gallery {
             title: "Distributions",
-            note: "Each chart shows the share of the operations that took at most this time, as measured and as fitted.",
+            note: "Each chart shows the share of the operations that took at most this time, as measured and as \
+                   fitted.",
             pictures: pictures::distributions(&outcomes)?,
         };
         Ok(Page {
@@ -100,8 +101,8 @@ impl Report<'_> {
             let name = operation.name();
             let median = Numbers::of(&alone.success_ms).map_or(0.0, |numbers| numbers.median);
             found.push(format!(
-                "{name}: with {1} the median is {0} ms, with {2} successes/s; with {3} there are {4} successes/s, and {5:.1} % of \
-                 the attempts fail (1 - 1/N would be {6:.1} %).",
+                "{name}: with {1} the median is {0} ms, with {2} successes/s; with {3} there are {4} successes/s, and \
+                 {5:.1} % of the attempts fail (1 - 1/N would be {6:.1} %).",
                 digits(median),
                 counted(alone.writers, "writer"),
                 digits(alone.throughput_per_s.mean),
@@ -119,8 +120,8 @@ impl Report<'_> {
         let poor: Vec<String> = outcomes.iter().filter(poor).map(Outcome::words).collect();
         if !poor.is_empty() {
             found.push(format!(
-                "No mixture comes within {GOOD_KS} of the data for {}: the profile has the data's own quantiles there. The usual causes are \
-                 latencies that repeat exactly (a clock's tick, a floor) and few samples.",
+                "No mixture comes within {GOOD_KS} of the data for {}: the profile has the data's own quantiles there. \
+                 The usual causes are latencies that repeat exactly (a clock's tick, a floor) and few samples.",
                 poor.join("; ")
             ));
         }
@@ -138,9 +139,10 @@ impl Report<'_> {
         let trials = counted(*trials, "trial");
         format!(
             "{store}, measured {date} from {machine} by {program}. {trials} of {duration} each after {warm_up} of \
-             warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer sends its next operation when \
-             the last one is answered. Operations count if they began while all writers were at work, however long they took. A trial \
-             lasts until the longest operation fits into it ten times, at most ten times as long as planned."
+             warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer sends its next operation \
+             when the last one is answered. Operations count if they began while all writers were at work, however \
+             long they took. A trial lasts until the longest operation fits into it ten times, at most ten times as \
+             long as planned."
         )
     }
 }
@@ -168,9 +170,10 @@ fn rates(measurements: &[&Measurement]) -> Table {
     };
     Table {
         title: "Operations",
-        note: "Failures include refused operations (throttled, or another conditional write in flight). Throughput counts \
-               successes that began in the window, with the standard deviation over trials. The error of a failure rate is one standard error, \
-               from the spread between trials (or tenths of trials, if there are fewer than four).",
+        note: "Failures include refused operations (throttled, or another conditional write in flight). Throughput \
+               counts successes that began in the window, with the standard deviation over trials. The error of a \
+               failure rate is one standard error, from the spread between trials (or tenths of trials, if there are \
+               fewer than four).",
         head: vec![
             "operation",
             "writers",
@@ -206,8 +209,9 @@ fn latencies(outcomes: &[Outcome<'_>]) -> Table {
     };
     Table {
         title: "Latency (ms)",
-        note: "From request to answer, of successes and failures separately. Next to each percentile is the interval that contains it with 95 % \
-               confidence if samples are independent; none if fewer than three samples lie above it (of 3,000 for p99.9).",
+        note: "From request to answer, of successes and failures separately. Next to each percentile is the interval \
+               that contains it with 95 % confidence if samples are independent; none if fewer than three samples lie \
+               above it (of 3,000 for p99.9).",
         head: vec!["operation", "writers", "outcome", "count", "mean", "median", "p95", "p99", "p99.9", "max"],
         rows: outcomes.iter().map(row).collect(),
     }
@@ -247,8 +251,8 @@ fn growth(measurements: &[&Measurement]) -> Table {
     }
     Table {
         title: "Contention and tails",
-        note: "Contention factor: the latency of successes divided by that with the fewest writers. Tail ratios: percentiles of \
-               successes divided by their median.",
+        note: "Contention factor: the latency of successes divided by that with the fewest writers. Tail ratios: \
+               percentiles of successes divided by their median.",
         head: vec![
             "operation",
             "writers",
@@ -292,8 +296,8 @@ fn fits(outcomes: &[Outcome<'_>]) -> Table {
     };
     Table {
         title: "Fits",
-        note: "KS: the Kolmogorov-Smirnov distance, the greatest difference between the measured and the fitted share. The \
-               profile takes the mixture if the distance is at most 0.05, otherwise the data's own quantiles.",
+        note: "KS: the Kolmogorov-Smirnov distance, the greatest difference between the measured and the fitted share. \
+               The profile takes the mixture if the distance is at most 0.05, otherwise the data's own quantiles.",
         head: vec!["operation", "writers", "outcome", "lognormal", "gamma", "mixture of lognormals", "chosen"],
         rows: outcomes.iter().filter_map(row).collect(),
     }

@@ -22,7 +22,8 @@ pub fn document(title: &str, body: &Markup) -> String {
             }
             body {
                 (body)
-                footer { p { "Made by Glidepath, which simulates and runs the commit protocols of lakehouse catalogs." } }
+                footer { p { "Made by Glidepath, which simulates and runs the commit protocols of lakehouse \
+                              catalogs." } }
                 script { (PreEscaped(SCRIPT)) }
             }
         }

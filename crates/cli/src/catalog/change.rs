@@ -234,7 +234,8 @@ impl Create {
             // Another creation is running, or ended before its last step.
             Err(_) => {
                 let words = format!(
-                    "another creation has reserved this place for a catalog kept by {name}: create it with --protocol {name}"
+                    "another creation has reserved this place for a catalog kept by {name}: create it with --protocol \
+                     {name}"
                 );
                 Failure::Coded(code::EXISTS, words)
             }

@@ -96,11 +96,13 @@ fn as_text(report: &Report, mend: bool) -> String {
     lines.push(match (report.is_damaged(), report.whole) {
         // No other object names the last acknowledged version until the next hint, pack or version.
         (false, _) => format!(
-            "the catalog is whole up to version {} (fsck cannot detect the loss of a newer version that no object names)",
+            "the catalog is whole up to version {} (fsck cannot detect the loss of a newer version that no object \
+             names)",
             report.newest.0
         ),
         (true, Some(whole)) if whole < report.newest => format!(
-            "the newest version that can be read whole is {}: `glidepath catalog list STORE --recursive --version {}` shows it",
+            "the newest version that can be read whole is {}: `glidepath catalog list STORE --recursive --version {}` \
+             shows it",
             whole.0, whole.0
         ),
         (true, Some(_)) => "all entries of the newest version can be read".to_owned(),

@@ -22,8 +22,8 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
         None if !stand_ins.is_empty() => assumed(&stand_ins),
         Some(found) => interval(found),
         None if measured.is_some_and(|measured| measured.alternatives.is_some()) => {
-            "The uncertainty of the profile is not known: too few of its alternatives have a knee within this --budget (give a larger one). \
-             The interval covers the simulation only."
+            "The uncertainty of the profile is not known: too few of its alternatives have a knee within this --budget \
+             (give a larger one). The interval covers the simulation only."
                 .to_owned()
         }
         None => format!(
@@ -34,8 +34,8 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
     let age = measured.map_or_else(String::new, |measured| {
         let ago = ago(&measured.date).map_or_else(String::new, |ago| format!(" ({ago})"));
         format!(
-            "\n      The store was measured on {}{ago}. How much stores change from day to day is not known; the interval does not \
-             cover it.",
+            "\n      The store was measured on {}{ago}. How much stores change from day to day is not known; the \
+             interval does not cover it.",
             measured.date
         )
     });
@@ -53,9 +53,9 @@ pub(super) fn stand_ins(point: &Point) -> Vec<&'static str> {
 fn assumed(stand_ins: &[&str]) -> String {
     let (these, were) = (stand_ins.join(" and "), if stand_ins.len() == 1 { "was" } else { "were" });
     format!(
-        "The result depends on an assumption: {these} {were} not measured, and the profile takes the latency of conditional_put for {these}. The interval \
-         covers the simulation only, not this assumption;\n      the knee of the store may be far outside. Measure all operations: \
-         `glidepath measure` without --operations."
+        "The result depends on an assumption: {these} {were} not measured, and the profile takes the latency of \
+         conditional_put for {these}. The interval covers the simulation only, not this assumption;\n      the knee of \
+         the store may be far outside. Measure all operations: `glidepath measure` without --operations."
     )
 }
 
@@ -77,8 +77,8 @@ fn interval(found: &MeasuredKnee) -> String {
         )
     });
     format!(
-        "With the measurement of the store: {low} to {high} commits/s with 95 % confidence: {} (variance shares).\n      From {} \
-         other profiles that the measurement allows.{effect}",
+        "With the measurement of the store: {low} to {high} commits/s with 95 % confidence: {} (variance \
+         shares).\n      From {} other profiles that the measurement allows.{effect}",
         parts.join(", "),
         found.drawn,
     )

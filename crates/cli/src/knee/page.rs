@@ -43,8 +43,8 @@ pub(super) fn write_all(
     write(&folder.join("report.html"), &page.html())
 }
 
-const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, and the knee was searched again. Thin lines \
-    are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
+const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, and the knee was searched again. Thin \
+    lines are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
 
 /// The page without the picture.
 fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> Page {
@@ -88,8 +88,8 @@ fn what_ifs(what_ifs: &[WhatIf]) -> Table {
     };
     Table {
         title: "What one change would do to the knee",
-        note: "Each change was made alone, and the knee was searched again. If the interval of the factor contains 1, no difference \
-               was seen.",
+        note: "Each change was made alone, and the knee was searched again. If the interval of the factor contains 1, \
+               no difference was seen.",
         head: vec!["change", "factor", "95 % interval", "commits/s", "settings"],
         rows: what_ifs.iter().map(row).collect(),
     }
@@ -105,8 +105,8 @@ fn assumptions(assumptions: &[Assumption]) -> Table {
     };
     Table {
         title: "Which assumption has the largest effect",
-        note: "Factors of the knee, with 95 % intervals; the assumption with the largest effect comes first. The amounts are judgements of \
-               how wrong a guess may be, not measurements.",
+        note: "Factors of the knee, with 95 % intervals; the assumption with the largest effect comes first. The \
+               amounts are judgements of how wrong a guess may be, not measurements.",
         head: vec!["assumption", "assumed", "less", "more"],
         rows: assumptions.iter().map(row).collect(),
     }

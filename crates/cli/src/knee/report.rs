@@ -198,7 +198,8 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
     let reliefs = bottleneck.reliefs.iter().map(relief).collect::<Vec<_>>().join(", ");
     let gave_up = match (measured.gave_up_table_conflicts_mean, measured.gave_up_catalog_conflicts_mean) {
         (Some(tables), Some(catalog)) => format!(
-            "; transactions that ran out of retries met {tables:.1} commits to their tables and {catalog:.1} commits elsewhere"
+            "; transactions that ran out of retries met {tables:.1} commits to their tables and {catalog:.1} commits \
+             elsewhere"
         ),
         _ => String::new(),
     };
@@ -211,10 +212,10 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
         _ => String::new(),
     };
     format!(
-        "What limits it: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their table, {} \
-         a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average: {:.2} winning passes over the busiest table \
-         ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit: {} preparing, {} reading after \
-         conflicts, {} installing, {} reading the catalog, {} waiting.",
+        "What limits it: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their \
+         table, {} a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average: {:.2} winning \
+         passes over the busiest table ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit: \
+         {} preparing, {} reading after conflicts, {} installing, {} reading the catalog, {} waiting.",
         bound(bottleneck),
         measured.attempts_mean,
         percent(measured.table_conflict_share),
@@ -271,7 +272,10 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
 pub(super) fn nothing_told(answer: &Answer) -> Option<&'static str> {
     let varied = || answer.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
     let nothing = varied().next().is_some() && varied().all(|varied| varied.at_least && varied.factor <= 1.0);
-    nothing.then_some("This --budget was too small to find which assumption matters: all results are lower bounds below the knee itself.")
+    nothing.then_some(
+        "This --budget was too small to find which assumption matters: all results are lower bounds \
+                       below the knee itself.",
+    )
 }
 
 /// The assumptions, the largest effect first.

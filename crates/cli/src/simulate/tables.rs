@@ -13,8 +13,8 @@ const ON_SCREEN: usize = 60;
 const LOAD: &str = "arrivals.scale";
 
 /// The message for a run without transactions.
-const NOBODY: &str = "\n\nNo transaction arrived in the window (the middle half of the run): choose a shorter --inter-arrival or a longer \
-                      --duration.";
+const NOBODY: &str = "\n\nNo transaction arrived in the window (the middle half of the run): choose a shorter \
+                      --inter-arrival or a longer --duration.";
 
 fn heading(experiment: &Experiment) -> String {
     let lines = [experiment.title.clone(), experiment.description.clone()].into_iter().filter(|line| !line.is_empty());

@@ -53,8 +53,9 @@ fn every_preset_that_ships_is_complete() {
 #[test]
 fn axes_vary_in_the_order_of_the_file_and_the_last_fastest() {
     let experiment = planned(
-        "[sweep]\n\"tables.count\" = [2, 1]\n\"catalog.latency\" = [\"none\", \"5ms\"]\narrivals.scale = [\"1s\", \"2s\"]\n\
-         [[alternatives]]\nname = \"a\"\nset = { \"retry.retries\" = 3 }\n[[alternatives]]\nname = \"b\"\nset = {}\n",
+        "[sweep]\n\"tables.count\" = [2, 1]\n\"catalog.latency\" = [\"none\", \"5ms\"]\narrivals.scale = [\"1s\", \
+         \"2s\"]\n[[alternatives]]\nname = \"a\"\nset = { \"retry.retries\" = 3 }\n[[alternatives]]\nname = \"b\"\nset \
+         = {}\n",
     );
     let keys: Vec<_> = experiment.axes.iter().map(|axis| axis.key.as_str()).collect();
     assert_eq!(keys, ["tables.count", "catalog.latency", "arrivals.scale", "alternative"]);

@@ -34,9 +34,10 @@ pub(super) fn by_rank(view: &View<'_>) -> Vec<Picture> {
             file_stem: format!("conflicts-by-table{}", slice.stem(view)),
             section: Section::Conflicts,
             group: slice.group(view),
-            caption: "Each bar is a table. A catalog conflict: another transaction has committed to another table \
-                      (or partition) meanwhile, and only the install is tried again. A table conflict: what this \
-                      transaction writes has changed, and it must be prepared again. For the last attempt of a transaction that gives up, the kind of conflict is unknown. Attempts of all transactions that \
+            caption: "Each bar is a table. A catalog conflict: another transaction has committed to another table (or \
+                      partition) meanwhile, and only the install is tried again. A table conflict: what this \
+                      transaction writes has changed, and it must be prepared again. For the last attempt of a \
+                      transaction that gives up, the kind of conflict is unknown. Attempts of all transactions that \
                       ended in the run, divided by these."
                 .to_owned(),
             chart: Chart::StackedBars(bars(cell, note([words, seeds_words(view.seeds)]))),

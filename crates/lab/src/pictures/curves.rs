@@ -29,11 +29,11 @@ pub(super) fn curves(view: &View<'_>) -> Vec<Picture> {
 }
 
 const CAPTION: &str = "Each point is one load, from the lowest on the left end of a line on. Throughput is what all \
-    transactions together commit per second, latency runs from the end of a transaction's work to the answer that it is \
-    committed. ";
+    transactions together commit per second, latency runs from the end of a transaction's work to the answer that it \
+    is committed. ";
 
-const KNEE_CAPTION: &str = "The vertical line is the highest of the loads simulated with a success above 95 %; the knee lies \
-    between it and the next load. ";
+const KNEE_CAPTION: &str = "The vertical line is the highest of the loads simulated with a success above 95 %; the \
+    knee lies between it and the next load. ";
 
 /// P50, P95 and P99 of each kind of transactions.
 fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {

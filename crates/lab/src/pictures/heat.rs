@@ -163,8 +163,8 @@ impl Map<'_> {
             }
             Shown::Latency => {
                 "Each cell is the mean time from the end of a transaction's work to the answer that it is committed; \
-                 failed transactions are left out, so hatched cells look better than they are. Colours are logarithmic, and the \
-                 same in all maps of this kind of transactions."
+                 failed transactions are left out, so hatched cells look better than they are. Colours are \
+                 logarithmic, and the same in all maps of this kind of transactions."
             }
         };
         let load = if x.key == LOAD { " The highest load is on the left." } else { "" };

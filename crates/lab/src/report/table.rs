@@ -15,8 +15,9 @@ pub(super) fn section(view: &View<'_>) -> Markup {
         section #results {
             h2 { "Results" }
             p {
-                "A row for each point; means over seeds, of the window. A click on a heading sorts by that column. FA: fast \
-                 appends, VO: validated overwrites. A dash: there is no such number, as nothing of the kind committed."
+                "A row for each point; means over seeds, of the window. A click on a heading sorts by that column. FA: \
+                 fast appends, VO: validated overwrites. A dash: there is no such number, as nothing of the kind \
+                 committed."
             }
             details open[count <= 100] {
                 summary { (super::counted(count, "point")) }

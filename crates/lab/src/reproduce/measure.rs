@@ -247,8 +247,8 @@ mod tests {
 
     /// Our success at 20, 50 and 100 ms, and the judgement of a published knee at one of them.
     fn judged(successes: [f64; 3], published: &str) -> (Option<String>, Verdict) {
-        let text = "preset = \"published-2026-06\"\n[sweep]\n\"tables.count\" = [10]\n\"transaction.fast_append\" = [1.0]\n\
-                    provider = [\"s3-standard\"]\n\"arrivals.scale\" = [\"20ms\", \"50ms\", \"100ms\"]\n";
+        let text = "preset = \"published-2026-06\"\n[sweep]\n\"tables.count\" = [10]\n\"transaction.fast_append\" = \
+                    [1.0]\nprovider = [\"s3-standard\"]\n\"arrivals.scale\" = [\"20ms\", \"50ms\", \"100ms\"]\n";
         let experiment = experiment(text);
         let mut summary = results(&experiment, |index, _| successes[index]);
         // Throughput grows with the load.

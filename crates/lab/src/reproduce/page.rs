@@ -55,8 +55,9 @@ pub fn write(judged: &[Judged<'_>], runs: &Runs, made: &Made, stem: &str) -> Pag
     about(&mut page, runs, made);
     line!(
         page,
-        "[{tables_name}]({tables_name}) has every figure, with its source, beside ours. The published sweep of commits to a versioned \
-         manifest on S3 has a page of its own: [{stem}-versioned-manifest.md]({stem}-versioned-manifest.md).\n"
+        "[{tables_name}]({tables_name}) has every figure, with its source, beside ours. The published sweep of commits \
+         to a versioned manifest on S3 has a page of its own: \
+         [{stem}-versioned-manifest.md]({stem}-versioned-manifest.md).\n"
     );
     kinds(&mut page, judged);
     line!(page, "## Ours against the published figures\n");
@@ -88,8 +89,8 @@ fn doubts(page: &mut String, judged: &[Judged<'_>]) {
     let explained = outside().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
     line!(
         page,
-        "For {doubtful} of those outside there is a reason to doubt the published figure, and {explained} are within their tolerance if \
-         they are compared by the metric that they seem to show.\n"
+        "For {doubtful} of those outside there is a reason to doubt the published figure, and {explained} are within \
+         their tolerance if they are compared by the metric that they seem to show.\n"
     );
 }
 
@@ -103,7 +104,8 @@ fn about(page: &mut String, runs: &Runs, made: &Made) {
     if made.quick {
         line!(
             page,
-            "**A coarse run**: one seed, and only the points that figures name. For the full run, give `{}` without --quick.\n",
+            "**A coarse run**: one seed, and only the points that figures name. For the full run, give `{}` without \
+             --quick.\n",
             made.command
         );
     }

@@ -89,8 +89,8 @@ impl Group {
         let of = |wanted: &Verdict| mine.iter().filter(|(_, judgement)| judgement.verdict == *wanted).count();
         let (all, within, outside) = (mine.len(), of(&Verdict::Within), of(&Verdict::Outside));
         let words = format!(
-            "Experiment{} {}: {within} of {all} figures are within their tolerance, {outside} outside. Drawn are the {} that are one \
-             number each; the others are ranges and bounds.",
+            "Experiment{} {}: {within} of {all} figures are within their tolerance, {outside} outside. Drawn are the \
+             {} that are one number each; the others are ranges and bounds.",
             if self.experiments.len() == 1 { "" } else { "s" },
             self.experiments.join(" and "),
             points.len()

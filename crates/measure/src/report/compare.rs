@@ -27,8 +27,9 @@ pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement
         rows.push(row);
     }
     let [one, two] = names;
-    let note = "Latencies of successes. Next to each is the interval that contains it with 95 % confidence if samples are independent; \
-                none if fewer than three samples lie above it (of 300 for p99). Ratios are the second divided by the first.";
+    let note = "Latencies of successes. Next to each is the interval that contains it with 95 % confidence if samples \
+                are independent; none if fewer than three samples lie above it (of 300 for p99). Ratios are the second \
+                divided by the first.";
     let head = vec![
         "operation",
         "writers",

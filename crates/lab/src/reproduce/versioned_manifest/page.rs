@@ -57,7 +57,8 @@ fn about(page: &mut String, sweep: &Sweep, made: &Made) {
     }
     line!(
         page,
-        "The figures are means: over {one} seeds of 100 commits by one process, and over {many} seeds of 30 s by many.\n"
+        "The figures are means: over {one} seeds of 100 commits by one process, and over {many} seeds of 30 s by \
+         many.\n"
     );
 }
 
@@ -96,7 +97,8 @@ fn nearness(page: &mut String, sweep: &Sweep) {
     line!(page, "## How close the simulation comes\n");
     line!(
         page,
-        "A cell is near if it is within 25 % of the published figure; for errors also if it is within {NEAR_ERRORS}. The deviation is the median.\n"
+        "A cell is near if it is within 25 % of the published figure; for errors also if it is within {NEAR_ERRORS}. \
+         The deviation is the median.\n"
     );
     line!(page, "| figures | cells | first principles: near | deviation | fitted: near | deviation |");
     line!(page, "|---|--:|--:|--:|--:|--:|");
@@ -249,8 +251,8 @@ fn many_processes(page: &mut String, sweep: &Sweep) {
         line!(page, "## Many processes, {}\n", variant(indexed));
         line!(
             page,
-            "| rows | processes | commits/s: published | first principles | fitted | errors: published | first principles \
-             | fitted | errors within 30 s, first principles |"
+            "| rows | processes | commits/s: published | first principles | fitted | errors: published | first \
+             principles | fitted | errors within 30 s, first principles |"
         );
         line!(page, "|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
         for [published, principles, fitted] in many(sweep).iter().filter(|cells| cells[0].indexed == indexed) {
