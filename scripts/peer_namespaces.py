@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Creates namespaces in a Lance directory catalog as fast as it is answered; prints a line per case.
+"""Creates namespaces in a Lance directory catalog in a closed loop; prints a line per case.
 
-Each case has a catalog of its own, filled with so many rows (a third namespaces, the rest tables) by writing the rows of its
+Each case has its own catalog. It is filled with rows (a third namespaces, the rest tables) by writing the rows of its
 manifest table directly, as one version. Writers are processes.
 """
 
@@ -52,7 +52,7 @@ def write(root, tag, seconds, barrier, results):
         try:
             catalog.create_namespace(CreateNamespaceRequest(id=[f"{tag}-{number:08}"], properties={"bench": "true"}))
             latencies.append(time.perf_counter() - sent)
-        except Exception:  # Whatever the peer raises is an error that its user sees.
+        except Exception:  # Every exception of the peer counts as an error.
             errors += 1
         number += 1
     now = resource.getrusage(resource.RUSAGE_SELF)
@@ -90,7 +90,7 @@ def main():
     print(f"{'entries':>9} {'writers':>8} {'commits/s':>10} {'p50 ms':>9} {'p99 ms':>9} {'errors':>7} {'CPU ms':>9}", flush=True)
     spawned = multiprocessing.get_context("spawn")
     rows_first, writers_first = (int(counts.split(",")[0]) for counts in (arguments.rows, arguments.writers))
-    # The first case runs twice, and counts the second time: a machine that was idle is slow to wake.
+    # The first case runs twice and only the second run counts, because an idle machine is slow at first.
     run(spawned, arguments, rows_first, writers_first)
     for rows in map(int, arguments.rows.split(",")):
         for writers in map(int, arguments.writers.split(",")):
