@@ -51,7 +51,7 @@ enum Command {
 /// The arguments of every subcommand.
 #[derive(Args, Debug)]
 struct Common {
-    /// Where the catalog is
+    /// The store of the catalog, by its URL
     #[arg(value_name = "STORE")]
     store: String,
     /// Print JSON

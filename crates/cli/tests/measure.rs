@@ -33,7 +33,7 @@ fn a_simulated_store_is_measured_and_its_profile_taken() {
     assert!(text.contains("With the measurement of the store: ") && text.contains("(variance shares)"), "{text}");
     assert!(text.contains("was measured on 2") && text.contains("(today)") || text.contains("(yesterday)"), "{text}");
     let text = output(glidepath(folder.path(), &asked.replace("m/profile.toml", "s3-express")));
-    assert!(text.contains("covers the simulation only: the profile of s3-express has no uncertainty"), "{text}");
+    assert!(text.contains("covers the simulation only: the profile of s3-express does not include"), "{text}");
     // A profile whose alternatives are missing is an error.
     std::fs::rename(folder.path().join("m/profile-alternatives.toml"), folder.path().join("m/other")).unwrap();
     let error = refused(glidepath(folder.path(), asked), 2);

@@ -1,5 +1,5 @@
-//! What is to be run? A preset, an experiment file and the command line, in this order of precedence, become a list of
-//! checked points.
+//! What is to be run? A preset, an experiment file and the command line, each of which overrides the one before, become
+//! a list of checked points.
 //!
 //! A file has `title`, `description`, `preset` and `seeds` (a count), then any section of a [`Config`](crate::Config)
 //! that differs from the preset, then what varies: `[sweep]`, whose keys are paths into the configuration

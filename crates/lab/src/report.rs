@@ -89,12 +89,11 @@ fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
     let run_s = experiment.points.iter().map(|point| point.point.config.duration.as_secs_f64()).sum::<f64>();
     html! {
         p.facts {
-            "Experiment \
-             " strong { (experiment.name) } ": " (counted(points, "point")) ", " (counted(seeds, "seed")) " each, "
+            "Experiment " strong { (experiment.name) } ": " (counted(points, "point")) ", "
+            (counted(seeds, "seed")) " each, "
             (crate::pictures::plain((run_s * seeds as f64 / 360.0).round() / 10.0)) " simulated hours. Preset "
-            (experiment.preset) ". \
-                                 " (ending(experiment)) " Model version \
-                                                         " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
+            (experiment.preset) ". " (ending(experiment)) " Model version " (MODEL_VERSION)
+            ", revision " (provenance.git_revision) "."
         }
     }
 }
@@ -149,30 +148,30 @@ fn definitions() -> Markup {
                 (entry("Window", "Transactions that arrived in the middle half of the duration (minutes 15 to 45 of an \
                     hour) and ended within the run. With run_on the run continues after the duration. Tables, knees \
                     and line charts are of the window."))
-                (entry("Not \
-                        ended", "The share of the transactions that arrived in the window and had not ended when the \
+                (entry("Not ended",
+                    "The share of the transactions that arrived in the window and had not ended when the \
                     run did. They count neither as success nor as failure, and their latency is unknown. If this share \
                     is large, success and latency look better than they are."))
                 (entry("Success", "Committed transactions divided by ended ones: in the window, or (heat maps, if \
                     run_on is zero) in the whole run. The deciding success is that of validated overwrites if there \
                     are any, otherwise that of all."))
                 (entry("Throughput", "Commits of the window's transactions, per second of the window."))
-                (entry("Commit \
-                        latency", "From the end of a transaction's own work to the answer that it is committed, for \
+                (entry("Commit latency",
+                    "From the end of a transaction's own work to the answer that it is committed, for \
                     committed transactions: in the window, or (heat maps, if run_on is zero) in the middle 80 % of \
                     the run."))
-                (entry("Usable throughput, \
-                        knee", "The highest throughput at which the deciding success is above 95 %, among the \
+                (entry("Usable throughput, knee",
+                    "The highest throughput at which the deciding success is above 95 %, among the \
                     simulated loads. The true knee may be higher, between two loads; \u{201c}glidepath knee\u{201d} \
                     finds it."))
                 (entry("Load", "Transactions that arrive per second, as configured, whether or not they commit. \
                     Arrivals do not wait for commits."))
-                (entry("Time between \
-                        arrivals", "The scale of their distribution: its mean or, for \u{201c}lognormal\u{201d}, its \
+                (entry("Time between arrivals",
+                    "The scale of their distribution: its mean or, for \u{201c}lognormal\u{201d}, its \
                     median, which is lower than the mean. The load is computed from the mean."))
                 (entry("Retries", "Attempts after the first, of transactions that committed."))
-                (entry("Catalog conflict, table \
-                        conflict", "A failed attempt. Table conflict: something that this transaction writes \
+                (entry("Catalog conflict, table conflict",
+                    "A failed attempt. Table conflict: something that this transaction writes \
                     has changed. Catalog conflict: only something else has changed."))
                 (entry("Means over seeds", "Every number is the mean over the seeds that have a value. Error bars \
                     in charts are one standard deviation (n \u{2212} 1) up and down."))

@@ -60,7 +60,7 @@ pub(super) struct CreateTable {
     /// A property, KEY=VALUE; may be given several times
     #[arg(long = "property", value_name = "KEY=VALUE", value_parser = pair)]
     properties: Vec<(String, String)>,
-    /// What it is made from; may be given several times
+    /// A base object, by its name; may be given several times
     #[arg(long = "base", value_name = "NAME", value_parser = name)]
     bases: Vec<Name>,
     /// The location of its first metadata file; any text
@@ -92,15 +92,15 @@ pub(super) struct CreateView {
     /// A property, KEY=VALUE; may be given several times
     #[arg(long = "property", value_name = "KEY=VALUE", value_parser = pair)]
     properties: Vec<(String, String)>,
-    /// What it is made from; may be given several times
+    /// A base object, by its name; may be given several times
     #[arg(long = "base", value_name = "NAME", value_parser = name)]
     bases: Vec<Name>,
     #[command(flatten)]
     patience: Patience,
 }
 
-/// Set or remove properties of a namespace, table or view, or move the metadata pointer of a table or view; all else
-/// stays
+/// Set or remove properties of a namespace, table or view, or move the metadata pointer of a table or view; everything
+/// else is unchanged
 #[derive(Args, Debug)]
 pub(super) struct Set {
     #[command(flatten)]

@@ -38,7 +38,7 @@ pub(super) struct List {
     /// The most entries to list
     #[arg(long, value_name = "COUNT", default_value_t = usize::MAX, hide_default_value = true)]
     limit: usize,
-    /// As it was at this version of the catalog
+    /// Read this version of the catalog instead of the newest
     #[arg(long, value_name = "VERSION")]
     version: Option<u64>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Describe {
     /// The entry; the catalog if none is given
     #[arg(value_name = "NAME", value_parser = name)]
     name: Option<Name>,
-    /// As it was at this version of the catalog
+    /// Read this version of the catalog instead of the newest
     #[arg(long, value_name = "VERSION")]
     version: Option<u64>,
 }
@@ -66,7 +66,7 @@ pub(super) struct Exists {
     /// Only if it is one of these
     #[arg(long)]
     kind: Option<OfKind>,
-    /// As it was at this version of the catalog
+    /// Read this version of the catalog instead of the newest
     #[arg(long, value_name = "VERSION")]
     version: Option<u64>,
 }

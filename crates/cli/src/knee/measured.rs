@@ -27,7 +27,8 @@ pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee
                 .to_owned()
         }
         None => format!(
-            "The interval covers the simulation only: the profile of {} has no uncertainty of its own numbers.",
+            "The interval covers the simulation only: the profile of {} does not include the uncertainty of its \
+             numbers.",
             point.config.provider
         ),
     };

@@ -59,7 +59,7 @@ pub(super) fn verdict(knee: &Knee) -> String {
             );
             format!(
                 "Knee: {rate} commits/s{interval}. Just below it, at {} offered per second, {} % of {deciding} succeed \
-                 (at least {threshold} % wanted{}).\n      {judged}{}.",
+                 (required: at least {threshold} %{}).\n      {judged}{}.",
                 self::rate(*offered_per_s),
                 share_percent(*success),
                 knee.worst_success.map_or_else(String::new, |worst| {
@@ -81,14 +81,13 @@ pub(super) fn verdict(knee: &Knee) -> String {
             share_percent(*success),
             match knee.stopped.map(|stopped| stopped.reason) {
                 Some(Reason::RunsTooShort) =>
-                    "At higher loads transactions take longer to end than the runs last: they are too short to \
-                                               say more, give a longer --duration.",
+                    "At higher loads transactions take longer to end than the runs last: give a longer --duration.",
                 _ => "A larger --budget finds it.",
             }
         ),
         Bound::NothingHolds => format!(
-            "No knee: even at {} offered per second, only {} % of {deciding} succeed ({threshold} % \
-             wanted).\n         {judged}.",
+            "No knee: even at {} offered per second, only {} % of {deciding} succeed \
+             (required: {threshold} %).\n         {judged}.",
             self::rate(*offered_per_s),
             share_percent(*success)
         ),
@@ -109,12 +108,12 @@ fn runs(knee: &Knee) -> String {
 fn stopped_words(stopped: &Stopped) -> String {
     let percent = |share: f64| format!("±{:.1} %", 100.0 * share);
     let asked = percent(stopped.within);
-    let interval = stopped.half_width.map(|half| format!("the interval is {}, {asked} was asked for", percent(half)));
+    let interval = stopped.half_width.map(|half| format!("the interval is {}, {asked} was requested", percent(half)));
     let reason = match stopped.reason {
         Reason::NarrowEnough => "narrow enough",
         Reason::BudgetSpent => "budget spent",
         Reason::SeedsGiven => "all given seeds used",
-        Reason::MostRuns => "as many runs as a load may have",
+        Reason::MostRuns => "the most runs per load reached",
         Reason::RunsTooShort => "runs are too short for higher loads",
     };
     let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {

@@ -34,10 +34,9 @@ pub(crate) fn grid_knee<'c, 'a>(view: &'c View<'a>, slice: &Slice) -> Option<Kne
 const AT_LEAST: &str = "\u{2265}";
 
 const ON_GRID: &str = "Each point is the highest of the loads simulated at which more than 95 % succeed (of the \
-    validated overwrites, where there are any): its throughput of all transactions. The knee lies between it and the \
-    next load, so that lines that differ by less than the loads do cannot be told apart; \u{201c}glidepath \
-    knees\u{201d} finds the knees themselves. \u{2265}: even the highest load was sustained. A missing point: no load \
-    was.";
+    validated overwrites, if there are any): its throughput of all transactions. The knee lies between it and the next \
+    load, so smaller differences between lines are not significant; \u{201c}glidepath knees\u{201d} finds the knees \
+    themselves. \u{2265}: even the highest load was sustained. A missing point: no load was.";
 
 /// Usable throughput on the loads that were simulated. None unless the load and something with numbers are swept.
 pub(super) fn usable_throughput(view: &View<'_>) -> Vec<Picture> {
@@ -51,9 +50,10 @@ pub(super) fn usable_throughput(view: &View<'_>) -> Vec<Picture> {
     Drawing { view, load: Some(load), knee: &knee, subtitle: &subtitle, caption: ON_GRID }.pictures()
 }
 
-const SEARCHED: &str = "Each point is a knee: the throughput of all transactions at which just as many succeed as is \
-    asked for (of the validated overwrites, where there are any), found by search. Bars: 95 % intervals; where none is \
-    seen it is narrower than the mark. \u{2265}: no load that was tried failed. A missing point: no load holds.";
+const SEARCHED: &str = "Each point is a knee: the throughput of all transactions at which the required share succeeds \
+                        (of the validated overwrites, if there are any), found by search. Bars: 95 % intervals; a \
+                        missing bar is narrower than the mark. \u{2265}: no tried load failed. A missing point: no \
+                        load holds.";
 
 /// Usable throughput as it was searched: one knee for each point of an experiment without loads.
 pub(crate) fn searched(experiment: &Experiment, knees: &[knee::Knee]) -> Vec<Picture> {

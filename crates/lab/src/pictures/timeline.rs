@@ -31,8 +31,8 @@ pub(super) fn timelines(view: &View<'_>) -> Vec<Picture> {
             section: Section::Timeline,
             group: slice.group(view),
             caption: "Commits per second in each sixtieth of the duration. Dashed: arrivals, as configured. \
-                      Transactions work before they commit, so commits follow arrivals at a distance; where they stay \
-                      below for good, transactions fail or pile up."
+                      Transactions work before they commit, so commits follow arrivals with a delay; if they stay \
+                      below, transactions fail or accumulate."
                 .to_owned(),
             chart: side_by_side(all, charts),
         })

@@ -16,8 +16,8 @@ pub(super) fn section(experiment: &Experiment, provenance: &Provenance) -> Marku
         section #configuration {
             h2 { "Configuration" }
             dl {
-                dt { "Configuration \
-                      hash" } dd { code { (experiment.hash()) } " (of all points, seeds and the model's version)" }
+                dt { "Configuration hash" }
+                dd { code { (experiment.hash()) } " (of all points, seeds and the model's version)" }
                 dt { "Model version" } dd { (MODEL_VERSION) }
                 dt { "Revision of the program" } dd { code { (provenance.git_revision) } }
                 dt { "Seeds" } dd { (seeds) }

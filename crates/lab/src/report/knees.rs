@@ -42,8 +42,8 @@ pub fn knees_page(
     let title = format!("Knees: {}", experiment.title);
     let facts = html! {
         p.facts {
-            "Experiment \
-             " strong { (experiment.name) } ", without its loads: " (counted(knees.len(), "knee")) ". Preset "
+            "Experiment " strong { (experiment.name) } ", without its loads: " (counted(knees.len(), "knee"))
+            ". Preset "
             (experiment.preset) ", model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
         }
     };

@@ -16,8 +16,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
             h2 { "Results" }
             p {
                 "A row for each point; means over seeds, of the window. A click on a heading sorts by that column. FA: \
-                 fast appends, VO: validated overwrites. A dash: there is no such number, as nothing of the kind \
-                 committed."
+                 fast appends, VO: validated overwrites. A dash: no transaction of this kind committed."
             }
             details open[count <= 100] {
                 summary { (super::counted(count, "point")) }
