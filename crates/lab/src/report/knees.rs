@@ -174,34 +174,30 @@ fn definitions(knees: &[Knee], options: &KneeOptions) -> Markup {
             dl {
                 dt { "Knee, usable throughput" }
                 dd {
-                    "Commits per second at the load at which \
-                     " (plain(100.0 * threshold)) " % of the deciding transactions succeed: "
-                    "of the validated overwrites if there are any, otherwise of all. A bisection over loads finds the \
-                     highest that held "
-                    "and the lowest that failed; a line through the successes of the loads near them gives the knee. \
-                     The other figures of "
-                    "a row are those of the highest load that held. The bracket around the load is at most \
-                     " (plain(100.0 * tolerance)) " %."
+                    "Commits per second at the load at which " (plain(100.0 * threshold))
+                    " % of the deciding transactions succeed: of the validated overwrites if there are any, otherwise \
+                     of all. A bisection over loads finds the highest that held and the lowest that failed; a curve \
+                     through the successes of the loads near them gives the knee. The other figures of a row are \
+                     those of the highest load that held. The bracket around the load is at most "
+                    (plain(100.0 * tolerance)) " %."
                 }
                 dt { "95 % from, to" }
                 dd {
                     "An interval that contains the knee with 95 % confidence. It comes from the spread between parts \
-                     of the runs (delete-one "
-                    "jackknife) and the distance between the loads that held and failed. It covers the error of the \
-                     simulation, not how "
-                    "well its profile fits a store."
+                     of the runs (delete-one jackknife) and the distance between the loads that held and failed. It \
+                     covers the error of the simulation, not how well its profile fits a store."
                 }
                 dt { "\u{2265}" }
                 dd { "No simulated load failed: the knee is higher." }
                 dt { "Success, latency" }
                 dd {
-                    "Of the transactions that arrived in the middle half of a run (of \
-                     " (seconds(run)) " at most) and ended before it "
-                    "did; latency from the end of a transaction\u{2019}s own work to the answer that it is committed."
+                    "Of the transactions that arrived in the middle half of a run (of at most " (seconds(run))
+                    ") and ended before it did; latency from the end of a transaction\u{2019}s own work to the answer \
+                     that it is committed."
                 }
                 dt { "Simulated" } dd { "Virtual time of all runs of the search." }
-                dt { "arrivals.scale" } dd { "The search varied it; the value in the configuration above was not \
-                                              used." }
+                dt { "arrivals.scale" }
+                dd { "The search varied it; the value in the configuration above was not used." }
             }
         }
     }
