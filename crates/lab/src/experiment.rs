@@ -109,7 +109,7 @@ impl Experiment {
     /// The experiment of this name, or in the file at this path, with the overrides of the command line.
     ///
     /// # Errors
-    /// What is wrong first, and in which layer.
+    /// The first error, with its layer.
     pub fn load(name_or_path: &str, overrides: &Overrides) -> Result<Self, ExperimentError> {
         let found = Shelf::Experiments.find(name_or_path)?;
         let file = File::parse(&found.origin, &found.text)?;
@@ -119,7 +119,7 @@ impl Experiment {
     /// A preset with the overrides of the command line.
     ///
     /// # Errors
-    /// What is wrong first, and in which layer.
+    /// The first error, with its layer.
     pub fn of_preset(name: &str, overrides: &Overrides) -> Result<Self, ExperimentError> {
         let mut file = File::parse("the command line", "")?;
         file.header.title = Some("One load".to_owned());

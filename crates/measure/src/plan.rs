@@ -211,8 +211,7 @@ impl Plan {
         Estimate { writes, reads, bytes, time, longest_time }
     }
 
-    /// Operations that one writer makes in a trial at most, on a store that answers none of them sooner than any cloud
-    /// does.
+    /// The most operations of one writer in a trial, on a store that answers no faster than a cloud.
     pub(crate) fn most_requests(&self) -> u64 {
         (self.warm_up + self.duration).as_nanos().div_ceil(LEAST_ROUND_TRIP.as_nanos())
     }

@@ -20,13 +20,13 @@ const MOST_TURNED: usize = 24;
 /// Bars made of parts, which start at zero.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StackedBars {
-    /// What the picture shows.
+    /// The title.
     pub title: String,
-    /// What holds for all of it.
+    /// The subtitle.
     pub subtitle: Option<String>,
-    /// What the bars are.
+    /// The label of the bars.
     pub x_label: String,
-    /// What the heights show, with the unit.
+    /// The label of the heights, with the unit.
     pub y_label: String,
     /// Names of the bars, left to right. They decide how many bars there are; when they do not
     /// fit side by side, they are broken into lines or turned; of more than 24, every fifth, tenth

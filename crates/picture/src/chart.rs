@@ -32,9 +32,9 @@ pub enum Chart {
 
 /// What every kind of chart can do. All sizes are in pixels and exclude the margin.
 pub(crate) trait Plot {
-    /// What the picture shows, in words.
+    /// The title.
     fn title(&self) -> &str;
-    /// What holds for all of it.
+    /// The subtitle.
     fn subtitle(&self) -> Option<&str> {
         None
     }
@@ -51,7 +51,7 @@ pub(crate) trait Plot {
     fn height(&self, width: f64) -> f64;
     /// Draws the chart from its upper left corner.
     fn draw(&self, sheet: &Sheet<'_>, at: Spot, width: f64) -> Drawn;
-    /// The chart without its legend; None for a chart whose legend cannot be taken off.
+    /// The chart without its legend; None if its legend cannot be removed.
     fn without_legend(&self) -> Option<Chart> {
         None
     }

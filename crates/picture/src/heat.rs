@@ -14,13 +14,13 @@ pub(crate) const CELL_TEXT: f64 = 12.0;
 /// Coloured cells over two named axes, with a colour bar.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HeatMap {
-    /// What the picture shows.
+    /// The title.
     pub title: String,
-    /// What holds for all of it.
+    /// The subtitle.
     pub subtitle: Option<String>,
-    /// What the columns are, with the unit.
+    /// The label of the columns, with the unit.
     pub x_label: String,
-    /// What the rows are, with the unit.
+    /// The label of the rows, with the unit.
     pub y_label: String,
     /// Names of the columns, left to right. They decide how many columns there are.
     pub x_ticks: Vec<String>,
@@ -31,7 +31,7 @@ pub struct HeatMap {
     pub cells: Vec<Vec<Option<Cell>>>,
     /// How values become colours.
     pub scale: Scale,
-    /// What hatching means, shown below the map; None for no explanation.
+    /// The meaning of hatching, shown below the map; None for no explanation.
     pub hatch_legend: Option<HatchLegend>,
 }
 
@@ -70,7 +70,7 @@ pub struct HatchLegend {
 /// How values become colours: from dark violet (low) over green to yellow (high).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scale {
-    /// What the colours show, with the unit.
+    /// The label of the colour bar, with the unit.
     pub label: String,
     /// The low end of the scale. An invalid range (not finite, empty, or not positive on a logarithmic scale) is
     /// replaced by that of the cells.

@@ -8,9 +8,9 @@ use crate::sheet::{Drawn, Sheet};
 /// Lines and points over two numeric axes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LineChart {
-    /// What the picture shows.
+    /// The title.
     pub title: String,
-    /// What holds for all of it.
+    /// The subtitle.
     pub subtitle: Option<String>,
     /// The horizontal axis.
     pub x: Axis,
@@ -25,7 +25,7 @@ pub struct LineChart {
 /// A numeric axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
-    /// What the numbers are, with the unit.
+    /// The label, with the unit.
     pub label: String,
     /// Logarithmic: values that are not positive are left out.
     pub logarithmic: bool,
@@ -37,7 +37,7 @@ pub struct Axis {
 /// One line with its points.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Series {
-    /// What the legend says.
+    /// The name in the legend.
     pub name: String,
     /// The points in the order in which the line connects them.
     pub points: Vec<Point>,

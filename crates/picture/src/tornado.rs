@@ -26,15 +26,15 @@ const NOTE: f64 = 11.5;
 /// Pairs of bars that begin at one value, each for something that was varied down and up.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tornado {
-    /// What the picture shows.
+    /// The title.
     pub title: String,
-    /// What holds for all of it.
+    /// The subtitle.
     pub subtitle: Option<String>,
-    /// What the axis shows, with the unit. It is logarithmic.
+    /// The label of the axis, with the unit. It is logarithmic.
     pub x_label: String,
-    /// Where all bars begin. Nothing is drawn where it is not positive.
+    /// The value at which all bars begin. Nothing is drawn if it is not positive.
     pub start: f64,
-    /// What the two bars of a pair are, for the legend.
+    /// The names of the two bars of a pair, for the legend.
     pub sides: [String; 2],
     /// From the top to the bottom.
     pub swings: Vec<Swing>,
@@ -43,11 +43,11 @@ pub struct Tornado {
 /// A pair of bars.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Swing {
-    /// What was varied.
+    /// The name of the varied quantity.
     pub name: String,
     /// A second, fainter line.
     pub note: String,
-    /// Where the two bars end; `None` where there is none. Values that are not positive are left out.
+    /// The values at which the two bars end; `None` for no bar. Values that are not positive are left out.
     pub ends: [Option<SwingEnd>; 2],
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::luck::Stream;
 
-/// Probabilities per request, each from 0 to 1 and together at most 1, how long a client waits, and what is wrong with
+/// Probabilities per request, each from 0 to 1 and together at most 1, how long a client waits, and the faults of
 /// clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -46,7 +46,7 @@ const TRIES: u32 = 20;
 /// Keys of the random streams of phases, above those of processes.
 const PHASES: u64 = 1 << 35;
 
-/// What is to be run.
+/// A run to be made.
 pub(crate) struct Plan<'a> {
     pub(crate) writers: Writers,
     pub(crate) disk: OnDisk,

@@ -1,4 +1,4 @@
-//! What was asked, when, and what was answered?
+//! Which requests and questions were asked, when, and what were the answers?
 
 use std::collections::BTreeMap;
 
