@@ -1,4 +1,4 @@
-//! A store after everything has happened: what is in it can be read, by the protocols' own code, and nothing else.
+//! A store after the end of a run: the protocols' own code can read it, and nothing can change it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,7 +13,7 @@ use glidepath_env::{
 };
 use glidepath_model::Instant;
 
-/// A store with these objects that never changes, and the environment of whoever reads it.
+/// A store with these objects that never changes, and the environment of its readers.
 #[derive(Clone)]
 pub struct Frozen(Rc<BTreeMap<Key, Payload>>);
 
@@ -25,14 +25,14 @@ impl Frozen {
     }
 }
 
-/// Runs a future that only reads a [`Frozen`] store, to its end.
+/// Runs a future that only reads a [`Frozen`] store to its end.
 ///
 /// # Panics
 /// If the future waits for anything else.
 pub fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
-        Poll::Pending => panic!("a frozen store answers at once, and reading it waits for nothing else"),
+        Poll::Pending => panic!("a frozen store answers at once, so reading it never waits"),
     }
 }
 
@@ -59,7 +59,7 @@ fn whole(payload: &Payload) -> Object {
 }
 
 fn refused() -> Denial {
-    Denial::words("this store is only looked at")
+    Denial::words("this store is read-only")
 }
 
 impl ObjectStore for Frozen {

@@ -1,4 +1,4 @@
-//! What the registry needs of this protocol.
+//! The registry's interface to this protocol.
 
 use std::sync::Arc;
 

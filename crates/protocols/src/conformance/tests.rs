@@ -1,4 +1,4 @@
-//! Every protocol on a simulated store; and the suite names what a mistake breaks.
+//! Every protocol on a simulated store; and for each mutant, the points that it breaks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ fn file(env: &SimEnv) -> CatalogFile<SimEnv> {
     CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place))
 }
 
-/// With segments of few records, so that what is read was in a checkpoint, too.
+/// With segments of few records, so that what is read has also been in a checkpoint.
 fn log(env: &SimEnv) -> AppendLog<SimEnv> {
     let limits = Limits { records: 3, ..Limits::default() };
     AppendLog::new(env.clone(), env.store(STORE), Arc::new(append_log::Place::new("log", limits)))

@@ -1,4 +1,4 @@
-//! What the points have in common: a namespace of their own, and words for what a catalog should not have done.
+//! What the points share: a namespace of their own, and messages about violations.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,12 +8,12 @@ use glidepath_model::{Action, Changes, Entry, Kind, Name, Refusal, TableId, Tabl
 use crate::catalog::Outcome;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 
-/// What a catalog did against a rule.
+/// How a catalog broke a rule.
 pub(super) struct Broken(pub(super) String);
 
 pub(super) type Held = Result<(), Broken>;
 
-/// One try of one point.
+/// One test of one point.
 pub(super) struct Trial<'a, C> {
     writer: &'a C,
     reader: &'a C,
@@ -32,7 +32,7 @@ fn read<T>(what: &str, found: Result<T, crate::LoadError>) -> Result<T, Broken> 
     found.map_err(|error| Broken(format!("{what} failed: {error}")))
 }
 
-/// A table of which nothing is left out.
+/// A table with every optional part.
 pub(super) fn full() -> Entry {
     let base = |text| Name::of_parts(["elsewhere", text]).expect("two words are a name");
     let properties = ["k", "", "other"].map(|key| (key.to_owned(), format!("of {key}")));
@@ -44,7 +44,7 @@ pub(super) fn full() -> Entry {
     }
 }
 
-/// A view of which nothing is left out.
+/// A view with every optional part.
 pub(super) fn full_view() -> Entry {
     Entry { kind: Kind::View, state: None, ..full() }
 }
@@ -75,7 +75,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         Self { writer, reader, space }
     }
 
-    /// The namespace that only this try uses.
+    /// The namespace that only this test uses.
     pub(super) fn space(&self) -> Name {
         Name::of_parts([self.space]).expect("points have names")
     }
@@ -85,14 +85,14 @@ impl<'a, C: Grouped> Trial<'a, C> {
         Name::parse(&format!("{}/{path}", self.space)).expect("points use names")
     }
 
-    /// Creates the namespace, and these in it.
+    /// Creates the namespace, and these namespaces in it.
     pub(super) async fn begin(&self, inside: &[&str]) -> Held {
         let first = create(self.space(), Entry::namespace());
         let inside = inside.iter().map(|path| create(self.name(path), Entry::namespace()));
         self.fits(std::iter::once(first).chain(inside).collect()).await
     }
 
-    /// What becomes of requests that are tried together, on the newest version.
+    /// The verdicts on requests decided together, on the newest version.
     pub(super) async fn batch(&self, requests: &[Vec<Action>]) -> Result<Vec<Verdict>, Broken> {
         let base = read("a load", self.writer.load().await)?;
         let requests: Vec<&[Action]> = requests.iter().map(Vec::as_slice).collect();

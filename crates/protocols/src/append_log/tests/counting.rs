@@ -1,4 +1,4 @@
-//! A view of the simulated world that writes down every request, and can refuse puts.
+//! A view of the simulated world that records every request, and can refuse puts.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use glidepath_env::{
 use glidepath_model::Instant;
 use glidepath_sim::{SimEnv, SimStore};
 
-/// What was asked for, such as `append log`: the operation and the kind of object.
+/// The requests made, such as `append log`: the operation and the kind of object.
 type Requests = Rc<RefCell<Vec<String>>>;
 
 #[derive(Clone)]
@@ -29,12 +29,12 @@ impl CountingStore {
         Self { inner, requests: Requests::default(), no_puts: Rc::default() }
     }
 
-    /// Whether puts are refused from now on, appends not.
+    /// Sets whether puts are refused from now on; appends are not.
     pub(super) fn refuse_puts(&self, refuse: bool) {
         self.no_puts.set(refuse);
     }
 
-    /// What was asked for since this was last called.
+    /// The requests made since the last call.
     pub(super) fn taken(&self) -> Vec<String> {
         self.requests.take()
     }

@@ -23,13 +23,13 @@ type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 struct Ran {
-    /// For each table how often its writer was told "committed", and how often "unknown".
+    /// For each table, how often its writer was told "committed", and how often "unknown".
     told: Vec<(u64, u64)>,
     versions: Vec<Version>,
     took: Span,
 }
 
-/// Each writer has a table of its own, in a process that all share.
+/// Each writer has a table of its own; all share one process.
 fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     let profile = Profile::constant(Span::from_millis(30));
     let model = StoreModel { faults, effect: EffectPoint::Half, profile };
@@ -104,7 +104,7 @@ fn writers_of_different_tables_share_appends() {
     assert_eq!(ran.told, vec![(u64::from(COMMITS), 0); WRITERS as usize]);
     assert_eq!(ran.versions, vec![Version(u64::from(COMMITS)); WRITERS as usize]);
     let rate = commits as f64 / ran.took.as_secs_f64();
-    // Each for itself: an append of 30 ms each, and a load of 30 ms before it.
+    // One by one, each commit would take an append of 30 ms and a load of 30 ms.
     assert!(rate > 200.0, "{rate}");
 }
 
@@ -128,7 +128,7 @@ fn large(id: u32, partitions: usize) -> Changes {
     Changes::of(TableId(id), glidepath_model::Edit::Create(TableState::new(partitions)))
 }
 
-/// What a group of writers that create these tables at once is told, and what is written.
+/// The answers that a group of writers gets that create these tables at the same time, and what is written.
 fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
     let model = StoreModel::of(Profile::constant(Span::from_millis(30)));
     let horizon = Instant::ZERO + Span::from_secs(3600);
@@ -152,7 +152,7 @@ fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
                 rest.drain(..verdicts.len());
             }
             let reader = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("log/", limits(1 << 20))));
-            let at = reader.load().await.expect("everybody reads what was written");
+            let at = reader.load().await.expect("every process can read what was written");
             count.set((0..tables.len() as u32).filter(|id| at.table(TableId(*id)).is_some()).count());
         })
     };
@@ -181,7 +181,7 @@ fn batches_over_the_limit_go_in_several_appends() {
 
 #[test]
 fn a_record_is_as_large_as_an_append_and_no_larger() {
-    // A partition takes eight bytes, all else of such a record 43.
+    // A partition takes eight bytes, the rest of such a record 43.
     let most = (MOST_RECORD_BYTES - 43) / 8;
     let (told, appends, found) = created_at_once(vec![large(0, 1), large(1, most), large(2, most + 1), large(3, 1)]);
     assert_eq!((told, found), (vec![true, true, false, true], 3));
@@ -189,7 +189,8 @@ fn a_record_is_as_large_as_an_append_and_no_larger() {
     assert!(appends.iter().any(|bytes| MOST_APPEND_BYTES - bytes < 32), "{appends:?}");
 }
 
-/// Another handle of the process has got further than the base: what is asserted is decided there, and must not be told of the base.
+/// Another handle of the process knows a newer state than the base: assertions are decided on that, and must not be
+/// reported for the base.
 #[test]
 fn what_is_only_asserted_is_told_of_no_older_place() {
     let model = StoreModel {
@@ -212,7 +213,7 @@ fn what_is_only_asserted_is_told_of_no_older_place() {
         let GroupAttempt::Decided { outcome: Some(Outcome::Conflict(Some(newer))), .. } =
             log.attempt_group(&old, &[&version]).await
         else {
-            panic!("told of the base, which has no such table")
+            panic!("reported for the base, which has no such table")
         };
         assert_eq!(newer.version(), Version(1));
         for (base, request, fits) in [
@@ -225,7 +226,7 @@ fn what_is_only_asserted_is_told_of_no_older_place() {
             };
             assert_eq!(matches!(verdicts[..], [Verdict::Fits]), fits);
         }
-        // One that commits alone finds the way from there.
+        // A writer that commits alone continues from there.
         let committer = Committer::alone(env.clone(), log.clone(), RetryPolicy::default());
         assert_eq!(committer.commit(version.to_vec()).await.unwrap().version(), Version(1));
         told.set(true);
