@@ -104,7 +104,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
             GroupAttempt::Decided { outcome: Some(Outcome::Unknown(cause)), .. } => {
                 broken(format!("the outcome of a commit is unknown: {cause}"))
             }
-            GroupAttempt::Decided { outcome: Some(Outcome::Conflict(_)), .. } => broken("a conflict with nobody"),
+            GroupAttempt::Decided { outcome: Some(Outcome::Conflict(_)), .. } => broken("a conflict although there is no other writer"),
             GroupAttempt::NotMade(error) => broken(format!("a commit was not made: {error}")),
         }
     }
@@ -116,7 +116,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         }
     }
 
-    /// Broken unless the request is done.
+    /// Broken unless the request succeeds.
     pub(super) async fn fits(&self, actions: Vec<Action>) -> Held {
         let words = format!("{actions:.200?}");
         match self.ask(actions).await? {
@@ -136,12 +136,12 @@ impl<'a, C: Grouped> Trial<'a, C> {
         }
     }
 
-    /// The version that a reader finds.
+    /// The newest version, as the reader finds it.
     pub(super) async fn version(&self) -> Result<Version, Broken> {
         Ok(self.reader.version(&read("a load", self.reader.load().await)?))
     }
 
-    /// Commits changes to numbered tables; whether that was done, or was a conflict.
+    /// Commits changes to numbered tables. Returns `false` for a conflict.
     pub(super) async fn commits(&self, changes: &Changes) -> Result<bool, Broken> {
         let base = read("a load", self.writer.load().await)?;
         match self.writer.commit(&base, changes).await {
@@ -152,7 +152,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         }
     }
 
-    /// Broken unless a reader finds this under the name.
+    /// Broken unless the reader finds this entry under the name.
     pub(super) async fn is(&self, name: &Name, expected: Option<&Entry>) -> Held {
         let at = read("a load", self.reader.load().await)?;
         let found = read("looking up a name", self.reader.entry(&at, name).await)?;
@@ -162,14 +162,14 @@ impl<'a, C: Grouped> Trial<'a, C> {
         broken(format!("{name} stands for {found:.300?}, not for {expected:.300?}"))
     }
 
-    /// Where a reader finds a numbered table.
+    /// The state of a numbered table, as the reader finds it.
     pub(super) async fn table(&self, id: TableId) -> Result<Option<TableState>, Broken> {
         let at = read("a load", self.reader.load().await)?;
         let states = read("looking up a table", self.reader.tables(&at, &[id]).await)?;
         Ok(states.into_iter().next().flatten().map(std::borrow::Cow::into_owned))
     }
 
-    /// What a reader is listed.
+    /// A listing by the reader.
     pub(super) async fn listed(
         &self,
         namespace: Option<&Name>,
@@ -180,7 +180,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         read("a listing", self.reader.children(&at, namespace, after, limit).await)
     }
 
-    /// Broken unless the namespace of this try has just these directly in it.
+    /// Broken unless exactly these are directly in the namespace of this test.
     pub(super) async fn holds(&self, expected: &[&str]) -> Held {
         let listed = self.listed(Some(&self.space()), None, usize::MAX).await?;
         let names: Vec<&str> = listed.iter().map(|(name, _)| name.last()).collect();

@@ -1,5 +1,5 @@
-//! Writers of one simulated process that share commits. All in `Mode::EveryOperation`: what they share must be seen in the
-//! order of time.
+//! Writers of one simulated process that share commits. All run in `Mode::EveryOperation`: what they share must be seen
+//! in the order of time.
 
 mod answers;
 mod fake;
@@ -35,7 +35,7 @@ fn drop_namespace(text: &str) -> Vec<Action> {
     vec![Action::Drop { name: Name::parse(text).unwrap(), kind: Kind::Namespace, expected: None }]
 }
 
-/// What one writer does: its requests, one after another, from a time on; it is killed at another.
+/// The requests of one writer, one after another, from a given time on. It may be killed at another time.
 #[derive(Clone)]
 struct Plan {
     from_ms: u64,
@@ -44,7 +44,7 @@ struct Plan {
 }
 
 struct Ran {
-    /// For each writer, what it was told and how long that took.
+    /// For each writer, its answers and how long each took.
     told: Vec<Vec<(Told, Span)>>,
     names: Vec<String>,
     versions: u64,
@@ -84,7 +84,7 @@ fn after_creation(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(1000 + ms)
 }
 
-/// Whatever the faults, there is a catalog in the end.
+/// Creates the catalog, whatever the faults.
 fn creator(place: Arc<Place>) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
@@ -134,7 +134,7 @@ fn writer(
     })
 }
 
-/// Looks at what there is, until it is seen.
+/// Reads the catalog until that succeeds.
 fn reader(ran: Rc<RefCell<Ran>>) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
@@ -163,14 +163,14 @@ fn rate(ran: &Ran, commits: u64) -> f64 {
 #[test]
 fn throughput_grows_with_the_writers_of_a_process() {
     let alone = run(many(1, 20), true, Faults::default());
-    // One put a commit and no wait: the rate of the round trip, but for a hint every sixteenth time.
+    // One put per commit and no wait: the rate is that of the round trip, except for a hint every sixteenth time.
     assert!((30.0..=33.4).contains(&rate(&alone, 20)), "{}", rate(&alone, 20));
     let crowd = run(many(200, 10), true, Faults::default());
     assert_eq!(crowd.names.len(), 2000);
     assert!(crowd.told.iter().flatten().all(|(told, _)| told.is_ok()));
     assert!(rate(&crowd, 2000) > 1000.0, "{}", rate(&crowd, 2000));
     assert!(crowd.versions < 40, "{}", crowd.versions);
-    // Each for itself, they are in each other's way.
+    // Without a group, they conflict with each other.
     let apart = run(many(50, 2), false, Faults::default());
     assert!(rate(&apart, 100) < 33.4, "{}", rate(&apart, 100));
 }
@@ -189,7 +189,7 @@ fn alone_nobody_waits_for_company() {
 #[test]
 fn a_refused_request_fails_alone() {
     let plan = |from_ms, request| Plan { from_ms, requests: vec![request], killed_ms: None };
-    // The first leads; the rest share the next version.
+    // The first is committed alone; the others share the next version.
     let plans = vec![
         plan(0, create("first")),
         plan(1, create("a")),
@@ -212,7 +212,7 @@ fn a_refused_request_fails_alone() {
 
 #[test]
 fn a_leader_that_is_killed_takes_nobody_along() {
-    // Killed while its put is under way, and while it waits in the queue.
+    // Killed while its put is in flight, or while it waits in the queue.
     for killed_ms in [1, 10, 20, 29, 31, 45] {
         let mut plans = many(20, 3);
         plans[0].killed_ms = Some(killed_ms);

@@ -1,4 +1,4 @@
-//! One try to make the next version of the catalog: steps 1 to 8.
+//! One attempt to make the next version of the catalog: steps 1 to 8.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::entry;
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 
-/// New pages up to so many bytes go into the version's own object.
+/// New pages of up to this many bytes together go into the version's own object.
 pub(super) const INLINE_MAX: usize = 256 << 10;
 
-/// A pack is full when it has so many bytes: at most those of one page more.
+/// A pack is full when it has this many bytes; it may exceed them by one page.
 const PACK: usize = 4 << 20;
 
-/// Pages in a version's own object take at most so many bytes: places are told in 32 bits.
+/// The maximum size of the pages in a version's own object: offsets have 32 bits.
 pub(super) const MOST_INLINE: usize = 1 << 30;
 
-/// For each group of actions whether it can be done to the base.
+/// For each group of actions, whether it fits the base.
 pub type Verdicts = Vec<Result<(), Refusal>>;
 
-/// How a try ended.
+/// How an attempt ended.
 #[derive(Clone, Debug)]
 pub enum Attempt {
-    /// No group could be done, or none changes anything: nothing was sent.
+    /// No group fits, or none changes anything: nothing was sent.
     Nothing,
-    /// The groups that could be done were sent, together.
+    /// The groups that fit were sent together.
     Ended(Outcome<Snapshot>),
-    /// What had to be read for it could not be read. No version was sent.
+    /// The base could not be read. No version was sent.
     NotMade(LoadError),
 }
 
@@ -50,8 +50,8 @@ struct Draft {
 }
 
 impl<E: Env> ManifestChain<E> {
-    /// Tries once to commit groups of actions on top of `base`, as one version. Each group is done whole or not at all, and
-    /// decided as if those before it had been done; a refused one does not hinder the others.
+    /// Tries once to commit groups of actions on top of `base`, as one version. Each group takes effect as a whole or
+    /// not at all, and is decided as if those before it had been committed. A refused group does not affect the others.
     ///
     /// Dropping the future leaves the outcome unknown.
     pub async fn attempt(&self, base: &Snapshot, groups: &[&[Action]]) -> (Verdicts, Attempt) {
@@ -85,7 +85,8 @@ impl<E: Env> ManifestChain<E> {
         if edits.is_empty() && gone.is_empty() {
             return (verdicts, Attempt::Nothing);
         }
-        // Index keys of different entries never meet. What is there again after it went is written last, and stays.
+        // Index keys of different entries differ. A key that is removed and added again is kept, because its last edit
+        // wins.
         let edits: Vec<Edit> = edits.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
         let commit = CommitId(self.env.draw(Purpose::Names));
         let manifest = Manifest {
@@ -119,7 +120,7 @@ impl<E: Env> ManifestChain<E> {
         let Rewrite { children, staged, dropped, .. } = rewrite;
         manifest.entries = manifest.entries.saturating_sub(dropped);
         if let Err(stopped) = done {
-            // No version refers to the parts, and none ever will: this commit ends here.
+            // No version refers to the parts or ever will: this commit ends here.
             self.delete_packs(&staged).await;
             return match stopped {
                 Stopped::Read(error) => Attempt::NotMade(error),
@@ -144,7 +145,7 @@ impl<E: Env> ManifestChain<E> {
         Attempt::Ended(outcome)
     }
 
-    /// Which groups can be done, and what they change.
+    /// Which groups fit, and what they change.
     async fn decide(&self, base: &Snapshot, groups: &[&[Action]]) -> Result<(Verdicts, View), LoadError> {
         let (mut view, mut verdicts) = (View::default(), Verdicts::new());
         for actions in groups {
@@ -170,7 +171,7 @@ impl<E: Env> ManifestChain<E> {
         Ok((verdicts, view))
     }
 
-    /// An entry is in one page, and its place is told in 32 bits, with whatever else is in the same object.
+    /// An entry is stored in one page, and its offset has 32 bits, shared with everything else in the object.
     fn allowed(&self, name: &Name, entry: &Entry) -> Result<(), Refusal> {
         entry::can_be_kept(self.place.most_entry_bytes, name, entry)
     }
@@ -181,7 +182,7 @@ impl<E: Env> ManifestChain<E> {
         for (home, bytes) in &draft.packs {
             let put = self.store.put(&self.place.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
             if let Err(error) = put {
-                // No version refers to the packs, and none ever will: this commit ends here.
+                // No version refers to the packs or ever will: this commit ends here.
                 self.delete_packs(&homes).await;
                 return Outcome::Refused(settling::not_staged(error));
             }
@@ -201,7 +202,7 @@ impl<E: Env> ManifestChain<E> {
     /// Deletes packs that are proven not to be in the chain.
     async fn settle_packs(&self, outcome: &Outcome<Snapshot>, packs: &[Home]) {
         match outcome {
-            // Another commit was seen in its place; or nothing was sent.
+            // Another commit's version was read, or nothing was sent.
             Outcome::Conflict(Some(_)) | Outcome::Refused(_) => self.delete_packs(packs).await,
             Outcome::Unknown(_) if mutant::is(Mutant::PacksDeleted) => self.delete_packs(packs).await,
             Outcome::Committed(_) | Outcome::Unknown(_) | Outcome::Conflict(None) => {}
@@ -210,7 +211,7 @@ impl<E: Env> ManifestChain<E> {
 
     async fn delete_packs(&self, packs: &[Home]) {
         for home in packs {
-            // What is left is found by the next vacuum.
+            // The next vacuum finds what is left.
             let _ = self.store.delete(&self.place.keys.home(*home)).await;
         }
     }
@@ -242,7 +243,7 @@ impl<E: Env> ManifestChain<E> {
             // Steps 4 and 6.
             match self.read_version(version, since).await {
                 Ok(Some(found)) if found.commit() == snapshot.commit() => return self.landed(snapshot, since).await,
-                // Read so late that this very commit may have been there, and been cleaned away: neither an empty slot nor
+                // Read so late that this very commit may have been written and then vacuumed: neither an empty slot nor
                 // another writer's commit in it proves anything.
                 Ok(_) if self.env.now().since(first_sent) >= RECHECK => {
                     let words = format!(
@@ -254,13 +255,13 @@ impl<E: Env> ManifestChain<E> {
                     self.know(&found);
                     return Outcome::Conflict(Some(found));
                 }
-                // Lost, and yet gone: no store does that; nothing was written.
+                // Lost although there is no such version, which a correct store does not do. Nothing was written.
                 Ok(None) if doubt.none() && is_recent(since, self.env.now()) => {
                     return Outcome::Conflict(None);
                 }
                 Ok(None) if doubt.hopeless() => break,
                 Ok(None) => {}
-                // Lost for good, but to whom? It may be this very commit, repeated on its way.
+                // Lost for good, but perhaps to an earlier delivery of this same put.
                 Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => doubt.note(cause),
                 Err(LoadError::NotFound) => {}
             }
@@ -313,7 +314,7 @@ impl Draft {
     }
 }
 
-/// Pages name their places, so they begin behind the longest frame that there may be.
+/// Pages contain their offsets, so they begin after the longest possible frame.
 fn longest_frame(manifest: &mut Manifest) -> usize {
     let home = Home::Pack { version: u64::MAX, commit: u64::MAX, number: u32::MAX };
     let root = manifest.root.replace(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX });
@@ -333,7 +334,7 @@ fn bytes_of(at: PageRef, object: &Bytes, packs: &[(Home, Bytes)]) -> Bytes {
     whole.slice(at.offset as usize..(at.offset + at.length) as usize)
 }
 
-/// Lays out new pages: in the version's own object, or in packs.
+/// Places new pages in the version's own object, or in packs.
 struct PageWriter {
     version: Version,
     commit: CommitId,

@@ -1,4 +1,4 @@
-//! What the registry needs of this protocol.
+//! The registry's interface to this protocol.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError};
 /// The protocol: a chain of versions.
 pub enum Chain {}
 
-/// Bytes of pages kept at hand.
+/// Bytes of pages kept in memory.
 const CACHED_BYTES: usize = 64 << 20;
 
 impl Design for Chain {
@@ -32,7 +32,7 @@ impl Design for Chain {
         let place = Place::new(prefix, CACHED_BYTES);
         match settings.tiny {
             None => place,
-            // Trees of several levels; every second process puts its pages into packs, however few they are.
+            // Trees of several levels; every second process puts all its pages into packs.
             Some(number) => tiny(place.pages_of(256 << (number % 3)), number.is_multiple_of(2)),
         }
     }
