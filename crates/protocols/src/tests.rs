@@ -20,7 +20,7 @@ fn without_partitions() -> TableState {
     TableState { partitions: PartitionVersions::new(), ..TableState::new(1) }
 }
 
-/// Changes that no reader could decode are refused before anything is written, and the catalog goes on.
+/// Changes that no reader could decode are refused before anything is written, and later commits succeed.
 fn keeps_out_what_cannot_be_read<C: Catalog<Snapshot: std::fmt::Debug>>(catalog: &C, world: &World) {
     let base = at_once(catalog.load()).unwrap();
     let nowhere = Advance { metadata: MetadataId(9), partitions: SmallVec::new() };

@@ -1,17 +1,18 @@
-//! How does a commit write a `whole` catalog anew without holding it in memory?
+//! Rewriting a `whole` catalog in a commit without holding it in memory.
 //!
-//! The tree has two levels: a root in the version's own object, with a reference to each block; and the blocks, one after
-//! another in parts, which are packs. A commit
+//! The tree has two levels: a root in the version's own object, with a reference to each block; and the blocks, which
+//! are stored in sequence in parts. Parts are packs. A commit
 //!
 //! 1. reads the parts of the base version, one at a time, each with one request;
-//! 2. copies the blocks that it does not touch as they are, once their checksums hold; decodes, edits and encodes those that
-//!    it does, and leaves out the rows of what goes with its namespace, which are nowhere listed. A block that would be less
-//!    than a quarter full takes in the next one, the last one the one before;
+//! 2. copies unchanged blocks as they are, after checking their checksums; decodes, edits and encodes the others, and
+//!    leaves out the rows of everything dropped with its namespace, which no list names. A block that would be less
+//!    than a quarter full is merged with the next one, the last one with the one before;
 //! 3. puts a part whenever it is full, and the last one;
-//! 4. puts the version with the new root, and goes on as every commit does.
+//! 4. puts the version with the new root, and continues as every commit does.
 //!
-//! In memory are a part being read, a part being filled, a block or two, the root, and what the commit changes. No new version
-//! refers to a part of an older one, but for a vacuum's, which has the entries of the version before it.
+//! In memory are a part being read, a part being filled, a block or two, the root, and the commit's changes. A new
+//! version never refers to parts of older ones, except for the version that a vacuum commits, which has the entries of
+//! the version before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,13 +29,13 @@ use super::{ManifestChain, Snapshot, rows};
 use crate::catalog::LoadError;
 use crate::settling::not_staged;
 
-/// How large the pieces of a `whole` catalog become: at least a byte, at most 1 GiB. May differ from writer to writer.
+/// The sizes of the pieces of a `whole` catalog: at least a byte, at most 1 GiB. Writers may use different sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// A block is cut before its keys and values are longer than this, before compression; a row counts for 256 bytes at
-    /// least, so that this also bounds the rows. An entry that is longer has a block of its own.
+    /// The maximum size of a block's keys and values before compression. A row counts as at least 256 bytes, so this
+    /// also limits the rows. A larger entry has a block of its own.
     pub block_bytes: usize,
-    /// A part is put before it is longer than this, unless a single block is.
+    /// The maximum size of a part, unless a single block is larger.
     pub part_bytes: usize,
 }
 
@@ -45,33 +46,33 @@ impl Default for Sizes {
     }
 }
 
-/// What a row counts for at least.
+/// The minimum size that a row counts as.
 pub(super) const ROW: usize = 256;
 
 type Item = (Key, Bytes);
 
-/// Why a rewrite stopped. What it put is not referred to by anything.
+/// Why a rewrite stopped. Nothing refers to what it has put.
 pub(super) enum Stopped {
     Read(LoadError),
     Put(Denial),
 }
 
-/// A block on its way into a part.
+/// A block to be added to a part.
 struct Block {
     least: Key,
     bytes: Bytes,
-    /// Its rows, if they are at hand.
+    /// Its rows, if decoded.
     page: Option<Arc<Page>>,
 }
 
-/// Takes rows and blocks by rising key, and makes parts of them.
+/// Takes rows and blocks in rising order of keys, and makes parts of them.
 pub(super) struct Rewrite<'a, E: Env> {
     chain: &'a ManifestChain<E>,
     version: Version,
     commit: CommitId,
-    /// Rows too few for a block.
+    /// Rows not yet in a block.
     pending: Vec<Item>,
-    /// The newest block, which may still have to take in what comes after it.
+    /// The newest block; rows after it may still be merged into it.
     held: Option<Block>,
     filling: Vec<u8>,
     number: u32,
@@ -79,11 +80,11 @@ pub(super) struct Rewrite<'a, E: Env> {
     pub(super) children: Vec<(Key, PageRef)>,
     /// Parts that were put, or may have been.
     pub(super) staged: Vec<Home>,
-    /// Entries that went with their namespace.
+    /// Entries dropped with their namespace.
     pub(super) dropped: u64,
 }
 
-/// How many of the rows are entries.
+/// The number of rows that are entries.
 fn entries(items: &[Item]) -> u64 {
     items.iter().filter(|(key, _)| key.first().is_some_and(|first| rows::is_entry_key(*first))).count() as u64
 }
@@ -99,7 +100,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         Self { chain, version, commit, pending, held, filling, number, children, staged, dropped }
     }
 
-    /// Steps 1 to 3: the rows of `base` that are not gone, after these edits (by rising key, each key once).
+    /// Steps 1 to 3: the rows of `base` without `gone`, after these edits (in rising order, each key once).
     pub(super) async fn run(&mut self, base: &Snapshot, gone: &Gone<'_>, edits: &[Edit]) -> Result<(), Stopped> {
         let children = self.blocks_of(base).await?;
         if children.is_empty() {
@@ -112,7 +113,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
             let (edits, after) = rest.split_at(mine);
             rest = after;
             if part.as_ref().is_none_or(|(home, _)| *home != at.home) {
-                // One part at a time: nothing may hold on to the one before.
+                // One part at a time: nothing may keep the one before in memory.
                 self.let_go();
                 drop(part.take());
                 part = Some((at.home, self.read(at.home).await?));
@@ -151,7 +152,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         }
     }
 
-    /// Step 2. `gone` where some of its rows may be.
+    /// Step 2. `gone` is given if some of its rows may be in the block.
     async fn block(&mut self, block: Block, gone: Option<&Gone<'_>>, edits: &[Edit]) -> Result<(), Stopped> {
         let broken = |error| Stopped::Read(damaged(error));
         let untouched = edits.is_empty() && self.pending.is_empty();
@@ -195,7 +196,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.chain.place.sizes
     }
 
-    /// Makes blocks of the rows that wait, evenly filled.
+    /// Makes blocks of the pending rows, evenly filled.
     async fn flush(&mut self) -> Result<(), Stopped> {
         let items = std::mem::take(&mut self.pending);
         for items in cut(items, self.sizes().block_bytes, weight) {
@@ -215,7 +216,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         }
     }
 
-    /// Gives a block its place.
+    /// Adds a block to the current part.
     async fn place(&mut self, block: Block) -> Result<(), Stopped> {
         let Block { least, bytes, page } = block;
         if self.filling.len() + bytes.len() > self.sizes().part_bytes {
@@ -226,7 +227,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.filling.extend_from_slice(&bytes);
         self.children.push((least, at));
         if let Some(page) = page {
-            // Also if the commit comes to nothing: no other page will ever be of that place.
+            // Also if the commit fails: no other page will ever have this location.
             self.chain.place.cache.keep(at, &page);
         }
         Ok(())
@@ -248,7 +249,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         put.map(drop).map_err(|error| Stopped::Put(not_staged(error)))
     }
 
-    /// Keeps what is held without the part that it came from.
+    /// Copies what is still needed of a part, so that the part can be freed.
     fn let_go(&mut self) {
         if let Some(held) = &mut self.held {
             held.bytes = Bytes::copy_from_slice(&held.bytes);
@@ -256,7 +257,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
     }
 
     async fn end(&mut self) -> Result<(), Stopped> {
-        // What is left is too little for a block: the one before takes it in.
+        // The rest is too small for a block: merge it into the block before.
         if !self.pending.is_empty()
             && let Some(held) = self.held.take()
         {

@@ -1,7 +1,7 @@
-//! The least that a protocol can be: one object, and of two who replace it at the same time the later loses. It settles nothing: what a
-//! store does not answer clearly stays unknown.
+//! A minimal protocol: one object; of two concurrent commits, the later one loses. It settles nothing: an unclear
+//! answer stays unknown.
 //!
-//! It shows that this folder and a line in `registry.rs` are all that a protocol takes. Only tests can name it.
+//! It shows that a protocol takes only this folder and a line in `registry.rs`. Only tests can name it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct ToyCatalog<E: Env> {
     place: Arc<Key>,
 }
 
-/// A root, and the tag of the object that it was in.
+/// A root, and the tag of its object.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     root: Root,
@@ -42,8 +42,8 @@ impl<E: Env> ToyCatalog<E> {
             Ok(tag) => Outcome::Committed(Snapshot { root, tag }),
             Err(PutError::Lost) if self.store.capabilities().delivers_once => Outcome::Conflict(None),
             Err(PutError::Refused(denial)) if denial.certain => Outcome::Refused(denial),
-            // It may have been the first of two deliveries that won.
-            Err(PutError::Lost) => Outcome::Unknown(Cause::words("lost, perhaps to itself")),
+            // Its own first delivery may have won.
+            Err(PutError::Lost) => Outcome::Unknown(Cause::words("lost, perhaps to an earlier delivery of itself")),
             Err(PutError::Refused(denial)) => Outcome::Unknown(denial.cause),
             Err(PutError::Unknown(cause)) => Outcome::Unknown(cause),
         }

@@ -1,4 +1,4 @@
-//! A chain of a hundred thousand versions is opened and cleaned as fast as a short one.
+//! A chain of a hundred thousand versions is opened and vacuumed as fast as a short one.
 
 use glidepath_model::{Action, Entry, Kind, Name, Span};
 
@@ -30,7 +30,7 @@ fn a_hundred_thousand_versions_are_opened_with_a_handful_of_requests() {
         let counts = world.counted();
         assert_eq!(found.version(), newest.version(), "{what}");
         assert!(counts.gets + counts.lists <= most, "{what}: {counts:?}");
-        // A manifest and a few pages each, not what went before.
+        // A manifest and a few pages each, not the earlier versions.
         assert!(counts.read_bytes < 4096, "{what}: {counts:?}");
     };
     opened(&head, "with the hint", 4);
@@ -41,7 +41,7 @@ fn a_hundred_thousand_versions_are_opened_with_a_handful_of_requests() {
     let swept = at_once(chain.vacuum(Grace { versions: 100, age: Grace::SHORTEST })).unwrap();
     let counts = world.counted();
     assert!(swept.versions + 102 > VERSIONS, "{swept:?}");
-    // A listing of each thousand keys, and a deletion for each object.
+    // One listing per thousand keys, and one deletion per object.
     let pages = VERSIONS / 1000;
     assert!(counts.lists <= pages + 4 && counts.deletes == swept.versions + swept.packs, "{counts:?} {swept:?}");
     assert!(counts.gets + counts.puts < 2 * 64 && counts.most_bytes < 4096, "{counts:?} {swept:?}");
