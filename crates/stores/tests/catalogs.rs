@@ -1,4 +1,5 @@
-//! Does every protocol hold names on live stores? The suite that the simulated store passes, in memory and on local disk.
+//! Every protocol keeps the rules for names on live stores: the suite that the simulated store passes, in memory and on
+//! local disk.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

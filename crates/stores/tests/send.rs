@@ -1,5 +1,5 @@
-//! May a program spawn its commits? The traits of the seam promise nothing; with live stores the futures are `Send`, and
-//! this does not compile if they cease to be.
+//! Programs may spawn commits on live stores. The traits do not require `Send`, but with live stores the futures are
+//! `Send`; this does not compile if that changes.
 
 use std::sync::Arc;
 
