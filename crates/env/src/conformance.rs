@@ -129,7 +129,8 @@ points! {
     "append-refused": "a store that cannot append refuses to, and writes nothing" => appends::refused;
     "append-creates": "an append at 0 creates a missing object" => appends::creates;
     "append-extends": "an append at the end adds to the object and returns its new end" => appends::extends;
-    "append-elsewhere-loses": "an append before or beyond the end is lost and changes nothing" => appends::elsewhere_loses;
+    "append-elsewhere-loses": "an append before or beyond the end is lost and changes nothing"
+        => appends::elsewhere_loses;
     "append-missing-loses": "an append beyond 0 to a missing object is lost" => appends::missing_loses;
     "append-after-put": "an object that was put can be appended to" => appends::after_put;
     "append-changes-tag": "an append changes the tag, and guards go by the new one" => appends::changes_tag;

@@ -16,7 +16,8 @@ use glidepath_model::ByteSize;
 /// Every operation is one request. No implementation may repeat a guarded write by itself: the repeat would see the
 /// effect of the first request and report [`PutError::Lost`] for a write that took effect.
 ///
-/// Dropping a future after it was first polled leaves the request's outcome unknown: the store owns a request once sent.
+/// Dropping a future after it was first polled leaves the request's outcome unknown: the store owns a request once
+/// sent.
 pub trait ObjectStore {
     /// What this store can do. Fixed for its life.
     fn capabilities(&self) -> Capabilities;

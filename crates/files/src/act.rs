@@ -321,7 +321,8 @@ fn named(error: io::Error, path: &Path) -> io::Error {
 
 fn not_renewed(error: io::Error) -> io::Error {
     let why = format!(
-        "an earlier write under this lock may not be durable (its sync failed, or its writer crashed), and writing it once \
+        "an earlier write under this lock may not be durable (its sync failed, or its writer crashed), and writing it \
+         once \
          more failed: {error}. Check the disk"
     );
     io::Error::other(why)

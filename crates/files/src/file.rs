@@ -1,8 +1,8 @@
 //! The format of an object's file. A reader without a lock, and any process after a crash, finds one complete state in
 //! it.
 //!
-//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot has the length of the
-//! content, the tag, and a checksum. Of the intact slots, the one with the higher generation is valid.
+//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot has the length of
+//! the content, the tag, and a checksum. Of the intact slots, the one with the higher generation is valid.
 //!
 //! A put writes a new file with one slot. An append writes after the valid content, makes that durable, and then fills
 //! the other slot; until that slot is intact, the first one stays valid. Valid content is never overwritten, so a

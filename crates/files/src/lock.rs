@@ -179,7 +179,8 @@ impl<F: Files> Folders<F> {
 
     fn held_too_long(&self, name: &str) -> io::Error {
         let why = format!(
-            "another process has held the lock {} for {} s: a process of this machine is stuck while it writes, or is stopped. \
+            "another process has held the lock {} for {} s: a process of this machine is stuck while it writes, or is \
+             stopped. \
              Let it go on, or end it: its lock ends with it",
             self.path_of_lock(name).display(),
             LONGEST_WAIT.as_secs_f64()

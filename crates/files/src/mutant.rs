@@ -18,7 +18,7 @@ pub enum Mutant {
     MarkOfAnother,
     /// A folder in doubt is moved to the folder of unfinished files.
     MovedAmongUnfinished,
-    /// A sync after a failed one counts as a replacement for it.
+    /// A sync after a failed one counts as repairing it.
     SyncedAgain,
     /// A folder that another process created counts as durable.
     FoldersTrusted,

@@ -1,8 +1,8 @@
 //! File names of objects. Every key has a path, and every path that the store created gives its key back.
 //!
-//! A part of a key (between slashes) becomes a name in which every byte other than `a-z 0-9 - _ =` and a dot that
-//! does not come first is written `%` and two digits. So names also differ on a file system that does not distinguish capital
-//! and small letters. Other characters after `%` give the kind of the name:
+//! A part of a key (between slashes) becomes a name in which every byte other than `a-z 0-9 - _ =` and a dot that does
+//! not come first is written `%` and two digits. So names also differ on a file system that does not distinguish
+//! capital and small letters. Other characters after `%` give the kind of the name:
 //!
 //! | name | what it is |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `part%o` | object |
 //! | `part%+` | folder: the first [`PIECE`] bytes of a part that is at least that long; the rest of the part is inside
 //! |
-//! | `%moved-` and a number | a folder in doubt, being moved away and back; stays after a crash. Nothing in it was acknowledged or read |
+//! | `%moved-` and a number | a folder in doubt being moved; nothing in it was acknowledged or read |
 
 use std::path::{Path, PathBuf};
 

@@ -89,25 +89,33 @@ points! {
     "rename-refused": "a table or view is renamed to a free name in an existing namespace" => names::rename_refused;
     "properties": "properties are set and removed one by one; all others stay" => names::properties;
     "all-or-nothing": "a request takes effect as a whole or not at all" => names::all_or_nothing;
-    "one-after-another": "each request of a batch is decided as if those before it were committed" => names::one_after_another;
+    "one-after-another": "each request of a batch is decided as if those before it were committed"
+        => names::one_after_another;
     "nothing-to-do": "a request that changes nothing is not an error" => names::nothing_to_do;
 
     "expected-version": "a table is dropped only at the stated version" => tables::expected_version;
     "advance": "a table advances if every partition written is at the version that was read" => tables::advance_tables;
     "partitions": "a table has partitions, and an advance writes some" => tables::partitions;
-    "numbered-is-named": "a numbered table is the entry of its name, however it was created and is kept" => tables::numbered_is_named;
-    "numbers-as-names": "changes are refused if a numbered table's name stands for something else" => tables::numbers_as_names;
+    "numbered-is-named": "a numbered table is the entry of its name, however it was created and is kept"
+        => tables::numbered_is_named;
+    "numbers-as-names": "changes are refused if a numbered table's name stands for something else"
+        => tables::numbers_as_names;
 
     "views": "a view is created, described, listed, changed and dropped like a table, and holds nothing" => views::live;
-    "views-and-tables": "a name stands for a view or a table, and actions on tables are refused for views" => views::are_no_tables;
+    "views-and-tables": "a name stands for a view or a table, and actions on tables are refused for views"
+        => views::are_no_tables;
     "flawed": "an entry that its kind does not allow, or that could not be decoded, is not created" => views::flawed;
     "pointer": "a metadata pointer moves if it is where it was last seen, and stays otherwise" => views::pointer;
-    "numbered-pointer": "a numbered table can have a metadata pointer, and is still a numbered table" => views::numbered_pointer;
-    "assertions": "a request of assertions alone makes no version, and is refused if one does not hold" => views::assertions;
-    "asserted-changes": "assertions beside changes are decided with them, as a whole or not at all" => views::asserted_changes;
+    "numbered-pointer": "a numbered table can have a metadata pointer, and is still a numbered table"
+        => views::numbered_pointer;
+    "assertions": "a request of assertions alone makes no version, and is refused if one does not hold"
+        => views::assertions;
+    "asserted-changes": "assertions beside changes are decided with them, as a whole or not at all"
+        => views::asserted_changes;
 
     "listing-order": "a listing has the entries directly in a namespace, by name" => pages::order;
-    "listing-pages": "pages of a listing follow one another, even if the last name of a page was dropped" => pages::follow;
+    "listing-pages": "pages of a listing follow one another, even if the last name of a page was dropped"
+        => pages::follow;
     "listing-root": "the root lists namespaces, tables and views, numbered ones in their places" => pages::root;
     "large": "an entry of a mebibyte is kept" => pages::large;
     "too-large": "an entry that is too large is refused, and nothing else is affected" => pages::too_large;

@@ -37,7 +37,8 @@ impl Doubt {
             PutError::Lost => {
                 let words = || {
                     Cause::words(
-                        "the store answered that the guard did not hold, perhaps because of an earlier delivery of this write",
+                        "the store answered that the guard did not hold, perhaps because of an earlier delivery of \
+                         this write",
                     )
                 };
                 self.cause.get_or_insert_with(words);

@@ -64,7 +64,8 @@ impl<'a, S: ObjectStore> Trial<'a, S> {
         missing("get", self.store().get(key).await)
     }
 
-    /// Removes what the try wrote. Objects that the store does not delete remain under the caller's prefix, where the caller can see them.
+    /// Removes what the try wrote. Objects that the store does not delete remain under the caller's prefix, where the
+    /// caller can see them.
     pub(super) async fn clean_up(&self) {
         let prefix = self.key("");
         // A broken store may list the same keys for ever.

@@ -8,7 +8,8 @@ use crate::TableId;
 /// The maximum length of an escaped name in bytes: it must fit into a page beside others.
 const LONGEST: usize = 1024;
 
-/// The path of a namespace or table: one part or more, written with `/` between them. The root of a catalog has no name.
+/// The path of a namespace or table: one part or more, written with `/` between them. The root of a catalog has no
+/// name.
 ///
 /// A part may be any text, as Iceberg's and Lance's clients allow. Characters that are ambiguous or invisible are
 /// escaped: each byte of their UTF-8 is written as `%` and two hexadecimal digits. These are

@@ -255,7 +255,8 @@ impl<E: Env> Look<'_, E> {
                 (number, Severity::Damage, "undecodable-segment", keys.segment(number), words)
             }
             End::Mismatch(number) => {
-                let found = "it differs from the log before it, or a segment before it belongs to another log".to_owned();
+                let found =
+                    "it differs from the log before it, or a segment before it belongs to another log".to_owned();
                 (number - 1, Severity::Damage, "other-checkpoint", keys.checkpoint(number), found)
             }
             End::Unread(number, error) => (number, Severity::Unread, "unread", keys.segment(number), error.to_string()),

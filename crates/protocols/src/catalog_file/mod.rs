@@ -171,7 +171,8 @@ impl<E: Env> CatalogFile<E> {
                     Some(_) => return Outcome::Conflict(Some(head)),
                     None if head.root().version > version => {
                         return Outcome::Unknown(Cause::words(format!(
-                            "the catalog is {} versions further; its lineage is too short to tell whether this commit is among them",
+                            "the catalog is {} versions further; its lineage is too short to tell whether this commit \
+                             is among them",
                             head.root().version.since(version)
                         )));
                     }

@@ -256,7 +256,9 @@ fn a_file_is_no_larger_than_it_can_say() {
             panic!("one of them fits");
         };
         assert_eq!(verdicts.len(), 1);
-        let Outcome::Committed(base) = catalog.commit(&base, &table(2)).await else { panic!("the maximum size is accepted") };
+        let Outcome::Committed(base) = catalog.commit(&base, &table(2)).await else {
+            panic!("the maximum size is accepted")
+        };
         assert!(matches!(catalog.commit(&base, &table(3)).await, Outcome::Refused(_)));
         let decided = catalog.attempt_group(&base, &[&table(3).actions()]).await;
         let GroupAttempt::Decided { verdicts, outcome: None } = decided else { panic!("{decided:?}") };

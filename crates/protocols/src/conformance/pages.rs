@@ -12,7 +12,8 @@ const FIRST: u32 = 0xc0de_1000;
 const MOST: usize = 64 << 20;
 
 pub(super) async fn order<C: Grouped>(trial: &Trial<'_, C>) -> Held {
-    // `-` comes before `/`, so what is in `a` lies between `a` and `ab` in the order of whole names, but not in a listing.
+    // `-` comes before `/`, so what is in `a` lies between `a` and `ab` in the order of whole names, but not in a
+    // listing.
     trial.begin(&["ab", "a", "a-b", "a/z", "A", "ü"]).await?;
     let tables = ["a/b", "b", "a/z/t", "0"].map(|path| create(trial.name(path), full()));
     trial.fits(tables.to_vec()).await?;

@@ -104,7 +104,9 @@ impl<'a, C: Grouped> Trial<'a, C> {
             GroupAttempt::Decided { outcome: Some(Outcome::Unknown(cause)), .. } => {
                 broken(format!("the outcome of a commit is unknown: {cause}"))
             }
-            GroupAttempt::Decided { outcome: Some(Outcome::Conflict(_)), .. } => broken("a conflict although there is no other writer"),
+            GroupAttempt::Decided { outcome: Some(Outcome::Conflict(_)), .. } => {
+                broken("a conflict although there is no other writer")
+            }
             GroupAttempt::NotMade(error) => broken(format!("a commit was not made: {error}")),
         }
     }

@@ -145,7 +145,10 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
             GroupAttempt::NotMade(error) => return Err(Cause::from_error(error)),
             GroupAttempt::Decided { verdicts, outcome } => (verdicts, outcome),
         };
-        assert!((1..=batch.len()).contains(&verdicts.len()), "an attempt decides at least one of its requests, and no others");
+        assert!(
+            (1..=batch.len()).contains(&verdicts.len()),
+            "an attempt decides at least one of its requests, and no others"
+        );
         let fresh = base.fresh || mutant::is(Mutant::GroupRefusesStale);
         Ok(match outcome {
             // Step 3. All requests in the batch were taken before this version was written.

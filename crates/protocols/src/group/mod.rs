@@ -129,7 +129,7 @@ pub enum CommitError {
     #[error("{0}")]
     Refused(Refusal),
     /// Other commits came first every time. It was not done; it may be tried again.
-    #[error("contention: gave up after {tries} tries")]
+    #[error("contention: other commits came first in all {tries} tries")]
     Contention {
         /// The number of attempts.
         tries: u32,

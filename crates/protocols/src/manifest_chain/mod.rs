@@ -284,7 +284,8 @@ impl<E: Env> ManifestChain<E> {
                 return Err(LoadError::NotFound);
             }
         }
-        let words = "the versions that the hint and the listing name are missing: they are lost, or vacuumed faster than they are read";
+        let words = "the versions that the hint and the listing name are missing: they are lost, or vacuumed faster \
+             than they are read";
         Err(LoadError::Failed(Cause::words(words)))
     }
 

@@ -23,7 +23,8 @@ pub(super) async fn read<E: Env>(store: &E::Objects, prefix: &str) -> Result<Opt
             let known = name.and_then(Protocol::named);
             known.map(Some).ok_or_else(|| {
                 let found = name.map_or_else(|| "no name".to_owned(), |name| format!("{name:?}"));
-                let words = format!("the object `protocol` says {found}, which is not a protocol that this version knows");
+                let words =
+                    format!("the object `protocol` says {found}, which is not a protocol that this version knows");
                 LoadError::Undecodable(Cause::words(words))
             })
         }

@@ -103,7 +103,8 @@ fn zone(bucket: &str) -> Result<Option<String>, String> {
             Ok(Some(zone.to_owned()))
         }
         _ => Err(format!(
-            "{bucket:?} is not the name of a directory bucket, although it ends like one; such names look like NAME--ZONE--x-s3, for example \
+            "{bucket:?} is not the name of a directory bucket, although it ends like one; such names look like \
+             NAME--ZONE--x-s3, for example \
              lake--use1-az4--x-s3, in lower case and with at most 63 characters"
         )),
     }

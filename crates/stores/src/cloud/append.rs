@@ -50,7 +50,8 @@ impl CloudStore {
             Provider::Azure => self.append_block(&path, body, offset).await,
             Provider::Gcs => refused("Google Cloud Storage has no append at an offset"),
             Provider::S3 => refused(
-                "S3 offers appends in directory buckets only, whose names end in --x-s3; for another server that takes write offsets \
+                "S3 offers appends in directory buckets only, whose names end in --x-s3; for another server that \
+                 takes write offsets \
                  say ?append=true",
             ),
         }

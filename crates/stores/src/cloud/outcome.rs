@@ -259,7 +259,8 @@ impl Answer {
             (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
             (_, "InvalidBlobType") => "; an object that was put cannot be appended to, only one that an append created",
             (_, "BlockCountExceedsLimit" | "TooManyParts") => {
-                "; the object has as many appends as the provider allows (Azure 50,000, S3 Express One Zone 10,000): go on \
+                "; the object has as many appends as the provider allows (Azure 50,000, S3 Express One Zone 10,000): \
+                 go on \
                  in another object"
             }
             (501, _) => "; the store does not offer this",

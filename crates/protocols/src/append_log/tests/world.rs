@@ -246,7 +246,11 @@ fn sort_out(run: &Run) -> Result<Written, TestCaseError> {
         let number = bytes.get(8..16).map_or(0, |number| u64::from_le_bytes(number.try_into().unwrap()));
         match bytes.get(..4) {
             Some(b"GPLS") => {
-                prop_assert!(!written.emptied.contains_key(&number), "segment {} was written after it was emptied", number);
+                prop_assert!(
+                    !written.emptied.contains_key(&number),
+                    "segment {} was written after it was emptied",
+                    number
+                );
                 let before = written.segments.insert(number, bytes.to_vec()).unwrap_or_default();
                 prop_assert!(bytes.starts_with(&before), "segment {} was overwritten", number);
             }

@@ -151,7 +151,8 @@ impl Finding {
             | Trouble::OtherVersion(_)
             | Trouble::MissingObject(_)
             | Trouble::DamagedPage { .. } => {
-                "restore the object from a backup, or from the store's own versions of objects; until then, stop all commits \
+                "restore the object from a backup, or from the store's own versions of objects; until then, stop all \
+                 commits \
                  and run no vacuum"
             }
             Trouble::Gap(..) => {
@@ -189,7 +190,9 @@ impl fmt::Display for Finding {
         match &self.trouble {
             Trouble::Undecodable(error) => write!(f, "this version cannot be decoded: {error}"),
             Trouble::OtherVersion(says) => write!(f, "this version says that it is {says}"),
-            Trouble::Gap(first, last) if first == last => write!(f, "{first} is missing, but versions before and after it are kept"),
+            Trouble::Gap(first, last) if first == last => {
+                write!(f, "{first} is missing, but versions before and after it are kept")
+            }
             Trouble::Gap(first, last) => write!(f, "versions {} to {} are missing", first.0, last.0),
             Trouble::BrokenChain { says, found } => {
                 write!(f, "this version says that it follows {says}, but the version before it was made by {found}")
@@ -217,7 +220,8 @@ impl fmt::Display for Finding {
             Trouble::HintAhead(says) => {
                 write!(
                     f,
-                    "the hint says {says}, beyond the newest version: newer versions have been lost, or the hint is wrong"
+                    "the hint says {says}, beyond the newest version: newer versions have been lost, or the hint is \
+                     wrong"
                 )
             }
             Trouble::HintDamaged => f.write_str("the hint is not a number"),
