@@ -271,8 +271,7 @@ where
                 [(one, ref first), (another, ref second), ..] => {
                     let words = format!(
                         "the object `protocol` is missing, and there are objects of {} ({first}) and of {} \
-                         ({second}): put the right \
-                         name and a line feed there",
+                         ({second}): put the right name and a line feed there",
                         one.name(),
                         another.name()
                     );
@@ -368,13 +367,12 @@ fn remains(label: Option<Protocol>, of: Protocol, key: &Key) -> Cause {
     Cause::words(match label {
         Some(label) if label != of => format!(
             "the object `protocol` says {}, and there are objects of a catalog of {name} (such as {key}): put {name} \
-             and a line feed there \
-             to open it",
+             and a line feed there to open it",
             label.name()
         ),
         _ => format!(
-            "there are objects of a catalog of {name} here (such as {key}), but what makes it a catalog is lost or \
-             damaged"
+            "there are objects of a catalog of {name} here (such as {key}), but the catalog itself \
+             is lost or damaged"
         ),
     })
 }
