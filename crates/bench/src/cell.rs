@@ -49,7 +49,7 @@ impl Cell {
 
 /// What one process measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct CellSamples {
     /// Each operation's, in nanoseconds.
     pub latencies_ns: Vec<u64>,
     /// Operations that failed, in words, and how many of each.
@@ -91,7 +91,7 @@ pub struct Figures {
     pub processor_ms_per_operation: f64,
 }
 
-impl Outcome {
+impl CellSamples {
     /// Of several processes that ran side by side.
     #[must_use]
     pub fn joined(outcomes: Vec<Self>) -> Self {

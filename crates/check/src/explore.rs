@@ -24,12 +24,12 @@ pub struct Explored {
     /// Until the last answer of each run, together, by the simulated clock.
     pub simulated: Span,
     /// The lowest seed that failed, of those tried.
-    pub found: Option<Found>,
+    pub found: Option<FailedSeed>,
 }
 
 /// A seed that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FailedSeed {
     /// Replays it.
     pub seed: u64,
     /// What was not right.
@@ -69,7 +69,7 @@ impl Explored {
         if let Some(violation) = checked.violation
             && self.found.as_ref().is_none_or(|found| seed < found.seed)
         {
-            self.found = Some(Found { seed, violation });
+            self.found = Some(FailedSeed { seed, violation });
         }
     }
 }

@@ -17,8 +17,8 @@ mod watch;
 pub use files::{Access, Files};
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, Listed, Metadata,
-    Object, ObjectStore, Page, Payload, PutError, ReadError, Tag, Transfer,
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Listed,
+    Metadata, Object, ObjectStore, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};
 pub use watch::{Readings, Watch};

@@ -40,7 +40,12 @@ pub trait ObjectStore {
 
     /// Objects whose keys begin with `prefix`, in the byte order of their keys, after `after` if given; at most `limit`
     /// of them.
-    fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> impl Future<Output = Result<Page, ReadError>>;
+    fn list(
+        &self,
+        prefix: &Key,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> impl Future<Output = Result<ListPage, ReadError>>;
 
     /// Removes the object; also succeeds if there is none.
     fn delete(&self, key: &Key) -> impl Future<Output = Result<(), DeleteError>>;
@@ -263,7 +268,7 @@ pub struct Appended {
 
 /// Part of a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct ListPage {
     /// In the byte order of their keys.
     pub objects: Vec<Listed>,
     /// Whether there may be more after the last one.

@@ -29,8 +29,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Denial, Files, Guard, Key, Metadata, Object, ObjectStore, Page,
-    Payload, PutError, ReadError, Tag,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Files, Guard, Key, ListPage, Metadata, Object,
+    ObjectStore, Payload, PutError, ReadError, Tag,
 };
 
 use folders::Folders;
@@ -96,7 +96,7 @@ impl<F: Files> ObjectStore for FileStore<F> {
         self.0.append(key, &payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.0.list(prefix, after, limit).await.map_err(not_read)
     }
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use glidepath_env::{Access, Files, Key, Listed, Page, Payload, Tag};
+use glidepath_env::{Access, Files, Key, ListPage, Listed, Payload, Tag};
 use glidepath_model::ByteSize;
 
 use crate::file;
@@ -17,14 +17,14 @@ struct Listing<'a> {
 }
 
 /// An item of a folder: the beginning of its key, whether it is an object, its path.
-type Found = (Vec<u8>, bool, PathBuf);
+type FolderItem = (Vec<u8>, bool, PathBuf);
 
 impl<F: Files> Folders<F> {
     /// A listing does not check whether what it shows is durable: it proves nothing.
-    pub(crate) async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> io::Result<Page> {
+    pub(crate) async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> io::Result<ListPage> {
         let after = after.map(|key| key.as_str().as_bytes());
         let listing = Listing { prefix: prefix.as_str().as_bytes(), after };
-        let mut page = Page::default();
+        let mut page = ListPage::default();
         // At most as deep as keys have bytes.
         let mut folders = vec![self.wanted_of(&listing, &self.objects, &[]).await?.into_iter()];
         while let Some(folder) = folders.last_mut() {
@@ -48,7 +48,7 @@ impl<F: Files> Folders<F> {
     }
 
     /// The items of a folder that may be part of the listing, in order.
-    async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Vec<Found>> {
+    async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Vec<FolderItem>> {
         let names = match self.files.names(path).await {
             Ok(names) => names,
             // Emptied and removed since it was listed.

@@ -44,13 +44,13 @@ use glidepath_workload::SpecError;
 use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
-pub use found::{Bound, KindAtKnee, Knee, Reason, Stopped};
+pub use found::{Bound, KindAtKnee, Knee, Reason, SearchEnd};
 pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
 pub use sensitivity::{Assumption, Varied};
 
 use crate::config::{Point, burst_misfit};
 use hunt::{Hunt, Round, Task};
-use outcome::Found;
+use outcome::KneeSearch;
 use queue::Meter;
 use variants::Variant;
 
@@ -265,7 +265,7 @@ pub fn answer(
 /// What each change makes of the knee, and those of which that is not known: their search ran out of work, with nothing or with
 /// a lower bound that is below the knee itself.
 fn decided(
-    changes: impl Iterator<Item = (change::Change, Result<Found, KneeError>)>,
+    changes: impl Iterator<Item = (change::Change, Result<KneeSearch, KneeError>)>,
     found: &Found,
 ) -> (Vec<WhatIf>, Vec<String>) {
     let (mut what_ifs, mut undecided) = (Vec::new(), Vec::new());
@@ -283,7 +283,7 @@ fn decided(
     (what_ifs, undecided)
 }
 
-fn what_if(change: change::Change, without: &Found, with: &Found) -> Option<WhatIf> {
+fn what_if(change: change::Change, without: &KneeSearch, with: &KneeSearch) -> Option<WhatIf> {
     Some(WhatIf {
         change: change.words,
         settings: change.settings,
@@ -298,12 +298,12 @@ fn what_if(change: change::Change, without: &Found, with: &Found) -> Option<What
 }
 
 /// The ratio of two knees; `None` where the second is none.
-fn factor(without: &Found, with: &Found) -> Option<f64> {
+fn factor(without: &KneeSearch, with: &KneeSearch) -> Option<f64> {
     (with.commits_per_s > 0.0).then(|| with.commits_per_s / without.commits_per_s)
 }
 
 /// Holds the ratio of two knees with 95 % confidence: by their relative errors, and the larger of their reaches.
-fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
+fn factor_interval(without: &KneeSearch, with: &KneeSearch) -> Option<[f64; 2]> {
     let [a, b] = [without, with].map(|found| found.crossing.filter(|_| found.bound == Bound::Found));
     let (a, b) = (a?, b?);
     let reach = a.reach.max(b.reach) * a.relative_error?.hypot(b.relative_error?);
@@ -324,7 +324,7 @@ fn weighed(point: &Point, options: &KneeOptions) -> KneeOptions {
 }
 
 /// The search itself, with this share of the work allowed, of which some is left for the [`portrait`].
-fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>) -> Result<Found, KneeError> {
+fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>) -> Result<KneeSearch, KneeError> {
     let events = (options.events as f64 * (share - portrait::share(point))) as u64;
     let start = plan::first_load(point);
     let tolerance = options.tolerance.min(options.within);

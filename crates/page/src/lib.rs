@@ -1,6 +1,6 @@
 //! How does a report look, as a page and as text?
 //!
-//! A [`Page`] is plain data. [`Page::html`] makes one file of it, which works offline. [`Page::markdown`] has the same
+//! A [`ReportPage`] is plain data. [`ReportPage::html`] makes one file of it, which works offline. [`ReportPage::markdown`] has the same
 //! findings and tables, without the charts, for readers in a terminal or an editor. [`document`] is what every HTML report is in,
 //! also one whose sections are like no others.
 
@@ -14,7 +14,7 @@ pub use document::document;
 
 /// A report.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct ReportPage {
     /// Its headline.
     pub title: String,
     /// Where, when and how: one paragraph.
@@ -75,7 +75,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-impl Page {
+impl ReportPage {
     /// One file, which needs no other.
     #[must_use]
     pub fn html(&self) -> String {

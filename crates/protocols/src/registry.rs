@@ -66,16 +66,16 @@ pub trait Design: 'static {
     type Snapshot: Clone + Debug;
 
     /// What the handles of a process to one catalog share.
-    type Place: Send + Sync + 'static;
+    type SharedState: Send + Sync + 'static;
 
     /// A handle to a catalog.
     type Catalog<E: Env>: Grouped<Snapshot = Self::Snapshot>;
 
     /// The state shared by the handles to the catalog below this prefix (empty, or ending in `/`).
-    fn place(prefix: &str, settings: &Settings) -> Self::Place;
+    fn shared_state(prefix: &str, settings: &Settings) -> Self::SharedState;
 
     /// A handle to it. Makes no request.
-    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Self::Place>) -> Self::Catalog<E>;
+    fn open<E: Env>(env: E, store: E::Objects, shared_state: Arc<Self::SharedState>) -> Self::Catalog<E>;
 
     /// Creates a catalog. `Conflict` if there is one.
     fn create<E: Env>(catalog: &Self::Catalog<E>, creation: Creation) -> impl Future<Output = Outcome<Self::Snapshot>>;
@@ -126,7 +126,7 @@ pub trait Design: 'static {
     ///
     /// # Errors
     /// What cannot be read, or should not have been written, as text.
-    fn versions(place: Self::Place, writes: &[Write]) -> Result<Vec<Made>, String>;
+    fn versions(shared_state: Self::SharedState, writes: &[Write]) -> Result<Vec<Made>, String>;
 }
 
 /// The settings of a handle. A protocol uses those that concern it.
@@ -224,7 +224,7 @@ impl Protocol {
     /// A handle to the catalog of this protocol below a prefix (empty, or ending in `/`), with default settings. Makes
     /// no request.
     pub fn open<E: Env>(self, env: E, store: E::Objects, prefix: &str) -> AnyCatalog<E> {
-        self.place(prefix, &Settings::default()).open(env, store)
+        self.shared_state(prefix, &Settings::default()).open(env, store)
     }
 
     /// Its features.

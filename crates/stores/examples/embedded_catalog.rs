@@ -10,7 +10,7 @@ use std::sync::Arc;
 use glidepath_env::{Denial, Env, Purpose};
 use glidepath_model::{Action, Advance, Entry, MetadataId, Name, PartitionId, Refusal, TableState};
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, RetryPolicy};
-use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
+use glidepath_protocols::manifest_chain::{Layout, ManifestChain, SharedState};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_stores::{LiveEnv, Options, open};
 
@@ -24,8 +24,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // One per process: it holds the cached pages and the newest known version. The prefix is for stores that hold other
     // things too; `glidepath catalog` reads the catalog at the URL itself, so this one has none.
-    let (env, place) = (LiveEnv::new(), Arc::new(Place::new("", 16 << 20)));
-    let catalog = Chain::new(env, open(&url, &Options::default())?, place);
+    let (env, shared_state) = (LiveEnv::new(), Arc::new(SharedState::new("", 16 << 20)));
+    let catalog = Chain::new(env, open(&url, &Options::default())?, shared_state);
     match catalog.create(Layout::Paged, true).await {
         Outcome::Committed(_) => println!("created a catalog in {url}"),
         Outcome::Conflict(_) => println!("there is a catalog in {url}"),

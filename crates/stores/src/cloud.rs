@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use glidepath_env::{
-    Appended, Backoff, Body, Capabilities, Cause, DeleteError, Denial, Exponential, Guard, JitterRange, Key, Listed,
-    Metadata, Object, ObjectStore, Page, Payload, PutError, ReadError, Tag,
+    Appended, Backoff, Body, Capabilities, Cause, DeleteError, Denial, Exponential, Guard, JitterRange, Key, ListPage,
+    Listed, Metadata, Object, ObjectStore, Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Span};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
@@ -293,7 +293,7 @@ impl ObjectStore for CloudStore {
         self.append_at(key, payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         if self.0.address.zone.is_some() {
             return self.list_folder(prefix, after, limit).await;
         }
@@ -325,7 +325,7 @@ impl ObjectStore for CloudStore {
         objects.sort_by(|a, b| a.key.cmp(&b.key));
         let more = next.page_token.is_some() || objects.len() > limit;
         objects.truncate(limit);
-        Ok(Page { objects, more })
+        Ok(ListPage { objects, more })
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {

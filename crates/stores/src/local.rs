@@ -16,8 +16,8 @@ use std::task::{Context, Poll, Waker};
 pub use glidepath_files::Durability;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    PutError, ReadError, Tag,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, ObjectStore,
+    Payload, PutError, ReadError, Tag,
 };
 use glidepath_files::FileStore;
 use tokio::task::{JoinError, spawn_blocking};
@@ -117,7 +117,7 @@ impl ObjectStore for LocalStore {
         self.act(move |store| at_once(store.append(&key, payload, offset))).await.map_err(not_written)?
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let (prefix, after) = (prefix.clone(), after.cloned());
         self.act(move |store| at_once(store.list(&prefix, after.as_ref(), limit))).await.map_err(not_read)?
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, ListPage, Listed, Metadata, Object, ObjectStore,
     Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::ByteSize;
@@ -100,7 +100,7 @@ impl ObjectStore for MemoryStore {
         Ok(Appended { tag: Tag::number(tag), end: stored.content.len() })
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let state = self.state();
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
@@ -112,7 +112,7 @@ impl ObjectStore for MemoryStore {
             .take_while(|(key, _)| key.as_str().starts_with(prefix.as_str()))
             .map(|(key, stored)| Listed { key: key.clone(), size: stored.content.size() });
         let objects = matching.by_ref().take(limit).collect();
-        Ok(Page { objects, more: matching.next().is_some() })
+        Ok(ListPage { objects, more: matching.next().is_some() })
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {

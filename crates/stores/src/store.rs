@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, PutError,
+    Appended, Body, Capabilities, DeleteError, Guard, Key, ListPage, Metadata, Object, ObjectStore, Payload, PutError,
     ReadError, Tag,
 };
 
@@ -60,7 +60,7 @@ impl ObjectStore for Store {
         each!(self, store => store.append(key, payload, offset).await)
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         each!(self, store => store.list(prefix, after, limit).await)
     }
 

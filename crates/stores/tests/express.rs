@@ -18,7 +18,7 @@ use cloud_support::proxy::{self, Fault};
 use cloud_support::{Deviation, End, conforms, open, open_with};
 use glidepath_env::{Guard, Key, ObjectStore, Payload, ReadError};
 use glidepath_model::{Changes, Span, TableId, TableState};
-use glidepath_protocols::append_log::{AppendLog, Limits, Place};
+use glidepath_protocols::append_log::{AppendLog, Limits, SharedState};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_stores::cloud::{CloudStore, Operation};
 use glidepath_stores::{LiveEnv, Options, Store};
@@ -297,7 +297,7 @@ fn an_append_log_lives_on_it() {
         let log = || {
             let store = Store::Cloud(open(&Server::url(server.port)));
             let limits = Limits { records: 3, ..Limits::default() };
-            AppendLog::new(LiveEnv::new(), store, Arc::new(Place::new("log", limits)))
+            AppendLog::new(LiveEnv::new(), store, Arc::new(SharedState::new("log", limits)))
         };
         let catalog = log();
         let table = TableId(7);

@@ -44,7 +44,7 @@ pub(crate) struct Looked<R: Rules> {
     pub(crate) loaded: Instant,
     pub(crate) version: Version,
     pub(crate) query: R::Query,
-    pub(crate) found: R::Found,
+    pub(crate) found: R::Answer,
 }
 
 /// All that was asked and answered in a run.

@@ -38,7 +38,7 @@ pub(crate) struct Case<'a, R: Rules> {
 
 /// What came of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Explanation {
     /// These, in this order.
     Explained(Vec<usize>),
     /// No choice of them does.
@@ -50,7 +50,7 @@ pub(crate) enum Found {
 /// Looks for the explanation with the fewest requests that need not be part of it; of several, for the one whose requests
 /// must be found soonest: equal requests without a mark can stand for each other, and one that was acknowledged must not be
 /// left without a version because another, of which nobody heard, was taken in its place. The state is left as it was.
-pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case<'_, R>) -> Found {
+pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case<'_, R>) -> Explanation {
     let optional: Vec<Version> = case.parts.iter().filter(|part| !part.must).map(|part| part.by).collect();
     let deadlines: BTreeSet<Version> = optional.iter().copied().collect();
     let (mut taken, mut steps) = (Vec::new(), 0);
@@ -65,16 +65,16 @@ pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case
             let found = search(state, &Case { parts: &parts, ..*case }, 0, extra, &mut taken, &mut steps);
             state.back_to(mark);
             match found {
-                Some(true) => return Found::Explained(taken),
+                Some(true) => return Explanation::Explained(taken),
                 Some(false) => taken.clear(),
-                None => return Found::Undecided,
+                None => return Explanation::Undecided,
             }
             if extra == 0 {
                 break;
             }
         }
     }
-    Found::Nothing
+    Explanation::Nothing
 }
 
 /// Whether the parts from this one on, so many of them that need not be, lead to what is to be explained; `None` if that

@@ -13,7 +13,7 @@ pub(crate) trait Rules: 'static {
     type Refusal: Clone + PartialEq + Display;
     /// A question about a catalog at one version.
     type Query: Clone + Debug;
-    type Found: PartialEq + Debug;
+    type Answer: PartialEq + Debug;
 
     /// Does it. Where it is refused, what was done of it until then must be taken back.
     fn apply(state: &mut State<Self::Key, Self::Value>, request: &Self::Request) -> Result<(), Self::Refusal>;
@@ -28,7 +28,7 @@ pub(crate) trait Rules: 'static {
     fn only_asks(request: &Self::Request) -> bool;
 
     /// The answer to a question.
-    fn found(state: &State<Self::Key, Self::Value>, query: &Self::Query) -> Self::Found;
+    fn found(state: &State<Self::Key, Self::Value>, query: &Self::Query) -> Self::Answer;
 
     /// For people.
     fn words(request: &Self::Request) -> String;

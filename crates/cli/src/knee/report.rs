@@ -2,7 +2,7 @@
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{
-    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, Stopped, Varied,
+    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, SearchEnd, Varied,
     WhatIf,
 };
 
@@ -106,7 +106,7 @@ fn runs(knee: &Knee) -> String {
 }
 
 /// Which of the reasons ended the search, and what that means for the interval.
-fn stopped_words(stopped: &Stopped) -> String {
+fn stopped_words(stopped: &SearchEnd) -> String {
     let percent = |share: f64| format!("±{:.1} %", 100.0 * share);
     let asked = percent(stopped.within);
     let interval = stopped.half_width.map(|half| format!("the interval is {}, {asked} was asked for", percent(half)));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::KneeOptions;
 use super::narrowing::times_the_work;
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::portrait::Portrait;
 use crate::interval::Interval;
 use crate::metrics::{Group, Metrics};
@@ -21,7 +21,7 @@ pub struct Knee {
     /// Whether this is a knee, or a limit of what was tried.
     pub bound: Bound,
     /// What ended the search; absent where no load failed or none held, however low.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<SearchEnd>,
     /// Transactions that arrived.
     pub offered_per_s: f64,
     /// What `arrivals.scale` is there: the mean or median time between arrivals, as the family has it.
@@ -81,7 +81,7 @@ pub enum Bound {
 
 /// What ended the search for a knee.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stopped {
+pub struct SearchEnd {
     /// Which of the reasons to stop came first.
     pub reason: Reason,
     /// The half of the 95 % interval that was asked for, as a share of the knee.
@@ -129,7 +129,7 @@ pub struct KindAtKnee {
     pub retries_mean: Option<f64>,
 }
 
-impl Found {
+impl KneeSearch {
     /// What holds the commits per second at the knee with 95 % confidence.
     pub(super) fn interval(&self) -> Option<[f64; 2]> {
         let crossing = self.crossing.filter(|_| self.bound == Bound::Found)?;
@@ -138,8 +138,8 @@ impl Found {
     }
 }
 
-impl Stopped {
-    fn of(reason: Reason, found: &Found, within: f64) -> Self {
+impl SearchEnd {
+    fn of(reason: Reason, found: &KneeSearch, within: f64) -> Self {
         let half_width = found.crossing.and_then(|crossing| crossing.half_width());
         let budget_factor =
             half_width.filter(|_| reason == Reason::BudgetSpent).map(|half| times_the_work(half, within).max(1.0));
@@ -161,7 +161,7 @@ impl Bound {
 }
 
 impl Knee {
-    pub(super) fn of(found: &Found, portrait: &Portrait, options: &KneeOptions) -> Self {
+    pub(super) fn of(found: &KneeSearch, portrait: &Portrait, options: &KneeOptions) -> Self {
         let (outcome, kept) = &found.outcome;
         let runs = *kept as f64;
         let config = &found.point.config;

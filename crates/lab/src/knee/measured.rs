@@ -19,7 +19,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::found::{Bound, Knee};
 use super::hunt::Hunt;
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::queue::Meter;
 use super::variants::{in_waves, task};
 use super::{KneeError, KneeOptions, Progress, weighed};
@@ -137,7 +137,7 @@ struct Searched {
 }
 
 impl Searched {
-    fn of(found: &Found) -> Option<Self> {
+    fn of(found: &KneeSearch) -> Option<Self> {
         let crossing = found.crossing.filter(|_| found.bound == Bound::Found && found.commits_per_s > 0.0)?;
         // The error of a crossing allows for the width of its bracket, which is not chance: to take that off too would take off what is
         // not there.

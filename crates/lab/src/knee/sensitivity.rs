@@ -10,7 +10,7 @@ use glidepath_sim::{Distribution, EffectPoint, OperationProfile, Profile};
 use glidepath_workload::{Choice, Shape};
 use serde::Serialize;
 
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::{KneeError, factor, factor_interval};
 use crate::config::{Config, Point};
 
@@ -71,7 +71,7 @@ impl Varied {
 pub(super) fn ranked(
     assumptions: Vec<Variants>,
     without: &Found,
-    results: Vec<Result<Found, KneeError>>,
+    results: Vec<Result<KneeSearch, KneeError>>,
 ) -> Vec<Assumption> {
     let mut results = results.into_iter();
     let mut varied = |point: Option<(String, Point)>| {

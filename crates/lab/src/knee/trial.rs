@@ -26,7 +26,7 @@ use super::unseen::{Worked, excess, matters};
 use crate::config::Point;
 use crate::interval::{Interval, Part, share};
 use crate::metrics::window;
-use crate::simulate::{Outcome, Underway, arrivals_in_window, simulate_while};
+use crate::simulate::{SimulatedRun, Underway, arrivals_in_window, simulate_while};
 use glidepath_model::{Instant, Span};
 
 /// A load is hopeless if its odds of failure are so many times those that the threshold allows: with 95 % wanted, if less than
@@ -113,7 +113,7 @@ pub(super) struct Job {
 
 /// What came of one run.
 pub(super) struct RunResult {
-    outcome: Option<Outcome>,
+    outcome: Option<SimulatedRun>,
     /// Events.
     pub(super) events: u64,
     clusters: Vec<Cluster>,
@@ -163,7 +163,7 @@ impl Job {
     }
 
     /// Of those that decide and whose work ended in the window: how long each took to commit or fail, sorted, and how long each worked.
-    fn judged(&self, outcome: &Outcome) -> (Vec<Span>, Vec<Worked>) {
+    fn judged(&self, outcome: &SimulatedRun) -> (Vec<Span>, Vec<Worked>) {
         let window = window(self.point.config.duration);
         let decides = |record: &&Record| window.contains(&record.work_done) && self.decides(record.kind);
         let of = |record: &Record| {
@@ -177,7 +177,7 @@ impl Job {
 
     /// What became of those whose work ended in each part of the window, and the commits that landed in it. Where the worst part of a
     /// cycle decides, a transaction belongs to the part in which it arrived.
-    fn clusters(&self, outcome: &Outcome) -> Vec<Cluster> {
+    fn clusters(&self, outcome: &SimulatedRun) -> Vec<Cluster> {
         let (count, config) = (self.rule.clusters, &self.point.config);
         let window = window(config.duration);
         let length = window.end.since(window.start).as_nanos().max(1) as f64;
@@ -386,18 +386,23 @@ impl Trial {
     }
 
     /// All runs whose transactions were kept as one, and how many they are.
-    pub(super) fn into_outcome(self) -> (Outcome, usize) {
-        let kept: Vec<Outcome> = self.results.into_iter().filter_map(|run| run.outcome).collect();
+    pub(super) fn into_outcome(self) -> (SimulatedRun, usize) {
+        let kept: Vec<SimulatedRun> = self.results.into_iter().filter_map(|run| run.outcome).collect();
         let count = kept.len();
         (as_one(kept.into_iter()), count)
     }
 }
 
 /// All runs as one.
-pub(super) fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let nothing =
-        Outcome { records: vec![], arrivals: vec![], open: vec![], ended: Instant::ZERO, counts: Counts::default() };
-    let join = |mut all: Outcome, one: Outcome| {
+pub(super) fn as_one(outcomes: impl Iterator<Item = SimulatedRun>) -> SimulatedRun {
+    let nothing = SimulatedRun {
+        records: vec![],
+        arrivals: vec![],
+        open: vec![],
+        ended: Instant::ZERO,
+        counts: Counts::default(),
+    };
+    let join = |mut all: SimulatedRun, one: SimulatedRun| {
         all.records.extend(one.records);
         all.arrivals.extend(one.arrivals);
         all.open.extend(one.open);

@@ -8,7 +8,7 @@ use glidepath_workload::Record;
 
 use super::window;
 use crate::config::Point;
-use crate::simulate::Outcome;
+use crate::simulate::SimulatedRun;
 
 /// Of the time before the window, transactions may take at most this share to end.
 const SHARE: f64 = 0.5;
@@ -20,7 +20,7 @@ const ENDED: f64 = 0.9;
 const DECIDED: f64 = 0.99;
 
 /// Whether a run had settled. The published runs are not asked.
-pub(super) fn is_settled(point: &Point, outcome: &Outcome) -> bool {
+pub(super) fn is_settled(point: &Point, outcome: &SimulatedRun) -> bool {
     let window = window(point.config.duration);
     let most = SHARE * window.start.since(glidepath_model::Instant::ZERO).as_secs_f64();
     let arrived = outcome.records.iter().filter(|record| window.contains(&record.arrived));

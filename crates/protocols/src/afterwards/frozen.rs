@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
-    Payload, Purpose, PutError, ReadError, Tag,
+    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, ListPage, Listed, Metadata, Object,
+    ObjectStore, Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::Instant;
 
@@ -92,7 +92,7 @@ impl ObjectStore for Frozen {
         Err(PutError::Refused(refused()))
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after.clone()),
             _ => Bound::Included(prefix.clone()),
@@ -101,7 +101,7 @@ impl ObjectStore for Frozen {
             self.0.range((from, Bound::Unbounded)).take_while(|(key, _)| key.as_str().starts_with(prefix.as_str()));
         let listed = |(key, payload): (&Key, &Payload)| Listed { key: key.clone(), size: payload.size() };
         let objects = matching.by_ref().take(limit).map(listed).collect();
-        Ok(Page { objects, more: matching.next().is_some() })
+        Ok(ListPage { objects, more: matching.next().is_some() })
     }
 
     async fn delete(&self, _: &Key) -> Result<(), DeleteError> {

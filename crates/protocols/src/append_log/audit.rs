@@ -7,7 +7,7 @@ use glidepath_env::{Cause, Env, Key, ObjectStore, Payload, ReadError};
 
 use super::record::{HEADER, Header, Record};
 use super::state::State;
-use super::{AppendLog, Place, Snapshot};
+use super::{AppendLog, SharedState, Snapshot};
 use crate::afterwards::{Frozen, Write, at_once};
 use crate::catalog::LoadError;
 
@@ -73,7 +73,7 @@ impl<E: Env> AppendLog<E> {
         let mut number = state.segment.number;
         tell(Placed { version: first, segment: number, end: 0, closes: false });
         loop {
-            let segment = match self.store.get(&self.place.keys.segment(number)).await {
+            let segment = match self.store.get(&self.shared_state.keys.segment(number)).await {
                 Ok(object) => object.payload.bytes,
                 Err(ReadError::NotFound) => return End::Newest(number),
                 Err(ReadError::Failed(cause)) => return End::Unread(number, LoadError::Failed(cause)),
@@ -123,16 +123,16 @@ fn fold_segment(mut state: State, segment: &[u8], tell: &mut impl FnMut(Placed))
 ///
 /// # Errors
 /// What cannot be read, or should not have been written, as text.
-pub fn every_place_written(place: Place, writes: &[Write]) -> Result<Vec<(Placed, usize)>, String> {
+pub fn every_place_written(shared_state: SharedState, writes: &[Write]) -> Result<Vec<(Placed, usize)>, String> {
     let mut lengths = BTreeMap::<u64, Vec<(u64, usize)>>::new();
     for (number, write) in writes.iter().enumerate() {
-        if let (Some(segment), Some(object)) = (place.keys.segment_number(&write.key), &write.object) {
+        if let (Some(segment), Some(object)) = (shared_state.keys.segment_number(&write.key), &write.object) {
             lengths.entry(segment).or_default().push((object.bytes.len() as u64, number));
         }
     }
-    let created = writes.iter().position(|write| write.key == place.keys.checkpoint(0)).unwrap_or(0);
-    let world = Frozen::of(whole_log(&place, writes)?);
-    let catalog = AppendLog::new(world.clone(), world, Arc::new(place));
+    let created = writes.iter().position(|write| write.key == shared_state.keys.checkpoint(0)).unwrap_or(0);
+    let world = Frozen::of(whole_log(&shared_state, writes)?);
+    let catalog = AppendLog::new(world.clone(), world, Arc::new(shared_state));
     let made_by = |placed: &Placed| {
         let all = lengths.get(&placed.segment).map(Vec::as_slice).unwrap_or_default();
         let append = all.iter().find(|(length, _)| placed.end > 0 && *length >= placed.end);
@@ -147,13 +147,13 @@ pub fn every_place_written(place: Place, writes: &[Write]) -> Result<Vec<(Placed
 }
 
 /// Each segment as it was before it was emptied, and the first write under every other key.
-fn whole_log(place: &Place, writes: &[Write]) -> Result<BTreeMap<Key, Payload>, String> {
+fn whole_log(shared_state: &SharedState, writes: &[Write]) -> Result<BTreeMap<Key, Payload>, String> {
     let (mut longest, mut emptied) = (BTreeMap::<Key, Payload>::new(), BTreeMap::<Key, Payload>::new());
     for write in writes {
         let (key, Some(object)) = (write.key.clone(), &write.object) else { continue };
         match longest.get_mut(&key) {
             None => drop(longest.insert(key, object.clone())),
-            Some(_) if place.keys.segment_number(&key).is_none() => {}
+            Some(_) if shared_state.keys.segment_number(&key).is_none() => {}
             Some(known) if !emptied.contains_key(&key) && object.bytes.starts_with(&known.bytes) => {
                 *known = object.clone();
             }

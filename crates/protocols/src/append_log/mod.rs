@@ -83,14 +83,14 @@ impl Default for Limits {
 }
 
 /// What all handles of a process to one log share.
-pub struct Place {
+pub struct SharedState {
     keys: Keys,
     limits: Limits,
     /// The newest state that this process has read or written.
     newest: Mutex<Option<Snapshot>>,
 }
 
-impl Place {
+impl SharedState {
     /// The log whose objects have keys that begin with `prefix` and a slash.
     #[must_use]
     pub fn new(prefix: &str, limits: Limits) -> Self {
@@ -106,7 +106,7 @@ impl Place {
 pub struct AppendLog<E: Env> {
     env: E,
     store: E::Objects,
-    place: Arc<Place>,
+    shared_state: Arc<SharedState>,
 }
 
 /// The catalog at one position in the log.
@@ -154,8 +154,8 @@ enum Landing {
 impl<E: Env> AppendLog<E> {
     /// A handle to this log. Makes no request.
     #[must_use]
-    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
-        Self { env, store, place }
+    pub fn new(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> Self {
+        Self { env, store, shared_state }
     }
 
     /// Creates the catalog with these tables, as checkpoint 0, if there is none yet; otherwise `Conflict`.
@@ -231,7 +231,7 @@ impl<E: Env> AppendLog<E> {
     /// Steps 3 and 5 to 8: appends a record where `at` ends, and finds out whether it took effect.
     async fn append(&self, at: &Snapshot, commit: CommitId, payload: Bytes) -> Landing {
         let end = at.0.end + payload.len() as u64;
-        let key = self.place.keys.segment(at.0.segment.number);
+        let key = self.shared_state.keys.segment(at.0.segment.number);
         let mut doubt = Doubt::default();
         match self.store.append(&key, payload.clone().into(), at.0.end).await {
             Ok(appended) if appended.end == end => return Landing::Taken,
@@ -242,8 +242,8 @@ impl<E: Env> AppendLog<E> {
                 Ok(Step::Still) => return Landing::Passed(at.clone()),
                 // A segment is emptied long after it was closed, so other records came first. (Or an earlier delivery
                 // of this append did.)
-                Ok(Step::Gone) if self.delivers_once() => return Landing::Ended(Outcome::Conflict(None)),
-                Ok(Step::Gone) => return Landing::Ended(emptied()),
+                Ok(Step::Emptied) if self.delivers_once() => return Landing::Ended(Outcome::Conflict(None)),
+                Ok(Step::Emptied) => return Landing::Ended(emptied()),
                 // Lost for good, but perhaps to an earlier delivery of this same append.
                 Err(error) => doubt.note(Cause::from_error(error)),
             },
@@ -261,7 +261,7 @@ impl<E: Env> AppendLog<E> {
 
     /// Steps 7 and 8.
     async fn settle(&self, at: &Snapshot, commit: CommitId, payload: Bytes, mut doubt: Doubt) -> Landing {
-        let key = self.place.keys.segment(at.0.segment.number);
+        let key = self.shared_state.keys.segment(at.0.segment.number);
         for round in 0..settling::ROUNDS {
             settling::wait(&self.env, round).await;
             let read = match mutant::is(Mutant::OffsetReused) {
@@ -272,7 +272,7 @@ impl<E: Env> AppendLog<E> {
                 Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
                 // Another record is at this offset, and an append takes effect at its offset or not at all.
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
-                Ok(Step::Gone) => return Landing::Ended(emptied()),
+                Ok(Step::Emptied) => return Landing::Ended(emptied()),
                 Err(LoadError::Failed(cause)) => doubt.note(cause),
                 Err(error) => return Landing::Ended(Outcome::Unknown(Cause::from_error(error))),
                 Ok(Step::Still) if doubt.hopeless() => break,
@@ -294,7 +294,7 @@ impl<E: Env> AppendLog<E> {
     /// Step 2: whether the next record closes the segment. A closed segment has its checkpoint, so a reader that begins
     /// at the newest checkpoint reads at most two segments.
     async fn closes(&self, at: &State) -> Result<bool, Cause> {
-        let Limits { records, size, .. } = self.place.limits;
+        let Limits { records, size, .. } = self.shared_state.limits;
         if at.records + 1 < records && at.end < size.as_bytes() {
             return Ok(false);
         }
@@ -310,7 +310,7 @@ impl<E: Env> AppendLog<E> {
         if segment.anchored.load(Ordering::Relaxed) || mutant::is(Mutant::NotAnchored) {
             return Ok(());
         }
-        match self.store.head(&self.place.keys.checkpoint(segment.number)).await {
+        match self.store.head(&self.shared_state.keys.checkpoint(segment.number)).await {
             Ok(_) => {
                 segment.anchored.store(true, Ordering::Relaxed);
                 Ok(())
@@ -333,18 +333,18 @@ impl<E: Env> AppendLog<E> {
 
     async fn put_checkpoint(&self, segment: &Segment) -> Result<(), PutError> {
         let payload = Payload::from(checkpoint::encode(segment.number, &segment.start));
-        self.store.put(&self.place.keys.checkpoint(segment.number), payload, Guard::Absent).await.map(drop)
+        self.store.put(&self.shared_state.keys.checkpoint(segment.number), payload, Guard::Absent).await.map(drop)
     }
 
     /// This may fail, take effect late, or move the hint back: readers continue from wherever the hint leads.
     async fn put_hint(&self, number: u64) {
         let payload = Payload::from(checkpoint::encode_hint(number));
-        drop(self.store.put(&self.place.keys.hint(), payload, Guard::None).await);
+        drop(self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await);
     }
 
     /// Keeps a snapshot for the process, if it is the newest.
     fn keep(&self, snapshot: Snapshot) -> Snapshot {
-        let mut newest = self.place.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.as_ref().is_none_or(|newest| newest.0.place() < snapshot.0.place()) {
             *newest = Some(snapshot.clone());
         }
@@ -353,13 +353,13 @@ impl<E: Env> AppendLog<E> {
 
     fn newest(&self) -> Option<Snapshot> {
         // The value is replaced as a whole, so a panic elsewhere cannot leave it half-written.
-        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Steps 2 to 8, repeated while other commits come first.
     async fn try_commit(&self, mut at: Snapshot, changes: &Changes) -> Outcome<Snapshot> {
         let commit = CommitId(self.env.draw(Purpose::Names));
-        for _ in 0..self.place.limits.tries {
+        for _ in 0..self.shared_state.limits.tries {
             let mut next = State::clone(&at.0);
             if !next.apply(changes, commit) && !mutant::is(Mutant::NotRefitted) {
                 return Outcome::Conflict(Some(at));

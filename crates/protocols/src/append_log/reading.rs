@@ -32,7 +32,7 @@ pub(super) enum Step {
     /// Nothing new.
     Still,
     /// The segment was emptied, so the known state is old.
-    Gone,
+    Emptied,
     /// New records. The second field says whether the commit searched for took effect, if it is there.
     Moved(Snapshot, Option<bool>),
 }
@@ -44,12 +44,13 @@ impl<E: Env> AppendLog<E> {
         // Also reads a few known bytes again: they show whether the segment still has the content read before, and a
         // store that refuses ranges beyond the end gives an answer.
         let from = if end == 0 { 0 } else { end - OVERLAP as u64 };
-        let object = match self.store.get_range(&self.place.keys.segment(segment.number), from..from + WHOLE).await {
-            Ok(object) => object.payload,
-            Err(ReadError::NotFound) if end == 0 => return Ok(Step::Still),
-            Err(ReadError::NotFound) => return Ok(Step::Gone),
-            Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
-        };
+        let object =
+            match self.store.get_range(&self.shared_state.keys.segment(segment.number), from..from + WHOLE).await {
+                Ok(object) => object.payload,
+                Err(ReadError::NotFound) if end == 0 => return Ok(Step::Still),
+                Err(ReadError::NotFound) => return Ok(Step::Emptied),
+                Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+            };
         if object.filler.as_bytes() > 0 {
             return Err(undecodable(DecodeError::Content("filler in a log")));
         }
@@ -59,14 +60,14 @@ impl<E: Env> AppendLog<E> {
                 return Ok(Step::Still);
             }
             if let (Header::Emptied, _) = Header::decode(&object.bytes, segment.number).map_err(undecodable)? {
-                return Ok(Step::Gone);
+                return Ok(Step::Emptied);
             }
             &object.bytes[..]
         } else {
             match object.bytes.split_first_chunk::<OVERLAP>() {
                 Some((known, tail)) if *known == last_bytes => tail,
                 None if mutant::is(Mutant::OverlapIgnored) => &[],
-                _ => return Ok(Step::Gone),
+                _ => return Ok(Step::Emptied),
             }
         };
         if tail.is_empty() {
@@ -97,7 +98,7 @@ impl<E: Env> AppendLog<E> {
                         at = self.open(Some(&at)).await?.unwrap_or(at);
                     }
                 }
-                Step::Gone => {
+                Step::Emptied => {
                     openings += 1;
                     if openings > OPENINGS {
                         return Err(LoadError::Failed(Cause::words(
@@ -128,7 +129,7 @@ impl<E: Env> AppendLog<E> {
         let known = known.map(|known| known.0.segment.number);
         // A hint that cannot be read is ignored. One that is too old leads to an emptied segment, and from there to a
         // listing.
-        let hint = self.store.get(&self.place.keys.hint()).await.ok();
+        let hint = self.store.get(&self.shared_state.keys.hint()).await.ok();
         let hint = hint.and_then(|object| checkpoint::decode_hint(&object.payload.bytes));
         if let Some(number) = hint.filter(|number| Some(*number) > known)
             && let Some(found) = self.read_checkpoint(number).await?
@@ -152,7 +153,7 @@ impl<E: Env> AppendLog<E> {
     }
 
     pub(super) async fn read_checkpoint(&self, number: u64) -> Result<Option<Snapshot>, LoadError> {
-        let object = match self.store.get(&self.place.keys.checkpoint(number)).await {
+        let object = match self.store.get(&self.shared_state.keys.checkpoint(number)).await {
             Ok(object) => object,
             Err(ReadError::NotFound) => return Ok(None),
             Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
@@ -163,7 +164,7 @@ impl<E: Env> AppendLog<E> {
 
     /// The number of the last checkpoint after the known one.
     async fn newest_listed(&self, known: Option<u64>) -> Result<Option<u64>, LoadError> {
-        let keys = &self.place.keys;
+        let keys = &self.shared_state.keys;
         let mut newest = None;
         let mut after = known.map(|number| keys.checkpoint(number));
         loop {

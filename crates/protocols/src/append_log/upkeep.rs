@@ -20,12 +20,12 @@ const RESTORE: &str = "restore what is missing from a backup or an older version
 impl<E: Env> AppendLog<E> {
     /// The numbers of all checkpoints, in rising order.
     pub(super) async fn checkpoint_numbers(&self) -> Result<Vec<u64>, LoadError> {
-        self.numbers(&self.place.keys.checkpoints(), |key| self.place.keys.checkpoint_number(key)).await
+        self.numbers(&self.shared_state.keys.checkpoints(), |key| self.shared_state.keys.checkpoint_number(key)).await
     }
 
     /// The numbers of all segments that have an object, in rising order.
     async fn segment_numbers(&self) -> Result<Vec<u64>, LoadError> {
-        self.numbers(&self.place.keys.segments(), |key| self.place.keys.segment_number(key)).await
+        self.numbers(&self.shared_state.keys.segments(), |key| self.shared_state.keys.segment_number(key)).await
     }
 
     async fn numbers(&self, prefix: &Key, number: impl Fn(&Key) -> Option<u64>) -> Result<Vec<u64>, LoadError> {
@@ -43,7 +43,7 @@ impl<E: Env> AppendLog<E> {
 
     /// Whether a vacuum has emptied a segment.
     async fn is_emptied(&self, number: u64) -> Result<bool, LoadError> {
-        match self.store.get_range(&self.place.keys.segment(number), 0..HEADER as u64).await {
+        match self.store.get_range(&self.shared_state.keys.segment(number), 0..HEADER as u64).await {
             Ok(object) => Ok(matches!(Header::decode(&object.payload.bytes, number), Ok((Header::Emptied, _)))),
             Err(ReadError::NotFound) => Ok(false),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
@@ -162,7 +162,7 @@ impl<E: Env> Look<'_, E> {
     /// Every existing checkpoint must be readable, and the required ones must exist: that of the first segment, and of
     /// each closed segment.
     async fn checkpoints(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
-        let keys = &self.log.place.keys;
+        let keys = &self.log.shared_state.keys;
         let first = self.log.first_kept(numbers).await?;
         for number in numbers {
             let object = keys.checkpoint(*number);
@@ -232,7 +232,7 @@ impl<E: Env> Look<'_, E> {
         let end = end.await;
         self.versions += versions;
         self.newest = newest.or(self.newest.take());
-        let keys = &self.log.place.keys;
+        let keys = &self.log.shared_state.keys;
         let (number, severity, trouble, object, found) = match end {
             End::Newest(number) if self.last.is_none_or(|last| last <= number) => {
                 self.segments += number - begun + 1;
@@ -267,7 +267,7 @@ impl<E: Env> Look<'_, E> {
     }
 
     async fn hint(&mut self, mend: bool) {
-        let (object, last) = (self.log.place.keys.hint(), self.last.unwrap_or(0));
+        let (object, last) = (self.log.shared_state.keys.hint(), self.last.unwrap_or(0));
         let found = match self.log.store.get(&object).await {
             Ok(hint) => match checkpoint::decode_hint(&hint.payload.bytes) {
                 Some(number) if number > last => return self.hint_ahead(object, number).await,

@@ -72,7 +72,7 @@ impl<E: Env> AppendLog<E> {
 
     /// Empties the segments before this one, and removes their checkpoints.
     pub(super) async fn empty_before(&self, end: u64) -> Result<Vacuumed, VacuumError> {
-        let keys = &self.place.keys;
+        let keys = &self.shared_state.keys;
         let (mut vacuumed, mut after) = (Vacuumed::default(), None);
         loop {
             let page = self.store.list(&keys.checkpoints(), after.as_ref(), PAGE).await.map_err(stopped)?;
@@ -102,7 +102,7 @@ impl<E: Env> AppendLog<E> {
 
     /// Replaces a segment by a header without records, unless it already is one.
     async fn empty(&self, number: u64) -> Result<bool, VacuumError> {
-        let key = self.place.keys.segment(number);
+        let key = self.shared_state.keys.segment(number);
         match self.store.head(&key).await {
             Ok(metadata) if metadata.size.as_bytes() <= HEADER as u64 => return Ok(false),
             Err(ReadError::NotFound) if mutant::is(Mutant::SegmentsRemoved) => return Ok(false),

@@ -43,11 +43,11 @@ const MOST_BYTES: usize = u32::MAX as usize;
 pub struct CatalogFile<E: Env> {
     env: E,
     store: E::Objects,
-    place: Arc<Place>,
+    shared_state: Arc<SharedState>,
 }
 
 /// What all handles of a process to one catalog share.
-pub struct Place {
+pub struct SharedState {
     key: Key,
     filler_per_table: ByteSize,
     /// The maximum size of a file, in bytes.
@@ -56,7 +56,7 @@ pub struct Place {
     newest: Mutex<Option<Snapshot>>,
 }
 
-impl Place {
+impl SharedState {
     /// The catalog under this key. Each table that is kept as a number adds `filler_per_table` to the object, in place
     /// of table metadata inside the catalog; zero if there is none.
     #[must_use]
@@ -99,8 +99,8 @@ impl Snapshot {
 impl<E: Env> CatalogFile<E> {
     /// A handle to this catalog. Makes no request.
     #[must_use]
-    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
-        Self { env, store, place }
+    pub fn new(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> Self {
+        Self { env, store, shared_state }
     }
 
     /// Creates the catalog with these tables, each at its first version, if there is none yet; otherwise `Conflict`.
@@ -136,14 +136,14 @@ impl<E: Env> CatalogFile<E> {
 
     /// A file that could not be read back is not written.
     fn too_large(&self, next: &Next<'_>) -> Option<Cause> {
-        let (length, most) = (next.length(), self.place.most_bytes);
+        let (length, most) = (next.length(), self.shared_state.most_bytes);
         let words = || format!("the catalog would take {length} bytes; a catalog file holds at most {most}");
         (length > most).then(|| Cause::words(words()))
     }
 
     /// Step 3.
     fn put<'a>(&'a self, next: &'a Next<'_>) -> impl Future<Output = Result<Tag, PutError>> + 'a {
-        self.store.put(&self.place.key, next.body(&self.place), next.guard())
+        self.store.put(&self.shared_state.key, next.body(&self.shared_state), next.guard())
     }
 
     fn landed(&self, next: Next<'_>, tag: Tag) -> Snapshot {
@@ -208,7 +208,7 @@ impl<E: Env> CatalogFile<E> {
 
     fn newest(&self) -> std::sync::MutexGuard<'_, Option<Snapshot>> {
         // The value is replaced as a whole, so a panic elsewhere cannot leave it half-written.
-        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn decode(&self, object: Object) -> Result<Snapshot, LoadError> {
@@ -225,7 +225,7 @@ impl<E: Env> Catalog for CatalogFile<E> {
     type Snapshot = Snapshot;
 
     async fn load(&self) -> Result<Snapshot, LoadError> {
-        match self.store.get(&self.place.key).await {
+        match self.store.get(&self.shared_state.key).await {
             Ok(object) => self.decode(object),
             Err(ReadError::NotFound) => Err(LoadError::NotFound),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),

@@ -8,7 +8,7 @@ use glidepath_model::{ByteSize, Changes, CommitId, Overlap, Root, Version};
 
 use super::encoding::{Draft, File};
 use super::size::Size;
-use super::{Place, Snapshot};
+use super::{SharedState, Snapshot};
 
 /// The successor of a base, or the first root. Repeated puts have the same bytes and the same guard.
 pub(super) enum Next<'a> {
@@ -62,8 +62,8 @@ impl<'a> Next<'a> {
         self.base().map_or(Guard::Absent, |base| Guard::Matches(base.tag.clone()))
     }
 
-    pub(super) fn body<'b>(&'b self, place: &'b Place) -> impl Body + 'b {
-        NextFile { next: self, place }
+    pub(super) fn body<'b>(&'b self, shared_state: &'b SharedState) -> impl Body + 'b {
+        NextFile { next: self, shared_state }
     }
 
     /// The length of the encoded file, in bytes.
@@ -114,7 +114,7 @@ fn build(base: &Snapshot, commit: CommitId, changes: &Changes) -> Built {
 /// A file being sent to the store.
 struct NextFile<'a> {
     next: &'a Next<'a>,
-    place: &'a Place,
+    shared_state: &'a SharedState,
 }
 
 impl Body for NextFile<'_> {
@@ -126,12 +126,12 @@ impl Body for NextFile<'_> {
             }
             Next::Built { built, .. } => (built.root.table_count(), self.next.length()),
         };
-        ByteSize::from_bytes(length as u64) + self.place.filler(tables)
+        ByteSize::from_bytes(length as u64) + self.shared_state.filler(tables)
     }
 
     fn into_payload(self) -> Payload {
         let draft = self.next.draft();
-        Payload { bytes: draft.encode(), filler: self.place.filler(draft.tables()) }
+        Payload { bytes: draft.encode(), filler: self.shared_state.filler(draft.tables()) }
     }
 }
 
@@ -192,13 +192,13 @@ mod tests {
                     changes.set(TableId(id), edit);
                 }
             }
-            let place = Place::new(Key::new("catalog"), ByteSize::from_bytes(7));
+            let shared_state = SharedState::new(Key::new("catalog"), ByteSize::from_bytes(7));
             let root = changes.apply(base.root(), CommitId(9)).unwrap();
             let now = Next::built(Some(&base), root);
             let late = Next::of(&base, CommitId(9), &changes).unwrap();
             prop_assert_eq!((late.version(), late.commit()), (now.version(), now.commit()));
-            prop_assert_eq!(late.body(&place).size(), now.body(&place).size());
-            prop_assert_eq!(late.body(&place).into_payload(), now.body(&place).into_payload());
+            prop_assert_eq!(late.body(&shared_state).size(), now.body(&shared_state).size());
+            prop_assert_eq!(late.body(&shared_state).into_payload(), now.body(&shared_state).into_payload());
             prop_assert_eq!(late.into_file(), now.into_file());
         }
     }

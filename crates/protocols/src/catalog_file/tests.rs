@@ -38,8 +38,8 @@ fn advance(at: &Snapshot, table: TableId, metadata: u64) -> Changes {
     Changes::of(table, Edit::Advance(Advance { metadata: MetadataId(metadata), partitions }))
 }
 
-async fn write(env: SimEnv, place: Arc<Place>, commits: u32, history: Rc<History>) {
-    let catalog = CatalogFile::new(env.clone(), env.store(STORE), place);
+async fn write(env: SimEnv, shared_state: Arc<SharedState>, commits: u32, history: Rc<History>) {
+    let catalog = CatalogFile::new(env.clone(), env.store(STORE), shared_state);
     let mut seen = Version(0);
     for _ in 0..commits {
         let Ok(base) = catalog.load().await else { continue };
@@ -74,15 +74,15 @@ fn run(seed: u64, faults: Faults, writers: u32, commits: u32) -> Run {
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let setup = Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] };
     let mut simulation = Simulation::new(setup);
-    let place = Arc::new(Place::new(Key::new("catalog"), ByteSize::default()));
+    let shared_state = Arc::new(SharedState::new(Key::new("catalog"), ByteSize::default()));
     let tables = (0..TABLES).map(|id| (TableId(id), TableState::new(1))).collect();
     let first = File::first(Root::from_parts(Version(0), CommitId(1), tables).unwrap());
     simulation.keep_writes(STORE);
-    simulation.seed_object(STORE, &Key::new("catalog"), place.payload(&first));
+    simulation.seed_object(STORE, &Key::new("catalog"), shared_state.payload(&first));
     let history = Rc::new(History::default());
     let starts = (0..writers).map(|n| {
-        let (history, place) = (Rc::clone(&history), Arc::clone(&place));
-        let start = move |env: SimEnv| write(env, place, commits, history);
+        let (history, shared_state) = (Rc::clone(&history), Arc::clone(&shared_state));
+        let start = move |env: SimEnv| write(env, shared_state, commits, history);
         (Instant::ZERO + Span::from_millis(u64::from(n)), start)
     });
     simulation.run(starts);
@@ -189,11 +189,11 @@ fn a_damaged_head_stops_the_writer() {
     let mut simulation = Simulation::new(setup);
     let damaged = Payload::from(bytes::Bytes::from_static(b"GPCF\x02\x00 not this version"));
     simulation.seed_object(STORE, &Key::new("catalog"), damaged.clone());
-    let place = Arc::new(Place::new(Key::new("catalog"), ByteSize::default()));
+    let shared_state = Arc::new(SharedState::new(Key::new("catalog"), ByteSize::default()));
     let said = Rc::new(RefCell::new(String::new()));
     let hear = Rc::clone(&said);
     simulation.run([(Instant::ZERO, move |env: SimEnv| async move {
-        let catalog = CatalogFile::new(env.clone(), env.store(STORE), place);
+        let catalog = CatalogFile::new(env.clone(), env.store(STORE), shared_state);
         *hear.borrow_mut() = catalog.load().await.unwrap_err().to_string();
         assert!(matches!(catalog.create(Vec::new()).await, Outcome::Conflict(_)));
     })]);
@@ -209,12 +209,12 @@ fn of_many_creators_one_wins() {
         let horizon = Instant::ZERO + Span::from_secs(600);
         let setup = Setup { seed, horizon, mode: Mode::LocalClocks, stores: vec![model] };
         let mut simulation = Simulation::new(setup);
-        let place = Arc::new(Place::new(Key::new("catalog"), ByteSize::default()));
+        let shared_state = Arc::new(SharedState::new(Key::new("catalog"), ByteSize::default()));
         let winners = Rc::new(Cell::new(0));
         let starts = (0..6).map(|_| {
-            let (place, winners) = (Arc::clone(&place), Rc::clone(&winners));
+            let (shared_state, winners) = (Arc::clone(&shared_state), Rc::clone(&winners));
             let start = move |env: SimEnv| async move {
-                let catalog = CatalogFile::new(env.clone(), env.store(STORE), place);
+                let catalog = CatalogFile::new(env.clone(), env.store(STORE), shared_state);
                 if let Outcome::Committed(_) = catalog.create(vec![(TableId(0), TableState::new(1))]).await {
                     winners.set(winners.get() + 1);
                 }
@@ -243,8 +243,8 @@ fn a_file_is_no_larger_than_it_can_say() {
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![model] });
     simulation.run([(Instant::ZERO, |env: SimEnv| async move {
-        let place = || Place::new(Key::new("catalog"), ByteSize::default());
-        let catalog = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place().of_at_most(most)));
+        let shared_state = || SharedState::new(Key::new("catalog"), ByteSize::default());
+        let catalog = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(shared_state().of_at_most(most)));
         let Outcome::Committed(base) = catalog.create(vec![(TableId(0), glidepath_model::TableState::new(1))]).await
         else {
             panic!("fits");
@@ -263,7 +263,7 @@ fn a_file_is_no_larger_than_it_can_say() {
         let decided = catalog.attempt_group(&base, &[&table(3).actions()]).await;
         let GroupAttempt::Decided { verdicts, outcome: None } = decided else { panic!("{decided:?}") };
         assert!(matches!(&verdicts[..], [Verdict::Failed(_)]), "{verdicts:?}");
-        let reader = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place()));
+        let reader = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(shared_state()));
         let read = reader.load().await.unwrap();
         assert_eq!((read.root().table_count(), read.file.encode().len()), (3, most));
     })]);

@@ -17,7 +17,7 @@ use glidepath_model::{Action, Entry, Instant, Kind, Name, Refusal, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
 use super::*;
-use crate::manifest_chain::{Layout, ManifestChain, Place};
+use crate::manifest_chain::{Layout, ManifestChain, SharedState};
 
 const STORE: StoreId = StoreId(0);
 const ROUND_TRIP: Span = Span::from_millis(30);
@@ -58,19 +58,21 @@ fn run(plans: Vec<Plan>, grouped: bool, faults: Faults) -> Ran {
     let model = StoreModel { faults, effect: EffectPoint::Half, profile: Profile::constant(ROUND_TRIP) };
     let setup = Setup { seed: 1, horizon: HORIZON, mode: Mode::EveryOperation, stores: vec![model] };
     let mut simulation = Simulation::new(setup);
-    let place = Arc::new(Place::new("", 1 << 20));
+    let shared_state = Arc::new(SharedState::new("", 1 << 20));
     let told = Rc::new(RefCell::new(vec![Vec::new(); plans.len()]));
     let ran = Rc::new(RefCell::new(Ran { told: Vec::new(), names: Vec::new(), versions: 0, ended: Instant::ZERO }));
-    let mut processes = vec![(Instant::ZERO, creator(Arc::clone(&place)))];
+    let mut processes = vec![(Instant::ZERO, creator(Arc::clone(&shared_state)))];
     let group: Group<Chain> = Group::default();
     if grouped {
-        processes.push((Instant::ZERO, leader(Arc::clone(&place), group.clone())));
+        processes.push((Instant::ZERO, leader(Arc::clone(&shared_state), group.clone())));
     }
     for (number, plan) in plans.into_iter().enumerate() {
-        let (place, group) = (Arc::clone(&place), grouped.then(|| group.clone()));
+        let (shared_state, group) = (Arc::clone(&shared_state), grouped.then(|| group.clone()));
         let (start, told, ran) = (after_creation(plan.from_ms), Rc::clone(&told), Rc::clone(&ran));
-        processes
-            .push((start, writer(plan, (place, group), move |answer| told.borrow_mut()[number].push(answer), ran)));
+        processes.push((
+            start,
+            writer(plan, (shared_state, group), move |answer| told.borrow_mut()[number].push(answer), ran),
+        ));
     }
     processes.sort_by_key(|(at, _)| *at);
     let minute_before_the_end = Instant::ZERO + (HORIZON.since(Instant::ZERO) - Span::from_secs(60));
@@ -85,33 +87,33 @@ fn after_creation(ms: u64) -> Instant {
 }
 
 /// Creates the catalog, whatever the faults.
-fn creator(place: Arc<Place>) -> Start {
+fn creator(shared_state: Arc<SharedState>) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
             while !matches!(
-                Chain::new(env.clone(), env.store(STORE), Arc::clone(&place)).create(Layout::Paged, true).await,
+                Chain::new(env.clone(), env.store(STORE), Arc::clone(&shared_state)).create(Layout::Paged, true).await,
                 Outcome::Committed(_) | Outcome::Conflict(_)
             ) {}
         })
     })
 }
 
-fn leader(place: Arc<Place>, group: Group<Chain>) -> Start {
+fn leader(shared_state: Arc<SharedState>, group: Group<Chain>) -> Start {
     Box::new(move |env: SimEnv| {
-        let chain = Chain::new(env.clone(), env.store(STORE), place);
+        let chain = Chain::new(env.clone(), env.store(STORE), shared_state);
         Box::pin(Leader::new(env, chain, &group, RetryPolicy::default()).unwrap().lead())
     })
 }
 
 fn writer(
     plan: Plan,
-    (place, group): (Arc<Place>, Option<Group<Chain>>),
+    (shared_state, group): (Arc<SharedState>, Option<Group<Chain>>),
     tell: impl Fn((Told, Span)) + 'static,
     ran: Rc<RefCell<Ran>>,
 ) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
-            let chain = Chain::new(env.clone(), env.store(STORE), place);
+            let chain = Chain::new(env.clone(), env.store(STORE), shared_state);
             let committer = match group {
                 Some(group) => Committer::grouped(env.clone(), chain, group),
                 None => Committer::alone(env.clone(), chain, RetryPolicy::default()),
@@ -138,7 +140,7 @@ fn writer(
 fn reader(ran: Rc<RefCell<Ran>>) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
-            let chain = Chain::new(env.clone(), env.store(STORE), Arc::new(Place::new("", 1 << 20)));
+            let chain = Chain::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("", 1 << 20)));
             loop {
                 let Ok(head) = chain.load().await else { continue };
                 let Ok(all) = chain.all(&head, None, usize::MAX).await else { continue };

@@ -19,13 +19,13 @@ impl<E: Env> ManifestChain<E> {
     pub async fn every_version(&self) -> Result<Vec<Snapshot>, LoadError> {
         let (mut versions, mut after) = (Vec::new(), None::<Key>);
         loop {
-            let page = match self.store.list(&self.place.keys.versions(), after.as_ref(), PAGE).await {
+            let page = match self.store.list(&self.shared_state.keys.versions(), after.as_ref(), PAGE).await {
                 Ok(page) => page,
                 Err(ReadError::NotFound) => break,
                 Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
             };
             for object in &page.objects {
-                if let Some(version) = self.place.keys.version_in(&object.key)
+                if let Some(version) = self.shared_state.keys.version_in(&object.key)
                     && let Some(found) = self.read_version(version, None).await?
                 {
                     versions.push(found);
@@ -46,8 +46,8 @@ impl<E: Env> ManifestChain<E> {
     /// If an inner page cannot be read.
     pub async fn objects(&self, at: &Snapshot) -> Result<BTreeSet<Key>, LoadError> {
         let homes = self.homes(at).await?;
-        let own = self.place.keys.version(at.version());
-        Ok(homes.into_iter().map(|home| self.place.keys.home(home)).chain([own]).collect())
+        let own = self.shared_state.keys.version(at.version());
+        Ok(homes.into_iter().map(|home| self.shared_state.keys.home(home)).chain([own]).collect())
     }
 
     /// The objects in which the pages of a version are.

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
 use glidepath_model::{Action, CommitId, Entry, Instant, Name, Need, Refusal, Version, View};
 
-use super::gone::Gone;
+use super::dropped_rows::DroppedRows;
 use super::manifest::{Layout, Manifest};
 use super::page::{Home, Page, PageRef};
 use super::tree::{self, Child, Edit, Packer};
-use super::whole::{Rewrite, Stopped};
+use super::whole::{Rewrite, RewriteError};
 use super::{ManifestChain, RECHECK, Snapshot, is_recent, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::entry;
@@ -64,7 +64,7 @@ impl<E: Env> ManifestChain<E> {
             true => self.load().await.unwrap_or_else(|_| base.clone()),
             false => base.clone(),
         };
-        let gone = Gone::of(view.gone());
+        let gone = DroppedRows::of(view.gone());
         let (mut edits, mut grown) = (Vec::new(), 0_i64);
         if base.layout() == Layout::Paged {
             let entries = match self.entries_of(base, &gone).await {
@@ -107,13 +107,21 @@ impl<E: Env> ManifestChain<E> {
 
     async fn attempt_paged(&self, base: &Snapshot, manifest: Manifest, edits: &[Edit]) -> Attempt {
         // Step 2.
-        match self.with_pages(|pages| tree::apply(pages, self.place.pages, base.manifest.root, edits)).await {
-            Ok(root) => Attempt::Ended(self.install(Draft::of(manifest, root, self.place.inline_max), base.seen).await),
+        match self.with_pages(|pages| tree::apply(pages, self.shared_state.pages, base.manifest.root, edits)).await {
+            Ok(root) => {
+                Attempt::Ended(self.install(Draft::of(manifest, root, self.shared_state.inline_max), base.seen).await)
+            }
             Err(error) => Attempt::NotMade(error),
         }
     }
 
-    async fn attempt_whole(&self, base: &Snapshot, mut manifest: Manifest, edits: &[Edit], gone: &Gone<'_>) -> Attempt {
+    async fn attempt_whole(
+        &self,
+        base: &Snapshot,
+        mut manifest: Manifest,
+        edits: &[Edit],
+        gone: &DroppedRows<'_>,
+    ) -> Attempt {
         // Step 2.
         let mut rewrite = Rewrite::new(self, manifest.version, manifest.commit);
         let done = rewrite.run(base, gone, edits).await;
@@ -123,8 +131,8 @@ impl<E: Env> ManifestChain<E> {
             // No version refers to the parts or ever will: this commit ends here.
             self.delete_packs(&staged).await;
             return match stopped {
-                Stopped::Read(error) => Attempt::NotMade(error),
-                Stopped::Put(denial) => Attempt::Ended(Outcome::Refused(denial)),
+                RewriteError::Read(error) => Attempt::NotMade(error),
+                RewriteError::Put(denial) => Attempt::Ended(Outcome::Refused(denial)),
             };
         }
         let mut object = vec![0; longest_frame(&mut manifest)];
@@ -140,7 +148,7 @@ impl<E: Env> ManifestChain<E> {
         let outcome = self.put_version(manifest, object.into(), base.seen).await;
         self.settle_packs(&outcome, &staged).await;
         if let Outcome::Committed(_) = &outcome {
-            pages.iter().for_each(|(at, page)| self.place.cache.keep(*at, page));
+            pages.iter().for_each(|(at, page)| self.shared_state.cache.keep(*at, page));
         }
         Attempt::Ended(outcome)
     }
@@ -173,14 +181,15 @@ impl<E: Env> ManifestChain<E> {
 
     /// An entry is stored in one page, and its offset has 32 bits, shared with everything else in the object.
     fn allowed(&self, name: &Name, entry: &Entry) -> Result<(), Refusal> {
-        entry::can_be_kept(self.place.most_entry_bytes, name, entry)
+        entry::can_be_kept(self.shared_state.most_entry_bytes, name, entry)
     }
 
     /// Steps 2 to 7.
     async fn install(&self, draft: Draft, since: Option<Instant>) -> Outcome<Snapshot> {
         let homes: Vec<Home> = draft.packs.iter().map(|(home, _)| *home).collect();
         for (home, bytes) in &draft.packs {
-            let put = self.store.put(&self.place.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
+            let put =
+                self.store.put(&self.shared_state.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
             if let Err(error) = put {
                 // No version refers to the packs or ever will: this commit ends here.
                 self.delete_packs(&homes).await;
@@ -192,7 +201,7 @@ impl<E: Env> ManifestChain<E> {
         if let Outcome::Committed(_) = &outcome {
             for (at, bytes) in &draft.pages {
                 if let Ok(page) = Page::decode(bytes) {
-                    self.place.cache.keep(*at, &page);
+                    self.shared_state.cache.keep(*at, &page);
                 }
             }
         }
@@ -212,7 +221,7 @@ impl<E: Env> ManifestChain<E> {
     async fn delete_packs(&self, packs: &[Home]) {
         for home in packs {
             // The next vacuum finds what is left.
-            let _ = self.store.delete(&self.place.keys.home(*home)).await;
+            let _ = self.store.delete(&self.shared_state.keys.home(*home)).await;
         }
     }
 
@@ -225,7 +234,7 @@ impl<E: Env> ManifestChain<E> {
     ) -> Outcome<Snapshot> {
         let snapshot = Snapshot { manifest: Arc::new(manifest), seen: since };
         let version = snapshot.version();
-        let key = self.place.keys.version(version);
+        let key = self.shared_state.keys.version(version);
         let (first_sent, mut doubt) = (self.env.now(), Doubt::default());
         let delivers_once = self.store.capabilities().delivers_once;
         for round in 0..settling::ROUNDS {

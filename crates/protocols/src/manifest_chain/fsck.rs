@@ -138,7 +138,7 @@ impl<E: Env> ManifestChain<E> {
     pub async fn mend_hint(&self) -> Result<Version, LoadError> {
         let version = self.load().await?.version();
         let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
-        match self.store.put(&self.place.keys.hint(), payload, Guard::None).await {
+        match self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await {
             Ok(_) => Ok(version),
             Err(PutError::Lost) => Err(LoadError::Failed(Cause::words("a put without a guard was lost"))),
             Err(PutError::Unknown(cause) | PutError::Refused(Denial { cause, .. })) => Err(LoadError::Failed(cause)),
@@ -155,7 +155,7 @@ impl<E: Env> Look<'_, E> {
     }
 
     fn report_version(&mut self, trouble: Trouble, version: Version) {
-        let object = self.chain.place.keys.version(version);
+        let object = self.chain.shared_state.keys.version(version);
         self.report(trouble, object, Some(version));
     }
 
@@ -189,9 +189,9 @@ impl<E: Env> Look<'_, E> {
     async fn versions(&mut self) -> Result<(), LoadError> {
         let (mut newer, mut last, mut after) = (None::<Manifest>, None::<Version>, None::<Key>);
         loop {
-            let page = self.list(&self.chain.place.keys.versions(), after.as_ref()).await?;
+            let page = self.list(&self.chain.shared_state.keys.versions(), after.as_ref()).await?;
             for object in &page.objects {
-                let Some(version) = self.chain.place.keys.version_in(&object.key) else {
+                let Some(version) = self.chain.shared_state.keys.version_in(&object.key) else {
                     self.report(Trouble::Foreign, object.key.clone(), None);
                     continue;
                 };
@@ -223,7 +223,7 @@ impl<E: Env> Look<'_, E> {
 
     fn gap(&mut self, first: Version, last: Version) {
         self.blind = true;
-        let object = self.chain.place.keys.version(last);
+        let object = self.chain.shared_state.keys.version(last);
         self.report(Trouble::Gap(first, last), object, Some(last));
     }
 
@@ -291,9 +291,9 @@ impl<E: Env> Look<'_, E> {
     async fn packs(&mut self) -> Result<(), LoadError> {
         let mut after = None::<Key>;
         loop {
-            let page = self.list(&self.chain.place.keys.packs(), after.as_ref()).await?;
+            let page = self.list(&self.chain.shared_state.keys.packs(), after.as_ref()).await?;
             for object in &page.objects {
-                match self.chain.place.keys.pack_in(&object.key) {
+                match self.chain.shared_state.keys.pack_in(&object.key) {
                     Some(Home::Pack { version, .. }) if version > self.checked.newest.0 => {
                         // The chain may have grown since its versions were listed.
                         let ahead = version > self.chain.load().await.map_or(version, |head| head.version().0) + 1;
@@ -313,7 +313,7 @@ impl<E: Env> Look<'_, E> {
 
     /// Step 4.
     async fn hint(&mut self) -> Result<(), LoadError> {
-        let key = self.chain.place.keys.hint();
+        let key = self.chain.shared_state.keys.hint();
         let Some(found) = self.read(&key, None).await? else { return Ok(()) };
         let newest = self.checked.newest;
         let trouble = match found.map(|object| object.payload.bytes) {
@@ -337,10 +337,10 @@ impl<E: Env> Look<'_, E> {
         Ok(())
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>) -> Result<glidepath_env::Page, LoadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>) -> Result<glidepath_env::ListPage, LoadError> {
         match self.chain.store.list(prefix, after, PAGE).await {
             Ok(page) => Ok(page),
-            Err(ReadError::NotFound) => Ok(glidepath_env::Page::default()),
+            Err(ReadError::NotFound) => Ok(glidepath_env::ListPage::default()),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
         }
     }

@@ -26,8 +26,8 @@ mod cache;
 mod commit;
 mod design;
 mod difference;
+mod dropped_rows;
 mod fsck;
-mod gone;
 mod inspect;
 mod manifest;
 mod measured;
@@ -83,11 +83,11 @@ const HINT_EVERY: u64 = 16;
 pub struct ManifestChain<E: Env> {
     env: E,
     store: E::Objects,
-    place: Arc<Place>,
+    shared_state: Arc<SharedState>,
 }
 
 /// What all handles of a process to one catalog share: its keys and settings, and what the process knows of it.
-pub struct Place {
+pub struct SharedState {
     keys: Keys,
     cache: Cache,
     inline_max: usize,
@@ -98,7 +98,7 @@ pub struct Place {
     newest: Mutex<Option<Snapshot>>,
 }
 
-impl Place {
+impl SharedState {
     /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept in memory.
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
@@ -198,8 +198,8 @@ impl Snapshot {
 impl<E: Env> ManifestChain<E> {
     /// A handle to this catalog. Makes no request.
     #[must_use]
-    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
-        Self { env, store, place }
+    pub fn new(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> Self {
+        Self { env, store, shared_state }
     }
 
     /// Creates an empty catalog, with indices by type and by base object or without. `Conflict` if there is one.
@@ -291,12 +291,12 @@ impl<E: Env> ManifestChain<E> {
 
     /// The versions that the hint and a listing name, newest first.
     async fn named(&self) -> Result<Vec<Version>, LoadError> {
-        let hinted = match self.store.get(&self.place.keys.hint()).await {
+        let hinted = match self.store.get(&self.shared_state.keys.hint()).await {
             Ok(object) => object.payload.bytes.first_chunk::<8>().map(|bytes| Version(u64::from_le_bytes(*bytes))),
             Err(_) => None,
         };
-        let listed = match self.store.list(&self.place.keys.versions(), None, 1).await {
-            Ok(page) => page.objects.first().and_then(|first| self.place.keys.version_in(&first.key)),
+        let listed = match self.store.list(&self.shared_state.keys.versions(), None, 1).await {
+            Ok(page) => page.objects.first().and_then(|first| self.shared_state.keys.version_in(&first.key)),
             Err(ReadError::NotFound) => None,
             // The hint alone is not enough: it may be old, and its version may only be left because its pages are
             // needed.
@@ -307,7 +307,7 @@ impl<E: Env> ManifestChain<E> {
 
     /// The content of the chain at a version; `None` if there is none. `seen` is as in [`Snapshot`].
     async fn read_version(&self, version: Version, seen: Option<Instant>) -> Result<Option<Snapshot>, LoadError> {
-        match self.store.get(&self.place.keys.version(version)).await {
+        match self.store.get(&self.shared_state.keys.version(version)).await {
             Ok(object) => {
                 let manifest = Manifest::decode(&object.payload.bytes);
                 let manifest = manifest.map_err(|error| LoadError::Undecodable(Cause::from_error(error)))?;
@@ -315,7 +315,7 @@ impl<E: Env> ManifestChain<E> {
                     let words = format!("the object of {version} says that it is {}", manifest.version);
                     return Err(LoadError::Undecodable(Cause::words(words)));
                 }
-                self.place.cache.keep_object(version, object.payload.bytes);
+                self.shared_state.cache.keep_object(version, object.payload.bytes);
                 Ok(Some(Snapshot { manifest: Arc::new(manifest), seen }))
             }
             Err(ReadError::NotFound) => Ok(None),
@@ -325,7 +325,7 @@ impl<E: Env> ManifestChain<E> {
 
     fn known(&self) -> MutexGuard<'_, Option<Snapshot>> {
         // The value is replaced as a whole, so a panic elsewhere cannot leave it half-written.
-        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn know(&self, head: &Snapshot) {
@@ -339,7 +339,7 @@ impl<E: Env> ManifestChain<E> {
     async fn leave_hint(&self, version: Version) {
         if version.0.is_multiple_of(HINT_EVERY) {
             let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
-            let _ = self.store.put(&self.place.keys.hint(), payload, Guard::None).await;
+            let _ = self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await;
         }
     }
 }

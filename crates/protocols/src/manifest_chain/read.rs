@@ -108,7 +108,7 @@ impl<E: Env> ManifestChain<E> {
         &self,
         operation: impl Fn(&AtHand<'_>) -> Result<T, Missing>,
     ) -> Result<T, LoadError> {
-        let mut pages = AtHand::new(&self.place.cache);
+        let mut pages = AtHand::new(&self.shared_state.cache);
         loop {
             match operation(&pages) {
                 Ok(done) => return Ok(done),
@@ -125,7 +125,7 @@ impl<E: Env> ManifestChain<E> {
     }
 
     async fn fetch(&self, at: PageRef) -> Result<Arc<Page>, LoadError> {
-        let key = self.place.keys.home(at.home);
+        let key = self.shared_state.keys.home(at.home);
         let range = u64::from(at.offset)..u64::from(at.offset) + u64::from(at.length);
         match self.store.get_range(&key, range).await {
             Ok(object) => {

@@ -68,7 +68,7 @@ async fn lost<E: Env>(chain: &ManifestChain<E>) -> Result<Report, LoadError> {
             let finding = upkeep::Finding {
                 severity: upkeep::Severity::Damage,
                 trouble: "versions-lost",
-                object: chain.place.keys.versions(),
+                object: chain.shared_state.keys.versions(),
                 version: None,
                 found: cause.to_string(),
                 advice: "restore the versions from a backup or from older ones that the store kept".to_owned(),

@@ -112,10 +112,10 @@ impl<E: Env> ManifestChain<E> {
         // Also if no version became old: an earlier vacuum may have stopped, or a writer that slept may have written.
         let needed = self.needed_by(oldest).await?;
         let mut swept = Swept { oldest, ..swept };
-        let behind = self.place.keys.version(oldest);
+        let behind = self.shared_state.keys.version(oldest);
         swept.versions = self
-            .sweep("list versions", &self.place.keys.versions(), Some(behind), &mut |key| {
-                let version = self.place.keys.version_in(key)?;
+            .sweep("list versions", &self.shared_state.keys.versions(), Some(behind), &mut |key| {
+                let version = self.shared_state.keys.version_in(key)?;
                 let needed = needed.contains(&Home::Version(version.0)) && !mutant::is(Mutant::NeededDeleted);
                 let gone = version < oldest && !needed;
                 swept.kept += u64::from(!gone);
@@ -123,8 +123,8 @@ impl<E: Env> ManifestChain<E> {
             })
             .await?;
         swept.packs = self
-            .sweep("list packs", &self.place.keys.packs(), None, &mut |key| {
-                let home = self.place.keys.pack_in(key)?;
+            .sweep("list packs", &self.shared_state.keys.packs(), None, &mut |key| {
+                let home = self.shared_state.keys.pack_in(key)?;
                 let gone = matches!(home, Home::Pack { version, .. } if version <= oldest.0) && !needed.contains(&home);
                 swept.kept += u64::from(!gone);
                 Some(gone)

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Denial, Env, Guard, ObjectStore, Payload, ReadError};
 use glidepath_model::{CommitId, Version};
 
-use super::gone::Gone;
+use super::dropped_rows::DroppedRows;
 use super::page::{Home, Key, Page, PageRef, check_block, encode_block};
 use super::read::damaged;
 use super::tree::{Edit, cut, edited};
@@ -52,7 +52,7 @@ pub(super) const ROW: usize = 256;
 type Item = (Key, Bytes);
 
 /// Why a rewrite stopped. Nothing refers to what it has put.
-pub(super) enum Stopped {
+pub(super) enum RewriteError {
     Read(LoadError),
     Put(Denial),
 }
@@ -101,7 +101,12 @@ impl<'a, E: Env> Rewrite<'a, E> {
     }
 
     /// Steps 1 to 3: the rows of `base` without `gone`, after these edits (in rising order, each key once).
-    pub(super) async fn run(&mut self, base: &Snapshot, gone: &Gone<'_>, edits: &[Edit]) -> Result<(), Stopped> {
+    pub(super) async fn run(
+        &mut self,
+        base: &Snapshot,
+        gone: &DroppedRows<'_>,
+        edits: &[Edit],
+    ) -> Result<(), RewriteError> {
         let children = self.blocks_of(base).await?;
         if children.is_empty() {
             self.take(edited(&[], edits)).await?;
@@ -121,40 +126,46 @@ impl<'a, E: Env> Rewrite<'a, E> {
             let whole = part.as_ref().map(|(_, bytes)| bytes).cloned().unwrap_or_default();
             let (from, to) = (at.offset as usize, at.offset as usize + at.length as usize);
             if to > whole.len() {
-                return Err(Stopped::Read(damaged(crate::wire::DecodeError::Truncated)));
+                return Err(RewriteError::Read(damaged(crate::wire::DecodeError::Truncated)));
             }
             let touched = gone.may_be_in(least, next.map(|next| &next[..]));
-            let page = self.chain.place.cache.get(*at).ok().flatten();
+            let page = self.chain.shared_state.cache.get(*at).ok().flatten();
             let block = Block { least: least.clone(), bytes: whole.slice(from..to), page };
             self.block(block, touched.then_some(gone), edits).await?;
         }
         self.end().await
     }
 
-    async fn blocks_of(&self, base: &Snapshot) -> Result<Vec<(Key, PageRef)>, Stopped> {
+    async fn blocks_of(&self, base: &Snapshot) -> Result<Vec<(Key, PageRef)>, RewriteError> {
         let Some(root) = base.manifest.root else { return Ok(Vec::new()) };
-        let page = self.chain.with_pages(|pages| super::tree::Pages::page(pages, root)).await.map_err(Stopped::Read)?;
+        let page =
+            self.chain.with_pages(|pages| super::tree::Pages::page(pages, root)).await.map_err(RewriteError::Read)?;
         match &*page {
             Page::Inner(children) => Ok(children.clone()),
             Page::Leaf(_) => {
                 let words = "the root of a whole catalog is not a list of blocks";
-                Err(Stopped::Read(LoadError::Undecodable(Cause::words(words))))
+                Err(RewriteError::Read(LoadError::Undecodable(Cause::words(words))))
             }
         }
     }
 
-    async fn read(&self, home: Home) -> Result<Bytes, Stopped> {
-        let key = self.chain.place.keys.home(home);
+    async fn read(&self, home: Home) -> Result<Bytes, RewriteError> {
+        let key = self.chain.shared_state.keys.home(home);
         match self.chain.store.get(&key).await {
             Ok(object) => Ok(object.payload.bytes),
-            Err(ReadError::NotFound) => Err(Stopped::Read(super::read::gone(&key))),
-            Err(ReadError::Failed(cause)) => Err(Stopped::Read(LoadError::Failed(cause))),
+            Err(ReadError::NotFound) => Err(RewriteError::Read(super::read::gone(&key))),
+            Err(ReadError::Failed(cause)) => Err(RewriteError::Read(LoadError::Failed(cause))),
         }
     }
 
     /// Step 2. `gone` is given if some of its rows may be in the block.
-    async fn block(&mut self, block: Block, gone: Option<&Gone<'_>>, edits: &[Edit]) -> Result<(), Stopped> {
-        let broken = |error| Stopped::Read(damaged(error));
+    async fn block(
+        &mut self,
+        block: Block,
+        gone: Option<&DroppedRows<'_>>,
+        edits: &[Edit],
+    ) -> Result<(), RewriteError> {
+        let broken = |error| RewriteError::Read(damaged(error));
         let untouched = edits.is_empty() && self.pending.is_empty();
         if untouched && gone.is_none() {
             return self.copy(block).await;
@@ -177,12 +188,12 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.take(if edits.is_empty() { items.into_owned() } else { edited(&items, edits) }).await
     }
 
-    async fn copy(&mut self, block: Block) -> Result<(), Stopped> {
-        check_block(&block.bytes).map_err(|error| Stopped::Read(damaged(error)))?;
+    async fn copy(&mut self, block: Block) -> Result<(), RewriteError> {
+        check_block(&block.bytes).map_err(|error| RewriteError::Read(damaged(error)))?;
         self.push(block).await
     }
 
-    async fn take(&mut self, items: Vec<Item>) -> Result<(), Stopped> {
+    async fn take(&mut self, items: Vec<Item>) -> Result<(), RewriteError> {
         if self.pending.is_empty() {
             self.pending = items;
         } else {
@@ -193,15 +204,15 @@ impl<'a, E: Env> Rewrite<'a, E> {
     }
 
     fn sizes(&self) -> Sizes {
-        self.chain.place.sizes
+        self.chain.shared_state.sizes
     }
 
     /// Makes blocks of the pending rows, evenly filled.
-    async fn flush(&mut self) -> Result<(), Stopped> {
+    async fn flush(&mut self) -> Result<(), RewriteError> {
         let items = std::mem::take(&mut self.pending);
         for items in cut(items, self.sizes().block_bytes, weight) {
             let bytes =
-                encode_block(&items).map_err(|error| Stopped::Put(Denial::certain(Cause::from_error(error))))?;
+                encode_block(&items).map_err(|error| RewriteError::Put(Denial::certain(Cause::from_error(error))))?;
             let Some((least, _)) = items.first() else { continue };
             let least = least.clone();
             self.push(Block { least, bytes, page: Some(Arc::new(Page::Leaf(items))) }).await?;
@@ -209,7 +220,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         Ok(())
     }
 
-    async fn push(&mut self, block: Block) -> Result<(), Stopped> {
+    async fn push(&mut self, block: Block) -> Result<(), RewriteError> {
         match self.held.replace(block) {
             Some(before) => self.place(before).await,
             None => Ok(()),
@@ -217,7 +228,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
     }
 
     /// Adds a block to the current part.
-    async fn place(&mut self, block: Block) -> Result<(), Stopped> {
+    async fn place(&mut self, block: Block) -> Result<(), RewriteError> {
         let Block { least, bytes, page } = block;
         if self.filling.len() + bytes.len() > self.sizes().part_bytes {
             self.put_part().await?;
@@ -228,7 +239,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.children.push((least, at));
         if let Some(page) = page {
             // Also if the commit fails: no other page will ever have this location.
-            self.chain.place.cache.keep(at, &page);
+            self.chain.shared_state.cache.keep(at, &page);
         }
         Ok(())
     }
@@ -238,15 +249,16 @@ impl<'a, E: Env> Rewrite<'a, E> {
     }
 
     /// Step 3.
-    async fn put_part(&mut self) -> Result<(), Stopped> {
+    async fn put_part(&mut self) -> Result<(), RewriteError> {
         if self.filling.is_empty() {
             return Ok(());
         }
         let (home, bytes) = (self.home(), Bytes::from(std::mem::take(&mut self.filling)));
         self.staged.push(home);
         self.number += 1;
-        let put = self.chain.store.put(&self.chain.place.keys.home(home), Payload::from(bytes), Guard::None).await;
-        put.map(drop).map_err(|error| Stopped::Put(not_staged(error)))
+        let put =
+            self.chain.store.put(&self.chain.shared_state.keys.home(home), Payload::from(bytes), Guard::None).await;
+        put.map(drop).map_err(|error| RewriteError::Put(not_staged(error)))
     }
 
     /// Copies what is still needed of a part, so that the part can be freed.
@@ -256,16 +268,16 @@ impl<'a, E: Env> Rewrite<'a, E> {
         }
     }
 
-    async fn end(&mut self) -> Result<(), Stopped> {
+    async fn end(&mut self) -> Result<(), RewriteError> {
         // The rest is too small for a block: merge it into the block before.
         if !self.pending.is_empty()
             && let Some(held) = self.held.take()
         {
             let page = held.page.map_or_else(|| Page::decode(&held.bytes), Ok);
-            let page = page.map_err(|error| Stopped::Read(damaged(error)))?;
+            let page = page.map_err(|error| RewriteError::Read(damaged(error)))?;
             let Page::Leaf(items) = &*page else {
                 let error = crate::wire::DecodeError::Content("an inner page where a block should be");
-                return Err(Stopped::Read(damaged(error)));
+                return Err(RewriteError::Read(damaged(error)));
             };
             self.pending.splice(..0, items.iter().cloned());
         }

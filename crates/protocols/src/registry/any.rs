@@ -38,16 +38,16 @@ macro_rules! protocols {
 
         /// What the handles of a process to one catalog share, whatever its protocol.
         #[derive(Clone)]
-        pub enum AnyPlace {
-            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant(Arc<<$design as Design>::Place>),)*
+        pub enum AnySharedState {
+            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant(Arc<<$design as Design>::SharedState>),)*
         }
 
-        impl AnyPlace {
+        impl AnySharedState {
             /// A handle to the catalog. Makes no request.
             pub fn open<E: Env>(&self, env: E, store: E::Objects) -> AnyCatalog<E> {
                 match self {
-                    $($(#[cfg(feature = $feature)])? Self::$variant(place) => {
-                        AnyCatalog::$variant(<$design>::open(env, store, Arc::clone(place)))
+                    $($(#[cfg(feature = $feature)])? Self::$variant(shared_state) => {
+                        AnyCatalog::$variant(<$design>::open(env, store, Arc::clone(shared_state)))
                     })*
                 }
             }
@@ -65,10 +65,10 @@ macro_rules! protocols {
             /// The state shared by the handles to the catalog of this protocol below a prefix (empty, or ending in
             /// `/`).
             #[must_use]
-            pub fn place(self, prefix: &str, settings: &Settings) -> AnyPlace {
+            pub fn shared_state(self, prefix: &str, settings: &Settings) -> AnySharedState {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant => {
-                        AnyPlace::$variant(Arc::new(<$design>::place(prefix, settings)))
+                        AnySharedState::$variant(Arc::new(<$design>::shared_state(prefix, settings)))
                     })*
                 }
             }

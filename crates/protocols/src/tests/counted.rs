@@ -10,13 +10,13 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Env, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Appended, Body, Capabilities, Cause, DeleteError, Env, Guard, Key, ListPage, Listed, Metadata, Object, ObjectStore,
     Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
 use crate::Catalog;
-use crate::manifest_chain::{ManifestChain, Place};
+use crate::manifest_chain::{ManifestChain, SharedState};
 
 /// The requests made to a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,8 +80,8 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl World {
-    pub(crate) fn chain(&self, place: Place) -> ManifestChain<Self> {
-        ManifestChain::new(self.clone(), self.clone(), Arc::new(place))
+    pub(crate) fn chain(&self, shared_state: SharedState) -> ManifestChain<Self> {
+        ManifestChain::new(self.clone(), self.clone(), Arc::new(shared_state))
     }
 
     /// The counts since the last call.
@@ -279,7 +279,7 @@ impl ObjectStore for World {
         Ok(Appended { tag: Tag::number(generation + 1), end })
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.count(|counts| counts.lists += 1);
         let objects = self.objects.borrow();
         let wanted = |key: &Key| key.as_str().starts_with(prefix.as_str()) && after.is_none_or(|after| key > after);
@@ -296,7 +296,7 @@ impl ObjectStore for World {
         if let Some(happens) = happens {
             happens();
         }
-        Ok(Page { objects: found, more })
+        Ok(ListPage { objects: found, more })
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use glidepath_env::{Key, Listed, Page, ReadError};
+use glidepath_env::{Key, ListPage, Listed, ReadError};
 use glidepath_model::ByteSize;
 use object_store::list::PaginatedListOptions;
 
@@ -14,7 +14,12 @@ use super::{CloudStore, PAGE_LIMIT};
 
 impl CloudStore {
     /// [`glidepath_env::ObjectStore::list`] for providers whose listings have no order.
-    pub(super) async fn list_folder(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    pub(super) async fn list_folder(
+        &self,
+        prefix: &Key,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<ListPage, ReadError> {
         let keys = &self.0.address.keys;
         let full = keys.full(prefix.as_str());
         let folder = &full[..full.rfind('/').map_or(0, |slash| slash + 1)];
@@ -61,9 +66,9 @@ impl Least {
         }
     }
 
-    fn page(self) -> Page {
+    fn page(self) -> ListPage {
         let listed = |(key, size): (Box<str>, u64)| Listed { key: Key::new(&key), size: ByteSize::from_bytes(size) };
-        Page { objects: self.objects.into_iter().map(listed).collect(), more: self.more }
+        ListPage { objects: self.objects.into_iter().map(listed).collect(), more: self.more }
     }
 }
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    PutError, ReadError, Tag,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, ObjectStore,
+    Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::ByteSize;
 use glidepath_stores::memory::MemoryStore;
@@ -76,7 +76,7 @@ struct Memory {
     before: BTreeMap<Key, Object>,
     writes: BTreeMap<Key, u64>,
     was_put: BTreeMap<Key, bool>,
-    listed: Page,
+    listed: ListPage,
     frozen: BTreeMap<Key, Tag>,
 }
 
@@ -292,7 +292,7 @@ impl ObjectStore for BrokenStore {
         Ok(Appended { tag: self.shown(key, ByteSize::from_bytes(appended.end), appended.tag), end: appended.end })
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let after = after.filter(|_| self.fault != Fault::IgnoresAfter);
         let limit = if self.fault == Fault::IgnoresLimit { usize::MAX } else { limit };
         let mut page = self.inner.list(prefix, after, limit).await?;

@@ -9,7 +9,7 @@ use glidepath_model::{Changes, CommitId, Instant, Span, TableId, TableState, Ver
 use glidepath_sim::{Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 
 use super::super::record::{Header, Intent, Record};
-use super::super::{AppendLog, Landing, Limits, Place, Snapshot, checkpoint};
+use super::super::{AppendLog, Landing, Limits, SharedState, Snapshot, checkpoint};
 use super::counting::{CountingEnv, CountingStore};
 use super::world::{STORE, advance, first_root, limits, seed_catalog, storm, world};
 use crate::catalog::{Catalog, LoadError, Outcome};
@@ -35,12 +35,12 @@ fn alone<F: Future<Output = ()> + 'static>(
     simulation
 }
 
-fn place(records: u64) -> Arc<Place> {
-    Arc::new(Place::new("catalog", limits(records)))
+fn shared_state(records: u64) -> Arc<SharedState> {
+    Arc::new(SharedState::new("catalog", limits(records)))
 }
 
 fn log(env: &SimEnv, records: u64) -> AppendLog<SimEnv> {
-    AppendLog::new(env.clone(), env.store(STORE), place(records))
+    AppendLog::new(env.clone(), env.store(STORE), shared_state(records))
 }
 
 fn next(at: &Snapshot, metadata: u64) -> Changes {
@@ -121,7 +121,7 @@ fn a_log_that_cannot_be_folded_goes_on_until_it_is_full() {
     let [first, second] = segments;
     alone(&[catalog(), (SEGMENT, first), ("catalog/log/00000000000000000001", second)], async |env| {
         let store = CountingStore::new(env.store(STORE));
-        let log = AppendLog::new(CountingEnv(env.clone()), store.clone(), place(2));
+        let log = AppendLog::new(CountingEnv(env.clone()), store.clone(), shared_state(2));
         store.refuse_puts(true);
         let at = commit(&log, 30_001).await;
         assert_eq!((at.0.segment.number, at.0.records), (1, super::super::HARD_RECORDS));
@@ -335,7 +335,7 @@ fn of_many_creators_one_wins() {
 fn requests_are_as_few_as_the_page_says() {
     alone(&[], async |env| {
         let store = CountingStore::new(env.store(STORE));
-        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), place(10));
+        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), shared_state(10));
         let log = open();
         assert!(matches!(log.create(first_root().tables().cloned().collect()).await, Outcome::Committed(_)));
         assert_eq!(store.taken(), ["put checkpoint", "put head"]);
@@ -374,7 +374,7 @@ fn requests_are_as_few_as_the_page_says() {
 fn opening_takes_a_fixed_number_of_requests() {
     alone(&[catalog()], async |env| {
         let store = CountingStore::new(env.store(STORE));
-        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), place(20));
+        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), shared_state(20));
         let (log, hint) = (open(), Key::new("catalog/head"));
         let opened = async || {
             store.taken();
@@ -411,14 +411,17 @@ fn opening_takes_a_fixed_number_of_requests() {
 #[test]
 fn limits_are_kept_within_what_every_provider_takes() {
     let wild = Limits { records: u64::MAX, size: glidepath_model::ByteSize::from_bytes(u64::MAX), tries: 0 };
-    let place = Place::new("catalog", wild);
-    assert_eq!((place.limits.records, place.limits.size.as_bytes(), place.limits.tries), (9_000, 64 << 20, 1));
+    let shared_state = SharedState::new("catalog", wild);
+    assert_eq!(
+        (shared_state.limits.records, shared_state.limits.size.as_bytes(), shared_state.limits.tries),
+        (9_000, 64 << 20, 1)
+    );
     let mut simulation = world(1, Faults::default(), Mode::EveryOperation);
     seed_catalog(&simulation);
     simulation.run([(Instant::ZERO, async |env: SimEnv| {
         let size = glidepath_model::ByteSize::from_bytes(1000);
-        let place = Arc::new(Place::new("catalog", Limits { records: 1000, size, tries: 4 }));
-        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        let shared_state = Arc::new(SharedState::new("catalog", Limits { records: 1000, size, tries: 4 }));
+        let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
         for metadata in 1..100 {
             commit(&log, metadata).await;
         }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    Purpose, PutError, ReadError, Tag,
+    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, ListPage, Metadata, Object, ObjectStore,
+    Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::Instant;
 use glidepath_sim::{SimEnv, SimStore};
@@ -98,7 +98,7 @@ impl ObjectStore for CountingStore {
         self.inner.append(key, payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.note("list", prefix);
         self.inner.list(prefix, after, limit).await
     }

@@ -9,7 +9,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Changes, Edit, Instant, Name, Span, TableId, TableState, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
-use super::super::{AppendLog, Limits, MOST_APPEND_BYTES, MOST_RECORD_BYTES, Place};
+use super::super::{AppendLog, Limits, MOST_APPEND_BYTES, MOST_RECORD_BYTES, SharedState};
 use super::world::{advance, limits};
 use crate::catalog::{Catalog, Outcome};
 use crate::group::{CommitError, Committer, Group, GroupAttempt, Grouped, Leader, RetryPolicy, Verdict};
@@ -35,12 +35,12 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     let model = StoreModel { faults, effect: EffectPoint::Half, profile };
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 3, horizon, mode: Mode::EveryOperation, stores: vec![model] });
-    let place = Arc::new(Place::new("log/", limits));
+    let shared_state = Arc::new(SharedState::new("log/", limits));
     let group: Group<AppendLog<SimEnv>> = Group::default();
     let told = Rc::new(RefCell::new(vec![(0, 0); writers as usize]));
     let (ended, versions) = (Rc::new(Cell::new(Instant::ZERO)), Rc::new(RefCell::new(Vec::new())));
     let mut processes: Vec<(Instant, Start)> = Vec::new();
-    let creator = Arc::clone(&place);
+    let creator = Arc::clone(&shared_state);
     let create = move |env: SimEnv| -> Life {
         Box::pin(async move {
             let tables: Vec<_> = (0..writers).map(|id| (TableId(id), TableState::new(1))).collect();
@@ -50,12 +50,13 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     };
     processes.push((Instant::ZERO, Box::new(create)));
     let begin = Instant::ZERO + Span::from_secs(100);
-    processes.push((begin, leader(Arc::clone(&place), group.clone())));
+    processes.push((begin, leader(Arc::clone(&shared_state), group.clone())));
     for writer in 0..writers {
-        let (place, group, told, ended) = (Arc::clone(&place), group.clone(), Rc::clone(&told), Rc::clone(&ended));
+        let (shared_state, group, told, ended) =
+            (Arc::clone(&shared_state), group.clone(), Rc::clone(&told), Rc::clone(&ended));
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
-                let log = AppendLog::new(env.clone(), env.store(STORE), place);
+                let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
                 let committer = Committer::grouped(env.clone(), log, group);
                 for number in 0..COMMITS {
                     let Ok(at) = committer.catalog().load().await else { continue };
@@ -76,7 +77,7 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     let seen = Rc::clone(&versions);
     let look = move |env: SimEnv| -> Life {
         Box::pin(async move {
-            let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("log/", limits)));
+            let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("log/", limits)));
             loop {
                 let Ok(at) = log.load().await else { continue };
                 *seen.borrow_mut() = (0..writers).map(|id| at.table(TableId(id)).unwrap().version).collect();
@@ -90,9 +91,9 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     Ran { told: told.take(), versions: versions.take(), took: ended.get().since(begin) }
 }
 
-fn leader(place: Arc<Place>, group: Group<AppendLog<SimEnv>>) -> Start {
+fn leader(shared_state: Arc<SharedState>, group: Group<AppendLog<SimEnv>>) -> Start {
     Box::new(move |env: SimEnv| {
-        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
         Box::pin(Leader::new(env, log, &group, RetryPolicy::default()).unwrap().lead())
     })
 }
@@ -139,8 +140,8 @@ fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
     let count = Rc::clone(&found);
     let start = move |env: SimEnv| -> Life {
         Box::pin(async move {
-            let place = Arc::new(Place::new("log/", limits(1 << 20)));
-            let log = AppendLog::new(env.clone(), env.store(STORE), place);
+            let shared_state = Arc::new(SharedState::new("log/", limits(1 << 20)));
+            let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
             assert!(matches!(log.create(Vec::new()).await, Outcome::Committed(_)));
             let at = log.load().await.unwrap();
             let requests: Vec<_> = tables.iter().map(Changes::actions).collect();
@@ -151,7 +152,8 @@ fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
                 seen.borrow_mut().extend(verdicts.iter().map(|verdict| matches!(verdict, Verdict::Fits)));
                 rest.drain(..verdicts.len());
             }
-            let reader = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("log/", limits(1 << 20))));
+            let reader =
+                AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("log/", limits(1 << 20))));
             let at = reader.load().await.expect("every process can read what was written");
             count.set((0..tables.len() as u32).filter(|id| at.table(TableId(*id)).is_some()).count());
         })
@@ -203,8 +205,8 @@ fn what_is_only_asserted_is_told_of_no_older_place() {
     let done = Rc::new(Cell::new(false));
     let told = Rc::clone(&done);
     simulation.run([(Instant::ZERO, move |env: SimEnv| async move {
-        let place = Arc::new(Place::new("log/", Limits::default()));
-        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        let shared_state = Arc::new(SharedState::new("log/", Limits::default()));
+        let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
         let Outcome::Committed(old) = log.create(Vec::new()).await else { panic!("not created") };
         let create = Changes::of(TableId(1), Edit::Create(TableState::new(1)));
         assert!(matches!(log.commit(&old, &create).await, Outcome::Committed(_)));

@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use smallvec::smallvec;
 
 use super::super::record::{HEADER, Intent, Record};
-use super::super::{AppendLog, Limits, Place, Snapshot, checkpoint};
+use super::super::{AppendLog, Limits, SharedState, Snapshot, checkpoint};
 use crate::catalog::{Catalog, Outcome};
 
 pub(super) const STORE: StoreId = StoreId(0);
@@ -129,7 +129,7 @@ impl History {
 }
 
 async fn write(env: SimEnv, plan: Plan, history: Rc<History>) {
-    let open = || AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("catalog", plan.limits)));
+    let open = || AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("catalog", plan.limits)));
     let mut log = open();
     let mut seen = Version(0);
     for _ in 0..plan.commits {
@@ -171,7 +171,7 @@ async fn write(env: SimEnv, plan: Plan, history: Rc<History>) {
 }
 
 async fn vacuum(env: SimEnv, plan: Plan) {
-    let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("catalog", plan.limits)));
+    let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("catalog", plan.limits)));
     for _ in 0..10 * plan.commits {
         // Under faults most vacuums stop half-way; their effects are in the store.
         let _ = log.vacuum(2).await;

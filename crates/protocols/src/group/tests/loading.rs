@@ -6,13 +6,13 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::tests::counted::{World, at_once};
 
-type Counted = ManifestChain<World>;
+type CountingChain = ManifestChain<World>;
 type Load<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 
 /// A catalog that counts its requests, and the number of requests of one load.
-fn catalog() -> (World, Counted, u64) {
+fn catalog() -> (World, CountingChain, u64) {
     let world = World::default();
-    let chain = world.chain(Place::new("", 1 << 20));
+    let chain = world.chain(SharedState::new("", 1 << 20));
     assert!(matches!(at_once(chain.create(Layout::Paged, true)), Outcome::Committed(_)));
     assert!(at_once(chain.load()).is_ok());
     world.counted();
@@ -21,7 +21,7 @@ fn catalog() -> (World, Counted, u64) {
     (world, chain, counts.gets + counts.lists)
 }
 
-fn readers<'a>(count: usize, loads: &'a Loads<Counted>, catalog: &'a Counted) -> Vec<Load<'a>> {
+fn readers<'a>(count: usize, loads: &'a Loads<CountingChain>, catalog: &'a CountingChain) -> Vec<Load<'a>> {
     let reader = |_| -> Load<'a> { Box::pin(async { loads.load(catalog).await.is_ok() }) };
     (0..count).map(reader).collect()
 }

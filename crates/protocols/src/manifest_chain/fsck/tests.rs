@@ -12,7 +12,7 @@ use super::*;
 use crate::Outcome;
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::{self, Edit, Packer};
-use crate::manifest_chain::{Attempt, Layout, Place, Snapshot, rows};
+use crate::manifest_chain::{Attempt, Layout, SharedState, Snapshot, rows};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<SimEnv>;
@@ -30,7 +30,7 @@ fn with_chain<T: 'static, F: Future<Output = T> + 'static>(life: impl FnOnce(Cha
     let told = Rc::clone(&result);
     simulation.run(vec![(Instant::ZERO, move |env: SimEnv| async move {
         let store = env.store(StoreId(0));
-        let chain = Chain::new(env, store, Arc::new(Place::new("", 1 << 20)));
+        let chain = Chain::new(env, store, Arc::new(SharedState::new("", 1 << 20)));
         assert!(matches!(chain.create(Layout::Paged, true).await, Outcome::Committed(_)));
         *told.borrow_mut() = Some(life(chain).await);
     })]);
@@ -61,7 +61,7 @@ async fn forge(chain: &Chain, edits: &[Edit], entries: u64) -> Snapshot {
     let mut pack = Pack(Home::Pack { version: version.0, commit: commit.0, number: 0 }, Vec::new());
     let root = child.map(|child| child.write(&mut pack));
     let payload = Payload::from(Bytes::from(pack.1));
-    chain.store.put(&chain.place.keys.home(pack.0), payload, Guard::None).await.unwrap();
+    chain.store.put(&chain.shared_state.keys.home(pack.0), payload, Guard::None).await.unwrap();
     let manifest = Manifest { version, commit, before: base.commit(), entries, root, ..(*base.manifest).clone() };
     let object = manifest.encode().into();
     match chain.put_version(manifest, object, base.seen).await {
@@ -210,7 +210,7 @@ proptest! {
 fn lost_versions_are_a_gap_and_a_fork_across_them_is_a_broken_chain() {
     for layout in Layout::ALL {
         let (world, gone) = (World::default(), |version: u64| format!("versions/{:016x}", u64::MAX - version));
-        let writer = || world.chain(Place::new("", 1 << 20));
+        let writer = || world.chain(SharedState::new("", 1 << 20));
         let sleeper = writer();
         assert!(matches!(at_once(sleeper.create(layout, true)), Outcome::Committed(_)));
         assert!(at_once(act(&sleeper, create("a"))) && at_once(act(&sleeper, create("b"))));

@@ -97,7 +97,7 @@ impl<E: Env> Look<'_, E> {
         let Page::Leaf(items) = page else { return };
         let (Some((first, _)), Some((end, _))) = (items.first(), items.last()) else { return };
         if last.as_ref().is_some_and(|last| last >= first) {
-            let object = self.chain.place.keys.home(place.home);
+            let object = self.chain.shared_state.keys.home(place.home);
             self.report(Trouble::Disorder { offset_bytes: place.offset }, object, Some(at.version));
         }
         *last = Some(end.clone());
@@ -123,12 +123,12 @@ impl<E: Env> Look<'_, E> {
             Lost::Object => Trouble::MissingObject(extent),
             Lost::Page(reason) => Trouble::DamagedPage { offset_bytes: place.offset, reason, lost: extent },
         };
-        let object = self.chain.place.keys.home(place.home);
+        let object = self.chain.shared_state.keys.home(place.home);
         self.report(trouble, object, Some(at.version));
     }
 
     async fn page(&mut self, at: PageRef) -> Result<Result<Arc<Page>, Lost>, LoadError> {
-        if let Ok(Some(page)) = self.chain.place.cache.get(at) {
+        if let Ok(Some(page)) = self.chain.shared_state.cache.get(at) {
             return Ok(Ok(page));
         }
         let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.length));
@@ -136,7 +136,7 @@ impl<E: Env> Look<'_, E> {
             let object = &self.object.1;
             object.slice((from as usize).min(object.len())..(to as usize).min(object.len()))
         } else {
-            let key = self.chain.place.keys.home(at.home);
+            let key = self.chain.shared_state.keys.home(at.home);
             match self.chain.store.get_range(&key, from..to).await {
                 Ok(object) => object.payload.bytes,
                 Err(ReadError::NotFound) => return Ok(Err(Lost::Object)),
@@ -156,7 +156,7 @@ impl<E: Env> Look<'_, E> {
                 "a leaf where an inner page should be, or an inner page where a leaf should be",
             ))),
             Ok(page) => {
-                self.chain.place.cache.keep(at, &page);
+                self.chain.shared_state.cache.keep(at, &page);
                 Ok(page)
             }
             Err(error) => Err(Lost::Page(error)),
@@ -169,7 +169,7 @@ impl<E: Env> Look<'_, E> {
         operation: impl Fn(&AtHand<'_>) -> Result<T, Missing>,
     ) -> Result<Option<T>, LoadError> {
         let chain = self.chain;
-        let mut pages = AtHand::new(&chain.place.cache);
+        let mut pages = AtHand::new(&chain.shared_state.cache);
         loop {
             match operation(&pages) {
                 Ok(done) => return Ok(Some(done)),

@@ -8,7 +8,7 @@ use glidepath_model::{Action, Entry, Name, TableState};
 
 use super::layouts::commit;
 use crate::catalog::{Catalog, Outcome};
-use crate::manifest_chain::{Layout, Place};
+use crate::manifest_chain::{Layout, SharedState};
 use crate::tests::counted::{Counts, World, at_once};
 
 /// Entries created per commit while the catalog is filled.
@@ -35,7 +35,7 @@ struct Measured {
 
 fn measured(layout: Layout, indexed: bool, rows: u64) -> Measured {
     let world = World::default();
-    let chain = world.chain(Place::new("", 64 << 20));
+    let chain = world.chain(SharedState::new("", 64 << 20));
     assert!(matches!(at_once(chain.create(layout, indexed)), Outcome::Committed(_)));
     for first in (0..rows).step_by(BATCH as usize) {
         commit(&chain, &[(first..rows.min(first + BATCH)).map(create).collect()]);

@@ -5,7 +5,7 @@ use glidepath_model::{Action, Entry, Kind, Name, Span, TableState, Version};
 
 use super::layouts::commit;
 use crate::catalog::{Catalog, LoadError, Outcome};
-use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, Place, Sizes, Snapshot, Trouble};
+use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, SharedState, Sizes, Snapshot, Trouble};
 use crate::mutant::{self, Mutant};
 use crate::tests::counted::{World, at_once};
 
@@ -23,7 +23,7 @@ fn drop_of(text: &str) -> Action {
 fn created(layout: Layout) -> (World, Chain, Snapshot) {
     let world = World::default();
     let sizes = Sizes { block_bytes: 512, part_bytes: 1 };
-    let chain = world.chain(Place::new("", 1 << 20).inline_up_to(0).whole_sized(sizes));
+    let chain = world.chain(SharedState::new("", 1 << 20).inline_up_to(0).whole_sized(sizes));
     assert!(matches!(at_once(chain.create(layout, true)), Outcome::Committed(_)));
     commit(&chain, &[(0..9).map(|number| create(&format!("t{number}"))).collect()]);
     let head = at_once(chain.load()).unwrap();
@@ -54,7 +54,7 @@ fn a_refusal_of_a_second_delivery_deletes_nothing() {
             let ended = attempt(&chain, &base, create("mine"));
             assert!(matches!(&ended, Attempt::Ended(Outcome::Committed(_))), "{layout:?}: {ended:?}");
             world.all_well();
-            let head = at_once(world.chain(Place::new("", 0)).load()).unwrap();
+            let head = at_once(world.chain(SharedState::new("", 0)).load()).unwrap();
             assert_eq!((head.version(), head.entries()), (base.version().next(), 10));
             let checked = at_once(chain.fsck()).unwrap();
             assert!(checked.findings.is_empty(), "{layout:?}: {checked:?}");
@@ -127,13 +127,13 @@ fn a_pack_of_a_version_that_could_not_follow_is_damage() {
     for version in base.version().0 + 1..=head.version().0 {
         world.remove(&key_of(Version(version)));
     }
-    let checked = at_once(world.chain(Place::new("", 0)).fsck()).unwrap();
+    let checked = at_once(world.chain(SharedState::new("", 0)).fsck()).unwrap();
     let ahead = checked.findings.iter().filter(|finding| matches!(finding.trouble, Trouble::PackAhead)).count();
     assert!(checked.is_damaged() && ahead == 2, "{:?}", words(&checked));
 }
 
-fn place() -> Place {
-    Place::new("", 1 << 20)
+fn shared_state() -> SharedState {
+    SharedState::new("", 1 << 20)
 }
 
 /// Commits, hours apart, and removes all but the newest version.
@@ -153,7 +153,7 @@ fn go_on_for_hours(world: &World, chain: &Chain) {
 fn a_creation_that_slept_is_not_acknowledged() {
     let create_late = |looked: bool| {
         let world = World::default();
-        let (mine, other) = (world.chain(place()), world.chain(place()));
+        let (mine, other) = (world.chain(shared_state()), world.chain(shared_state()));
         let inner = world.clone();
         let meanwhile = move || {
             assert!(matches!(at_once(other.create(Layout::Paged, true)), Outcome::Committed(_)));
@@ -180,7 +180,7 @@ fn a_creation_that_slept_is_not_acknowledged() {
 fn what_was_named_and_is_gone_is_no_proof_that_there_is_nothing() {
     let load_late = || {
         let (world, chain, _) = created(Layout::Paged);
-        let (mine, inner) = (world.chain(place()), world.clone());
+        let (mine, inner) = (world.chain(shared_state()), world.clone());
         world.when_listed(move || go_on_for_hours(&inner, &chain));
         at_once(mine.load()).map(|head| head.version()).ok()
     };
@@ -195,7 +195,7 @@ fn what_was_named_and_is_gone_is_no_proof_that_there_is_nothing() {
         world.remove(&key);
     }
     assert!(head.version() < Version(32), "there is a hint already");
-    let fresh = world.chain(place());
+    let fresh = world.chain(shared_state());
     assert!(matches!(at_once(fresh.load()), Err(LoadError::Failed(_))));
     assert!(matches!(at_once(fresh.create(Layout::Paged, true)), Outcome::Refused(_)));
     assert!(world.keys("versions/").is_empty());
@@ -208,7 +208,7 @@ fn a_commit_on_an_old_version_is_not_acknowledged() {
     let old = at_once(chain.version_at(Version(1))).unwrap().unwrap();
     go_on_for_hours(&world, &chain);
     for old in [old, at_once(chain.every_version()).unwrap().remove(0)] {
-        let ended = attempt(&world.chain(place()), &old, create("mine"));
+        let ended = attempt(&world.chain(shared_state()), &old, create("mine"));
         assert!(!matches!(&ended, Attempt::Ended(Outcome::Committed(_))), "{}: {ended:?}", old.version());
     }
 }

@@ -13,7 +13,7 @@ use crate::catalog::{Catalog, Outcome};
 use crate::entry;
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::Pages as _;
-use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, Place, Sizes, Snapshot, whole};
+use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, SharedState, Sizes, Snapshot, whole};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
@@ -196,7 +196,7 @@ fn blocks_home(found: crate::manifest_chain::page::Home, at: &Snapshot) -> crate
 fn created(layout: Layout, indexed: bool) -> (World, Chain) {
     let world = World::default();
     // The cache holds almost nothing, so that blocks are read.
-    let chain = world.chain(Place::new("lake/", 100).whole_sized(SMALL));
+    let chain = world.chain(SharedState::new("lake/", 100).whole_sized(SMALL));
     assert!(matches!(at_once(chain.create(layout, indexed)), Outcome::Committed(_)));
     (world, chain)
 }
@@ -247,8 +247,8 @@ fn an_entry_is_no_larger_than_may_be() {
     let letters = (0..most).rev().find(|letters| entry::encode(&with(*letters)).len() == most).unwrap();
     for layout in Layout::ALL {
         let world = World::default();
-        let place = Place::new("", 1 << 20).entries_of_at_most(most);
-        let chain = Chain::new(world.clone(), world, std::sync::Arc::new(place));
+        let shared_state = SharedState::new("", 1 << 20).entries_of_at_most(most);
+        let chain = Chain::new(world.clone(), world, std::sync::Arc::new(shared_state));
         let created = at_once(chain.create(layout, true));
         let Outcome::Committed(base) = created else { panic!("{created:?}") };
         let create = |text: &str, letters| vec![Action::Create { name: name(text), entry: with(letters) }];

@@ -3,7 +3,7 @@
 use glidepath_model::{Action, Entry, Kind, Name, Span};
 
 use crate::catalog::{Catalog, Outcome};
-use crate::manifest_chain::{Attempt, Grace, Layout, Place, Snapshot};
+use crate::manifest_chain::{Attempt, Grace, Layout, SharedState, Snapshot};
 use crate::tests::counted::{World, at_once};
 
 const VERSIONS: u64 = 100_000;
@@ -11,7 +11,7 @@ const VERSIONS: u64 = 100_000;
 #[test]
 fn a_hundred_thousand_versions_are_opened_with_a_handful_of_requests() {
     let world = World::default();
-    let chain = world.chain(Place::new("", 1 << 20));
+    let chain = world.chain(SharedState::new("", 1 << 20));
     let Outcome::Committed(mut head) = at_once(chain.create(Layout::Paged, true)) else { panic!("not created") };
     let name = Name::parse("now_and_then").unwrap();
     for version in 0..VERSIONS {
@@ -26,7 +26,7 @@ fn a_hundred_thousand_versions_are_opened_with_a_handful_of_requests() {
     }
     let opened = |newest: &Snapshot, what: &str, most: u64| {
         world.counted();
-        let found = at_once(world.chain(Place::new("", 1 << 20)).load()).unwrap();
+        let found = at_once(world.chain(SharedState::new("", 1 << 20)).load()).unwrap();
         let counts = world.counted();
         assert_eq!(found.version(), newest.version(), "{what}");
         assert!(counts.gets + counts.lists <= most, "{what}: {counts:?}");

@@ -5,7 +5,7 @@ use glidepath_model::{Action, Entry, Kind, Name, Span, TableState};
 
 use super::layouts::commit;
 use crate::catalog::{Catalog, LoadError, Outcome};
-use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, Place, Sizes, Snapshot};
+use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, SharedState, Sizes, Snapshot};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
@@ -24,9 +24,9 @@ fn drop_of(number: u32) -> Action {
     Action::Drop { name: name(number), kind: Kind::Table, expected: None }
 }
 
-fn created(place: Place, rows: u32) -> (World, Chain) {
+fn created(shared_state: SharedState, rows: u32) -> (World, Chain) {
     let world = World::default();
-    let chain = world.chain(place);
+    let chain = world.chain(shared_state);
     assert!(matches!(at_once(chain.create(Layout::Whole, true)), Outcome::Committed(_)));
     if rows > 0 {
         commit(&chain, &[(0..rows).map(create).collect()]);
@@ -44,7 +44,7 @@ fn a_rewrite_of_any_size_holds_two_parts() {
     let sizes = Sizes { block_bytes: 64 << 10, part_bytes: 100 << 10 };
     let mut most = Vec::new();
     for rows in [10_000, 200_000] {
-        let (world, chain) = created(Place::new("", 0).whole_sized(sizes), rows);
+        let (world, chain) = created(SharedState::new("", 0).whole_sized(sizes), rows);
         let parts = world.keys("packs/").len();
         // A commit that changes only one row, and one that changes rows everywhere.
         for actions in [vec![create(rows + 1)], (0..rows).step_by(5000).map(drop_of).collect()] {
@@ -64,7 +64,7 @@ fn a_rewrite_of_any_size_holds_two_parts() {
 fn a_namespace_of_any_size_goes_with_all_that_is_in_it() {
     let sizes = Sizes { block_bytes: 64 << 10, part_bytes: 100 << 10 };
     for rows in [10_000, 200_000] {
-        let (world, chain) = created(Place::new("", 0).whole_sized(sizes), 0);
+        let (world, chain) = created(SharedState::new("", 0).whole_sized(sizes), 0);
         let parse = |text: &str| Name::parse(text).unwrap();
         let namespace = |text: &str| Action::Create { name: parse(text), entry: Entry::namespace() };
         let namespaces = ["a", "a/b", "a-b", "c"].map(namespace);
@@ -86,7 +86,7 @@ fn a_namespace_of_any_size_goes_with_all_that_is_in_it() {
             (0..50).map(|base| at_once(chain.with_base(&head, &parse(&format!("c/base_{base}")))).unwrap().len());
         assert_eq!(based.sum::<usize>() as u32, rows / 1000);
         // It looks up each row in the indices: without cached pages, each takes decoding a block.
-        let looking = world.chain(Place::new("", 64 << 20).whole_sized(sizes));
+        let looking = world.chain(SharedState::new("", 64 << 20).whole_sized(sizes));
         assert!(at_once(looking.fsck()).unwrap().findings.is_empty());
     }
 }
@@ -94,7 +94,7 @@ fn a_namespace_of_any_size_goes_with_all_that_is_in_it() {
 #[test]
 fn a_version_needs_no_part_of_another() {
     let sizes = Sizes { block_bytes: 4 << 10, part_bytes: 8 << 10 };
-    let (world, chain) = created(Place::new("", 1 << 20).whole_sized(sizes), 2000);
+    let (world, chain) = created(SharedState::new("", 1 << 20).whole_sized(sizes), 2000);
     for number in 0..5 {
         commit(&chain, &[vec![drop_of(number * 300)]]);
     }
@@ -120,7 +120,7 @@ fn a_version_needs_no_part_of_another() {
 #[test]
 fn parts_of_a_commit_that_failed_are_gone_and_of_an_unknown_one_stay() {
     let sizes = Sizes { block_bytes: 4 << 10, part_bytes: 8 << 10 };
-    let (world, chain) = created(Place::new("", 1 << 20).whole_sized(sizes), 1000);
+    let (world, chain) = created(SharedState::new("", 1 << 20).whole_sized(sizes), 1000);
     let (base, before) = (at_once(chain.load()).unwrap(), world.keys("packs/"));
     let refused = || PutError::Refused(Denial::words("on purpose"));
     let unknown = || PutError::Unknown(Cause::words("on purpose"));
@@ -161,7 +161,7 @@ fn parts_of_a_commit_that_failed_are_gone_and_of_an_unknown_one_stay() {
 
 #[test]
 fn a_damaged_part_is_never_copied_into_a_new_version() {
-    let (world, chain) = created(Place::new("", 0), 20_000);
+    let (world, chain) = created(SharedState::new("", 0), 20_000);
     let base = at_once(chain.load()).unwrap();
     let packs = world.keys("packs/");
     // In the middle of a block that the commit does not change.
@@ -179,7 +179,7 @@ fn a_damaged_part_is_never_copied_into_a_new_version() {
 
 #[test]
 fn everything_dropped_leaves_an_empty_catalog_that_goes_on() {
-    let (world, chain) = created(Place::new("", 1 << 20), 0);
+    let (world, chain) = created(SharedState::new("", 1 << 20), 0);
     let empty = at_once(chain.load()).unwrap();
     assert_eq!((empty.layout(), empty.entries()), (Layout::Whole, 0));
     commit(&chain, &[(0..5000).map(create).collect()]);

@@ -15,12 +15,12 @@ use crate::catalog::LoadError;
 use crate::mutant::{self, Mutant};
 
 /// Everything in these namespaces, at all depths.
-pub(super) struct Gone<'a> {
+pub(super) struct DroppedRows<'a> {
     namespaces: &'a [Name],
     places: Vec<Between>,
 }
 
-impl<'a> Gone<'a> {
+impl<'a> DroppedRows<'a> {
     pub(super) fn of(namespaces: &'a [Name]) -> Self {
         Self { namespaces, places: namespaces.iter().flat_map(rows::within).collect() }
     }
@@ -50,7 +50,11 @@ impl<'a> Gone<'a> {
 
 impl<E: Env> ManifestChain<E> {
     /// All entries of a version that are among them.
-    pub(super) async fn entries_of(&self, at: &Snapshot, gone: &Gone<'_>) -> Result<BTreeMap<Name, Entry>, LoadError> {
+    pub(super) async fn entries_of(
+        &self,
+        at: &Snapshot,
+        gone: &DroppedRows<'_>,
+    ) -> Result<BTreeMap<Name, Entry>, LoadError> {
         let mut entries = BTreeMap::new();
         for between in gone.namespaces.iter().flat_map(rows::entries_within) {
             entries.extend(self.scan(at, between, usize::MAX).await?.into_iter().filter(|(name, _)| gone.takes(name)));
