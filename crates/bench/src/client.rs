@@ -11,8 +11,8 @@ use crate::counted::CountedWorld;
 use crate::design::{Operation, Start};
 use crate::rows::{LISTED, Rows};
 
-/// A client: its world, and where it works. All clients of one process share place and group, which needs a leader where they
-/// commit together.
+/// A client: its world, and the catalog it works on. All clients of one process have the same shared state and the same
+/// group, which needs a leader if they commit together.
 pub(crate) struct Client<E: Env<Objects: Clone> + Clone> {
     pub(crate) env: CountedWorld<E>,
     pub(crate) prefix: String,

@@ -9,8 +9,7 @@
 //! | `part` | folder: keys that continue after `part/` |
 //! | `%_` | the same, for an empty part |
 //! | `part%o` | object |
-//! | `part%+` | folder: the first [`PIECE`] bytes of a part that is at least that long; the rest of the part is inside
-//! |
+//! | `part%+` | folder: the first [`PIECE`] bytes of a part that is at least that long; the rest is inside |
 //! | `%moved-` and a number | a folder in doubt being moved; nothing in it was acknowledged or read |
 
 use std::path::{Path, PathBuf};

@@ -266,7 +266,7 @@ pub fn answer(
 /// a lower bound that is below the knee itself.
 fn decided(
     changes: impl Iterator<Item = (change::Change, Result<KneeSearch, KneeError>)>,
-    found: &Found,
+    found: &KneeSearch,
 ) -> (Vec<WhatIf>, Vec<String>) {
     let (mut what_ifs, mut undecided) = (Vec::new(), Vec::new());
     for (change, with) in changes {

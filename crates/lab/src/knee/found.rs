@@ -177,7 +177,7 @@ impl Knee {
             knee_commits_per_s: found.commits_per_s,
             knee_interval_commits_per_s: found.interval(),
             bound: found.bound,
-            stopped: found.reason.map(|reason| Stopped::of(reason, found, options.within)),
+            stopped: found.reason.map(|reason| SearchEnd::of(reason, found, options.within)),
             offered_per_s: outcome.arrivals.iter().filter(|(at, _)| in_window.contains(at)).count() as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,

@@ -70,7 +70,7 @@ impl Varied {
 /// The answers, those that matter most first. `results` are in the order of the points.
 pub(super) fn ranked(
     assumptions: Vec<Variants>,
-    without: &Found,
+    without: &KneeSearch,
     results: Vec<Result<KneeSearch, KneeError>>,
 ) -> Vec<Assumption> {
     let mut results = results.into_iter();

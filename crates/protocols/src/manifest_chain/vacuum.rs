@@ -3,6 +3,7 @@
 //! A page that a version no longer refers to is in none of the later ones. So of everything written for versions up to
 //! the oldest kept one, exactly what that version refers to is needed; what was written for later versions is not
 //! examined. One walk over the inner pages of one version is enough.
+//!
 //! 1. Find the oldest version to keep: by number, and by the time since its successor was written.
 //! 2. Commit a version with the same entries that names it. From then on no reader begins to read older versions.
 //! 3. Walk the oldest kept version, and collect the objects that it refers to.
