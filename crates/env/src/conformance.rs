@@ -106,11 +106,11 @@ points! {
     "empty-body": "an object may be empty" => contents::empty_body;
     "large-body": "an object of 5 MiB comes back as it was written" => contents::large_body;
     "any-bytes": "every value of a byte comes back as it was written" => contents::any_bytes;
-    "filler-is-zeros": "filler counts as zeros behind the content" => contents::filler_is_zeros;
+    "filler-is-zeros": "filler counts as zeros after the content" => contents::filler_is_zeros;
     "odd-keys": "keys may hold spaces, signs and any letters" => contents::odd_keys;
     "long-keys": "parts of a key may be 200 bytes long" => contents::long_keys;
     "dots-and-slashes": "parts of a key may be `.`, `..` or empty" => contents::dots_and_slashes;
-    "key-within-key": "a key may continue another key behind a slash" => contents::key_within_key;
+    "key-within-key": "a key may continue another key after a slash" => contents::key_within_key;
     "range-middle": "a ranged read gives exactly the bytes of the range" => contents::range_middle;
     "range-cut": "a ranged read is cut short where the object ends" => contents::range_cut;
     "range-beyond": "a ranged read that begins at or beyond the end gives no bytes" => contents::range_beyond;
@@ -121,7 +121,7 @@ points! {
 
     "list-order": "a listing is in the byte order of the keys" => listing::order;
     "list-prefix": "a prefix is a plain string: it need not end at a slash" => listing::prefix;
-    "list-after": "a listing begins behind `after`, which need not exist" => listing::after;
+    "list-after": "a listing begins after `after`, which need not exist" => listing::after;
     "list-limit": "a page holds at most `limit` objects, and says when there are more" => listing::limit;
     "list-sizes": "a listing gives the sizes that head gives" => listing::sizes;
     "list-after-write": "a listing shows acknowledged writes and deletes" => listing::after_write;

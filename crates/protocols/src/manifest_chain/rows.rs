@@ -2,7 +2,7 @@
 //!
 //! | key | value | |
 //! |---|---|---|
-//! | `o` parent 0 last | the entry | by name: what is directly in a namespace lies together |
+//! | `o` parent 0 last | the entry | by name: what is directly in a namespace is adjacent |
 //! | `t` kind parent 0 last | nothing | index by type |
 //! | `b` base 0 parent 0 last | nothing | index by base object |
 //!

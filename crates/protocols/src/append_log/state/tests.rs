@@ -131,6 +131,6 @@ proptest! {
         let _ = first().fold(&tail, None);
         let folded = first().fold(&first().with_header(bytes), None);
         let closed = records.iter().any(|record| record.closes);
-        prop_assert!(folded.is_err() || closed || tail.is_empty(), "rubbish was read as a record");
+        prop_assert!(folded.is_err() || closed || tail.is_empty(), "invalid bytes were read as a record");
     }
 }

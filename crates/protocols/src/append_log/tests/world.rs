@@ -276,7 +276,7 @@ pub(super) fn chain(run: &Run) -> Result<Vec<Root>, TestCaseError> {
         }
         let (mut rest, mut closed) = (&bytes[HEADER..], false);
         while !rest.is_empty() {
-            prop_assert!(!closed, "something was appended behind the end of segment {}", number);
+            prop_assert!(!closed, "something was appended after the end of segment {}", number);
             let (record, behind) = Record::decode(rest).unwrap();
             let last = &chain[chain.len() - 1];
             let Some(Intent::Changes(changes)) = record.intent else { panic!("no writer writes other records") };
