@@ -50,7 +50,7 @@ impl Cell {
 
 /// The measurements of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct CellSamples {
     /// Latencies of the operations, in nanoseconds.
     pub latencies_ns: Vec<u64>,
     /// Errors in words, each with its count.
@@ -92,7 +92,7 @@ pub struct Figures {
     pub processor_ms_per_operation: f64,
 }
 
-impl Outcome {
+impl CellSamples {
     /// The outcome of several concurrent processes.
     #[must_use]
     pub fn joined(outcomes: Vec<Self>) -> Self {

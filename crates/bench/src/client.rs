@@ -3,34 +3,34 @@
 use glidepath_env::{Env, Purpose};
 use glidepath_model::Instant;
 use glidepath_protocols::group::{Committer, Group, RetryPolicy};
-use glidepath_protocols::registry::{AnyCatalog, AnyPlace};
+use glidepath_protocols::registry::{AnyCatalog, AnySharedState};
 use glidepath_protocols::{Catalog, LoadError};
 
-use crate::cell::{Cell, Outcome};
-use crate::counted::Counted;
+use crate::cell::{Cell, CellSamples};
+use crate::counted::CountedWorld;
 use crate::design::{Operation, Start};
 use crate::rows::{LISTED, Rows};
 
 /// A client: its environment, and its catalog. All clients of one process share place and group; a group that commits
 /// together needs a leader.
 pub(crate) struct Client<E: Env<Objects: Clone> + Clone> {
-    pub(crate) env: Counted<E>,
+    pub(crate) env: CountedWorld<E>,
     pub(crate) prefix: String,
-    pub(crate) place: AnyPlace,
-    pub(crate) group: Group<AnyCatalog<Counted<E>>>,
+    pub(crate) shared_state: AnySharedState,
+    pub(crate) group: Group<AnyCatalog<CountedWorld<E>>>,
     /// Its number among the clients of all processes.
     pub(crate) number: u32,
 }
 
 impl<E: Env<Objects: Clone> + Clone> Client<E> {
     /// Works until the time is over and the fewest operations are done, or `stop` is set.
-    pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> Outcome {
-        let catalog = || self.place.open(self.env.clone(), self.env.clone());
+    pub(crate) async fn work(&self, cell: &Cell, until: Instant, stopped: impl Fn() -> bool) -> CellSamples {
+        let catalog = || self.shared_state.open(self.env.clone(), self.env.clone());
         let committer = match cell.grouped {
             true => Committer::grouped(self.env.clone(), catalog(), self.group.clone()),
             false => Committer::alone(self.env.clone(), catalog(), RetryPolicy::default()),
         };
-        let (mut outcome, mut number) = (Outcome::default(), 0_u64);
+        let (mut outcome, mut number) = (CellSamples::default(), 0_u64);
         while (number < cell.least || self.env.now() < until) && !stopped() {
             let began = self.env.now();
             self.env.compute().await;
@@ -55,7 +55,7 @@ impl<E: Env<Objects: Clone> + Clone> Client<E> {
         cell: &Cell,
         read: Operation,
         number: u64,
-        warm: &AnyCatalog<Counted<E>>,
+        warm: &AnyCatalog<CountedWorld<E>>,
     ) -> Result<(), String> {
         let cold;
         let catalog = match cell.start {

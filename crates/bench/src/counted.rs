@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Env, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, Purpose,
-    PutError, ReadError, Tag,
+    Appended, Body, Capabilities, DeleteError, Env, Guard, Key, ListPage, Metadata, Object, ObjectStore, Payload,
+    Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::{Instant, Span};
 
-use crate::cell::Outcome;
+use crate::cell::CellSamples;
 use crate::machine::Processors;
 
 /// The counts.
@@ -26,7 +26,7 @@ pub struct Counters {
 
 impl Counters {
     /// Writes the counts into an outcome.
-    pub(crate) fn add_to(&self, outcome: &mut Outcome) {
+    pub(crate) fn add_to(&self, outcome: &mut CellSamples) {
         outcome.requests += self.requests.load(Ordering::Relaxed);
         outcome.sent_bytes += self.sent_bytes.load(Ordering::Relaxed);
         outcome.received_bytes += self.received_bytes.load(Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl Counters {
 
 /// An environment with a counted store.
 #[derive(Clone)]
-pub struct Counted<E: Env> {
+pub struct CountedWorld<E: Env> {
     env: E,
     store: E::Objects,
     counters: Arc<Counters>,
@@ -44,7 +44,7 @@ pub struct Counted<E: Env> {
     processors: Option<Processors>,
 }
 
-impl<E: Env + Clone> Counted<E> {
+impl<E: Env + Clone> CountedWorld<E> {
     /// Counts requests and bytes of this store, and delays each request.
     pub fn new(env: E, store: E::Objects, added: Span) -> Self {
         Self { env, store, counters: Arc::default(), added, processors: None }
@@ -89,7 +89,7 @@ impl<E: Env + Clone> Counted<E> {
     }
 }
 
-impl<E: Env + Clone> Env for Counted<E>
+impl<E: Env + Clone> Env for CountedWorld<E>
 where
     E::Objects: Clone,
 {
@@ -112,7 +112,7 @@ where
     }
 }
 
-impl<E: Env + Clone> ObjectStore for Counted<E> {
+impl<E: Env + Clone> ObjectStore for CountedWorld<E> {
     fn capabilities(&self) -> Capabilities {
         self.store.capabilities()
     }
@@ -143,7 +143,7 @@ impl<E: Env + Clone> ObjectStore for Counted<E> {
         self.store.append(key, payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.request(0).await;
         self.store.list(prefix, after, limit).await
     }

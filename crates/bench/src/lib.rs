@@ -18,8 +18,8 @@ mod run;
 mod scratch;
 mod sweep;
 
-pub use cell::{Cell, Figures, Outcome};
-pub use counted::{Counted, Counters};
+pub use cell::{Cell, CellSamples, Figures};
+pub use counted::{CountedWorld, Counters};
 pub use design::{Design, Operation, Start};
 pub use glidepath_protocols::registry::Protocol;
 pub use live::{LiveError, fill, work};

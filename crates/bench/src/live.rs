@@ -9,9 +9,9 @@ use glidepath_stores::{LiveEnv, Store};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 
-use crate::cell::{Cell, Outcome};
+use crate::cell::{Cell, CellSamples};
 use crate::client::Client;
-use crate::counted::Counted;
+use crate::counted::CountedWorld;
 use crate::design::Design;
 use crate::rows::{self, FillError};
 use crate::scratch::ScratchError;
@@ -56,11 +56,11 @@ pub fn fill(
 ///
 /// # Errors
 /// [`LiveError::Start`]; errors of operations are part of the outcome.
-pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicBool) -> Result<Outcome, LiveError> {
+pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicBool) -> Result<CellSamples, LiveError> {
     let runtime = runtime()?;
-    let env = Counted::new(LiveEnv::new(), store.clone(), cell.added_latency);
-    let (place, group) = (cell.design.protocol.place(prefix, &Settings::default()), Group::default());
-    let catalog = place.open(env.clone(), env.clone());
+    let env = CountedWorld::new(LiveEnv::new(), store.clone(), cell.added_latency);
+    let (shared_state, group) = (cell.design.protocol.shared_state(prefix, &Settings::default()), Group::default());
+    let catalog = shared_state.open(env.clone(), env.clone());
     let leader = Leader::new(env.clone(), catalog, &group, RetryPolicy::default());
     let (began_ns, processor) = (unix_ns(), processor_ns());
     let until = env.now() + cell.duration;
@@ -69,9 +69,9 @@ pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicB
         scope.spawn(move || leader.map(|leader| handle.block_on(leader.lead())));
         let start = |number| {
             let (handle, env, prefix) = (runtime.handle(), env.clone(), prefix.to_owned());
-            let (place, group) = (place.clone(), group.clone());
+            let (shared_state, group) = (shared_state.clone(), group.clone());
             scope.spawn(move || {
-                let client = Client::<LiveEnv> { env, prefix, place, group, number };
+                let client = Client::<LiveEnv> { env, prefix, shared_state, group, number };
                 handle.block_on(client.work(cell, until, || stop.load(Ordering::Relaxed)))
             })
         };
@@ -83,7 +83,7 @@ pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicB
             .map(|client| client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     });
-    let mut outcome = Outcome::joined(outcomes);
+    let mut outcome = CellSamples::joined(outcomes);
     (outcome.began_ns, outcome.ended_ns) = (began_ns, unix_ns());
     outcome.processor_ns = processor_ns() - processor;
     env.counters().add_to(&mut outcome);

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use glidepath_env::Env;
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::group::{Group, Leader, RetryPolicy};
-use glidepath_protocols::registry::{AnyCatalog, AnyPlace, Settings};
+use glidepath_protocols::registry::{AnyCatalog, AnySharedState, Settings};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
-use crate::cell::{Cell, Outcome};
+use crate::cell::{Cell, CellSamples};
 use crate::client::Client;
-use crate::counted::Counted;
+use crate::counted::CountedWorld;
 use crate::machine::{Machine, Processors};
 use crate::rows::{self, FillError};
 
@@ -22,17 +22,17 @@ const PREFIX: &str = "bench/";
 
 type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
-type Simulated = Counted<SimEnv>;
+type Simulated = CountedWorld<SimEnv>;
 
 /// State shared by the clients of one process.
 struct Shared {
-    place: AnyPlace,
+    shared_state: AnySharedState,
     group: Group<AnyCatalog<Simulated>>,
 }
 
 impl Shared {
     fn of(cell: &Cell) -> Self {
-        Self { place: cell.design.protocol.place(PREFIX, &Settings::default()), group: Group::default() }
+        Self { shared_state: cell.design.protocol.shared_state(PREFIX, &Settings::default()), group: Group::default() }
     }
 }
 
@@ -47,7 +47,7 @@ pub fn predict(
     cell: &Cell,
     seed: u64,
     stop: &'static AtomicBool,
-) -> Result<Outcome, FillError> {
+) -> Result<CellSamples, FillError> {
     let cell = *cell;
     let stopped = move || stop.load(Ordering::Relaxed);
     let setup = Setup {
@@ -78,7 +78,7 @@ pub fn predict(
             let mut first = counted.borrow_mut();
             match &*first {
                 Some(first) => first.beside(env, store),
-                None => first.insert(Counted::new(env, store, cell.added_latency).on(processors.clone())).clone(),
+                None => first.insert(CountedWorld::new(env, store, cell.added_latency).on(processors.clone())).clone(),
             }
         }
     };
@@ -88,15 +88,15 @@ pub fn predict(
     let leaders: Vec<_> = grouped.map(|shared| (begin, leader(shared, world.clone()))).collect();
     let clients = (0..cell.writers).map(|number| {
         let shared = &processes[number as usize % processes.len()];
-        let (place, group) = (shared.place.clone(), shared.group.clone());
+        let (shared_state, group) = (shared.shared_state.clone(), shared.group.clone());
         let (outcomes, world) = (Rc::clone(&outcomes), world.clone());
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
                 let env = world(env);
-                let client = Client::<SimEnv> { env, prefix: PREFIX.to_owned(), place, group, number };
+                let client = Client::<SimEnv> { env, prefix: PREFIX.to_owned(), shared_state, group, number };
                 let outcome = client.work(&cell, begin + cell.duration, stopped).await;
                 let (began_ns, ended_ns) = (0, client.env.now().since(begin).as_nanos());
-                outcomes.borrow_mut().push(Outcome { began_ns, ended_ns, ..outcome });
+                outcomes.borrow_mut().push(CellSamples { began_ns, ended_ns, ..outcome });
             })
         };
         (begin, Box::new(start) as Start)
@@ -104,7 +104,7 @@ pub fn predict(
     let fill = (Instant::ZERO, Box::new(fill) as Start);
     simulation.run(std::iter::once(fill).chain(leaders).chain(clients));
     filled.replace(Ok(()))?;
-    let mut outcome = Outcome::joined(outcomes.take());
+    let mut outcome = CellSamples::joined(outcomes.take());
     if let Some(counted) = counted.take() {
         counted.counters().add_to(&mut outcome);
     }
@@ -113,10 +113,10 @@ pub fn predict(
 
 /// The leader of a process's group, a task beside its clients.
 fn leader(shared: &Shared, world: impl FnOnce(SimEnv) -> Simulated + 'static) -> Start {
-    let (place, group) = (shared.place.clone(), shared.group.clone());
+    let (shared_state, group) = (shared.shared_state.clone(), shared.group.clone());
     Box::new(move |env: SimEnv| -> Life {
         let env = world(env);
-        let leader = Leader::new(env.clone(), place.open(env.clone(), env), &group, RetryPolicy::default());
+        let leader = Leader::new(env.clone(), shared_state.open(env.clone(), env), &group, RetryPolicy::default());
         Box::pin(async move {
             if let Ok(leader) = leader {
                 leader.lead().await;

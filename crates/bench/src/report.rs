@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use glidepath_model::Span;
-use glidepath_page::{Page, Picture, Section, Table, counted, digits};
+use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits};
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
 use serde::Serialize;
 
-use crate::cell::{Cell, Figures, Outcome};
+use crate::cell::{Cell, CellSamples, Figures};
 use crate::rows::FillError;
 
 /// A cell and its results.
@@ -30,7 +30,7 @@ pub struct Line {
 impl Line {
     /// Combines measurement and prediction.
     #[must_use]
-    pub fn new(cell: Cell, measured: &Outcome, predicted: Option<Result<Outcome, FillError>>) -> Self {
+    pub fn new(cell: Cell, measured: &CellSamples, predicted: Option<Result<CellSamples, FillError>>) -> Self {
         let figures = measured.figures();
         let (predicted, not_predicted) = match predicted {
             Some(Ok(outcome)) => (Some(outcome.figures()), None),
@@ -97,14 +97,14 @@ impl Measured<'_> {
 ///
 /// # Errors
 /// A picture cannot be drawn.
-pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<Page, PictureError> {
+pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<ReportPage, PictureError> {
     let (reads, commits): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.cell.operation.reads());
     let mut pictures = Vec::new();
     for (what, lines) in [("Commits", &commits), ("Reads", &reads)] {
         pictures.extend(over_clients(what, lines)?);
         pictures.extend(over_rows(what, lines).transpose()?);
     }
-    Ok(Page {
+    Ok(ReportPage {
         title: format!("A catalog on {}", how.store),
         facts: how.facts(lines),
         findings: findings(lines),

@@ -6,7 +6,7 @@ use glidepath_model::Span;
 use glidepath_sim::Profile;
 use glidepath_stores::Store;
 
-use crate::cell::{Cell, Outcome};
+use crate::cell::{Cell, CellSamples};
 use crate::design::Design;
 use crate::live::{LiveError, fill, work};
 use crate::machine::Machine;
@@ -24,7 +24,7 @@ pub struct Running<'a, E> {
     /// The profile of predictions, if there are any.
     pub profile: Option<&'a Profile>,
     /// Runs the clients of a cell as processes, against the catalog at a prefix.
-    pub in_processes: &'a dyn Fn(&str, &Cell) -> Result<Outcome, E>,
+    pub in_processes: &'a dyn Fn(&str, &Cell) -> Result<CellSamples, E>,
     /// Called with the progress.
     pub progress: &'a dyn Fn(Progress<'_>),
     /// Set by the caller to stop.
@@ -129,7 +129,7 @@ impl<E: From<LiveError>> Bench<'_, E> {
     }
 
     /// Runs the clients of a cell, on a copy of the original unless they only read.
-    fn work(&mut self, origin: &str, cell: &Cell) -> Result<Outcome, E> {
+    fn work(&mut self, origin: &str, cell: &Cell) -> Result<CellSamples, E> {
         let folder = if cell.operation.reads() { origin.to_owned() } else { self.folder() };
         if folder != origin {
             self.scratch.copy(origin, &folder)?;
@@ -150,7 +150,7 @@ impl<E: From<LiveError>> Bench<'_, E> {
         format!("{}{folder}/", self.scratch.prefix())
     }
 
-    fn predicted(&mut self, profile: &Profile, cell: &Cell) -> Result<Result<Outcome, FillError>, LiveError> {
+    fn predicted(&mut self, profile: &Profile, cell: &Cell) -> Result<Result<CellSamples, FillError>, LiveError> {
         let Running { store, stop, .. } = *self.running;
         let machine = match self.machine {
             Some(machine) => machine,

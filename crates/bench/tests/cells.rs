@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_bench::{Cell, Design, Machine, Operation, Outcome, Protocol, Scratch, Start, fill, predict, work};
+use glidepath_bench::{Cell, CellSamples, Design, Machine, Operation, Protocol, Scratch, Start, fill, predict, work};
 use glidepath_env::{Key, ObjectStore};
 use glidepath_model::Span;
 use glidepath_protocols::Catalog;
-use glidepath_protocols::manifest_chain::{Layout, ManifestChain, Place};
+use glidepath_protocols::manifest_chain::{Layout, ManifestChain, SharedState};
 use glidepath_sim::Profile;
 use glidepath_stores::{LiveEnv, Options, Store, open};
 
@@ -34,13 +34,13 @@ fn on_disk(folder: &tempfile::TempDir) -> Store {
     open(&format!("file://{}", folder.path().display()), &Options::default()).unwrap()
 }
 
-fn run(store: &Store, place: &str, cell: &Cell) -> Outcome {
+fn run(store: &Store, place: &str, cell: &Cell) -> CellSamples {
     work(store, place, cell, 0, &AtomicBool::new(false)).unwrap()
 }
 
 fn entries(store: &Store, prefix: &str) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let chain = ManifestChain::new(LiveEnv::new(), store.clone(), Arc::new(Place::new(prefix, 1 << 20)));
+    let chain = ManifestChain::new(LiveEnv::new(), store.clone(), Arc::new(SharedState::new(prefix, 1 << 20)));
     runtime.block_on(chain.load()).unwrap().entries()
 }
 

@@ -51,19 +51,19 @@ impl Kind {
 
 fn file<E: Env>(env: E, store: E::Objects) -> CatalogFile<E> {
     let key = glidepath_env::Key::new("file/catalog");
-    CatalogFile::new(env, store, Arc::new(catalog_file::Place::new(key, ByteSize::default())))
+    CatalogFile::new(env, store, Arc::new(catalog_file::SharedState::new(key, ByteSize::default())))
 }
 
 /// With segments so small that some are closed in this test.
 fn log<E: Env>(env: E, store: E::Objects) -> AppendLog<E> {
     let limits = Limits { records: 6, ..Limits::default() };
-    AppendLog::new(env, store, Arc::new(append_log::Place::new("log", limits)))
+    AppendLog::new(env, store, Arc::new(append_log::SharedState::new("log", limits)))
 }
 
 fn chain<E: Env>(env: E, store: E::Objects, layout: Layout) -> ManifestChain<E> {
-    let place = manifest_chain::Place::new(&format!("{}/", layout.name()), 16 << 20);
+    let shared_state = manifest_chain::SharedState::new(&format!("{}/", layout.name()), 16 << 20);
     // All pages in packs, so that a version depends on another file.
-    ManifestChain::new(env, store, Arc::new(place.inline_up_to(0)))
+    ManifestChain::new(env, store, Arc::new(shared_state.inline_up_to(0)))
 }
 
 fn actions(id: TableId) -> Vec<Action> {

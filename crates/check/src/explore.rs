@@ -24,12 +24,12 @@ pub struct Explored {
     /// Simulated time until the last answer, summed over all runs.
     pub simulated: Span,
     /// The lowest failed seed among those tried.
-    pub found: Option<Found>,
+    pub found: Option<FailedSeed>,
 }
 
 /// A seed that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FailedSeed {
     /// Replays it.
     pub seed: u64,
     /// The violation.
@@ -69,7 +69,7 @@ impl Explored {
         if let Some(violation) = checked.violation
             && self.found.as_ref().is_none_or(|found| seed < found.seed)
         {
-            self.found = Some(Found { seed, violation });
+            self.found = Some(FailedSeed { seed, violation });
         }
     }
 }

@@ -12,14 +12,14 @@ mod on_disk;
 mod requests;
 mod run;
 mod scenario;
-mod smallest;
+mod shrink;
 mod subject;
 mod tidy;
 mod trace;
 
-pub use explore::{Explored, Found, explore};
+pub use explore::{Explored, FailedSeed, explore};
 pub use library::{LIBRARY, scenario};
 pub use run::{Checked, Trial};
 pub use scenario::{OnDisk, Scenario, ScenarioError, Writers};
-pub use smallest::smallest;
+pub use shrink::shrink;
 pub use subject::Subject;

@@ -21,7 +21,7 @@ use smallvec::smallvec;
 use crate::on_disk;
 use crate::requests;
 use crate::scenario::Scenario;
-use crate::subject::{self, STORE, Standing, Subject, place, shared, standings, tables, writes};
+use crate::subject::{self, STORE, Standing, Subject, shared, shared_state, standings, tables, writes};
 use crate::tidy::tidy;
 use crate::trace;
 
@@ -276,16 +276,16 @@ fn processes<D: Design>(
     history: &Rc<RefCell<History>>,
 ) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
     let writers = scenario.writers;
-    let mut place = shared::<D>(0);
+    let mut shared_state = shared::<D>(0);
     let mut processes = Vec::new();
     for number in 0..=writers.count {
         let cleaner = number == writers.count;
         if number % writers.shared == 0 || cleaner {
-            place = shared::<D>(number / writers.shared);
+            shared_state = shared::<D>(number / writers.shared);
         }
-        let (place, history) = (Arc::clone(&place), Rc::clone(history));
+        let (shared_state, history) = (Arc::clone(&shared_state), Rc::clone(history));
         let start = move |env: SimEnv| -> Life {
-            let catalog = D::open(env.clone(), env.store(STORE), place);
+            let catalog = D::open(env.clone(), env.store(STORE), shared_state);
             match (cleaner, writers.vacuum_every) {
                 (true, Some(every)) => Box::pin(async move {
                     // Until the writers have ended.
@@ -388,7 +388,7 @@ pub(crate) fn judged<D: Design>(
     history: &History,
     tables: u32,
 ) -> Result<(), String> {
-    let versions = standings(&D::versions(place::<D>(0), writes)?, tables)?;
+    let versions = standings(&D::versions(shared_state::<D>(0), writes)?, tables)?;
     let chain = subject::chain(&versions);
     glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
     tidy::<D>(&objects, false)?;

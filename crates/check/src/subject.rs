@@ -63,13 +63,13 @@ impl Subject {
 }
 
 /// What the threads of a process share. Limits are so small that every run reaches them, and differ between processes.
-pub(crate) fn place<D: Design>(process: u32) -> D::Place {
-    D::place(PREFIX, &Settings { tiny: Some(process), ..Settings::default() })
+pub(crate) fn shared_state<D: Design>(process: u32) -> D::SharedState {
+    D::shared_state(PREFIX, &Settings { tiny: Some(process), ..Settings::default() })
 }
 
 /// The same, shared.
-pub(crate) fn shared<D: Design>(process: u32) -> Arc<D::Place> {
-    Arc::new(place::<D>(process))
+pub(crate) fn shared<D: Design>(process: u32) -> Arc<D::SharedState> {
+    Arc::new(shared_state::<D>(process))
 }
 
 /// All versions that were written in a run.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use glidepath_check::{Checked, Explored, Found, LIBRARY, Scenario, Subject, Trial, explore, smallest};
+use glidepath_check::{Checked, Explored, FailedSeed, LIBRARY, Scenario, Subject, Trial, explore, shrink};
 use glidepath_lab::runner::Progress;
 use serde::Serialize;
 
@@ -210,9 +210,9 @@ fn line(case: &Case, explored: &Explored, elapsed_s: f64, failure: Option<Violat
 }
 
 /// The smallest failing run, and the command that replays it.
-fn violated(arguments: &Arguments, case: &Case, found: &Found, stop: &AtomicBool) -> Violated {
-    let smaller = smallest(&case.trial, found, stop);
-    let (trial, Found { seed, violation }) =
+fn violated(arguments: &Arguments, case: &Case, found: &FailedSeed, stop: &AtomicBool) -> Violated {
+    let smaller = shrink(&case.trial, found, stop);
+    let (trial, FailedSeed { seed, violation }) =
         smaller.as_ref().map_or((&case.trial, found), |(trial, found)| (trial, found));
     let (protocol, scenario) = (trial.subject().name(), quoted(&case.scenario));
     let mut replay = format!("glidepath check {protocol} --scenario {scenario} --seed {seed}");

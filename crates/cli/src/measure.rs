@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
 use glidepath_measure::{
-    Evidence, Fitted, LiveSite, Measurement, Plan, Provenance, Report, SimulatedSite, Site, Stopped, alternatives,
+    Evidence, Fitted, LiveSite, Measurement, Plan, PlanResult, Provenance, Report, SimulatedSite, Site, alternatives,
     profile, run, write_samples,
 };
 use glidepath_model::{ByteSize, Span};
@@ -148,13 +148,13 @@ impl Measure {
         }
     }
 
-    fn write(&self, plan: &Plan, stopped: &Stopped, provenance: &Provenance) -> Result<(), Failure> {
+    fn write(&self, plan: &Plan, stopped: &PlanResult, provenance: &Provenance) -> Result<(), Failure> {
         let measurements = Measurement::of(&stopped.trials);
         folder::claim(&self.out, "measure")?;
         let path = |name: &str| self.out.join(name);
         write_samples(&path("samples.parquet"), &stopped.trials)
             .map_err(|error| unwritable(&path("samples.parquet"), &error))?;
-        let Stopped { left_out, complete, .. } = stopped;
+        let PlanResult { left_out, complete, .. } = stopped;
         let fitted = Fitted::all(&measurements);
         let report = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete };
         let page = report.page()?;
@@ -188,7 +188,7 @@ impl Measure {
         &self,
         mut profile: Profile,
         plan: &Plan,
-        stopped: &Stopped,
+        stopped: &PlanResult,
         provenance: &Provenance,
     ) -> Result<Profile, Failure> {
         let evidence = Evidence { trials: &stopped.trials, plan, provenance, seed: 1 };

@@ -1,8 +1,8 @@
-//! What can a commit protocol see of the world? Its clock, its random numbers, its stores: the seam between the protocols and the
-//! two worlds in which they run, simulated and live.
+//! What a commit protocol can use of its world: a clock, random numbers, object stores. Protocols run unchanged in two
+//! worlds, simulated and live.
 //!
-//! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns and never reads another clock, and it
-//! receives every failure of a store as a value. This crate knows no store and no protocol.
+//! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns and never reads another clock, and
+//! it gets every failure of a store as a value. This crate knows no store and no protocol.
 //!
 //! Start with [`Env`], then [`ObjectStore`] and the three failures of a guarded write, [`PutError`].
 
@@ -17,8 +17,8 @@ mod watch;
 pub use files::{Access, Files};
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, Listed, Metadata,
-    Object, ObjectStore, Page, Payload, PutError, ReadError, Tag, Transfer,
+    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Listed,
+    Metadata, Object, ObjectStore, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};
 pub use watch::{Readings, Watch};
@@ -29,26 +29,25 @@ use glidepath_model::Instant;
 
 /// What one process can see: its clock, its random numbers, and the kind of store it talks to.
 ///
-/// Traits make no `Send` promise: the simulated world lives in one thread. Live futures are `Send` by inference where
+/// The traits do not require `Send`: the simulated world has one thread. Live futures are `Send` by inference where
 /// concrete types are named.
 pub trait Env {
     /// The object stores of this world. The constructor of a protocol gets those that the protocol uses.
     type Objects: ObjectStore;
 
-    /// The process's own clock, the same for all that runs in the process. It never goes back, and goes on while the machine
-    /// sleeps; says nothing about another process's clock. Live, it is a [`Watch`].
+    /// The process's own clock, shared by everything in the process. It never goes back, continues while the machine
+    /// sleeps, and says nothing about another process's clock. Live, it is a [`Watch`].
     fn now(&self) -> Instant;
 
-    /// The time of day as this machine has it, in milliseconds since 1970. It may be wrong, and may jump either way: good
-    /// for grace periods far longer than clocks differ, never for order.
+    /// The time of day on this machine, in milliseconds since 1970. It may be wrong and may jump either way: use it for
+    /// grace periods far longer than clocks differ, never for order.
     fn unix_ms(&self) -> u64;
 
-    /// Waits until the process's clock shows `at`; returns at once if it does already. Dropping the future has no
-    /// effect on anything.
+    /// Waits until the process's clock shows `at`; returns at once if it already does. Dropping the future has no
+    /// effect.
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()>;
 
-    /// 64 uniformly random bits. Draws for one purpose are a stream of their own: more draws for one do not change
-    /// what another gets.
+    /// 64 uniformly random bits. Each purpose has its own stream: more draws for one do not change those for another.
     fn draw(&self, purpose: Purpose) -> u64;
 }
 
@@ -73,6 +72,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// How many purposes there are.
+    /// The number of purposes.
     pub const COUNT: usize = 7;
 }

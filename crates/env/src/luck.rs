@@ -1,4 +1,4 @@
-//! How do the distributions of the `rand` family take random bits?
+//! Random draws in the form that the distributions of the `rand` family take.
 
 use std::convert::Infallible;
 
@@ -26,7 +26,7 @@ impl<F: FnMut() -> u64> TryRng for DrawRng<F> {
     }
 }
 
-/// A uniform number in [0, 1) out of 64 random bits, with the 53 bits that a double holds.
+/// A uniform number in [0, 1) from 64 random bits; uses the 53 bits that a double holds.
 #[must_use]
 pub fn unit_interval(draw: u64) -> f64 {
     (draw >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)

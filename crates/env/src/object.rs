@@ -1,4 +1,4 @@
-//! What does an object store offer, and which outcomes does each operation have?
+//! The operations of an object store, and the outcomes of each.
 
 use std::cmp::Ordering;
 use std::error::Error;
@@ -13,19 +13,19 @@ use glidepath_model::ByteSize;
 
 /// Objects under keys, with guarded writes.
 ///
-/// Every operation is one request. No implementation may repeat a guarded write by itself: the repeat would meet the
-/// first attempt's effect and report [`PutError::Lost`] for a write that happened.
+/// Every operation is one request. No implementation may repeat a guarded write by itself: the repeat would see the
+/// effect of the first request and report [`PutError::Lost`] for a write that took effect.
 ///
-/// Dropping a future after it was first polled leaves the request's outcome unknown: the store owns a request once sent.
+/// Dropping a future after it was first polled leaves the request's outcome unknown: the store owns a request once
+/// sent.
 pub trait ObjectStore {
     /// What this store can do. Fixed for its life.
     fn capabilities(&self) -> Capabilities;
 
-    /// The whole object, as it was at some moment between call and answer.
+    /// The whole object, as it was at one moment between call and answer.
     fn get(&self, key: &Key) -> impl Future<Output = Result<Object, ReadError>>;
 
-    /// Bytes `range` of the object, cut off at the end of the object; a range that begins at or beyond the end of the
-    /// object gives no bytes.
+    /// Bytes `range` of the object, cut off at its end. A range that begins at or beyond the end gives no bytes.
     fn get_range(&self, key: &Key, range: Range<u64>) -> impl Future<Output = Result<Object, ReadError>>;
 
     /// The object's size and tag.
@@ -38,18 +38,23 @@ pub trait ObjectStore {
     /// at 0. [`PutError::Refused`] where [`Capabilities::append`] is false.
     fn append(&self, key: &Key, payload: Payload, offset: u64) -> impl Future<Output = Result<Appended, PutError>>;
 
-    /// Objects whose keys begin with `prefix`, in the byte order of their keys, after `after` where given; at most
-    /// `limit` of them.
-    fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> impl Future<Output = Result<Page, ReadError>>;
+    /// Objects whose keys begin with `prefix`, in the byte order of their keys, after `after` if given; at most `limit`
+    /// of them.
+    fn list(
+        &self,
+        prefix: &Key,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> impl Future<Output = Result<ListPage, ReadError>>;
 
-    /// Removes the object; success too where there is none.
+    /// Removes the object; also succeeds if there is none.
     fn delete(&self, key: &Key) -> impl Future<Output = Result<(), DeleteError>>;
 }
 
 /// Traffic whose cost counts and whose content does not: the metadata files of table formats.
 ///
-/// Each write goes to a fresh key that no other process can name yet, and each read is of an object that never changes. So
-/// bulk traffic commutes with everything, which is what lets a simulated process run ahead on its own clock.
+/// Each write goes to a fresh key that no other process can name yet, and each read is of an object that never changes.
+/// So bulk traffic commutes with everything, and a simulated process can run ahead on its own clock.
 pub trait BulkStore {
     /// Makes these transfers, one after another; stops at the first that fails.
     fn bulk(&self, transfers: &[Transfer]) -> impl Future<Output = Result<(), BulkError>>;
@@ -87,9 +92,9 @@ pub struct Capabilities {
     pub put_if_match: bool,
     /// Offers [`ObjectStore::append`].
     pub append: bool,
-    /// Every request reaches the store at most once: so [`PutError::Lost`] says that another writer was first. False wherever
-    /// a proxy, a load balancer or a client library may repeat a request: there a write may have lost to
-    /// an earlier delivery of itself.
+    /// Every request reaches the store at most once, so [`PutError::Lost`] means that another writer was first. False
+    /// wherever a proxy, a load balancer or a client library may repeat a request: there a write may have lost to an
+    /// earlier delivery of itself.
     pub delivers_once: bool,
 }
 
@@ -112,7 +117,7 @@ impl PartialOrd for Key {
 }
 
 impl Ord for Key {
-    /// Byte order of the names. Most comparisons are of a key with itself, which needs no look at the name.
+    /// Byte order of the names. Most comparisons are of a key with itself; these do not read the name.
     fn cmp(&self, other: &Self) -> Ordering {
         if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
     }
@@ -145,25 +150,25 @@ impl fmt::Display for Key {
 }
 
 /// Names one state of one object. Two states of an object have different tags, except on stores whose tag is a hash of
-/// the content: there equal content has equal tags, so a guarded object must carry something fresh in every write.
+/// the content: there equal content has equal tags, so every write of a guarded object must contain something fresh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(TagKind);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum TagKind {
     Number(u64),
-    /// Behind one pointer, so that a tag is two words.
+    /// Boxed, so that a tag takes two words.
     Text(Arc<Box<str>>),
 }
 
 impl Tag {
-    /// A tag that is a number, such as a generation.
+    /// A numeric tag, such as a generation.
     #[must_use]
     pub fn number(number: u64) -> Self {
         Self(TagKind::Number(number))
     }
 
-    /// A tag that is a text, such as an ETag, exactly as the store wrote it.
+    /// A text tag, such as an ETag, exactly as the store wrote it.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self(TagKind::Text(Arc::new(text.into())))
@@ -190,13 +195,13 @@ pub enum Guard {
     Matches(Tag),
 }
 
-/// The content of an object: bytes, and after them filler whose content does not matter but whose transfer takes time.
-/// A live store writes the filler as zeros; the simulated one keeps only its size.
+/// The content of an object: bytes, followed by filler, whose content does not matter but whose transfer takes time. A
+/// live store writes filler as zeros; the simulated one keeps only its size.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Payload {
     /// Real content.
     pub bytes: Bytes,
-    /// Filler behind it.
+    /// Filler after the bytes.
     pub filler: ByteSize,
 }
 
@@ -214,8 +219,8 @@ impl From<Bytes> for Payload {
     }
 }
 
-/// What is to be written: a payload, or what can be made into one. A store that learns that a guard does not hold before
-/// it needs the bytes never asks for them.
+/// What to write: a payload, or something that can be turned into one. A store that finds that the guard does not hold
+/// before it needs the bytes never asks for them.
 pub trait Body: Unpin {
     /// The size of the payload.
     fn size(&self) -> ByteSize;
@@ -243,7 +248,7 @@ pub struct Object {
     pub tag: Tag,
 }
 
-/// An object's outside.
+/// An object's size and tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Content and filler.
@@ -252,21 +257,21 @@ pub struct Metadata {
     pub tag: Tag,
 }
 
-/// What an append made of the object.
+/// The object's state after an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The state of the object with the appended bytes.
     pub tag: Tag,
-    /// Its size then: the offset for the next append.
+    /// Its size: the offset for the next append.
     pub end: u64,
 }
 
 /// Part of a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct ListPage {
     /// In the byte order of their keys.
     pub objects: Vec<Listed>,
-    /// Whether there may be more behind the last one.
+    /// Whether there may be more after the last one.
     pub more: bool,
 }
 
@@ -284,7 +289,7 @@ pub struct Listed {
 pub struct Cause(Arc<dyn Error + Send + Sync>);
 
 impl Cause {
-    /// A cause that is known by its words alone.
+    /// A cause known only by its text.
     #[must_use]
     pub fn words(words: impl Into<String>) -> Self {
         Self(Arc::from(Box::<dyn Error + Send + Sync>::from(words.into())))
@@ -298,7 +303,7 @@ impl Cause {
 }
 
 impl fmt::Display for Cause {
-    /// The error and, behind colons, what caused it.
+    /// The error and, after colons, its causes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut source = self.0.source();
@@ -310,25 +315,25 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Why a read gave nothing. A read has no effect, so it may always be repeated.
+/// Why a read gave nothing. Reads have no effect and may always be repeated.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReadError {
-    /// There was no such object at some moment between call and answer.
+    /// There was no such object at one moment between call and answer.
     #[error("there is no object with that key")]
     NotFound,
-    /// Says nothing about the object.
+    /// The read failed; this says nothing about the object.
     #[error("the read failed: {0}")]
     Failed(Cause),
 }
 
-/// Why a guarded write did not return a tag: three failures that need three different reactions.
+/// Why a guarded write did not return a tag: three failures that call for three different reactions.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PutError {
     /// The guard did not hold; nothing was written. Read again before the next try.
     #[error("the guard did not hold: another writer was first")]
     Lost,
-    /// It may have been written, or may yet be. Only reading back can settle it, and that only in part: what is absent
-    /// now may still appear.
+    /// It may have taken effect, or may still do so. Only reading back can tell, and only in part: what is absent now
+    /// may still appear.
     #[error("it is not known whether the write happened: {0}")]
     Unknown(Cause),
     /// Refused. The denial says what that proves. The write may be sent again.
@@ -339,29 +344,30 @@ pub enum PutError {
 /// How a write was refused.
 #[derive(Clone, Debug)]
 pub struct Denial {
-    /// For people.
+    /// The reason, for people.
     pub cause: Cause,
-    /// Whether nothing of this write has taken effect or ever will: it never left this process, or nothing between process
-    /// and store can have repeated it. Otherwise one delivery of it was refused, and another may have taken effect before, or may yet.
+    /// Whether this write has had no effect and never will: it never left this process, or nothing between process and
+    /// store can have repeated it. Otherwise only one delivery of it was refused; another may have taken effect before,
+    /// or may still do so.
     pub certain: bool,
-    /// Whether the same write may be accepted a little later by itself: the store is busy.
+    /// Whether the same write may be accepted a little later: the store is busy.
     pub passing: bool,
 }
 
 impl Denial {
-    /// Refused for certain, before anything was sent.
+    /// Certainly refused, before anything was sent.
     #[must_use]
     pub fn certain(cause: Cause) -> Self {
         Self { cause, certain: true, passing: false }
     }
 
-    /// The same, known by its words alone.
+    /// The same, with a cause known only by its text.
     #[must_use]
     pub fn words(words: impl Into<String>) -> Self {
         Self::certain(Cause::words(words))
     }
 
-    /// The same, and it may be taken a little later.
+    /// The same, and the write may be accepted a little later.
     #[must_use]
     pub fn passing(self) -> Self {
         Self { passing: true, ..self }
@@ -377,7 +383,7 @@ impl fmt::Display for Denial {
 /// Why a delete did not report success.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DeleteError {
-    /// It may have been deleted, or may yet be.
+    /// It may have been deleted, or may still be.
     #[error("it is not known whether the delete happened: {0}")]
     Unknown(Cause),
     /// Refused before any effect.

@@ -1,4 +1,4 @@
-//! How long does a client wait between attempts?
+//! Waits of a client between attempts.
 
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};
@@ -19,19 +19,18 @@ pub enum Backoff {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exponential {
-    /// Before the first repeat.
+    /// The wait before the first retry.
     pub first: Span,
     /// Growth from one wait to the next; at least 1.
     pub factor: f64,
-    /// No wait is longer than this, jitter aside.
+    /// The longest wait, before jitter.
     pub longest: Span,
     /// The range of the random multiplier of each wait.
     #[serde(default)]
     pub jitter: JitterRange,
 }
 
-/// The wait is multiplied by a number drawn uniformly from this range. `[0, 1]` is what is called full jitter; `[1, 1]`
-/// is none.
+/// The wait is multiplied by a number drawn uniformly from this range. `[0, 1]` is full jitter; `[1, 1]` is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f64; 2]", into = "[f64; 2]")]
 pub struct JitterRange {
@@ -60,7 +59,7 @@ impl From<JitterRange> for [f64; 2] {
 }
 
 impl Backoff {
-    /// The wait before repeat number `repeat`, counted from 0. `draw` is called at most once.
+    /// The wait before retry `repeat`, counted from 0. Calls `draw` at most once.
     pub fn wait(&self, repeat: u32, draw: impl FnOnce() -> u64) -> Span {
         let Self::Exponential(Exponential { first, factor, longest, jitter }) = self else {
             return Span::ZERO;

@@ -1,27 +1,27 @@
-//! How does a process know how long ago something was, although machines sleep and clocks are set?
+//! A clock that shows how long ago something was, although machines sleep and clocks are set.
 //!
-//! A guard by time ("this was the newest version less than five minutes ago") fails if the clock stands still while others
-//! continue. So a process uses a clock that counts sleep, if the platform has one. It does not trust that clock alone either, because
-//! all clocks of a paused virtual machine stand still until its time of day is set. If the time of day
-//! gets ahead of the clock by more than clocks differ, the clock follows: for a guard, too late is safe and too early is not.
+//! A guard by time ("this was the newest version less than five minutes ago") fails if the clock stops while others
+//! continue. So a process uses a clock that counts sleep, if the platform has one. That is not enough: all clocks of a
+//! paused virtual machine stop, until its time of day is set. So if the time of day gets ahead of the clock by more
+//! than clocks may differ, the clock follows: for a guard, too late is safe and too early is not.
 
 use glidepath_model::Instant;
 
-/// By how much the time of day may get ahead of a clock between two readings and both still be right, besides
-/// [`TOLERATED_SHARE`] of the time between them.
+/// How far the time of day may get ahead of a clock between two readings if both are right, besides [`TOLERATED_SHARE`]
+/// of the time between them.
 const TOLERATED_NS: i128 = 1_000_000_000;
 
-/// The most by which clocks may differ in speed: twice what time services change the speed of the time of day by at most (adjtimex:
-/// 500 millionths).
+/// The greatest difference in speed between clocks, as a divisor: twice the largest change that time services make to
+/// the speed of the time of day (adjtimex: 500 millionths).
 const TOLERATED_SHARE: i128 = 1000;
 
-/// The time over which a lead is compared; over longer times, clocks may drift apart.
+/// The window over which the two are compared; over longer times clocks may drift apart.
 const WINDOW_NS: i128 = 60_000_000_000;
 
-/// What a machine's clocks show at one moment. Each may begin anywhere.
+/// The readings of a machine's clocks at one moment. Each clock may start at any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readings {
-    /// Never goes back; stands still while the machine sleeps.
+    /// Never goes back; stops while the machine sleeps.
     pub monotonic_ns: u64,
     /// Never goes back, and counts sleep; `None` where the platform has no such clock.
     pub counting_sleep_ns: Option<u64>,
@@ -29,13 +29,13 @@ pub struct Readings {
     pub unix_ns: u64,
 }
 
-/// The clock of one process, for all that it measures: two of them may disagree by hours.
+/// The clock of one process, used for everything it measures: two such clocks may differ by hours.
 ///
 /// It begins at [`Instant::ZERO`] with the first reading and never goes back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watch {
     began: Option<Began>,
-    /// What the time of day has shown to be missing.
+    /// The time that the clock missed, as the time of day showed.
     added_ns: i128,
     shown_ns: u64,
 }
@@ -44,7 +44,7 @@ pub struct Watch {
 struct Began {
     /// The clock at the first reading.
     zero_ns: i128,
-    /// The time of day less the clock, at its least in this window.
+    /// The least lead of the time of day over the clock in this window.
     lead_ns: i128,
     /// The clock at the beginning of the window.
     window_ns: i128,
@@ -78,7 +78,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A machine, and how long it has really been.
+    /// A machine, and the time that has really passed on it.
     #[derive(Clone, Copy)]
     struct Machine {
         readings: Readings,
@@ -99,7 +99,7 @@ mod tests {
             self.shows()
         }
 
-        /// Suspended: what counts sleep goes on, and so does the time of day.
+        /// Suspended: the clock that counts sleep continues, and so does the time of day.
         fn sleeps(&mut self, ns: u64) {
             if let Some(counting) = &mut self.readings.counting_sleep_ns {
                 *counting += ns;
@@ -108,7 +108,7 @@ mod tests {
             self.really_ns += ns;
         }
 
-        /// A virtual machine that its host stops: nothing goes on inside; the time of day is set when it goes on.
+        /// A virtual machine that its host pauses: its clocks stop; the time of day is set when it continues.
         fn is_paused(&mut self, ns: u64) {
             self.readings.unix_ns += ns;
             self.really_ns += ns;
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// The defect that this is for: with `std::time::Instant` alone two hours of suspend were nothing.
+    /// The defect that this prevents: by `std::time::Instant` alone, two hours of suspend took no time.
     #[test]
     fn two_hours_of_sleep_are_two_hours() {
         for counts_sleep in [true, false] {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, the clock never goes back, and is behind by no more than what is tolerated in each window.
+        /// The clock never goes back, and lags by at most the tolerance of each window.
         #[test]
         fn it_is_never_behind(
             counts_sleep in any::<bool>(),

@@ -1,7 +1,7 @@
-//! What does each operation do to the files, and what does each failure mean?
+//! The file operations of each store operation, and the meaning of each failure.
 //!
-//! Before the step by which a write takes effect (a rename, the switch of a slot, the removal of a file) every failure is
-//! a refusal: no valid data were touched. From that step on a failure is unknown.
+//! A failure before the step by which a write takes effect (a rename, the switch of a slot, the removal of a file) is a
+//! refusal: no valid data were changed. A failure in or after that step leaves the outcome unknown.
 
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::{Failure, names, refused, unknown};
 impl<F: Files> Folders<F> {
     pub(crate) async fn get(&self, key: &Key, range: Range<u64>) -> io::Result<Object> {
         let (file, state) = self.look(key).await?;
-        // What a state counts is durable before the state is.
+        // The content that a state counts is durable before the state is.
         let bytes = file::read(&self.files, &file, &state, range).await;
         let bytes = bytes.map_err(|error| named(error, &names::path(&self.objects, key.as_str())))?;
         Ok(Object { payload: bytes.into(), tag: state.tag() })
@@ -32,14 +32,14 @@ impl<F: Files> Folders<F> {
         Ok(Metadata { size: ByteSize::from_bytes(state.length), tag: state.tag() })
     }
 
-    /// The object's file and the state it is in, which is durable.
+    /// The object's file and its durable state.
     async fn look(&self, key: &Key) -> io::Result<(F::File, State)> {
         let place = self.place(key)?;
         let found = self.open_state(&place).await;
         if !self.in_doubt(key.as_str()).await? {
             return found;
         }
-        // Somebody is writing now, or has failed to.
+        // Another process is writing now, or has failed to.
         let _held = self.lock(key.as_str()).await?;
         self.open_state(&place).await
     }
@@ -50,7 +50,7 @@ impl<F: Files> Folders<F> {
         Ok((file, state))
     }
 
-    /// The lock of a key. All that is visible under it then is durable.
+    /// Takes the lock of a key. Afterwards everything visible under that lock is durable.
     async fn lock(&self, key: &str) -> io::Result<Held<'_, F>> {
         let held = self.hold(&name_of_lock(key)).await?;
         if self.durable && !mutant::is(Mutant::MarksIgnored) {
@@ -65,14 +65,14 @@ impl<F: Files> Folders<F> {
         Ok(held)
     }
 
-    /// Makes durable what is visible under a key: its writer died, or heard that a sync failed. Needs the lock.
+    /// Makes durable what is visible under a key whose writer crashed or whose sync failed. Needs the lock.
     async fn renew(&self, held: &Held<'_, F>, key: &str) -> io::Result<()> {
-        // First, for a folder that is being moved does not show what is in it.
+        // First, because the content of a folder that is being moved is not visible.
         self.renew_folders().await?;
         let place = names::path(&self.objects, key);
         let (file, state) = match self.open_state(&place).await {
             Ok(found) => found,
-            // Nothing that anybody could read.
+            // Nothing that a reader could have read.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
                 return Ok(());
             }
@@ -117,7 +117,7 @@ impl<F: Files> Folders<F> {
         Ok(state.tag())
     }
 
-    /// Needs the key's lock.
+    /// Whether the guard holds. Needs the key's lock.
     async fn holds(&self, place: &Path, guard: &Guard) -> io::Result<bool> {
         let found = match guard {
             Guard::None => return Ok(true),
@@ -130,7 +130,7 @@ impl<F: Files> Folders<F> {
         }
     }
 
-    /// Makes the object's file with a new state. Needs the key's lock, and that its mark is clear.
+    /// Creates the object's file with a new state. Needs the key's lock, and that its mark is clear.
     async fn create_new(
         &self,
         held: &Held<'_, F>,
@@ -150,18 +150,18 @@ impl<F: Files> Folders<F> {
         Ok(())
     }
 
-    /// Makes the object's file anew, durably. Needs the key's lock; leaves the mark set.
+    /// Creates or replaces the object's file, durably. Needs the key's lock; leaves the mark set.
     async fn create(&self, held: &Held<'_, F>, key: &str, state: &State, payload: &Payload) -> Result<(), Failure> {
         let place = names::path(&self.objects, key);
         let above = folder_above(&place);
         let mut unfinished = Some(self.unfinished(state, payload).await.map_err(Failure::Before)?);
         let mut renamed = false;
         let failed = |error, renamed| if renamed { Failure::After(error) } else { Failure::Before(error) };
-        // A folder that empties is removed by whoever empties it, so one that was there may be gone.
+        // Writers remove folders that become empty, so a folder may disappear at any time.
         for _ in 0..TRIES {
             let new = match unfinished.take() {
                 Some(new) => new,
-                // It has been in its place, in a folder that is no longer where it was.
+                // The last file was renamed into a folder that has since been moved or removed.
                 None => self.unfinished(state, payload).await.map_err(Failure::After)?,
             };
             let folder = match self.before_rename(held, key, above).await {
@@ -181,7 +181,7 @@ impl<F: Files> Folders<F> {
                     unfinished = Some(new);
                     continue;
                 }
-                // A rename that reports a failure has not happened.
+                // A rename that reports a failure has not taken effect.
                 Err(error) => {
                     self.discard(&new).await;
                     return Err(failed(error, renamed));
@@ -192,10 +192,10 @@ impl<F: Files> Folders<F> {
                 return Ok(());
             }
         }
-        Err(failed(io::Error::other("the folder of this object vanished again and again"), renamed))
+        Err(failed(io::Error::other("other processes removed the folder of this object again and again"), renamed))
     }
 
-    /// The folder, opened before anything is named in it, and the mark.
+    /// Opens the folder before a name is added to it, and sets the mark.
     async fn before_rename(&self, held: &Held<'_, F>, key: &str, above: &Path) -> io::Result<F::File> {
         let folder = match self.files.open(above, Access::Read).await {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -208,7 +208,7 @@ impl<F: Files> Folders<F> {
         Ok(folder)
     }
 
-    /// Whether what was named in a folder is durable now. If not, the folder is no longer where it was.
+    /// Whether the names added to a folder are durable now. If not, the folder has been moved or removed.
     async fn made_durable(&self, folder: &F::File, path: &Path) -> io::Result<bool> {
         self.sync_names(folder).await?;
         if self.in_doubt(FOLDERS).await? {
@@ -249,7 +249,7 @@ impl<F: Files> Folders<F> {
         Ok(Appended { tag: after.tag(), end })
     }
 
-    /// All that comes before the switch.
+    /// Everything before the switch.
     async fn write_behind(
         &self,
         held: &Held<'_, F>,
@@ -276,7 +276,7 @@ impl<F: Files> Folders<F> {
             let failed = |error| if tried == 0 { refused(error) } else { unknown(error) };
             let (path, folder) = self.nearest_folder(&place).await.map_err(failed)?;
             match self.files.remove_file(&place).await {
-                // Perhaps somebody else's removal, which may not be durable yet.
+                // Perhaps removed by another process, which may not be durable yet.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed.map_err(failed)?,
             }
@@ -286,11 +286,11 @@ impl<F: Files> Folders<F> {
                 return Ok(());
             }
         }
-        Err(unknown(io::Error::other("the folder of this object vanished again and again")))
+        Err(unknown(io::Error::other("other processes removed the folder of this object again and again")))
     }
 
-    /// The folder that a path is in. Where that is gone, the lowest above it: when the removal of what was in it is
-    /// durable there, that of what was below is too.
+    /// The folder that contains a path or, if it does not exist, the lowest existing folder above: a removal that is
+    /// durable there covers everything that was below.
     async fn nearest_folder(&self, place: &Path) -> io::Result<(PathBuf, F::File)> {
         for folder in place.ancestors().skip(1) {
             match self.files.open(folder, Access::Read).await {
@@ -311,7 +311,7 @@ impl<F: Files> Folders<F> {
     }
 }
 
-/// Says of which file this is said.
+/// Adds the path to an error.
 fn named(error: io::Error, path: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => error,
@@ -321,7 +321,8 @@ fn named(error: io::Error, path: &Path) -> io::Error {
 
 fn not_renewed(error: io::Error) -> io::Error {
     let why = format!(
-        "an earlier write under this lock may not be durable (its sync failed, or its writer died), and to write it once \
+        "an earlier write under this lock may not be durable (its sync failed, or its writer crashed), and writing it \
+         once \
          more failed: {error}. Check the disk"
     );
     io::Error::other(why)

@@ -1,12 +1,12 @@
-//! What does an object's file look like, so that a reader without a lock, and any process after a crash, sees one complete
-//! state of it?
+//! The format of an object's file. A reader without a lock, and any process after a crash, finds one complete state in
+//! it.
 //!
-//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot has the length of the
-//! content, the tag, and a checksum. Of the intact slots, the one with the higher generation is valid.
+//! The file begins with two slots, each in a disk sector of its own, and its content follows. A slot has the length of
+//! the content, the tag, and a checksum. Of the intact slots, the one with the higher generation is valid.
 //!
-//! A put makes a new file with one slot. An append writes behind the valid content, makes that durable, and then
-//! fills the other slot; until that slot is intact, the first one stays valid. Valid content is never overwritten,
-//! so a reader who has read the slots can take its time.
+//! A put writes a new file with one slot. An append writes after the valid content, makes that durable, and then fills
+//! the other slot; until that slot is intact, the first one stays valid. Valid content is never overwritten, so a
+//! reader that has read the slots can read the content at any later time.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use glidepath_env::{Files, Payload, Tag};
 
 const SECTOR: usize = 512;
 
-/// Where the content begins.
+/// The offset of the content.
 pub(crate) const CONTENT: u64 = 2 * SECTOR as u64;
 
 const MAGIC: &[u8; 8] = b"glidepa1";
@@ -25,12 +25,12 @@ const SLOT: usize = 48;
 /// One state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Counted up within one file.
+    /// Incremented with each append to the file.
     generation: u64,
-    /// Of the content, in bytes.
+    /// The length of the content, in bytes.
     pub(crate) length: u64,
-    /// Drawn at random for every state, which is why no tag comes twice: not after a delete, not after a crash, not where
-    /// file numbers, times and sizes are the same again.
+    /// Drawn at random for every state, so no tag is used twice: not after a delete, not after a crash, not if file
+    /// numbers, times and sizes repeat.
     nonce: u128,
 }
 
@@ -40,7 +40,7 @@ impl State {
         Self { generation: 1, length, nonce }
     }
 
-    /// The state after an append, with this length in all.
+    /// The state after an append, with this total length.
     pub(crate) fn next(&self, length: u64, nonce: u128) -> Self {
         Self { generation: self.generation + 1, length, nonce }
     }
@@ -49,7 +49,7 @@ impl State {
         Tag::text(&format!("{:032x}", self.nonce))
     }
 
-    /// Where its slot is: the one that the state before it does not use.
+    /// The index of its slot: the one that the state before it does not use.
     fn place(&self) -> usize {
         if self.generation % 2 == 1 { 0 } else { SECTOR }
     }
@@ -88,7 +88,7 @@ pub(crate) fn nonce<F: Files>(files: &F) -> u128 {
     u128::from(files.draw()) << 64 | u128::from(files.draw())
 }
 
-/// The state that counts. Needs no lock.
+/// The valid state. Needs no lock.
 pub(crate) async fn state<F: Files>(files: &F, file: &F::File) -> io::Result<State> {
     let mut slots = [0; CONTENT as usize];
     read_exact(files, file, &mut slots, 0, "it is too short").await?;
@@ -128,7 +128,7 @@ async fn read_exact<F: Files>(
     Ok(())
 }
 
-/// Writes all of it, however many calls that takes.
+/// Writes all the bytes, in as many calls as needed.
 pub(crate) async fn write_all<F: Files>(files: &F, file: &F::File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match files.write_at(file, bytes, at).await {
@@ -144,7 +144,7 @@ pub(crate) async fn write_all<F: Files>(files: &F, file: &F::File, mut bytes: &[
     Ok(())
 }
 
-/// The content that a file shows, and its tag; `None` where it is damaged.
+/// The valid content of a file, and its tag; `None` if the file is damaged.
 pub(crate) fn shown(file: &[u8]) -> Option<(Payload, Tag)> {
     let state = State::of_slots(file.get(..CONTENT as usize)?)?;
     let end = usize::try_from(CONTENT + state.length).ok()?;
@@ -161,7 +161,7 @@ pub(crate) async fn fill<F: Files>(files: &F, file: &F::File, state: &State, pay
     let bytes = &payload.bytes;
     let mut head = BytesMut::zeroed(CONTENT as usize);
     head[state.place()..][..SLOT].copy_from_slice(&state.encode());
-    // One write where the content is small, as it mostly is; otherwise it need not be copied.
+    // One write for small content, the usual case; large content is not copied.
     if bytes.len() <= 64 << 10 {
         head.extend_from_slice(bytes);
         write_all(files, file, &head, 0).await?;
@@ -172,7 +172,7 @@ pub(crate) async fn fill<F: Files>(files: &F, file: &F::File, state: &State, pay
     write_zeros(files, file, CONTENT + bytes.len() as u64, payload.filler.as_bytes()).await
 }
 
-/// Writes behind the content that counts, where no reader looks.
+/// Writes after the valid content, where no reader reads.
 pub(crate) async fn write_behind<F: Files>(
     files: &F,
     file: &F::File,
@@ -184,13 +184,12 @@ pub(crate) async fn write_behind<F: Files>(
     write_zeros(files, file, at + payload.bytes.len() as u64, payload.filler.as_bytes()).await
 }
 
-/// Removes the bytes behind the valid content, and frees their space. If that fails, the next append
-/// overwrites what stays.
+/// Removes the bytes after the valid content, and frees their space. If that fails, the next append overwrites them.
 pub(crate) async fn cut_off<F: Files>(files: &F, file: &F::File, state: &State) {
     let _ = files.set_len(file, CONTENT + state.length).await;
 }
 
-/// Lets a state that follows the one that counts count. What it counts must be durable.
+/// Makes the next state valid. The content that it counts must be durable.
 pub(crate) async fn switch<F: Files>(files: &F, file: &F::File, state: &State) -> io::Result<()> {
     write_all(files, file, &state.encode(), state.place() as u64).await
 }
@@ -229,7 +228,7 @@ mod tests {
         assert!(first.tag() != second.tag() && second.tag() != third.tag());
     }
 
-    /// Whatever part of a slot reached the disk, and whatever was there before: the old state or the new.
+    /// Whatever part of a slot reached the disk, and whatever was there before: the old state or the new one is found.
     #[test]
     fn a_torn_slot_leaves_the_state_before() {
         let first = State::first(10, 1);

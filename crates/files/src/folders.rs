@@ -1,10 +1,10 @@
-//! Which folders does a store have (for objects, locks, and unfinished files), and how is a folder created so that
-//! no process takes it for durable before it is?
+//! The folders of a store (for objects, locks, and unfinished files), and creating a folder so that no process takes it
+//! for durable before it is.
 //!
 //! | folder | content |
 //! |---|---|
 //! | `objects` | the objects, as `names` says |
-//! | `locks` | a file for each lock: 256 for keys, one for making folders; its content is a mark, as `lock` says |
+//! | `locks` | a file for each lock: 256 for keys, one for creating folders; its content is a mark, as `lock` says |
 //! | `writers` | a folder per writing process, locked while the process lives, with its unfinished files |
 
 use std::io;
@@ -20,17 +20,17 @@ use crate::lock::{FOLDERS, Held, Mark};
 use crate::mutant::{self, Mutant};
 use crate::names;
 
-/// What others undo meanwhile is done again so often.
+/// How often an operation is repeated if other processes undo it.
 pub(crate) const TRIES: u32 = 100;
 
-/// The folders, as one process has them open.
+/// The folders of a store, opened by one process.
 pub(crate) struct Folders<F: Files> {
     pub(crate) files: F,
     pub(crate) objects: PathBuf,
     pub(crate) locks: PathBuf,
     writers: PathBuf,
-    /// The folder of this process, and its lock, which says that the process lives. None yet, where the disk was too full for
-    /// one when the store was opened: reading needs none.
+    /// The folder of this process, and its lock, which shows that the process is alive. `None` if the disk was too full
+    /// for it when the store was opened: reading does not need it.
     own: Mutex<Option<(PathBuf, F::File)>>,
     next_name: AtomicU64,
     pub(crate) durable: bool,
@@ -43,7 +43,7 @@ impl<F: Files> Folders<F> {
         for _ in 0..TRIES {
             let made = Self::make_and_enter(&files, root, [&objects, &locks, &writers], durable).await;
             let own = match made {
-                // Whoever had made them was the last to leave, and removed them.
+                // Another process had created them and removed them when it closed the store.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     vanished = Some(error);
                     continue;
@@ -68,8 +68,8 @@ impl<F: Files> Folders<F> {
             make_with_those_above(files, folder, durable).await?;
         }
         if durable && let Err(error) = sync_store(files, root).await {
-            // No later sync makes their names durable, so they are to be made anew. One that is not empty has been durable before:
-            // nobody puts anything into it until this has succeeded.
+            // No later sync makes their names durable, so they must be created again. One that is not empty was durable
+            // before: no process writes into it until this has succeeded.
             for folder in folders.into_iter().chain([root]) {
                 let _ = files.remove_folder(folder).await;
             }
@@ -84,11 +84,11 @@ impl<F: Files> Folders<F> {
     }
 
     fn locked(&self) -> MutexGuard<'_, Option<(PathBuf, F::File)>> {
-        // What is inside is put there whole, so a panic elsewhere cannot have left it half-done.
+        // The value is replaced as a whole, so a panic elsewhere cannot leave it half-done.
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the folder of unfinished files. What cannot be removed now is removed by the next process that opens the store.
+    /// Removes the folder of unfinished files. If that fails, the next process that opens the store removes it.
     pub(crate) async fn leave(&self) {
         let own = self.locked().take();
         if let Some((folder, _alive)) = own {
@@ -96,7 +96,7 @@ impl<F: Files> Folders<F> {
         }
     }
 
-    /// In the folder of this process, which is made where there was no room for it before.
+    /// A path in the folder of this process, which is created now if there was no room for it before.
     async fn fresh_path(&self) -> io::Result<PathBuf> {
         let name = self.next_name.fetch_add(1, Ordering::Relaxed).to_string();
         let known = self.locked().as_ref().map(|(folder, _)| folder.join(&name));
@@ -106,11 +106,11 @@ impl<F: Files> Folders<F> {
         make_with_those_above(&self.files, &self.writers, self.durable).await?;
         let (folder, alive) = enter(&self.files, &self.writers).await?;
         let mut own = self.locked();
-        // Another thread may have been faster; then its folder counts, and this one goes to whoever opens the store next.
+        // If another thread was faster, its folder is used, and the next process that opens the store removes this one.
         Ok(own.get_or_insert((folder, alive)).0.join(name))
     }
 
-    /// A new durable file that no other process sees yet.
+    /// A new durable file that no other process can see yet.
     pub(crate) async fn unfinished(&self, state: &State, payload: &Payload) -> io::Result<PathBuf> {
         let path = self.fresh_path().await?;
         let file = self.files.open(&path, Access::New).await?;
@@ -124,13 +124,13 @@ impl<F: Files> Folders<F> {
         written.map(|()| path)
     }
 
-    /// Removes an unfinished file. Where that fails, it goes with the process's folder.
+    /// Removes an unfinished file. If that fails, it is removed with the process's folder.
     pub(crate) async fn discard(&self, path: &Path) {
         let _ = self.files.remove_file(path).await;
     }
 
-    /// Makes the names in a folder durable that was opened before they were given or taken away: so a sync of somebody else
-    /// that failed in between is heard of here.
+    /// Makes the added and removed names in a folder durable. The folder must have been opened before these changes, so
+    /// that a failed sync of another process in between is reported here.
     pub(crate) async fn sync_names(&self, folder: &F::File) -> io::Result<()> {
         if !self.durable || mutant::is(Mutant::NoSyncOfFolders) {
             return Ok(());
@@ -138,9 +138,9 @@ impl<F: Files> Folders<F> {
         self.files.sync_folder(folder).await
     }
 
-    /// Makes a folder of objects and those above it, each durable in the one above it before anything is put inside.
+    /// Creates a folder of objects and those above it, each durable in the one above before anything is put inside.
     pub(crate) async fn make_folder(&self, folder: &Path) -> io::Result<()> {
-        // Also the one that all are in, if it was removed by whoever had made it and was the last to leave.
+        // Also the top folder, in case the process that had created it removed it when it closed the store.
         make_with_those_above(&self.files, &self.objects, self.durable).await?;
         let held = self.hold(FOLDERS).await?;
         self.renew_folder(&held).await?;
@@ -152,7 +152,7 @@ impl<F: Files> Folders<F> {
                 Err(error) => return Err(error),
             }
             match self.make_one_folder(&held, level).await {
-                // The one above was empty, and has been removed: whoever wants the folder comes again.
+                // The one above was empty and has been removed: the caller tries again.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 made => made?,
             }
@@ -171,17 +171,18 @@ impl<F: Files> Folders<F> {
         }
         let synced = self.sync_names(&above).await;
         if synced.is_ok() {
-            // Where this fails, no other folder is made under a mark that says nothing: whoever comes next clears it first.
+            // If this fails, no other folder is created under a mark without a name: the next process clears the mark
+            // first.
             return held.clear_for_good().await;
         }
         if self.files.remove_folder(level).await.is_ok() {
             held.clear().await;
         }
-        // Otherwise it may not be durable, and somebody has put an object into it already: the mark stays.
+        // Otherwise it may not be durable, and another process has already put an object into it: the mark stays.
         synced
     }
 
-    /// Where a folder is visible that may not be durable, makes it so.
+    /// Makes a visible folder durable that may not be.
     pub(crate) async fn renew_folders(&self) -> io::Result<()> {
         if mutant::is(Mutant::FoldersTrusted) || !self.in_doubt(FOLDERS).await? {
             return Ok(());
@@ -190,8 +191,8 @@ impl<F: Files> Folders<F> {
         self.renew_folder(&held).await
     }
 
-    /// A folder in doubt is removed if it is empty; otherwise it is moved away and back, which names it once more. All
-    /// objects in it are in doubt themselves, so no reader misses one meanwhile.
+    /// Removes a folder in doubt if it is empty; otherwise moves it away and back, which writes its name again. All
+    /// objects in it are in doubt themselves, so no reader misses an acknowledged one meanwhile.
     async fn renew_folder(&self, held: &Held<'_, F>) -> io::Result<()> {
         if !self.durable || mutant::is(Mutant::FoldersTrusted) {
             return Ok(());
@@ -206,7 +207,8 @@ impl<F: Files> Folders<F> {
                     Err(_) => self.move_away_and_back(&place).await?,
                 }
             }
-            // It was never whole before a folder was made, or was about to be cleared, or is older than a power cut.
+            // The mark was not complete before a folder was created, or was about to be cleared, or is older than a
+            // power cut.
             Mark::Unreadable => {}
         }
         held.clear_for_good().await
@@ -214,8 +216,8 @@ impl<F: Files> Folders<F> {
 
     async fn move_away_and_back(&self, place: &Path) -> io::Result<()> {
         let above = self.files.open(folder_above(place), Access::Read).await?;
-        // Beside its place: one sync then covers all four names. Anywhere else, a power cut could leave it under two names,
-        // and whoever tidies up there would empty what has become durable here.
+        // Next to its place, so that one sync covers all four names. Anywhere else, a power cut could leave the folder
+        // under both names, and cleaning up one would empty the durable other one.
         let away = match mutant::is(Mutant::MovedAmongUnfinished) {
             true => self.fresh_path().await?,
             false => place.with_file_name(names::moved_away(self.files.draw())),
@@ -235,7 +237,7 @@ impl<F: Files> Folders<F> {
     /// Removes the folders on the way to a path that have become empty.
     pub(crate) async fn prune(&self, path: &Path) {
         for folder in path.ancestors().skip(1).take_while(|folder| *folder != self.objects) {
-            // Not empty, or gone already: either way there is nothing left to do.
+            // Not empty, or removed already: nothing is left to do.
             if self.files.remove_folder(folder).await.is_err() {
                 return;
             }
@@ -243,7 +245,7 @@ impl<F: Files> Folders<F> {
     }
 }
 
-/// The folder that a path is in.
+/// The folder that contains a path.
 pub(crate) fn folder_above(path: &Path) -> &Path {
     match path.parent() {
         Some(above) if !above.as_os_str().is_empty() => above,
@@ -251,7 +253,7 @@ pub(crate) fn folder_above(path: &Path) -> &Path {
     }
 }
 
-/// Makes a folder of the store and those above it.
+/// Creates a folder of the store and those above it.
 pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
     let mut missing = Vec::new();
     for level in folder.ancestors().take_while(|level| !level.as_os_str().is_empty()) {
@@ -266,7 +268,7 @@ pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, du
         match files.create_folder(level).await {
             Ok(()) if durable => {
                 if let Err(error) = files.sync_folder(&above).await {
-                    // No later sync makes its name durable, so it is to be made anew.
+                    // No later sync makes its name durable, so it must be created again.
                     let _ = files.remove_folder(level).await;
                     return Err(error);
                 }
@@ -278,7 +280,8 @@ pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, du
     Ok(())
 }
 
-/// The folders of the store, and those above it, may have been made by a process that died before they were durable.
+/// Syncs the folders of the store and those above it: a process may have created them and crashed before they were
+/// durable.
 async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
     let opened = files.open(root, Access::Read).await?;
     files.sync_folder(&opened).await?;
@@ -289,7 +292,8 @@ async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
             Err(error) => Err(error),
         };
         match synced {
-            // Who may not read a folder has made nothing in it; and some file systems above have nothing to sync.
+            // A process that may not read a folder has created nothing in it, and some file systems have nothing to
+            // sync.
             Err(error)
                 if matches!(error.kind(), PermissionDenied | InvalidInput | Unsupported | ReadOnlyFilesystem) => {}
             synced => synced?,
@@ -298,12 +302,12 @@ async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder of this process's own, and its lock.
+/// Creates a folder for this process, and locks it.
 async fn enter<F: Files>(files: &F, writers: &Path) -> io::Result<(PathBuf, F::File)> {
     for _ in 0..TRIES {
         let folder = writers.join(format!("{:016x}", files.draw()));
         files.create_folder(&folder).await?;
-        // Between these steps another process may take the folder for a dead one's and remove it.
+        // Between these steps another process may take the folder for that of a process that ended, and remove it.
         let Ok(file) = files.open(&folder, Access::Read).await else { continue };
         if files.try_lock(&file).await.unwrap_or(false) && files.leads_to(&folder, &file).await.unwrap_or(false) {
             return Ok((folder, file));
@@ -312,20 +316,20 @@ async fn enter<F: Files>(files: &F, writers: &Path) -> io::Result<(PathBuf, F::F
     Err(io::Error::other("another program removes the folder for unfinished files again and again"))
 }
 
-/// Removes the unfinished files of processes that ended without doing so.
+/// Removes the unfinished files of processes that ended without removing them.
 async fn remove_the_dead<F: Files>(files: &F, writers: &Path) -> io::Result<()> {
     for name in files.names(writers).await? {
         let folder = writers.join(name);
         let Ok(file) = files.open(&folder, Access::Read).await else { continue };
         if files.try_lock(&file).await? {
-            // Whatever is in the way, it is only unused space, and another process may be removing the same.
+            // A failure only leaves unused space, and another process may be removing the same.
             let _ = remove_all(files, &folder).await;
         }
     }
     Ok(())
 }
 
-/// Removes a folder and all that is in it.
+/// Removes a folder and everything in it.
 async fn remove_all<F: Files>(files: &F, folder: &Path) -> io::Result<()> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.last().cloned() {

@@ -1,13 +1,13 @@
-//! How are objects kept in files, so that any number of threads and processes may write to them concurrently and a crash at any
-//! point leaves each object in its old or its new state?
+//! A store that keeps objects in files. Any number of threads and processes may write to them concurrently, and a crash
+//! at any point leaves each object in its old or its new state.
 //!
 //! Every write holds the lock of its key while it checks the guard and takes effect. A put takes effect by the rename
-//! of a complete, durable file; an append by the switch of a slot in the object's file (see `file`). Readers take no lock,
-//! unless a mark says that what they see may not be durable (see `lock`).
-//! `docs/stores/local.md` lists every point at which a crash may come.
+//! of a complete, durable file; an append by the switch of a slot in the object's file (see `file`). Readers take no
+//! lock, unless a mark says that what they see may not be durable (see `lock`). `docs/stores/local.md` lists every
+//! point at which a crash can occur.
 //!
 //! The code runs over [`Files`], live and on a simulated disk; it uses no runtime and no operating system. Dropping a
-//! future leaves its operation unfinished, as the death of the process would, except that its unfinished file stays.
+//! future leaves its operation unfinished, like the end of the process, except that its unfinished file stays.
 //!
 //! Start with [`FileStore`], then `act`.
 
@@ -29,14 +29,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Denial, Files, Guard, Key, Metadata, Object, ObjectStore, Page,
-    Payload, PutError, ReadError, Tag,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Files, Guard, Key, ListPage, Metadata, Object,
+    ObjectStore, Payload, PutError, ReadError, Tag,
 };
 
 use folders::Folders;
 pub use list::shown;
 
-/// A store in a folder of a file system, as one process has it open.
+/// A store in a folder of a file system, opened by one process.
 pub struct FileStore<F: Files>(Folders<F>);
 
 /// What an acknowledged write survives.
@@ -55,17 +55,17 @@ impl<F: Files> fmt::Debug for FileStore<F> {
 }
 
 impl<F: Files> FileStore<F> {
-    /// Opens the store in a folder, which is made where there is none, and removes what processes that died left
-    /// unfinished in it.
+    /// Opens the store in a folder, which is created if it does not exist, and removes the unfinished files of
+    /// processes that ended.
     ///
     /// # Errors
-    /// What the file system says, for instance that the folder may not be written to.
+    /// An error of the file system, for example that the folder may not be written to.
     pub async fn open(files: F, folder: &Path, durability: Durability) -> io::Result<Self> {
         Folders::open(files, folder, durability == Durability::Fsync).await.map(Self)
     }
 
-    /// Removes this process's folder of unfinished files. To be called when nothing else is under way; a process that ends
-    /// without it leaves that to the next one that opens the store.
+    /// Removes this process's folder of unfinished files. Call it when no operation is in progress. If a process ends
+    /// without it, the next one that opens the store removes the folder.
     pub async fn close(&self) {
         self.0.leave().await;
     }
@@ -96,7 +96,7 @@ impl<F: Files> ObjectStore for FileStore<F> {
         self.0.append(key, &payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.0.list(prefix, after, limit).await.map_err(not_read)
     }
 
@@ -112,7 +112,7 @@ fn not_read(error: io::Error) -> ReadError {
     }
 }
 
-/// Where a write failed: before the step by which it takes effect, or from there on.
+/// Where a write failed: before the step by which it takes effect, or in or after it.
 enum Failure {
     Before(io::Error),
     After(io::Error),
@@ -134,14 +134,14 @@ fn unknown(error: io::Error) -> PutError {
     PutError::Unknown(Cause::from_error(error))
 }
 
-/// Nothing that counts was touched. Some errors pass by themselves. A lock that somebody has held for so long does not: whoever tried again
-/// at once would wait as long again, many times over.
+/// No valid data were changed. Some errors pass by themselves. A lock held for very long does not count as one: each
+/// further attempt would wait as long again.
 fn denial(error: io::Error) -> Denial {
     let passing = matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ResourceBusy);
     let many_files = matches!(error.raw_os_error(), Some(ENFILE | EMFILE));
     Denial { cause: Cause::from_error(error), certain: true, passing: passing || many_files }
 }
 
-/// Too many open files: of the machine, of the process. The same numbers on every Unix.
+/// Too many open files, in the machine and in the process. The same numbers on every Unix.
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;

@@ -1,10 +1,10 @@
-//! How are keys listed in their byte order? Folder by folder: the keys of a folder are adjacent in that order. So each folder is
-//! read and sorted only when the listing gets there, and folders that cannot contain requested keys are never read.
+//! Listing keys in their byte order. The keys of a folder are adjacent in that order, so each folder is read and sorted
+//! only when the listing reaches it, and folders that cannot contain requested keys are never read.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use glidepath_env::{Access, Files, Key, Listed, Page, Payload, Tag};
+use glidepath_env::{Access, Files, Key, ListPage, Listed, Payload, Tag};
 use glidepath_model::ByteSize;
 
 use crate::file;
@@ -16,16 +16,16 @@ struct Listing<'a> {
     after: Option<&'a [u8]>,
 }
 
-/// What a folder holds: the bytes that the key has so far, whether it is an object, its path.
-type Found = (Vec<u8>, bool, PathBuf);
+/// An item of a folder: the beginning of its key, whether it is an object, its path.
+type FolderItem = (Vec<u8>, bool, PathBuf);
 
 impl<F: Files> Folders<F> {
-    /// A listing does not ask whether what it shows is durable: it proves nothing.
-    pub(crate) async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> io::Result<Page> {
+    /// A listing does not check whether what it shows is durable: it proves nothing.
+    pub(crate) async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> io::Result<ListPage> {
         let after = after.map(|key| key.as_str().as_bytes());
         let listing = Listing { prefix: prefix.as_str().as_bytes(), after };
-        let mut page = Page::default();
-        // As deep as keys have bytes, at most.
+        let mut page = ListPage::default();
+        // At most as deep as keys have bytes.
         let mut folders = vec![self.wanted_of(&listing, &self.objects, &[]).await?.into_iter()];
         while let Some(folder) = folders.last_mut() {
             let Some((key, is_object, path)) = folder.next() else {
@@ -47,11 +47,11 @@ impl<F: Files> Folders<F> {
         Ok(page)
     }
 
-    /// Whatever in a folder may be part of the listing, in order.
-    async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Vec<Found>> {
+    /// The items of a folder that may be part of the listing, in order.
+    async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Vec<FolderItem>> {
         let names = match self.files.names(path).await {
             Ok(names) => names,
-            // Emptied and removed since it was seen.
+            // Emptied and removed since it was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
@@ -72,8 +72,8 @@ impl<F: Files> Folders<F> {
         Ok(found)
     }
 
-    /// The size of an object; `None` where it was deleted since it was seen. That of a damaged one is what its file has room
-    /// for: damage is a finding about this object, and no reason to show none.
+    /// The size of an object; `None` if it was deleted since it was listed. For a damaged object, what its file has
+    /// room for: the damage concerns this object only, and the listing continues.
     async fn size(&self, path: &Path) -> io::Result<Option<ByteSize>> {
         let state = match self.files.open(path, Access::Read).await {
             Ok(file) => file::state(&self.files, &file).await,
@@ -91,11 +91,11 @@ impl<F: Files> Folders<F> {
     }
 }
 
-/// The disk does not read it. The same number on every Unix.
+/// The disk cannot read it. The same number on every Unix.
 const EIO: i32 = 5;
 
-/// What a file of the store shows: its object's key, and its content and tag; for tools that look at the files of a store
-/// from outside. The path is relative to the store's folder. `None` where it is not an object's file.
+/// The key, content and tag of an object's file, for tools that read a store's files directly. The path is relative to
+/// the store's folder. `None` if it is not an object's file.
 #[must_use]
 pub fn shown(path: &Path, content: &[u8]) -> Option<(Key, Option<(Payload, Tag)>)> {
     let key = names::key(path.strip_prefix("objects").ok()?)?;
@@ -107,7 +107,7 @@ impl Listing<'_> {
         key.starts_with(self.prefix) && self.after.is_none_or(|after| key > after)
     }
 
-    /// Whether a key that begins so may be wanted.
+    /// Whether a key with this beginning may be wanted.
     fn may_want_below(&self, begin: &[u8]) -> bool {
         let within = begin.starts_with(self.prefix) || self.prefix.starts_with(begin);
         within && self.after.is_none_or(|after| begin > after || after.starts_with(begin))

@@ -1,15 +1,16 @@
-//! Who may write under a key now, and is what is visible under it durable?
+//! Locks of keys, and marks that say whether what is visible under a key is durable.
 //!
-//! A file in the folder of locks has two functions. The holder of its lock may write under the keys that share it. And its content
-//! is a *mark*: it names the key (or folder) under which something may be visible that is not durable. A write sets the
-//! mark before the step by which it takes effect, and clears it when the last sync has succeeded. So a mark that stays means
-//! that the sync failed, or that the writer died before it. After a failed sync, another sync does not make the data durable.
-//! A process that finds such a mark *renews* the object: it writes it once more, in the same state, and syncs that. Until then
-//! no process reads the object, so no answer depends on data that a power cut can remove.
+//! A file in the folder of locks has two functions. The holder of its lock may write under the keys that share it. And
+//! its content is a *mark*: it names the key (or folder) under which something may be visible that is not durable. A
+//! write sets the mark before the step by which it takes effect, and clears it when the last sync has succeeded. So a
+//! mark that stays means that the sync failed, or that the writer crashed before it. After a failed sync, another sync
+//! does not make the data durable. A process that finds such a mark *renews* the object: it writes it again, in the
+//! same state, and syncs that. Until then no process reads the object, so no answer depends on data that a power cut
+//! can remove.
 //!
-//! A mark need not be durable itself, because after a power cut everything visible is durable. Clearing the mark of a key need not
-//! be durable either: writing a durable object once more does no harm. Clearing the mark of a folder must be durable: a folder in
-//! doubt is moved with everything in it, which must not happen to acknowledged objects.
+//! A mark need not be durable, because after a power cut everything visible is durable. Clearing the mark of a key need
+//! not be durable either: renewing a durable object does no harm. Clearing the mark of a folder must be durable: a
+//! folder in doubt is moved with everything in it, which must not happen to acknowledged objects.
 
 use std::cell::RefCell;
 use std::io;
@@ -22,13 +23,13 @@ use crate::file;
 use crate::folders::{Folders, TRIES, make_with_those_above};
 use crate::mutant::{self, Mutant};
 
-/// The lock under which folders are made.
+/// The lock for creating folders.
 pub(crate) const FOLDERS: &str = "folders";
 
 /// The longest wait for a lock.
 const LONGEST_WAIT: Span = Span::from_secs(10);
 
-/// Between tries to take a lock: the first wait, which doubles, and the longest.
+/// Between attempts to take a lock: the first wait, which doubles each time, and the longest.
 const FIRST_PAUSE: Span = Span::from_nanos(20_000);
 const LONGEST_PAUSE: Span = Span::from_millis(5);
 
@@ -38,18 +39,19 @@ pub(crate) struct Held<'a, F: Files> {
     file: F::File,
     /// The mark, as read from the file.
     mark: RefCell<Mark>,
-    /// Whether marks mean anything: where nothing is synced, nothing is ever durable.
+    /// Whether marks are used: without syncs, nothing is ever durable.
     durable: bool,
 }
 
-/// What the content of a lock's file says.
+/// The content of a lock's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// All that is visible is durable.
+    /// Everything visible is durable.
     Clear,
-    /// What is visible under this key may not be.
+    /// What is visible under this key may not be durable.
     Of(String),
-    /// It is not whole, or a power cut has left part of it: what is visible under any key of this lock may not be durable.
+    /// The mark is incomplete, or a power cut has left part of it: what is visible under any key of this lock may not
+    /// be durable.
     Unreadable,
 }
 
@@ -71,8 +73,8 @@ impl Mark {
     }
 }
 
-/// The name of the lock that a key has. Keys share locks, so that there are few; no process holds two of them, so sharing cannot
-/// cause a deadlock. (A holder of one of them may take the lock of folders, never the reverse.)
+/// The name of a key's lock. Keys share locks, so that there are few. No process holds two of them, so sharing cannot
+/// cause a deadlock. (The holder of one may take the lock of folders, never the reverse.)
 pub(crate) fn name_of_lock(key: &str) -> String {
     format!("{:02x}", crc32fast::hash(key.as_bytes()) & 0xff)
 }
@@ -84,9 +86,9 @@ impl<F: Files> Held<'_, F> {
         Ok(mark)
     }
 
-    /// Sets the mark, unless one that says as much is set. A mark of another key may be left, which is durable by now, where
-    /// it could not be cleared: this one is written over it, and where that was longer, says that any key may be in doubt.
-    /// Should this fail, there is no mark, or one that names nothing.
+    /// Sets the mark, unless one that says the same is set. A mark of another key may be left if it could not be
+    /// cleared; that key is durable by now. This mark is written over it. If the old one was longer, or if this write
+    /// fails, the result is an unreadable mark, which covers every key of the lock.
     pub(crate) async fn mark(&self, name: &str) -> io::Result<()> {
         let enough = match &*self.mark.borrow() {
             Mark::Clear => false,
@@ -104,7 +106,7 @@ impl<F: Files> Held<'_, F> {
         Ok(())
     }
 
-    /// Clears it. If that fails, the next process makes a durable object durable once more, which does no harm.
+    /// Clears the mark. If that fails, the next process renews a durable object, which does no harm.
     pub(crate) async fn clear(&self) {
         let is_set = *self.mark.borrow() != Mark::Clear;
         if is_set && self.files.set_len(&self.file, 0).await.is_ok() {
@@ -112,7 +114,7 @@ impl<F: Files> Held<'_, F> {
         }
     }
 
-    /// Clears it so that no power cut brings it back, and is seen to be clear only then.
+    /// Clears the mark durably: it appears clear only after the sync.
     pub(crate) async fn clear_for_good(&self) -> io::Result<()> {
         let is_set = *self.mark.borrow() != Mark::Clear;
         if is_set {
@@ -126,7 +128,7 @@ impl<F: Files> Held<'_, F> {
     }
 }
 
-/// A mark is at most as long as a key may be, and its checksum.
+/// A mark is at most as long as the longest key and its checksum.
 async fn read_mark<F: Files>(files: &F, file: &F::File) -> io::Result<Mark> {
     let mut found = Vec::new();
     let mut buffer = [0; 2048];
@@ -151,7 +153,7 @@ impl<F: Files> Folders<F> {
         let until = self.files.now() + LONGEST_WAIT;
         for _ in 0..TRIES {
             let file = match self.files.open(&path, Access::Either).await {
-                // Whoever made the folder was the last to leave, and removed it.
+                // Another process had created the folder and removed it when it closed the store.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     make_with_those_above(&self.files, &self.locks, self.durable).await?;
                     continue;
@@ -167,7 +169,7 @@ impl<F: Files> Folders<F> {
                 self.files.sleep_until(earlier(now + pause, until)).await;
                 pause = Span::from_nanos(pause.as_nanos() * 2).min(LONGEST_PAUSE);
             }
-            // The same may have befallen the file; then others lock another one by now.
+            // The lock's file may have been removed too; then other processes lock a new file by now.
             if self.files.leads_to(&path, &file).await? {
                 return Ok(Held { files: &self.files, file, mark: RefCell::new(Mark::Clear), durable: self.durable });
             }
@@ -177,7 +179,8 @@ impl<F: Files> Folders<F> {
 
     fn held_too_long(&self, name: &str) -> io::Error {
         let why = format!(
-            "somebody has held the lock {} for {} s: a process of this machine is stuck while it writes, or is stopped. \
+            "another process has held the lock {} for {} s: a process of this machine is stuck while it writes, or is \
+             stopped. \
              Let it go on, or end it: its lock ends with it",
             self.path_of_lock(name).display(),
             LONGEST_WAIT.as_secs_f64()
@@ -185,8 +188,8 @@ impl<F: Files> Folders<F> {
         io::Error::new(io::ErrorKind::TimedOut, why)
     }
 
-    /// Whether what is visible under this name (a key, or [`FOLDERS`]) may not be durable. Asked after it was looked at: what
-    /// was visible then and was not durable is so now, where there is no mark.
+    /// Whether what is visible under this name (a key, or [`FOLDERS`]) may not be durable. Must be called after
+    /// reading: if there is no mark now, what was read is durable.
     pub(crate) async fn in_doubt(&self, name: &str) -> io::Result<bool> {
         let lock = if name == FOLDERS { FOLDERS.to_owned() } else { name_of_lock(name) };
         let path = self.path_of_lock(&lock);
@@ -196,7 +199,7 @@ impl<F: Files> Folders<F> {
         let file = match self.files.length(&path).await {
             Ok(0) => return Ok(false),
             Ok(_) => match self.files.open(&path, Access::Read).await {
-                // Removed since, as only a clear one is.
+                // Removed since, which only happens to clear marks.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 opened => opened?,
             },

@@ -1,26 +1,26 @@
-//! Can the checkers fail? Known mistakes of a store in files, which tests switch on. Without the feature `mutants`
-//! none can be switched on.
+//! Known defects of a store in files that tests can switch on, to show that the checkers detect them. They exist only
+//! with the feature `mutants`.
 
-/// A known mistake.
+/// A known defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
     /// A file is renamed into its place before its content is durable.
     NoSyncOfFiles,
     /// A write is acknowledged before its name in the folder is durable.
     NoSyncOfFolders,
-    /// A lock that another process holds is taken for one's own.
+    /// A lock held by another process counts as one's own.
     LockDoesNotLock,
-    /// What a reader sees is taken for durable, whatever the result of the sync.
+    /// What a reader sees counts as durable, whatever the result of the sync.
     MarksIgnored,
-    /// A write does not say that it may not be durable yet.
+    /// A write sets no mark while it may not be durable.
     MarksNotSet,
-    /// A mark of another key, which could not be cleared, is taken for one's own.
+    /// A mark of another key that could not be cleared counts as one's own.
     MarkOfAnother,
-    /// A folder in doubt is moved away to where unfinished files are.
+    /// A folder in doubt is moved to the folder of unfinished files.
     MovedAmongUnfinished,
-    /// After a failed sync, the next one is taken for one that makes up for it.
+    /// A sync after a failed one counts as repairing it.
     SyncedAgain,
-    /// A folder that another process made is taken for durable.
+    /// A folder that another process created counts as durable.
     FoldersTrusted,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn is(mutant: Mutant) -> bool {
     ACTIVE.get() == Some(mutant)
 }
 
-/// Runs something with a mistake, in this thread.
+/// Runs a function with a defect, in this thread.
 #[cfg(feature = "mutants")]
 pub fn with<T>(mutant: Mutant, run: impl FnOnce() -> T) -> T {
     struct Reset;

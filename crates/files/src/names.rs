@@ -1,31 +1,31 @@
-//! Which file holds which object? Any key has a path, and every path that the store made gives its key back.
+//! File names of objects. Every key has a path, and every path that the store created gives its key back.
 //!
-//! A part of a key (between slashes) becomes a name in which every byte other than `a-z 0-9 - _ =` and a dot that
-//! does not come first is written `%` and two digits. So names also differ on a file system that does not distinguish capital
-//! and small letters. Other characters after `%` give the kind of the name:
+//! A part of a key (between slashes) becomes a name in which every byte other than `a-z 0-9 - _ =` and a dot that does
+//! not come first is written `%` and two digits. So names also differ on a file system that does not distinguish
+//! capital and small letters. Other characters after `%` give the kind of the name:
 //!
 //! | name | what it is |
 //! |---|---|
-//! | `part` | folder: keys that continue behind `part/` |
+//! | `part` | folder: keys that continue after `part/` |
 //! | `%_` | the same, for an empty part |
 //! | `part%o` | object |
-//! | `part%+` | folder: the first [`PIECE`] bytes of a part that is at least so long; the rest of the part is inside |
-//! | `%moved-` and a number | a folder in doubt, being moved away and back; stays after a crash. Nothing in it was acknowledged or read |
+//! | `part%+` | folder: the first [`PIECE`] bytes of a part that is at least that long; the rest is inside |
+//! | `%moved-` and a number | a folder in doubt being moved; nothing in it was acknowledged or read |
 
 use std::path::{Path, PathBuf};
 
-/// Three times this and a mark fit into 255 bytes, which is as long as a name can be.
+/// Three times this and a mark fit into 255 bytes, the maximum length of a name.
 const PIECE: usize = 80;
 
-/// As long as keys can be on most object stores; its path stays below 4096 bytes.
+/// The maximum length of keys on most object stores; the path stays below 4096 bytes.
 pub(crate) const LONGEST_KEY: usize = 1024;
 
-/// What a name inside the store's folder of objects is.
+/// The meaning of a name in the store's folder of objects.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// An object, whose key ends with these bytes.
     Object(Vec<u8>),
-    /// A folder, whose keys go on with these bytes: a whole part and its slash, or the first piece of a part.
+    /// A folder, whose keys continue with these bytes: a whole part and its slash, or the first piece of a part.
     Folder(Vec<u8>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn moved_away(number: u64) -> String {
     format!("%moved-{number:016x}")
 }
 
-/// What a name is; `None` if no object's path has it.
+/// The meaning of a name; `None` if no object's path contains it.
 pub(crate) fn entry(name: &str) -> Option<Entry> {
     if let Some(part) = name.strip_suffix("%o") {
         return unescape(part).map(Entry::Object);
@@ -66,7 +66,7 @@ pub(crate) fn entry(name: &str) -> Option<Entry> {
     Some(Entry::Folder(part))
 }
 
-/// The key that the names along a path spell, from the folder of objects on.
+/// The key of a path below the folder of objects.
 pub(crate) fn key(path: &Path) -> Option<String> {
     let mut key = Vec::new();
     for component in path.components() {
@@ -124,7 +124,7 @@ mod tests {
     use std::path::Path;
 
     fn keys() -> impl Strategy<Value = String> {
-        // Slashes, dots and percent signs often, long parts sometimes, any letter at all.
+        // Often slashes, dots and percent signs, sometimes long parts, and any characters.
         let piece = prop_oneof![
             4 => "[/.%a-cA-C+ _o]{0,6}",
             2 => "\\PC{0,20}",
@@ -147,7 +147,7 @@ mod tests {
             }
         }
 
-        /// No object's file is a folder on the way to another's.
+        /// No object's file is a folder in the path of another object.
         #[test]
         fn paths_do_not_collide(keys in prop::collection::btree_set(keys(), 2..20)) {
             let paths: BTreeSet<_> = keys.iter().map(|key| path(Path::new(""), key)).collect();
@@ -159,8 +159,8 @@ mod tests {
             }
         }
 
-        /// The keys in a folder lie together in the byte order of all keys: sorting each folder by what its entries
-        /// spell sorts the whole.
+        /// The keys of a folder are adjacent in the byte order of all keys: sorting each folder by the key parts of its
+        /// entries sorts the whole listing.
         #[test]
         fn folders_keep_the_order(keys in prop::collection::btree_set(keys(), 2..40)) {
             let spelled = |path: &Path| -> Vec<Vec<u8>> {

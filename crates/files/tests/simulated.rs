@@ -1,4 +1,4 @@
-//! Does the store in files keep the contract on a simulated disk, and what does it say when the disk fails?
+//! Tests that the store in files keeps the contract on a simulated disk, and what it reports when the disk fails.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -27,7 +27,7 @@ async fn store(disk: &Disk, env: &SimEnv) -> Store {
     opened(disk, env, FOLDER).await.unwrap()
 }
 
-/// Runs something in a process of its own.
+/// Runs a future in a process of its own.
 fn run<F: Future<Output = ()> + 'static>(act: impl FnOnce(SimEnv) -> F) {
     let horizon = Instant::ZERO + Span::from_secs(36_000);
     let setup = Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![] };
@@ -64,7 +64,7 @@ fn keeps_the_contract() {
     });
 }
 
-/// What a failed sync left is read by nobody before it is durable.
+/// What a failed sync left is not read before it is durable.
 #[test]
 fn what_is_read_back_after_a_failed_sync_is_durable() {
     let ends = Rc::new(Cell::new([0; 3]));
@@ -96,7 +96,7 @@ fn what_is_read_back_after_a_failed_sync_is_durable() {
             }
             counted.set(ends);
         });
-        // What a reader in a fresh process sees must outlive the next power cut.
+        // What a reader in a fresh process sees must survive the next power cut.
         let seen = Rc::new(Cell::new(None));
         let (told, key, other) = (Rc::clone(&seen), read.clone(), disk.clone());
         run(|env| async move {
@@ -120,8 +120,8 @@ fn neighbours(count: usize) -> Vec<Key> {
     all.filter(|key| crc32fast::hash(key.as_bytes()) & 0xff == 7).take(count).map(|key| Key::new(&key)).collect()
 }
 
-/// Writes to keys that share a lock while syncs and other calls fail; whether all that a second process could read at last
-/// outlives a power cut.
+/// Writes to keys that share a lock while syncs and other calls fail. Returns whether everything that a second process
+/// could read at the end survives a power cut.
 fn what_was_read_outlives_a_power_cut(seed: u64) -> bool {
     let (disk, seen) = (Disk::new(seed), Rc::new(Cell::new(Vec::new())));
     let (other, told) = (disk.clone(), Rc::clone(&seen));
@@ -167,11 +167,12 @@ fn a_mark_that_names_another_key_is_caught() {
     println!("MarkOfAnother: caught by seed {}", caught.unwrap());
 }
 
-/// The first processes to open a store die, or hear that a sync failed; what the next one acknowledges is durable all the same.
+/// The first processes to open a store crash, or a sync of theirs fails; what the next one acknowledges is durable
+/// nevertheless.
 #[test]
 fn a_store_whose_first_opening_failed_is_durable() {
     for seed in 0..2000 {
-        // Folders above the store that a dead process made are made durable, too, but not where that fails.
+        // Folders above the store that a crashed process created are made durable, too, but not if that fails.
         let [first, second] = match seed % 2 {
             0 => [DiskFaults { death: 0.05, ..DiskFaults::default() }; 2],
             _ => [failing(0.4), failing(0.3)],
@@ -196,7 +197,7 @@ fn a_store_whose_first_opening_failed_is_durable() {
     }
 }
 
-/// A process makes folders in folders while syncs fail, and may die of it. What the next one acknowledges in them is durable.
+/// A process creates nested folders while syncs fail, and may crash. What the next one acknowledges in them is durable.
 #[test]
 fn new_folders_are_durable_before_anything_in_them_is_acknowledged() {
     for seed in 0..6000 {
@@ -217,7 +218,7 @@ fn new_folders_are_durable_before_anything_in_them_is_acknowledged() {
     }
 }
 
-/// What comes of something within a minute: a process that died never answers.
+/// The result of a future within a minute: a process that crashed never answers.
 async fn within<T>(env: &SimEnv, act: impl Future<Output = T>) -> Option<T> {
     let mut minute = std::pin::pin!(env.sleep_until(env.now() + Span::from_secs(60)));
     let mut act = std::pin::pin!(act);

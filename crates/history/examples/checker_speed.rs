@@ -1,7 +1,8 @@
-//! How many operations are recorded and checked per second? `cargo run --release -p glidepath-history --example checker_speed`
+//! Measures how many operations per second are recorded and checked: `cargo run --release -p glidepath-history
+//! --example checker_speed`
 //!
-//! Correct histories of the shape that a simulated fault run has: writers that load, look at a table, and commit to it; of
-//! ten commits one is of unknown outcome, and half of those took effect.
+//! The histories are correct and resemble simulated runs with faults: writers that load, read a table, and commit to
+//! it. One of ten commits is of unknown outcome, and half of those took effect.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
@@ -14,7 +15,7 @@ use glidepath_history::{
 };
 use glidepath_model::{CommitId, Instant, Version};
 
-/// One size of history, and how often it is made and checked.
+/// One size of history, and how often it is recorded and checked.
 struct Size {
     name: &'static str,
     commits: u64,
@@ -94,7 +95,7 @@ fn script(size: &Size, seed: u64) -> Vec<Step> {
     let mut version = Version(0);
     let step = |n: u64| {
         let table = next(size.tables);
-        // Loads look at one version and commits make the next, a step after the other; what surrounds them overlaps.
+        // Loads read one version and commits make the next, one step after the other; the operations overlap.
         let effect = 1000 * (n + 1);
         let reach = 400 * size.writers;
         let load = [effect.saturating_sub(reach + next(1000)), effect - 300 + next(100)];

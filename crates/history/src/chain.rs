@@ -1,7 +1,7 @@
-//! What did the catalog become, version by version?
+//! The versions of a catalog, and the commits that made them.
 //!
-//! Made after the run from what is stored, by somebody who trusts nobody: from the roots that were written, the manifests
-//! that lie there, the records of a log.
+//! Built after the run from what is stored, not from what processes were told: from the roots that were written, the
+//! manifests, or the records of a log.
 
 use glidepath_model::{CommitId, Version};
 
@@ -13,19 +13,19 @@ use crate::record::{Effect, Item, Seen, State};
 pub struct Chain {
     base: Option<Version>,
     initial: Vec<Seen>,
-    /// With the place of the first commit.
+    /// Each with the index of its first commit.
     versions: Vec<(Version, u32)>,
-    /// With the version and where the changes begin.
+    /// Each with its version and the index of its first change.
     links: Vec<(CommitId, Version, u32)>,
     changes: Vec<Change>,
 }
 
-/// What a commit in the chain did to one item. Put or removed; an item that was kept is not listed.
+/// What a commit in the chain did to one item: put or removed it. Unchanged items are not listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which item.
+    /// The item.
     pub item: Item,
-    /// Its state from then on.
+    /// Its state after the commit.
     pub now: State,
 }
 
@@ -34,48 +34,48 @@ pub struct Change {
 pub struct Link<'a> {
     /// The version it is in.
     pub version: Version,
-    /// Whose it is.
+    /// Its commit id.
     pub commit: CommitId,
     /// What it did.
     pub changes: &'a [Change],
 }
 
 impl Chain {
-    /// A chain in which nothing has happened yet: the first version will be version 0.
+    /// An empty chain: the first version will be version 0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A chain that begins at a version that was there before the recording, with these items in it.
+    /// A chain that begins at a version from before the recording, with these items in it.
     #[must_use]
     pub fn starting_at(base: Version, initial: impl IntoIterator<Item = (Item, CommitId)>) -> Self {
         let initial = initial.into_iter().map(|(item, commit)| Seen { item, state: Some(commit) }).collect();
         Self { base: Some(base), initial, ..Self::default() }
     }
 
-    /// The next version, as numbered where it was found. [`push`](Self::push) fills it.
+    /// Begins the next version, with the number found in the store. [`push`](Self::push) adds its commits.
     pub fn begin_version(&mut self, version: Version) {
         self.versions.push((version, self.links.len() as u32));
     }
 
-    /// A commit of the version last begun, after those that were pushed before.
+    /// Adds a commit to the last version, after those added before.
     ///
     /// # Panics
-    /// If no version was begun.
+    /// If there is no version yet.
     pub fn push(&mut self, commit: CommitId, changes: impl IntoIterator<Item = Change>) {
         let version = self.versions.last().expect("a commit is part of a version").0;
         self.links.push((commit, version, self.changes.len() as u32));
         self.changes.extend(changes);
     }
 
-    /// How many commits there are.
+    /// The number of commits.
     #[must_use]
     pub fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no commits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
@@ -87,7 +87,7 @@ impl Chain {
         self.base
     }
 
-    /// The items that were there at the base.
+    /// The items of the base version.
     #[must_use]
     pub fn initial(&self) -> &[Seen] {
         &self.initial
@@ -103,7 +103,7 @@ impl Chain {
         (0..self.links.len()).map(|place| self.link_at(place))
     }
 
-    /// The commit at this place, counted from 0 over all versions.
+    /// The commit with this index, counted from 0 over all versions.
     pub(crate) fn link(&self, place: u32) -> Link<'_> {
         self.link_at(place as usize)
     }
@@ -114,7 +114,7 @@ impl Chain {
         Link { version, commit, changes: &self.changes[first as usize..end] }
     }
 
-    /// How many commits this version and all before it have; `None` for a version that is not in the chain. The chain
+    /// The number of commits in this version and all before it; `None` if the version is not in the chain. The chain
     /// must have no gap.
     pub(crate) fn commits_up_to(&self, version: Version) -> Option<u32> {
         if Some(version) == self.base {
@@ -127,7 +127,7 @@ impl Chain {
     }
 }
 
-/// The state of every item after every commit, to be looked up.
+/// The state of every item after every commit.
 pub(crate) struct Timeline(Vec<(Item, u32, State)>);
 
 impl Timeline {
@@ -141,7 +141,7 @@ impl Timeline {
         Self(states)
     }
 
-    /// The item after so many commits, and which of them (counted from 1; 0 is the base) made it so.
+    /// The item after this many commits, and the commit that made it so (counted from 1; 0 is the base).
     pub(crate) fn after(&self, item: Item, commits: u32) -> (State, u32) {
         let slot = self.0.partition_point(|(other, after, _)| (*other, *after) <= (item, commits));
         match slot.checked_sub(1).map(|slot| self.0[slot]) {
@@ -150,7 +150,7 @@ impl Timeline {
         }
     }
 
-    /// All states that the item had between two places in the chain, both included.
+    /// All states of the item between two positions in the chain, both included.
     pub(crate) fn between(&self, item: Item, first: u32, last: u32) -> impl Iterator<Item = State> {
         let begin = self.0.partition_point(|(other, after, _)| (*other, *after) <= (item, first));
         let later = self.0[begin..].iter().take_while(move |(other, after, _)| *other == item && *after <= last);
@@ -159,7 +159,7 @@ impl Timeline {
 }
 
 impl Change {
-    /// The change that an edit makes, `None` where it changes nothing.
+    /// The change that an edit makes; `None` if it changes nothing.
     #[must_use]
     pub fn of(item: Item, effect: Effect) -> Option<Self> {
         (effect != Effect::Keep).then(|| Self { item, now: effect.after(None) })

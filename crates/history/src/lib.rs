@@ -1,12 +1,12 @@
-//! Was what happened right? Records of what processes did and were told, and checkers of them.
+//! Histories: records of what processes did and which answers they got, and checkers of these.
 //!
-//! Processes record their operations in a [`History`]. After the run somebody puts together the [`Chain`]: what the
-//! catalog became, version by version. [`check`] compares the two. It knows no protocol, no store and no clock; a commit is
-//! a set of edits to numbered items, each with what it expected and what it left.
+//! Processes record their operations in a [`History`]. After the run a [`Chain`] is built: the versions that the
+//! catalog had. [`check`] compares the two. This crate knows no protocol, no store and no clock. A commit is a set of
+//! edits to numbered items, each with the state it expected and the state it left.
 //!
-//! Start with [`History`] and [`check`]; then [`Placement`] (the checks that see the chain), [`linearizable`] (the one
-//! that does not), [`parents_exist`] (namespaces) and [`references`] (objects in the store). In words:
-//! `docs/checking.md`.
+//! Start with [`History`] and [`check`]; then [`Placement`] (the checks that use the chain), [`linearizable`] (the one
+//! that does not), [`parents_exist`] (namespaces) and [`references`] (objects in the store). `docs/checking.md`
+//! explains them.
 //!
 //! ```
 //! use glidepath_history::{Chain, Change, Edit, Effect, Ending, Expected, Fault, History, Item, ProcessId, Reported};
@@ -46,8 +46,8 @@ pub use references::{Leftovers, References, merged, references};
 pub use tree::parents_exist;
 pub use violation::{Fault, Violation, Witness};
 
-/// All checks that need nothing but a history and a chain: placement, expectations, order, loads, linearizability; in
-/// this order, so that the plainest violation is the one reported.
+/// All checks that need only a history and a chain: placement, expectations, order, loads, linearizability; in this
+/// order, so that the simplest violation is reported.
 ///
 /// # Errors
 /// The first violation.

@@ -1,20 +1,21 @@
-//! Is there an order of the operations on each item that explains what every process was told?
+//! Linearizability: is there an order of the operations on each item that explains all answers?
 //!
-//! This check never sees the chain. It knows only who asked for what when, and what they were told; so it also holds a
-//! chain to account that was put together wrongly, and works where no chain is kept.
+//! This check does not use the chain, only the operations, their times and their answers. So it also detects a chain
+//! that was built wrongly, and works where there is no chain.
 //!
-//! It is the search of Wing and Gong, in the just-in-time form of Lowe ("Testing for linearizability", 2017): go through
-//! beginnings and ends in the order of time, keep every state that the item can be in together with the operations that
-//! have taken effect but not ended (a [`Configuration`]), and let an operation take effect no sooner than the end of
-//! some operation requires. Items are checked one by one, which loses nothing: linearizability is local. What is added:
+//! It is the search of Wing and Gong, in the just-in-time form of Lowe ("Testing for linearizability", 2017). It goes
+//! through beginnings and ends in order of time and keeps every possible state of the item together with the operations
+//! that have taken effect but not ended (a [`Configuration`]). An operation takes effect only when the end of some
+//! operation requires it. Items are checked one by one, which is sufficient because linearizability is local. Added
+//! here:
 //!
-//! - An operation of unknown outcome stays pending for ever. Of two configurations in one state, the one that has used
-//!   up fewer of these can do all that the other can, so the other is dropped.
-//! - Reads and mere conditions change nothing, so one that may take effect does so at once.
+//! - An operation of unknown outcome stays pending for ever. Of two configurations with the same state, the one that
+//!   has used fewer of these can do everything that the other can, so the other is dropped.
+//! - Reads and conditions change nothing, so one that may take effect does so at once.
 //!
-//! Written here, since no library does it: `todc-utils` 0.1 needs every operation to return, keeps a bit per operation for
-//! each state it visits (quadratic in the length), and gives a verdict without a witness; the tester of `stateright` 0.31
-//! remembers no state, copies what remains at each step, and recurses once per operation. Both are sound for the short
+//! No library does this: `todc-utils` 0.1 needs every operation to return, keeps a bit per operation for each state it
+//! visits (quadratic in the length), and gives a verdict without a witness; the tester of `stateright` 0.31 remembers
+//! no states, copies what remains at each step, and recurses once per operation. Both are correct for the short
 //! histories that they are made for.
 
 use glidepath_model::CommitId;
@@ -25,19 +26,19 @@ use crate::chain::Change;
 use crate::record::{Ending, Expected, History, Item, OperationId, Rank, Seen, State, What};
 use crate::violation::{Fault, Violation};
 
-/// The configurations that one end may lead through before the check gives up. Real protocols have a handful: nearly
+/// The maximum number of configurations at one end; with more, the check stops. Real protocols have a handful: nearly
 /// every operation names the state it expects.
 const MOST_CONFIGURATIONS: usize = 4096;
 
-/// Checks each item's operations. `initial` gives the items that are there at the beginning; all others are absent.
+/// Checks each item's operations. `initial` gives the items that exist at the beginning; all others are absent.
 ///
-/// Acknowledged commits and answered loads take effect between their beginning and their end. Commits of unknown outcome
-/// and those never answered take effect at any time after their beginning, or never. What was told of a conflict or
-/// refused takes no effect, and proves nothing: it may have been for another item's sake.
+/// Acknowledged commits and answered loads take effect between their beginning and their end. Commits of unknown
+/// outcome and those never answered take effect at any time after their beginning, or never. Commits answered with a
+/// conflict or a refusal take no effect, and prove nothing about an item: the cause may have been another one.
 ///
 /// # Errors
-/// [`Fault::NotLinearizable`] for the lowest item for which there is no order; [`Fault::TooManyOrders`] if there is none
-/// such, and an item could not be decided.
+/// [`Fault::NotLinearizable`] for the lowest item for which there is no order; [`Fault::TooManyOrders`] if there is no
+/// such item, and one could not be decided.
 pub fn linearizable(history: &History, initial: &[Seen]) -> Result<(), Violation> {
     let mut initial = initial.to_vec();
     initial.sort_unstable_by_key(|seen| seen.item);
@@ -62,14 +63,14 @@ pub fn linearizable(history: &History, initial: &[Seen]) -> Result<(), Violation
     undecided.map_or(Ok(()), |fault| Err(fault.into()))
 }
 
-/// What one operation does to one item.
+/// The effect of one operation on one item.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     expected: Expected,
-    /// What it leaves; `None` if it leaves the item as it is.
+    /// The state it leaves; `None` if it does not change the item.
     leaves: Option<State>,
     began: Rank,
-    /// `None` if it need not take effect.
+    /// `None` if it may never take effect.
     ended: Option<Rank>,
     operation: OperationId,
 }
@@ -88,9 +89,9 @@ fn moves(history: &History) -> Vec<(Item, Move)> {
                 let this = |expected, leaves| Move { expected, leaves, began, ended, operation: id };
                 for edit in edits {
                     let leaves = Change::of(edit.item, edit.effect).map(|change| change.now);
-                    // What leaves what it must have found changes nothing.
+                    // An edit that leaves the state it expects changes nothing.
                     let leaves = leaves.filter(|state| Expected::seen(*state) != edit.expected);
-                    // A condition of a commit that need not have happened asks for nothing.
+                    // A condition of a commit that may not have happened requires nothing.
                     if leaves.is_some() || ended.is_some() {
                         moves.push((edit.item, this(edit.expected, leaves)));
                     }
@@ -106,10 +107,10 @@ fn moves(history: &History) -> Vec<(Item, Move)> {
     moves
 }
 
-/// Numbers of moves, rising.
+/// Numbers of moves, in rising order.
 type Set = SmallVec<[u32; 6]>;
 
-/// What can be true at one moment: the item's state, and which pending moves have taken effect.
+/// A possible situation at one moment: the item's state, and which pending moves have taken effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Configuration {
     state: State,
@@ -122,7 +123,7 @@ struct Configuration {
 }
 
 impl Configuration {
-    /// Whether all that `other` can become is open to this one too.
+    /// Whether this can reach everything that `other` can.
     fn dominates(&self, other: &Self) -> bool {
         self.state == other.state
             && self.writes == other.writes
@@ -141,7 +142,7 @@ fn insert(set: &mut Set, number: u32) {
     }
 }
 
-/// Whether it was there.
+/// Removes a number; returns whether it was there.
 fn remove(set: &mut Set, number: u32) -> bool {
     set.binary_search(&number).map(|slot| set.remove(slot)).is_ok()
 }
@@ -156,29 +157,30 @@ struct Search<'a> {
     moves: &'a [(Item, Move)],
     /// None of them dominates another.
     configurations: Vec<Configuration>,
-    /// Begun and not ended. A move is known by its number in the group.
+    /// Moves that have begun and not ended, by their number in the group.
     writes: Vec<u32>,
     optional: Vec<u32>,
     reads: Vec<u32>,
-    /// Of each state of the item, what may yet come of it.
+    /// For each state of the item, the moves that may still concern it.
     outlook: FxHashMap<CommitId, Outlook>,
-    /// How many moves are left that need the item to exist, in whatever state.
+    /// The number of remaining moves that need the item to exist, in any state.
     need_present: u32,
-    /// When `optional` is next searched for moves that can no longer take effect.
+    /// The number of moves in `optional` at which it is next searched for moves that can no longer take effect.
     retire_at: usize,
 }
 
-/// How many of the moves that may yet take effect leave the item in a state, and how many expect it there.
+/// How many of the moves that may still take effect leave the item in a state, and how many expect it there.
 #[derive(Default)]
 struct Outlook {
     sources: u32,
     takers: u32,
 }
 
-/// Fewer optional moves than this are not worth looking through. In tests all are, for small histories to try it.
+/// With fewer optional moves than this, the search is not worth its cost. In tests it always runs, so that small
+/// histories cover it.
 const FEW: usize = if cfg!(test) { 1 } else { 16 };
 
-/// From so many configurations on, some of them may differ in nothing that matters.
+/// With this many configurations or more, some may differ only in irrelevant moves.
 const CROWD: usize = if cfg!(test) { 2 } else { 8 };
 
 impl<'a> Search<'a> {
@@ -211,7 +213,7 @@ impl<'a> Search<'a> {
             events.push((this.began, false, number));
             events.extend(this.ended.map(|ended| (ended, true, number)));
         }
-        // At one rank beginnings come first: such operations overlap.
+        // At equal ranks beginnings come first: such operations overlap.
         events.sort_unstable();
         for (_, is_end, number) in events {
             if is_end {
@@ -245,7 +247,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Keeps what is possible if this move has taken effect by now.
+    /// Keeps the configurations in which this move has taken effect by now.
     fn end(&mut self, number: u32) -> Result<(), Stop> {
         let this = self.get(number);
         let operation = this.operation;
@@ -293,7 +295,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Where a configuration can go by one pending move that changes the item.
+    /// The configurations reached by one pending move that changes the item.
     fn steps(&self, from: &Configuration) -> impl Iterator<Item = Configuration> {
         let writes = self.writes.iter().map(|number| (*number, true));
         let all = writes.chain(self.optional.iter().map(|number| (*number, false)));
@@ -315,7 +317,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// What never ends and has taken effect in every configuration is done with.
+    /// Removes moves that never end and have taken effect in every configuration.
     fn forget_used(&mut self) {
         let Some((first, rest)) = self.configurations.split_first() else { return };
         let everywhere = |number: &u32| rest.iter().all(|other| other.optional.binary_search(number).is_ok());
@@ -332,22 +334,22 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether nothing comes of this move, should it take effect: nobody is left who needs the state that it leaves.
+    /// Whether this move, if it takes effect, enables nothing: no remaining move needs the state that it leaves.
     fn pointless(&self, this: &Move) -> bool {
         let Some(Some(commit)) = this.leaves else { return false };
         self.need_present == 0 && self.outlook.get(&commit).is_none_or(|outlook| outlook.takers == 0)
     }
 
-    /// Whether this move expects a state that cannot come (again): no configuration is in it, and nobody is left who would
-    /// leave it.
+    /// Whether this move expects a state that cannot occur (again): no configuration is in it, and no remaining move
+    /// leaves it.
     fn hopeless(&self, this: &Move) -> bool {
         let Expected::Is(commit) = this.expected else { return false };
         let here = |configuration: &Configuration| configuration.state == Some(commit);
         self.outlook.get(&commit).is_none_or(|outlook| outlook.sources == 0) && !self.configurations.iter().any(here)
     }
 
-    /// Forgets moves that never end and are pointless or hopeless. Whether such a move was used then makes no difference
-    /// any more. This keeps the search linear where many outcomes are unknown.
+    /// Removes moves that never end and are pointless or hopeless: whether they took effect makes no difference. This
+    /// keeps the search linear if many outcomes are unknown.
     fn retire(&mut self) {
         let mut optional = std::mem::take(&mut self.optional);
         let before = optional.len();
@@ -371,7 +373,7 @@ impl<'a> Search<'a> {
         self.configurations = kept;
     }
 
-    /// A move has taken effect for good, or never will.
+    /// Removes a move that has certainly taken effect, or never will.
     fn gone(&mut self, number: u32) {
         let this = self.get(number);
         if let Some(Some(commit)) = this.leaves
@@ -396,7 +398,7 @@ fn has(configuration: &Configuration, number: u32) -> bool {
     configuration.reads.binary_search(&number).is_ok() || configuration.writes.binary_search(&number).is_ok()
 }
 
-/// Adds a configuration unless another can do all that it can, and drops those of which it can do all.
+/// Adds a configuration unless another dominates it, and drops those that it dominates.
 fn keep(all: &mut Vec<Configuration>, this: Configuration) {
     if !all.iter().any(|other| other.dominates(&this)) {
         all.retain(|other| !this.dominates(other));

@@ -1,4 +1,4 @@
-//! Did every load return a version that it could and had to see, with what is in it?
+//! Checks that every load returned a version that it was allowed to return, with that version's content.
 
 use glidepath_model::Version;
 use rustc_hash::FxHashMap;
@@ -7,17 +7,17 @@ use crate::placement::{Placement, acknowledged};
 use crate::record::{Ending, Operation, OperationId, ProcessId, Rank, Reported, What};
 use crate::violation::{Fault, Violation};
 
-/// The newest version that was known at an instant, and to whom.
+/// The newest version known at an instant, and the operation that knew it.
 type Known = (Rank, Version, OperationId);
 
 impl Placement<'_> {
-    /// A load returns a version of the chain; not one with a commit that began only after its end; at least as new as
-    /// every commit acknowledged and every version loaded, by any process, before it began; and what it saw of items is
-    /// what they are in that version.
+    /// A load returns a version of the chain. That version contains no commit that began after the load's end; it is at
+    /// least as new as every commit acknowledged and every version loaded, by any process, before the load began; and
+    /// the items read are as they are in that version.
     ///
     /// # Errors
-    /// [`Fault::NoSuchVersion`], [`Fault::FromTheFuture`], [`Fault::WentBackwards`] (the process itself knew better),
-    /// [`Fault::StaleLoad`] (another did), [`Fault::WrongContent`].
+    /// [`Fault::NoSuchVersion`], [`Fault::FromTheFuture`], [`Fault::WentBackwards`] (the process itself had seen a
+    /// newer version), [`Fault::StaleLoad`] (another process had), [`Fault::WrongContent`].
     pub fn loads(&self) -> Result<(), Violation> {
         let mut known: Vec<Known> = Vec::new();
         let mut loads = Vec::new();
@@ -60,8 +60,8 @@ impl Placement<'_> {
         }));
     }
 
-    /// What a process learns from its own loads and acknowledgements never gets older. Here the order in which it did
-    /// things counts, even where they took no time.
+    /// The versions that a process learns from its own loads and acknowledgements never get older. The order of its
+    /// operations counts here, even if they took no time.
     fn never_backwards(&self) -> Result<(), Violation> {
         let mut newest: FxHashMap<ProcessId, (Version, OperationId)> = FxHashMap::default();
         for operation in self.history.operations() {
@@ -78,7 +78,7 @@ impl Placement<'_> {
     }
 }
 
-/// The version that an operation showed to its process.
+/// The version that a process learnt from an operation.
 fn learnt(operation: &Operation<'_>) -> Option<Version> {
     match operation.what {
         What::Load { version, .. } => version,
@@ -87,7 +87,7 @@ fn learnt(operation: &Operation<'_>) -> Option<Version> {
     }
 }
 
-/// No load returns an older version than somebody knew before it began.
+/// No load returns an older version than some process knew before it began.
 fn fresh(
     placement: &Placement<'_>,
     mut known: Vec<Known>,

@@ -1,4 +1,4 @@
-//! Is every commit in the chain as its process was told, where it may be, and in the order of time?
+//! Checks that every commit is in the chain as its process was told, where it may be, and in the order of time.
 
 use glidepath_model::{CommitId, Version};
 use rustc_hash::FxHashMap;
@@ -7,12 +7,13 @@ use crate::chain::{Chain, Change, Timeline};
 use crate::record::{Ending, Expected, History, Item, Operation, OperationId, Rank, Reported, What};
 use crate::violation::{Fault, Violation};
 
-/// A history laid beside a chain, each commit at its place. Getting one is the first check; its methods are the others.
+/// A history matched with a chain, each commit at its position. Building one is the first check; its methods are the
+/// others.
 pub struct Placement<'a> {
     pub(crate) history: &'a History,
     pub(crate) chain: &'a Chain,
     pub(crate) timeline: Timeline,
-    /// Who made the commit at each place of the chain.
+    /// The operation that made the commit at each position of the chain.
     pub(crate) makers: Vec<OperationId>,
 }
 
@@ -20,8 +21,9 @@ impl<'a> Placement<'a> {
     /// Finds each commit in the chain.
     ///
     /// # Errors
-    /// A version is missing or out of order; a commit is in the chain twice, or by nobody; one was acknowledged and is not
-    /// in the chain, or elsewhere than told; one was denied and is; one does not change what it was to change.
+    /// A version is missing or out of order; a commit is in the chain twice, or no operation made it; one was
+    /// acknowledged and is missing, or is in another version than reported; one was denied and is there; or one has
+    /// other changes than intended.
     pub fn new(history: &'a History, chain: &'a Chain) -> Result<Self, Violation> {
         gaps(chain)?;
         let places = places(chain)?;
@@ -51,7 +53,7 @@ impl<'a> Placement<'a> {
         Ok(Self { history, chain, timeline: Timeline::new(chain), makers: makers.collect::<Result<_, _>>()? })
     }
 
-    /// Each commit took effect where every item was as it expected: no update is lost.
+    /// Each commit took effect when every item was as it expected: no update is lost.
     ///
     /// # Errors
     /// [`Fault::ExpectationBroken`] for the first that did not.
@@ -80,7 +82,7 @@ impl<'a> Placement<'a> {
     /// # Errors
     /// [`Fault::OutOfOrder`].
     pub fn order(&self) -> Result<(), Violation> {
-        // From the newest to the oldest: the earliest end of what stands behind in the chain.
+        // From the newest to the oldest: the earliest end of the commits after this position.
         let mut earliest: Option<(Rank, OperationId)> = None;
         for maker in self.makers.iter().rev() {
             let operation = self.history.operation(*maker);
@@ -99,10 +101,10 @@ impl<'a> Placement<'a> {
         Ok(())
     }
 
-    /// Every conflict has a cause: between the beginning and the end of a commit so answered, some item was once not as it
-    /// expected. For protocols in which the intent decides: two changes to different tables never conflict, and of two
-    /// that create the same thing exactly one succeeds. Not for those that also answer "conflict" when only the catalog
-    /// has changed, nor for an attempt that met faults of the store.
+    /// Every conflict has a cause: at some time between the beginning and the end of the commit, an item was not as it
+    /// expected. For protocols in which the actions decide: changes to different tables never conflict, and of two
+    /// commits that create the same entry exactly one succeeds. Not for protocols that also answer "conflict" when only
+    /// the catalog has changed, nor for attempts that met faults of the store.
     ///
     /// # Errors
     /// [`Fault::BaselessConflict`].
@@ -121,7 +123,7 @@ impl<'a> Placement<'a> {
         Ok(())
     }
 
-    /// For each place of the chain the latest beginning of a commit at it or before it.
+    /// For each position of the chain, the latest beginning of a commit at or before it.
     pub(crate) fn newest_beginnings(&self) -> Vec<(Rank, OperationId)> {
         let mut newest: Option<(Rank, OperationId)> = None;
         let step = |maker: &OperationId| {
@@ -164,7 +166,7 @@ fn places(chain: &Chain) -> Result<FxHashMap<CommitId, u32>, Violation> {
     Ok(places)
 }
 
-/// Whether a process whose commit is in the chain was told what agrees with that.
+/// Whether the answer to a commit in the chain agrees with its version.
 fn told_so(operation: Operation<'_>, ending: Ending, found: Version) -> Result<(), Violation> {
     let agrees = match ending {
         Ending::Unknown | Ending::Open | Ending::Committed(Reported::Nothing) => true,
@@ -177,7 +179,7 @@ fn told_so(operation: Operation<'_>, ending: Ending, found: Version) -> Result<(
     if agrees { Ok(()) } else { Err(Fault::ToldAnotherVersion { commit: operation.into(), found }.into()) }
 }
 
-/// An item of which one side has a change that the other has not. Commits are small: a quadratic look is the fastest.
+/// An item for which only one side has a change. Commits are small, so a quadratic search is the fastest.
 fn difference(found: &[Change], intended: impl Iterator<Item = Change> + Clone) -> Option<Item> {
     let missing = intended.clone().find(|change| !found.contains(change));
     let added = || found.iter().find(|change| !intended.clone().any(|other| other == **change)).copied();
@@ -185,11 +187,11 @@ fn difference(found: &[Change], intended: impl Iterator<Item = Change> + Clone) 
     missing.or_else(added).or_else(repeated).map(|change| change.item)
 }
 
-/// Where in the chain an operation can have looked, by what is known to be over and what has not begun.
+/// The positions in the chain that an operation can have seen, given what had ended and what had not begun.
 struct Ends {
-    /// Acknowledged commits by their end, each with how many commits the chain has by the last of those so far.
+    /// The ends of acknowledged commits, each with the number of commits in the chain up to the last of them.
     over: Vec<(Rank, u32)>,
-    /// The latest beginning of a commit at this place or before it.
+    /// The latest beginning of a commit at or before each position.
     begun: Vec<(Rank, OperationId)>,
 }
 
@@ -209,12 +211,12 @@ impl Ends {
         Self { over, begun }
     }
 
-    /// How many commits the chain had at least when the operation began, and at most when it ended.
+    /// The minimum number of commits when the operation began, and the maximum when it ended.
     fn around(&self, operation: &Operation<'_>) -> (u32, u32) {
         let known = self.over.partition_point(|(ended, _)| *ended < operation.began_rank());
         let first = known.checked_sub(1).map_or(0, |slot| self.over[slot].1);
         let ended = operation.ended_rank().unwrap_or((u64::MAX, true));
-        // `begun` rises; from the first that had not begun by the end on, nothing had happened yet.
+        // `begun` rises: from the first commit that had not begun by the end on, nothing can have been seen.
         let last = self.begun.partition_point(|(began, _)| *began <= ended) as u32;
         (first, last.max(first))
     }

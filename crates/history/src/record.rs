@@ -1,14 +1,14 @@
-//! What did each process do, and what was it told?
+//! The history: what each process did, and which answers it got.
 //!
-//! Operations go into a [`History`] as they begin and end. A record is a few dozen bytes in a flat list, with what it
-//! touched in another, so that recording costs next to nothing beside what is recorded.
+//! Operations are added to a [`History`] as they begin and end. A record is a few dozen bytes in a flat list; what it
+//! touched is in another list. Recording costs almost nothing compared with the operations themselves.
 
 use std::fmt;
 
 use glidepath_model::{CommitId, Instant, TableId, Version};
 
-/// Whatever has a state of its own that commits change: a table, a namespace, a partition. Any numbering will do, as long
-/// as equal things have equal numbers.
+/// Something with a state of its own that commits change: a table, a namespace, a partition. Any numbering works in
+/// which equal things have equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Item(pub u64);
 
@@ -24,24 +24,24 @@ impl fmt::Display for Item {
     }
 }
 
-/// The state of an item: the id that the last commit to it left there, or `None` where there is no such item.
+/// The state of an item: the id that the last commit to it left there, or `None` if the item does not exist.
 pub type State = Option<CommitId>;
 
-/// What a commit needs an item to be at the moment it takes effect.
+/// The state that a commit needs an item to have when it takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// No matter what.
+    /// Any state, or none.
     Anything,
     /// The item does not exist.
     Absent,
-    /// It exists, in whatever state: a namespace in which something is created.
+    /// It exists, in any state: a namespace in which something is created.
     Present,
     /// It is as this commit left it.
     Is(CommitId),
 }
 
 impl Expected {
-    /// Exactly the state that was seen.
+    /// Exactly the state that was read.
     #[must_use]
     pub fn seen(state: State) -> Self {
         state.map_or(Self::Absent, Self::Is)
@@ -70,19 +70,19 @@ impl fmt::Display for Expected {
     }
 }
 
-/// What a commit makes of an item.
+/// The effect of a commit on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Leaves it as it is: the edit is a condition only.
+    /// Does not change it: the edit is only a condition.
     Keep,
-    /// Leaves this id in it; one that no other operation ever writes.
+    /// Leaves this id in it; no other operation writes the same id.
     Put(CommitId),
-    /// Ends its existence.
+    /// Removes the item.
     Remove,
 }
 
 impl Effect {
-    /// The state that follows `before`.
+    /// The state after this effect.
     #[must_use]
     pub fn after(self, before: State) -> State {
         match self {
@@ -93,45 +93,45 @@ impl Effect {
     }
 }
 
-/// One item in one commit.
+/// The edit of one item in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Which item. At most one edit of a commit names it.
+    /// The item. At most one edit of a commit names it.
     pub item: Item,
-    /// What it must be.
+    /// The state it must have.
     pub expected: Expected,
-    /// What it becomes.
+    /// The effect on it.
     pub effect: Effect,
 }
 
-/// One item in a load.
+/// The state of one item in a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Which item.
+    /// The item.
     pub item: Item,
-    /// How it was seen.
+    /// The state that was read.
     pub state: State,
 }
 
-/// How a commit ended for the process that made it.
+/// The answer to a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Acknowledged.
     Committed(Reported),
-    /// Told that it is not in the catalog, and will not be.
+    /// It is not in the catalog, and will not be.
     Conflict,
-    /// Told that it was turned away before any effect.
+    /// It was refused before any effect.
     Refused,
-    /// Told that nobody knows: it may have happened, or may yet.
+    /// Unknown: it may have taken effect, or may still do so.
     Unknown,
-    /// Told nothing: the process died, or was still at it when the recording ended.
+    /// No answer: the process crashed, or had not finished when the recording ended.
     Open,
 }
 
-/// What an acknowledgement says about the place of the commit.
+/// What an acknowledgement says about the position of the commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
-    /// It made this version.
+    /// The commit made this version.
     At(Version),
     /// It is in this version, and may be older: what a snapshot returned with an acknowledgement says.
     By(Version),
@@ -139,7 +139,7 @@ pub enum Reported {
     Nothing,
 }
 
-/// A client that does one thing after another. Group commit has one for each writer, not one for the group.
+/// A client that does one operation after another. In group commit, each writer is one, not the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
@@ -149,22 +149,22 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// Names an operation within one [`History`]: its place in the order of beginnings.
+/// Identifies an operation within one [`History`]: its index in the order of beginnings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(u32);
 
 impl OperationId {
-    /// The place in [`History::operations`].
+    /// The index in [`History::operations`].
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What processes did and were told.
+/// What processes did and which answers they got.
 ///
-/// All instants are of one clock that no fault touches; a process's own clock will not do where clocks are skewed. It is
-/// read before the first request is sent, and again after the last answer came. Operations of one process are added in
+/// All instants are of one clock that no fault affects; a process's own clock is not suitable if clocks are skewed. It
+/// is read before the first request is sent, and again after the last answer. Operations of one process are added in
 /// the order in which it made them.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -179,7 +179,7 @@ struct Record {
     ended: Instant,
     kind: Kind,
     process: ProcessId,
-    /// Where in `edits` or `seen` what it touched begins, and how much there is of it.
+    /// The position in `edits` or `seen` of what it touched, and how many entries that has.
     first: u32,
     count: u32,
 }
@@ -190,50 +190,50 @@ enum Kind {
     Load(Option<Version>),
 }
 
-/// Stands for an end that was not recorded.
+/// Represents an end that was not recorded.
 const OPEN: Instant = Instant::from_nanos(u64::MAX);
 
 /// An operation as recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation<'a> {
-    /// Its name.
+    /// Its id.
     pub id: OperationId,
-    /// Who made it.
+    /// The process that made it.
     pub process: ProcessId,
-    /// When.
+    /// When it began.
     pub began: Instant,
     /// When it was answered; `None` if it never was.
     pub ended: Option<Instant>,
-    /// What it was.
+    /// What it did.
     pub what: What<'a>,
 }
 
 /// The two kinds of operations.
 #[derive(Clone, Copy, Debug)]
 pub enum What<'a> {
-    /// An attempt to change the catalog, all edits or none.
+    /// An attempt to change the catalog with all edits or none.
     Commit {
-        /// Names it; found again in the chain.
+        /// The commit id that is also in the chain.
         commit: CommitId,
-        /// What it was to change.
+        /// The intended edits.
         edits: &'a [Edit],
-        /// What the process was told.
+        /// The answer.
         ending: Ending,
     },
-    /// A look at a snapshot.
+    /// A load of a snapshot.
     Load {
-        /// The snapshot's version; `None` if the load failed or never ended. Nothing is asked of such a load.
+        /// The snapshot's version; `None` if the load failed or never ended. Such a load is not checked.
         version: Option<Version>,
-        /// Items that were looked at in it.
+        /// Items that were read in it.
         seen: &'a [Seen],
     },
 }
 
-/// A moment that can be compared with others. Of two operations, one is over before the other begins if the rank of its
-/// end is below the rank of the other's beginning.
+/// A moment that can be compared with others. An operation is over before another begins if the rank of its end is
+/// below the rank of the other's beginning.
 ///
-/// An end at the very instant of another's beginning comes before it, so that a process that does not pause between two
-/// operations has done them in that order; but an operation of no duration is not before its equals.
+/// An end at the same instant as another's beginning comes before it, so operations of a process without a pause
+/// between them are in order. But an operation without duration is not before another one at the same instant.
 pub(crate) type Rank = (u64, bool);
 
 impl Operation<'_> {
@@ -248,15 +248,15 @@ impl Operation<'_> {
 }
 
 impl History {
-    /// An empty one.
+    /// An empty history.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A commit begins. `commit` names this one attempt: it is recorded once, and found in the chain if the attempt took
-    /// effect. Where a protocol draws its commit ids itself, any id will do that the writer chooses and the chain shows,
-    /// such as that of a metadata object.
+    /// Records the beginning of a commit. `commit` identifies this one attempt: it is recorded once, and is in the
+    /// chain if the attempt took effect. If a protocol draws its commit ids itself, use any id that the writer chooses
+    /// and the chain shows, such as that of a metadata object.
     pub fn begin_commit(
         &mut self,
         process: ProcessId,
@@ -270,7 +270,7 @@ impl History {
         self.push(process, at, Kind::Commit(commit, Ending::Open), first, count)
     }
 
-    /// A commit ends. One that never ends is [`Ending::Open`].
+    /// Records the end of a commit. One that never ends is [`Ending::Open`].
     ///
     /// # Panics
     /// If there is no such commit in this history.
@@ -281,13 +281,13 @@ impl History {
         record.ended = at.max(record.began);
     }
 
-    /// A load of the newest snapshot begins.
+    /// Records the beginning of a load of the newest snapshot.
     pub fn begin_load(&mut self, process: ProcessId, at: Instant) -> OperationId {
         self.push(process, at, Kind::Load(None), 0, 0)
     }
 
-    /// A load ends with a snapshot. `at` is when its version was known; items may have been looked up in it later. A load
-    /// that failed is left open.
+    /// Records the end of a load. `at` is when its version was known; items may have been read in it later. A load that
+    /// failed is left open.
     ///
     /// # Panics
     /// If there is no such load in this history.
@@ -319,22 +319,22 @@ impl History {
         narrow(self.records.len());
     }
 
-    /// How many operations there are.
+    /// The number of operations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// The operation of this name.
+    /// The operation with this id.
     ///
     /// # Panics
-    /// If it is of another history.
+    /// If the id is of another history.
     #[must_use]
     pub fn operation(&self, id: OperationId) -> Operation<'_> {
         self.view(id, &self.records[id.index()])
@@ -363,7 +363,7 @@ impl History {
     }
 }
 
-/// Four billion records are more than one machine keeps.
+/// Four billion records are more than one machine can hold.
 fn narrow(number: usize) -> u32 {
     u32::try_from(number).expect("a history of fewer than 2^32 records")
 }
@@ -372,7 +372,7 @@ fn narrow(number: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// Millions are kept at a time.
+    /// Millions are kept at a time, so records must be small.
     #[test]
     fn records_are_small() {
         assert!(size_of::<Record>() <= 64, "{}", size_of::<Record>());

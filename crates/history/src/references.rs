@@ -1,7 +1,7 @@
-//! Is everything there that is referred to, and nothing for long that is not?
+//! Checks that every object referred to exists, and that unreferred objects do not stay for long.
 //!
-//! Two sorted sequences are gone through side by side, so memory does not grow with the number of objects. A store lists
-//! keys in order by itself; what each version refers to is sorted too, and [`merged`] makes one sequence of them.
+//! Two sorted sequences are read side by side, so memory does not grow with the number of objects. A store lists keys
+//! in order; the references of each version are sorted too, and [`merged`] makes one sequence of them.
 
 use std::cmp::Ordering;
 use std::cmp::Reverse;
@@ -12,33 +12,33 @@ use glidepath_model::Span;
 
 use crate::violation::{Fault, Violation};
 
-/// What a vacuum has to have left alone, and cleared.
+/// Whether objects that nothing refers to may be left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// Objects that nothing refers to may stay: nothing has been cleaned.
+    /// They may: no vacuum has run.
     Allowed,
     /// None may be older than this, the grace period.
     NotOlderThan(Span),
 }
 
-/// What was counted.
+/// The counts of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct References {
-    /// Objects that are there and referred to.
+    /// Existing objects that are referred to.
     pub referred: u64,
-    /// Objects that are there, and nothing refers to them.
+    /// Existing objects that nothing refers to.
     pub unreferred: u64,
 }
 
-/// Compares the objects that are there (each with its age) with those that readable versions refer to. Both in rising
-/// order of the keys; a key may be referred to many times, and is there once.
+/// Compares the existing objects (each with its age) with those that readable versions refer to. Both in rising order
+/// of the keys; a key may be referred to many times, but exists once.
 ///
-/// The references must be of versions that were readable throughout: a version written after the listing refers to
+/// The references must be of versions that were readable throughout: a version written after the listing may refer to
 /// objects that the listing cannot have.
 ///
 /// # Errors
-/// [`Fault::MissingObject`], which comes before all; [`Fault::Leftover`]; [`Fault::OutOfKeyOrder`] if a sequence is not
-/// sorted. The first key is named, and how many more there are.
+/// [`Fault::MissingObject`], which takes precedence; [`Fault::Leftover`]; [`Fault::OutOfKeyOrder`] if a sequence is not
+/// sorted. They name the first key, and the number of others.
 pub fn references<K: Ord + AsRef<str>>(
     present: impl IntoIterator<Item = (K, Span)>,
     referred: impl IntoIterator<Item = K>,
@@ -91,12 +91,12 @@ pub fn references<K: Ord + AsRef<str>>(
 /// A sequence of keys that must rise.
 struct Rising<I: Iterator> {
     keys: Peekable<I>,
-    /// Whether a key may not be repeated.
+    /// Whether keys may not repeat.
     strict: bool,
 }
 
 impl<K: Ord + AsRef<str>, V, I: Iterator<Item = (K, V)>> Rising<I> {
-    /// The next, if the one after it is not below.
+    /// The next key, if the one after it is not lower.
     fn next(&mut self) -> Result<Option<(K, V)>, Violation> {
         let Some(this) = self.keys.next() else { return Ok(None) };
         match self.keys.peek() {
@@ -108,7 +108,7 @@ impl<K: Ord + AsRef<str>, V, I: Iterator<Item = (K, V)>> Rising<I> {
     }
 }
 
-/// Makes one rising sequence of several. Holds one key of each.
+/// Merges several rising sequences into one. Holds one key of each.
 pub fn merged<K: Ord, I: Iterator<Item = K>>(sequences: impl IntoIterator<Item = I>) -> impl Iterator<Item = K> {
     let mut sequences: Vec<I> = sequences.into_iter().collect();
     let mut heads: BinaryHeap<Reverse<(K, usize)>> = BinaryHeap::with_capacity(sequences.len());

@@ -1,4 +1,4 @@
-//! Does every item have its parent, in every version?
+//! Checks that every item has its parent, in every version.
 
 use rustc_hash::FxHashMap;
 
@@ -6,11 +6,11 @@ use crate::chain::Chain;
 use crate::record::Item;
 use crate::violation::{Fault, Violation};
 
-/// Checks that no version of the chain has an item whose parent it does not have: not one created in a namespace that was
-/// gone, nor a namespace dropped while something was in it. A version is looked at as a whole, so a commit may create or
+/// Checks that no version of the chain has an item without its parent: an item created in a namespace that had been
+/// dropped, or a namespace dropped while it was not empty. A version is checked as a whole, so a commit may create or
 /// drop a parent and its children together, in any order.
 ///
-/// `parent` says where an item belongs, and must always say the same; `None` for what stands at the top.
+/// `parent` gives the parent of an item, always the same; `None` for an item at the top.
 ///
 /// # Errors
 /// [`Fault::Orphan`] for the first version with one.
@@ -44,11 +44,11 @@ pub fn parents_exist(chain: &Chain, parent: impl Fn(Item) -> Option<Item>) -> Re
     Ok(())
 }
 
-/// Where an item stands.
+/// The state of an item.
 #[derive(Default)]
 struct Standing {
     exists: bool,
-    /// Of the items that exist, how many belong to it.
+    /// The number of its existing children.
     children: u32,
 }
 
@@ -67,7 +67,8 @@ fn step(items: &mut FxHashMap<Item, Standing>, parent: &impl Fn(Item) -> Option<
     }
 }
 
-/// An item that lacks its parent, and the parent, if the change to `changed` is to blame: itself, or one in it.
+/// An item that lacks its parent, and the parent, if the change to `changed` is the cause: `changed` itself, or a child
+/// of it.
 fn orphan(
     items: &FxHashMap<Item, Standing>,
     parent: &impl Fn(Item) -> Option<Item>,
@@ -82,7 +83,7 @@ fn orphan(
     if standing.children == 0 {
         return None;
     }
-    // Only when all is lost already are the items gone through.
+    // Searches the items only after a violation was found.
     #[expect(clippy::disallowed_methods, reason = "the least is named, whatever the order")]
     let child = items.keys().copied().filter(|item| exists(*item) && parent(*item) == Some(changed)).min()?;
     Some((child, changed))

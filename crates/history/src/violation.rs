@@ -1,4 +1,4 @@
-//! What was wrong, in words that name who did what when.
+//! Violations, described by the operations concerned.
 
 use std::error::Error;
 use std::fmt;
@@ -14,76 +14,76 @@ pub struct Violation(Box<Fault>);
 /// The kinds of violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The version that should follow is not the one that does.
+    /// A version is missing in the sequence.
     Gap {
-        /// Which should.
+        /// The version that should follow.
         expected: Version,
-        /// Which does.
+        /// The version that does.
         found: Version,
     },
     /// One commit took effect twice.
     TwiceInChain {
-        /// Whose.
+        /// The commit id.
         commit: CommitId,
-        /// Where.
+        /// The two versions.
         versions: [Version; 2],
     },
-    /// One commit id was recorded for two operations.
+    /// Two operations were recorded with the same commit id.
     RecordedTwice(Witness, Witness),
-    /// A commit in the chain that nobody made.
+    /// A commit in the chain that no recorded operation made.
     NobodyMade {
-        /// Its name.
+        /// The commit id.
         commit: CommitId,
-        /// Where it is.
+        /// The version it is in.
         version: Version,
     },
     /// A commit was acknowledged and is not in the chain.
     AcknowledgedButMissing(Witness),
-    /// A commit is in the chain, and elsewhere than its process was told.
+    /// A commit is in the chain in another version than its process was told.
     ToldAnotherVersion {
-        /// Who was told.
+        /// The commit.
         commit: Witness,
-        /// Where it is.
+        /// The version it is in.
         found: Version,
     },
-    /// A process was told that its commit had not happened, and it is in the chain.
+    /// A process was told that its commit had not happened, but it is in the chain.
     DeniedButPresent {
-        /// Who was told so.
+        /// The commit.
         commit: Witness,
-        /// Where it is.
+        /// The version it is in.
         found: Version,
     },
-    /// A commit changed something else than it was to, or only part of it.
+    /// A commit changed something other than intended, or only part of it.
     OtherChanges {
         /// The commit.
         commit: Witness,
-        /// Where it is.
+        /// The version it is in.
         version: Version,
-        /// What is not as intended.
+        /// The item that differs.
         item: Item,
     },
-    /// A commit took effect where an item was not as the commit expected: an update of others was overwritten.
+    /// A commit took effect when an item was not as the commit expected: it overwrote another update.
     ExpectationBroken {
         /// The commit.
         commit: Witness,
-        /// Where it is.
+        /// The version it is in.
         version: Version,
-        /// What was not as expected.
+        /// The item.
         item: Item,
-        /// What it should have been.
+        /// The expected state.
         expected: Expected,
-        /// What it was.
+        /// The state found.
         found: State,
-        /// Who had made it so.
+        /// The commit that left that state.
         by: Option<Witness>,
     },
-    /// A commit was answered with a conflict, and at no moment meanwhile was there one.
+    /// A commit was answered with a conflict, but nothing was in conflict at any time meanwhile.
     BaselessConflict(Witness),
-    /// A commit was acknowledged before another began, and stands behind it in the chain.
+    /// A commit was acknowledged before another began, but follows it in the chain.
     OutOfOrder {
-        /// Acknowledged.
+        /// The one acknowledged first.
         earlier: Witness,
-        /// Begun after that.
+        /// The one begun after that.
         later: Witness,
     },
     /// A load returned a version that is not in the chain.
@@ -92,7 +92,7 @@ pub enum Fault {
     StaleLoad {
         /// The load.
         load: Witness,
-        /// The version at least as old as which it had to be.
+        /// The oldest version that it was allowed to return.
         least: Version,
         /// The operation that knew it.
         known_by: Witness,
@@ -101,7 +101,7 @@ pub enum Fault {
     WentBackwards {
         /// What it saw first.
         before: Witness,
-        /// What it saw then.
+        /// What it saw after that.
         after: Witness,
     },
     /// A load returned a version with a commit that had not begun.
@@ -111,31 +111,31 @@ pub enum Fault {
         /// The commit.
         commit: Witness,
     },
-    /// A load saw an item otherwise than it is in that version.
+    /// A load saw an item in another state than it has in that version.
     WrongContent {
         /// The load.
         load: Witness,
-        /// What was seen.
+        /// The item.
         item: Item,
-        /// How.
+        /// The state that was seen.
         seen: State,
-        /// How it is.
+        /// The state in that version.
         actual: State,
     },
-    /// No order of the operations on one item explains what they were told.
+    /// No order of the operations on one item explains their answers.
     NotLinearizable {
-        /// Which item.
+        /// The item.
         item: Item,
         /// The first operation, by its end, that no order explains together with all that ended before.
         operation: Witness,
-        /// What the item can have been when it ended, were it not for that operation.
+        /// The possible states of the item at that end, without that operation.
         possible: Vec<State>,
     },
-    /// So many orders of the operations on one item are possible that the checker gave up. Nothing is proven.
+    /// The operations on one item have so many possible orders that the checker stopped. Nothing is proven.
     TooManyOrders {
-        /// Which item.
+        /// The item.
         item: Item,
-        /// Where it gave up.
+        /// The operation at which it stopped.
         operation: Witness,
     },
     /// An item exists in a version in which its parent does not.
@@ -146,10 +146,10 @@ pub enum Fault {
         parent: Item,
         /// The first such version.
         version: Version,
-        /// The commit that made it so; `None` for the base.
+        /// The commit that caused it; `None` for the base.
         by: Option<CommitId>,
     },
-    /// A readable version refers to an object that is not there.
+    /// A readable version refers to a missing object.
     MissingObject {
         /// Its key.
         key: String,
@@ -162,14 +162,14 @@ pub enum Fault {
         key: String,
         /// Its age.
         age: Span,
-        /// Which it has exceeded.
+        /// The grace period that it exceeds.
         grace: Span,
-        /// How many there are.
+        /// How many such objects there are.
         count: u64,
     },
     /// Keys were not given in rising order, so nothing was checked.
     OutOfKeyOrder {
-        /// This one came too late.
+        /// The first key out of order.
         key: String,
     },
 }
@@ -177,15 +177,15 @@ pub enum Fault {
 /// An operation as it is shown in a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// Its name in the history.
+    /// Its id in the history.
     pub operation: OperationId,
-    /// Who made it.
+    /// The process that made it.
     pub process: ProcessId,
     /// When it began.
     pub began: Instant,
     /// When it was answered.
     pub ended: Option<Instant>,
-    /// What it was, and how it ended, in words.
+    /// A description of what it did and how it ended.
     pub words: String,
 }
 
@@ -248,7 +248,7 @@ impl fmt::Display for Witness {
     }
 }
 
-/// A state in words.
+/// A state, for printing.
 struct Shown(State);
 
 impl fmt::Display for Shown {

@@ -44,13 +44,13 @@ use glidepath_workload::SpecError;
 use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
-pub use found::{Bound, KindAtKnee, Knee, Reason, Stopped};
+pub use found::{Bound, KindAtKnee, Knee, Reason, SearchEnd};
 pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
 pub use sensitivity::{Assumption, Varied};
 
 use crate::config::{Point, burst_misfit};
 use hunt::{Hunt, Round, Task};
-use outcome::Found;
+use outcome::KneeSearch;
 use queue::Meter;
 use variants::Variant;
 
@@ -264,8 +264,8 @@ pub fn answer(
 /// The knee with each change, and the changes without a result: their search ran out of budget, with no knee or with a
 /// lower bound below the knee itself.
 fn decided(
-    changes: impl Iterator<Item = (change::Change, Result<Found, KneeError>)>,
-    found: &Found,
+    changes: impl Iterator<Item = (change::Change, Result<KneeSearch, KneeError>)>,
+    found: &KneeSearch,
 ) -> (Vec<WhatIf>, Vec<String>) {
     let (mut what_ifs, mut undecided) = (Vec::new(), Vec::new());
     for (change, with) in changes {
@@ -282,7 +282,7 @@ fn decided(
     (what_ifs, undecided)
 }
 
-fn what_if(change: change::Change, without: &Found, with: &Found) -> Option<WhatIf> {
+fn what_if(change: change::Change, without: &KneeSearch, with: &KneeSearch) -> Option<WhatIf> {
     Some(WhatIf {
         change: change.words,
         settings: change.settings,
@@ -297,12 +297,12 @@ fn what_if(change: change::Change, without: &Found, with: &Found) -> Option<What
 }
 
 /// The ratio of two knees; `None` if the second is 0.
-fn factor(without: &Found, with: &Found) -> Option<f64> {
+fn factor(without: &KneeSearch, with: &KneeSearch) -> Option<f64> {
     (with.commits_per_s > 0.0).then(|| with.commits_per_s / without.commits_per_s)
 }
 
 /// The 95 % interval of the ratio of two knees, from their relative errors and the larger of their t quantiles.
-fn factor_interval(without: &Found, with: &Found) -> Option<[f64; 2]> {
+fn factor_interval(without: &KneeSearch, with: &KneeSearch) -> Option<[f64; 2]> {
     let [a, b] = [without, with].map(|found| found.crossing.filter(|_| found.bound == Bound::Found));
     let (a, b) = (a?, b?);
     let reach = a.reach.max(b.reach) * a.relative_error?.hypot(b.relative_error?);
@@ -324,7 +324,7 @@ fn weighed(point: &Point, options: &KneeOptions) -> KneeOptions {
 }
 
 /// The search itself, with this share of the budget, part of which is for the [`portrait`].
-fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>) -> Result<Found, KneeError> {
+fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>) -> Result<KneeSearch, KneeError> {
     let events = (options.events as f64 * (share - portrait::share(point))) as u64;
     let start = plan::first_load(point);
     let tolerance = options.tolerance.min(options.within);

@@ -20,5 +20,5 @@ pub use experiment::{Axis, Experiment, PlannedPoint};
 pub use glidepath_protocols::registry::Protocol;
 pub use interval::Interval;
 pub use metrics::{Group, Latency, Metrics, RANKS, Rank, STRETCHES, SpentMeans};
-pub use simulate::{Outcome, simulate};
+pub use simulate::{SimulatedRun, simulate};
 pub use summary::{GroupSummary, PointSummary, RankSummary, RunSummary};

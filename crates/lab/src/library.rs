@@ -32,7 +32,7 @@ const EXPERIMENTS: &[(&str, &str)] =
 
 /// A file's text and names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct LibraryFile {
     /// Its name; of a path, without folder and ending.
     pub name: String,
     /// Its name in messages.
@@ -117,26 +117,26 @@ impl Shelf {
     ///
     /// # Errors
     /// There is none, or it cannot be read.
-    pub fn find(self, name: &str) -> Result<Found, LibraryError> {
+    pub fn find(self, name: &str) -> Result<LibraryFile, LibraryError> {
         if name.contains(std::path::is_separator) || name.ends_with(".toml") {
             return self.open(name);
         }
         match self.files().iter().find(|(known, _)| *known == name) {
             Some((_, text)) => {
-                Ok(Found { name: name.to_owned(), origin: format!("{self} {name}"), text: (*text).to_owned() })
+                Ok(LibraryFile { name: name.to_owned(), origin: format!("{self} {name}"), text: (*text).to_owned() })
             }
             None => Err(self.unknown(name)),
         }
     }
 
-    fn open(self, path: &str) -> Result<Found, LibraryError> {
+    fn open(self, path: &str) -> Result<LibraryFile, LibraryError> {
         let text = std::fs::read_to_string(path).map_err(|cause| LibraryError::Unreadable {
             what: self,
             path: path.to_owned(),
             cause,
         })?;
         let name = Path::new(path).file_stem().map_or_else(|| path.into(), |stem| stem.to_string_lossy());
-        Ok(Found { name: name.into_owned(), origin: path.to_owned(), text })
+        Ok(LibraryFile { name: name.into_owned(), origin: path.to_owned(), text })
     }
 
     fn unknown(self, name: &str) -> LibraryError {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Point};
 use crate::interval::{self, BATCHES, Interval, Part};
-use crate::simulate::Outcome;
+use crate::simulate::SimulatedRun;
 
 /// Tables whose conflicts are counted separately; others are in the totals only.
 pub const RANKS: usize = 50;
@@ -211,16 +211,16 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 impl Metrics {
     /// The numbers of a run of this point.
     #[must_use]
-    pub fn of(point: &Point, outcome: &Outcome) -> Self {
+    pub fn of(point: &Point, outcome: &SimulatedRun) -> Self {
         Self::counted(point, outcome, Cohort::Arrived)
     }
 
     /// The same for the transactions whose work ended in the window, which judge a load.
-    pub(crate) fn judged(point: &Point, outcome: &Outcome) -> Self {
+    pub(crate) fn judged(point: &Point, outcome: &SimulatedRun) -> Self {
         Self::counted(point, outcome, Cohort::Worked)
     }
 
-    fn counted(point: &Point, outcome: &Outcome, cohort: Cohort) -> Self {
+    fn counted(point: &Point, outcome: &SimulatedRun, cohort: Cohort) -> Self {
         let duration = point.config.duration;
         let fast_append = point.config.transaction.fast_append;
         let [mut all, mut fast_appends, mut overwrites] = [(); 3].map(|()| Tally::new(&point.config, cohort));

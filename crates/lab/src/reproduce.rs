@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 pub use figure::{Figure, FigureError, Tolerance, figures};
 
-use measure::Found;
+use measure::Reproduced;
 
 use crate::experiment::Experiment;
 use crate::summary::RunSummary;
@@ -64,7 +64,7 @@ pub enum Verdict {
 /// Compares one of the published figures with ours.
 #[must_use]
 pub fn judge(figure: &Figure, figures: &[Figure], runs: &Runs) -> Judgement {
-    let Found { value: ours, load, edge } = measure::measure(figure, figures, runs);
+    let Reproduced { value: ours, load, edge } = measure::measure(figure, figures, runs);
     let strictly = ours.is_some_and(|ours| figure.accepts(ours, load.as_deref()));
     let as_printed = strictly || ours.is_some_and(|ours| figure.accepts_as_printed(ours));
     let verdict = match (ours, edge) {

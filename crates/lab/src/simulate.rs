@@ -24,7 +24,7 @@ const PREFIX: &str = "";
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SimulatedRun {
     /// Transactions that arrived within the duration and ended within the run, in the order of their arrival.
     pub records: Vec<Record>,
     /// Arrival time and kind of each transaction, ended or not, within the duration.
@@ -94,12 +94,17 @@ const SOURCE: u64 = 0;
 /// long-lived clients, and every operation is an event in both modes, so that no transaction sees knowledge from its
 /// future.
 #[must_use]
-pub fn simulate(point: &Point, seed: u64, mode: Mode) -> Outcome {
+pub fn simulate(point: &Point, seed: u64, mode: Mode) -> SimulatedRun {
     simulate_while(point, seed, mode, &mut |_| true)
 }
 
 /// The same, but sometimes asks whether to continue; if not, the run ends, and the outcome covers that part only.
-pub(crate) fn simulate_while(point: &Point, seed: u64, mode: Mode, go_on: &mut dyn FnMut(Underway) -> bool) -> Outcome {
+pub(crate) fn simulate_while(
+    point: &Point,
+    seed: u64,
+    mode: Mode,
+    go_on: &mut dyn FnMut(Underway) -> bool,
+) -> SimulatedRun {
     point.config.catalog.protocol.visit(Simulated { point, seed, mode, go_on })
 }
 
@@ -111,13 +116,13 @@ struct Simulated<'a> {
 }
 
 impl Visitor for Simulated<'_> {
-    type Output = Outcome;
+    type Output = SimulatedRun;
 
-    fn visit<D: Design>(self) -> Outcome {
+    fn visit<D: Design>(self) -> SimulatedRun {
         let Self { point, seed, mode, go_on } = self;
-        let place = Arc::new(D::place(PREFIX, &settings(point)));
+        let shared_state = Arc::new(D::shared_state(PREFIX, &settings(point)));
         let mode = if D::SHARES { Mode::EveryOperation } else { mode };
-        run(point, seed, mode, go_on, move |env, store| D::open(env, store, Arc::clone(&place)))
+        run(point, seed, mode, go_on, move |env, store| D::open(env, store, Arc::clone(&shared_state)))
     }
 }
 
@@ -131,7 +136,7 @@ fn run<C: Catalog + 'static>(
     mode: Mode,
     go_on: &mut dyn FnMut(Underway) -> bool,
     open: impl Fn(SimEnv, SimStore) -> C + 'static,
-) -> Outcome {
+) -> SimulatedRun {
     let (stores, catalog_store, table_store) = stores(point);
     let scene = Rc::new(Scene::new(point));
     let horizon = scene.horizon;
@@ -162,7 +167,7 @@ fn run<C: Catalog + 'static>(
             None => open.push(Open { arrived, work_done: arrived + runtime, kind }),
         }
     }
-    Outcome { records, arrivals, open, ended, counts }
+    SimulatedRun { records, arrivals, open, ended, counts }
 }
 
 impl Scene {
@@ -307,8 +312,8 @@ impl Visitor for Fresh {
         let horizon = Instant::ZERO + Span::from_secs(3600);
         let mut simulation = Simulation::new(Setup { seed: SOURCE, horizon, mode: Mode::EveryOperation, stores });
         let create = move |env: SimEnv| async move {
-            let place = Arc::new(D::place(PREFIX, &self.settings));
-            let catalog = D::open(env.clone(), env.store(store), place);
+            let shared_state = Arc::new(D::shared_state(PREFIX, &self.settings));
+            let catalog = D::open(env.clone(), env.store(store), shared_state);
             let created = D::create(&catalog, Creation { tables: self.tables, ..Creation::default() }).await;
             assert!(matches!(created, Committed(_)), "creating a catalog in a store without faults succeeds");
         };

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{Group, Metrics, Outcome, Point, simulate};
+use glidepath_lab::{Group, Metrics, Point, SimulatedRun, simulate};
 use glidepath_sim::Mode;
 use glidepath_workload::{End, Kind, Record};
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn times_add_up(record: &Record) -> bool {
     sum <= record.ended.since(record.work_done).as_secs_f64() + 1e-9
 }
 
-fn count(group: &Group, outcome: &Outcome, duration_s: f64, kind: Option<Kind>) -> Result<(), TestCaseError> {
+fn count(group: &Group, outcome: &SimulatedRun, duration_s: f64, kind: Option<Kind>) -> Result<(), TestCaseError> {
     let of_kind = |other: Kind| kind.is_none_or(|kind| kind == other);
     let window = (duration_s * 0.25)..(duration_s * 0.75);
     let records: Vec<&Record> = outcome.records.iter().filter(|record| of_kind(record.kind)).collect();

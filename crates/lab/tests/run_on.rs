@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{GroupSummary, Metrics, Outcome, Point, PointSummary, simulate};
+use glidepath_lab::{GroupSummary, Metrics, Point, PointSummary, SimulatedRun, simulate};
 use glidepath_model::{Instant, Span};
 use glidepath_sim::Mode;
 
@@ -24,7 +24,7 @@ const SHORT: [&str; 6] = [
     "transaction.runtime={kind=\"lognormal-mean\",scale=\"10s\",sigma=1.5}",
 ];
 
-fn short(run_on: &str, mode: Mode) -> Outcome {
+fn short(run_on: &str, mode: Mode) -> SimulatedRun {
     simulate(&point(&[&SHORT[..], &[run_on]].concat()), 7, mode)
 }
 

@@ -15,7 +15,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{Outcome, Point, simulate};
+use glidepath_lab::{Point, SimulatedRun, simulate};
 use glidepath_model::{Instant, Span};
 use glidepath_sim::{Mode, Profile};
 use glidepath_workload::{End, Record};
@@ -72,7 +72,7 @@ impl Scene {
         point
     }
 
-    fn run(&self, seed: u64) -> Outcome {
+    fn run(&self, seed: u64) -> SimulatedRun {
         simulate(&self.point(), seed, Mode::LocalClocks)
     }
 
@@ -83,7 +83,7 @@ impl Scene {
     }
 }
 
-fn committed(outcome: &Outcome) -> impl Iterator<Item = &Record> {
+fn committed(outcome: &SimulatedRun) -> impl Iterator<Item = &Record> {
     outcome.records.iter().filter(|record| record.end == End::Committed)
 }
 

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{Outcome, simulate};
+use glidepath_lab::{SimulatedRun, simulate};
 use glidepath_model::{Instant, Span};
 use glidepath_sim::{Mode, Stream};
 use glidepath_workload::{Distribution, Shape};
@@ -16,7 +16,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF, Discrete, DiscreteCDF, Nor
 const TOLERANCE: f64 = 4.0;
 const CHANCE: f64 = 6.3e-5;
 
-fn run(settings: &[&str]) -> Outcome {
+fn run(settings: &[&str]) -> SimulatedRun {
     let common = [
         "transaction.runtime={kind=\"fixed\",scale=\"1s\"}",
         "retry.retries=0",
@@ -39,7 +39,7 @@ fn chi_square(found: &[f64], expected: &[f64]) -> f64 {
 }
 
 /// Arrivals in each stretch that begins at a time of `starts` and has this length, in seconds.
-fn counts(outcome: &Outcome, starts: impl Iterator<Item = f64>, lasts: f64) -> Vec<f64> {
+fn counts(outcome: &SimulatedRun, starts: impl Iterator<Item = f64>, lasts: f64) -> Vec<f64> {
     let times: Vec<f64> = outcome.arrivals.iter().map(|(at, _)| at.since(Instant::ZERO).as_secs_f64()).collect();
     let below = |limit: f64| times.partition_point(|time| *time < limit);
     starts.map(|start| (below(start + lasts) - below(start)) as f64).collect()

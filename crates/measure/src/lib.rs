@@ -30,6 +30,6 @@ pub use plan::{Estimate, Operation, Plan, PlanError};
 pub use profile::{Provenance, profile};
 pub use raw::write_samples;
 pub use report::{Report, comparison};
-pub use run::{Stopped, run};
+pub use run::{PlanResult, run};
 pub use sample::{End, Sample, TrialSamples};
 pub use site::{LiveSite, MeasureError, SimulatedSite, Site};

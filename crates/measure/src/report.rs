@@ -1,6 +1,6 @@
 //! How does a person read a measurement? As a page with charts, and as the same tables in text.
 
-use glidepath_page::{Page, Section, Table};
+use glidepath_page::{ReportPage, Section, Table};
 use glidepath_picture::PictureError;
 
 use crate::fit::{Fits, Fitted, GOOD_KS};
@@ -29,7 +29,7 @@ pub struct Report<'a> {
 }
 
 /// A measurement's latencies of one outcome, fitted.
-pub(crate) struct Outcome<'a> {
+pub(crate) struct FittedLatencies<'a> {
     pub(crate) measurement: &'a Measurement,
     pub(crate) name: &'static str,
     pub(crate) sorted: &'a [f64],
@@ -38,18 +38,18 @@ pub(crate) struct Outcome<'a> {
 }
 
 /// Success and failure separately; outcomes without samples are left out.
-pub(crate) fn outcomes<'a>(fitted: &'a [Fitted<'a>]) -> Vec<Outcome<'a>> {
+pub(crate) fn outcomes<'a>(fitted: &'a [Fitted<'a>]) -> Vec<FittedLatencies<'a>> {
     let both = fitted.iter().flat_map(|Fitted { measurement, success, failure }| {
         let Measurement { success_ms, failure_ms, .. } = measurement;
         [("success", success_ms, success), ("failure", failure_ms, failure)].map(|(name, sorted, fits)| {
             let (numbers, fits) = (Numbers::of(sorted)?, fits.as_ref());
-            Some(Outcome { measurement, name, sorted, numbers, fits })
+            Some(FittedLatencies { measurement, name, sorted, numbers, fits })
         })
     });
     both.flatten().collect()
 }
 
-impl Outcome<'_> {
+impl FittedLatencies<'_> {
     fn words(&self) -> String {
         let Measurement { operation, writers, .. } = *self.measurement;
         let distance = self.fits.map_or(0.0, |fits| fits.mixture.1);
@@ -69,7 +69,7 @@ impl Report<'_> {
     ///
     /// # Errors
     /// A picture cannot be drawn.
-    pub fn page(&self) -> Result<Page, PictureError> {
+    pub fn page(&self) -> Result<ReportPage, PictureError> {
         let (measurements, outcomes) = (self.measurements(), outcomes(self.fitted));
         let tables = [rates(&measurements), latencies(&outcomes), growth(&measurements), fits(&outcomes)];
         let overview = Section::Pictures(pictures::overview(&measurements)?);
@@ -79,7 +79,7 @@ impl Report<'_> {
                    fitted.",
             pictures: pictures::distributions(&outcomes)?,
         };
-        Ok(Page {
+        Ok(ReportPage {
             title: format!("Conditional writes on {}", self.provenance.store),
             facts: self.facts(),
             findings: self.findings(&measurements, &outcomes),
@@ -92,7 +92,7 @@ impl Report<'_> {
     }
 
     /// The findings, in sentences.
-    fn findings(&self, measurements: &[&Measurement], outcomes: &[Outcome<'_>]) -> Vec<String> {
+    fn findings(&self, measurements: &[&Measurement], outcomes: &[FittedLatencies<'_>]) -> Vec<String> {
         let mut found = Vec::new();
         for operation in [Operation::Cas, Operation::Create, Operation::Append] {
             let mut guarded = measurements.iter().filter(|found| found.operation == operation);
@@ -116,8 +116,8 @@ impl Report<'_> {
         if unknown > 0 {
             found.push(format!("{unknown} operations have an unknown outcome; they are in no table."));
         }
-        let poor = |outcome: &&Outcome<'_>| outcome.fits.is_some_and(|fits| fits.mixture.1 > GOOD_KS);
-        let poor: Vec<String> = outcomes.iter().filter(poor).map(Outcome::words).collect();
+        let poor = |outcome: &&FittedLatencies<'_>| outcome.fits.is_some_and(|fits| fits.mixture.1 > GOOD_KS);
+        let poor: Vec<String> = outcomes.iter().filter(poor).map(FittedLatencies::words).collect();
         if !poor.is_empty() {
             found.push(format!(
                 "No mixture comes within {GOOD_KS} of the data for {}: the profile has the data's own quantiles there. \
@@ -191,8 +191,8 @@ fn rates(measurements: &[&Measurement]) -> Table {
     }
 }
 
-fn latencies(outcomes: &[Outcome<'_>]) -> Table {
-    let row = |outcome: &Outcome<'_>| {
+fn latencies(outcomes: &[FittedLatencies<'_>]) -> Table {
+    let row = |outcome: &FittedLatencies<'_>| {
         let Numbers { count, mean, median, p95, p99, p999, max } = outcome.numbers;
         let mut row = vec![
             outcome.measurement.operation.name(),
@@ -266,8 +266,8 @@ fn growth(measurements: &[&Measurement]) -> Table {
     }
 }
 
-fn fits(outcomes: &[Outcome<'_>]) -> Table {
-    let row = |outcome: &Outcome<'_>| {
+fn fits(outcomes: &[FittedLatencies<'_>]) -> Table {
+    let row = |outcome: &FittedLatencies<'_>| {
         let fits = outcome.fits?;
         let (mixture, distance) = &fits.mixture;
         let words = |(fit, distance): &(crate::fit::Fit, f64)| match fit {

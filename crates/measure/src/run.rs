@@ -8,7 +8,7 @@ use crate::site::{MeasureError, Site};
 
 /// The result of a plan.
 #[derive(Debug)]
-pub struct Stopped {
+pub struct PlanResult {
     /// Every trial that was begun; the last one may have been cut short.
     pub trials: Vec<TrialSamples>,
     /// Whether that is all of them.
@@ -29,7 +29,7 @@ pub fn run(
     plan: &Plan,
     stop: &AtomicBool,
     mut progress: impl FnMut(usize, usize),
-) -> Result<Stopped, MeasureError> {
+) -> Result<PlanResult, MeasureError> {
     let left_out = site.left_out(plan);
     let able = |trial: &crate::plan::Trial| site.can(trial.operation);
     let trials: Vec<_> = plan.trials().filter(able).collect();
@@ -49,5 +49,5 @@ pub fn run(
     outcome?;
     cleaned?;
     let complete = done.len() == trials.len() && !stop.load(Ordering::Relaxed);
-    Ok(Stopped { trials: done, complete, latency_includes_read: site.latency_includes_read(), left_out })
+    Ok(PlanResult { trials: done, complete, latency_includes_read: site.latency_includes_read(), left_out })
 }

@@ -1,13 +1,14 @@
-//! What a commit does to a catalog, and when it may: the one conflict rule of the project.
+//! What a commit does to a catalog, and when it conflicts: the project's only conflict rule.
 //!
-//! A commit is a set of edits to tables, all or nothing. Each edit carries what it was prepared against, so whether it
-//! still applies to a newer root is decided from the two alone, by every protocol in the same way.
+//! A commit is a set of edits to tables that apply all together or not at all. Each edit records the state it was
+//! prepared against. Whether the edit still applies to a newer root follows from the edit and that root alone, in every
+//! protocol.
 
 use smallvec::SmallVec;
 
 use crate::{Action, CommitId, Entry, Kind, MetadataId, Name, PartitionId, Root, TableId, TableState, Version};
 
-/// All edits of one commit: at most one per table, in the order of the tables.
+/// All edits of one commit: at most one per table, in table order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Changes {
     edits: SmallVec<[TableChange; 1]>,
@@ -22,14 +23,14 @@ pub struct TableChange {
     pub edit: Edit,
 }
 
-/// What may happen to a table in a commit.
+/// An edit to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// The table begins to exist; applies if there is none of that id.
+    /// Creates the table; applies if no table has this id.
     Create(TableState),
-    /// The table moves to a new version; applies if every partition it writes is still at the version it was read at.
+    /// Moves the table to a new version; applies if every partition it writes is still at the version that was read.
     Advance(Advance),
-    /// The table ceases to exist; applies if it is still at this version.
+    /// Drops the table; applies if it is still at this version.
     Drop(Version),
 }
 
@@ -38,25 +39,25 @@ pub enum Edit {
 pub struct Advance {
     /// The metadata object of the new version.
     pub metadata: MetadataId,
-    /// The partitions it writes, each with the version it was last seen at. Rising, at least one.
+    /// The partitions it writes, each with the version that was read. In rising order, at least one.
     pub partitions: SmallVec<[(PartitionId, Version); 1]>,
 }
 
-/// Whether changes prepared against one root meet what others have committed since.
+/// Whether changes prepared against one root conflict with later commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// Nothing they write has changed: the same changes apply to the newer root. Conflicts of this kind are the
-    /// catalog's alone.
+    /// Nothing they write has changed: the same changes apply to the newer root. A conflict of this kind is only a
+    /// catalog conflict.
     None,
-    /// Something they write has changed: a table conflict, to be repaired before the next attempt.
+    /// Something they write has changed: a table conflict. Repair it before the next attempt.
     Partitions {
-        /// Commits that they have not seen, summed over the partitions they write.
+        /// The number of commits they have not seen, summed over the partitions they write.
         missed: u64,
-        /// Of how many partitions.
+        /// The number of those partitions.
         partitions: u64,
     },
-    /// They can never apply: a table to advance or drop is gone, or one to create exists; or they make no sense, such as a
-    /// table without partitions.
+    /// They can never apply: a table to advance or drop does not exist, a table to create exists, or the changes are
+    /// invalid, such as a table without partitions.
     Existence(TableId),
 }
 
@@ -74,7 +75,7 @@ impl Changes {
         changes
     }
 
-    /// Adds an edit, in place of an earlier one to the same table.
+    /// Adds an edit; replaces an earlier one to the same table.
     pub fn set(&mut self, table: TableId, edit: Edit) {
         match self.edits.binary_search_by_key(&table, |change| change.table) {
             Ok(slot) => self.edits[slot].edit = edit,
@@ -82,15 +83,15 @@ impl Changes {
         }
     }
 
-    /// The edits, in the order of the tables.
+    /// The edits, in table order.
     #[must_use]
     #[inline]
     pub fn edits(&self) -> &[TableChange] {
         &self.edits
     }
 
-    /// Prepares all advances anew, against where their tables stand now, each with metadata of its own. `None`, and some not
-    /// prepared, if a table or a partition of one is not there.
+    /// Prepares all advances again, against the current states of their tables, each with new metadata. Returns `None`,
+    /// with only some prepared, if a table or one of its partitions does not exist.
     #[must_use]
     pub fn renew<'a>(
         &mut self,
@@ -108,7 +109,7 @@ impl Changes {
         Some(())
     }
 
-    /// The same in the words of every catalog.
+    /// The same changes as actions.
     #[must_use]
     pub fn actions(&self) -> Vec<Action> {
         let action = |TableChange { table, edit }: &TableChange| {
@@ -122,7 +123,7 @@ impl Changes {
         self.edits.iter().map(action).collect()
     }
 
-    /// The changes that mean the same as these actions; `None` where changes cannot say it.
+    /// The changes that mean the same as these actions; `None` if changes cannot express them.
     #[must_use]
     pub fn of_actions(actions: &[Action]) -> Option<Self> {
         let mut changes = Self::default();
@@ -139,7 +140,7 @@ impl Changes {
         (changes.edits.len() == actions.len()).then_some(changes)
     }
 
-    /// How these changes stand to a root that is newer than the one they were prepared against.
+    /// Compares these changes with a root newer than the one they were prepared against.
     #[must_use]
     #[inline]
     pub fn overlap(&self, newer: &Root) -> Overlap {
@@ -150,7 +151,7 @@ impl Changes {
         }
     }
 
-    /// As [`overlap`](Self::overlap), where the tables come from elsewhere than a whole root.
+    /// As [`overlap`](Self::overlap), with a lookup function instead of a whole root.
     pub fn overlap_with<'a>(&self, table: impl Fn(TableId) -> Option<&'a TableState>) -> Overlap {
         let (mut missed, mut partitions) = (0, 0);
         for TableChange { table: id, edit } in &self.edits {
@@ -176,7 +177,7 @@ impl Changes {
         if partitions == 0 { Overlap::None } else { Overlap::Partitions { missed, partitions } }
     }
 
-    /// The root that follows `base` by this commit, or the table whose change does not apply.
+    /// The root that this commit makes of `base`, or the table whose change does not apply.
     ///
     /// # Errors
     /// [`NotApplicable`] where [`overlap`](Self::overlap) is anything but [`Overlap::None`].
@@ -189,7 +190,7 @@ impl Changes {
         Ok(next)
     }
 
-    /// What [`apply`](Self::apply) would make of the tables that these changes are about, without a root to hold them.
+    /// The tables of these changes as [`apply`](Self::apply) would leave them, without building a root.
     ///
     /// # Errors
     /// As `apply`.
@@ -197,8 +198,8 @@ impl Changes {
         self.touch_with(|id| base.table(id), |id| base.entries().has_other(id))
     }
 
-    /// As [`touch`](Self::touch), where the tables come from elsewhere than a whole root; `taken` tells whether the name of a number
-    /// stands for what is not a table with a state.
+    /// As [`touch`](Self::touch), with a lookup function instead of a whole root. `taken` says whether the name of a
+    /// numbered table stands for something else than a table with a state.
     ///
     /// # Errors
     /// As `apply`.
@@ -225,12 +226,12 @@ impl Changes {
     }
 }
 
-/// Tables as a commit leaves them; `None` for one that ceases to exist. In the order of the tables.
+/// Tables as a commit leaves them, in table order; `None` for a dropped one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched(SmallVec<[(TableId, Option<TableState>); 1]>);
 
 impl Touched {
-    /// Changes the tables of the root they were taken from, and nothing else of it.
+    /// Writes these tables into the root they were taken from. Changes nothing else.
     pub fn apply_to(self, root: &mut Root) {
         for (table, state) in self.0 {
             root.set_table(table, state);
@@ -244,7 +245,8 @@ impl Touched {
 }
 
 impl Edit {
-    /// Whether it could apply to anything. What could not must not be written: nobody could read it back.
+    /// Whether there is a root that it could apply to. An invalid edit must not be written: readers could not decode
+    /// it.
     #[inline]
     fn is_sound(&self) -> bool {
         match self {
@@ -261,7 +263,8 @@ impl Advance {
         !self.partitions.is_empty() && self.partitions.windows(2).all(|pair| pair[0].0 < pair[1].0)
     }
 
-    /// Moves the table on; `None`, and the table half changed, if a partition is not at its expected version.
+    /// Moves the table to its new version. Returns `None`, with the table partly changed, if a partition is not at its
+    /// expected version.
     pub(crate) fn apply(&self, state: &mut TableState) -> Option<()> {
         if !self.is_sound() {
             return None;

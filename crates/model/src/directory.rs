@@ -1,5 +1,5 @@
-//! What do the names of a catalog stand for, and what may be done to them? Namespaces, tables and views, and the rules of every
-//! action, decided from the entries it names alone.
+//! Namespaces, tables and views by name, and the rules of every action on them. An action is decided from the entries
+//! that it names alone.
 //!
 //! Start with [`Action`], then [`View`], which decides.
 

@@ -1,4 +1,4 @@
-//! Which entries has a catalog besides the tables that are kept as numbers?
+//! The entries of a catalog other than tables kept as numbers.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use crate::runs::Runs;
 use crate::{Entry, Kind, Name, TableId, TableState};
 
-/// All entries of a catalog but its plain numbered tables, in the order of listings. Copies share what is the same in them, and a
-/// copy of none costs nothing.
+/// All entries of a catalog except its plain numbered tables, in listing order. Copies share what is equal in them;
+/// copying an empty set costs nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries(Option<Arc<Rows>>);
 
-/// So many entries make a run: a change copies so many references, and one for each other run.
+/// The number of entries in a run: a change copies this many references, and one for each other run.
 const RUN: usize = 64;
 
 type Rows = Runs<Listed, Arc<Entry>, RUN>;
 
-/// A name, ordered as listings are: by its namespace, and there by its last part.
+/// A name, ordered as in listings: by its namespace, then by its last part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listed(Name);
 
@@ -33,9 +33,9 @@ impl PartialOrd for Listed {
 }
 
 impl Entries {
-    /// These entries. `None` if they are not in the order of listings, each name once; or one is in what is not a namespace among
-    /// them, has a state without partitions or [what its kind cannot have](Entry::flaw), or is to be kept as a number: then they are
-    /// not of a catalog.
+    /// These entries. `None` if they are not those of a catalog: they are not in listing order, a name is there twice,
+    /// or an entry is inside something that is not a namespace, has a state without partitions or [a feature its kind
+    /// cannot have](Entry::flaw), or must be kept as a number.
     #[must_use]
     pub fn new(entries: Vec<(Name, Entry)>) -> Option<Self> {
         let sound = |(name, entry): &(Name, Entry)| {
@@ -51,7 +51,7 @@ impl Entries {
         let all = Self::of(Rows::new(rows)?);
         let mut parent = "";
         for (name, _) in all.iter() {
-            // Those of one namespace lie together.
+            // Entries of one namespace are adjacent.
             if name.place().0 != parent {
                 parent = name.place().0;
                 let found = name.parent().and_then(|parent| all.get(&parent));
@@ -84,39 +84,40 @@ impl Entries {
         self.0.as_ref()?.get(|other| other.0.place().cmp(&place)).map(|entry| &**entry)
     }
 
-    /// Where a numbered table stands that has more than a state.
+    /// The state of a numbered table that has more than a state.
     #[must_use]
     pub fn numbered(&self, id: TableId) -> Option<&TableState> {
         self.0.as_ref()?;
         self.get(&Name::numbered(id)).filter(|entry| entry.kind == Kind::Table)?.state.as_ref()
     }
 
-    /// Whether the name of a number stands for what is not a table with a state.
+    /// Whether the name of this numbered table stands for something else than a table with a state.
     #[must_use]
     pub fn has_other(&self, id: TableId) -> bool {
         !self.is_empty() && self.numbered(id).is_none() && self.get(&Name::numbered(id)).is_some()
     }
 
-    /// A [numbered](Self::numbered) table stands elsewhere, or ceases to exist. Nothing happens where there is no such table here.
+    /// Gives a [numbered](Self::numbered) table another state, or removes it. Does nothing if there is no such table
+    /// here.
     pub fn set_numbered(&mut self, id: TableId, state: Option<TableState>) {
         let name = Name::numbered(id);
         let moved = self.get(&name).zip(state).map(|(entry, state)| Entry { state: Some(state), ..entry.clone() });
         self.set(name, moved);
     }
 
-    /// All of them, in the order of listings.
+    /// All of them, in listing order.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Entry)> {
         self.0.iter().flat_map(|rows| rows.iter()).map(|(name, entry)| (&name.0, &**entry))
     }
 
-    /// Those behind the ones whose namespace and last part are `before`.
+    /// The entries after those for which `before` holds; it gets the namespace and the last part.
     fn from(&self, before: impl Fn((&str, &str)) -> bool) -> impl Iterator<Item = (&Name, &Entry)> {
         let order = |name: &Listed| if before(name.0.place()) { Ordering::Less } else { Ordering::Greater };
         let rows = self.0.as_ref().map(|rows| rows.from(rows.position(order)));
         rows.into_iter().flatten().map(|(name, entry)| (&name.0, &**entry))
     }
 
-    /// The names of all that is in a namespace, however deep.
+    /// The names of everything in a namespace, at all depths.
     #[must_use]
     pub fn within(&self, namespace: &Name) -> Vec<Name> {
         let (inside, deeper) = (namespace.as_str(), format!("{namespace}/"));
@@ -126,8 +127,8 @@ impl Entries {
         direct.chain(others).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given; `numbered` gives the
-    /// plain numbered tables from one on, which are entries of the root, too.
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, after `after` if given. `numbered`
+    /// gives the plain numbered tables from an id on, which are entries of the root.
     pub fn children<'a, I: Iterator<Item = (TableId, &'a TableState)>>(
         &self,
         numbered: impl FnOnce(TableId) -> I,
@@ -150,7 +151,7 @@ impl Entries {
         std::iter::from_fn(next).take(limit).collect()
     }
 
-    /// Lets a name stand for this, or for nothing. It must not be a plain numbered table.
+    /// Sets or removes the entry of a name. It must not be a plain numbered table.
     pub fn set(&mut self, name: Name, entry: Option<Entry>) {
         if entry.is_none() && self.get(&name).is_none() {
             return;
@@ -164,7 +165,7 @@ impl Entries {
     }
 }
 
-/// The first number whose name is not before.
+/// The first number whose name is not `before`.
 fn first_number(before: impl Fn((&str, &str)) -> bool) -> Option<TableId> {
     let (mut low, mut high) = (0_u64, 1 << 32);
     while low < high {

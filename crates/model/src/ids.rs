@@ -28,14 +28,14 @@ impl Version {
     }
 }
 
-/// Names one immutable table-metadata object. Drawn at random by its writer, so nobody can name the object before the
-/// catalog refers to it.
+/// Names one immutable table-metadata object. Drawn at random by its writer, so no other process can name the object
+/// before the catalog refers to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MetadataId(pub u64);
 
-/// Names one commit by one writer. Drawn at random, written into the guarded object, and so the proof, on read-back,
-/// that a write of unknown outcome was one's own. It also keeps two roots of equal content from having equal bytes,
-/// which matters where a tag is a hash of the content.
+/// Names one commit by one writer. Drawn at random and written into the guarded object, so a read-back shows whether a
+/// write of unknown outcome was the writer's own. It also makes roots of equal content differ in their bytes, which
+/// matters where a tag is a hash of the content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub u64);
 

@@ -1,11 +1,11 @@
-//! What is in a catalog, and when do two changes to it conflict?
+//! The content of a catalog, and the rules for when two changes to it conflict.
 //!
-//! Pure values and rules: no input or output, no clock, no randomness. Every other crate speaks in these types.
-//! It refuses to know how a root is stored, how long anything takes, or who commits.
+//! Only values and rules: no input or output, no clock, no randomness. All other crates use these types. Not here: how
+//! a root is stored, how long anything takes, who commits.
 //!
-//! Start with [`Root`] (the state), then [`Changes`] (what a commit does to it) and [`Changes::overlap`] (the one
-//! conflict rule). Changes are the short spelling of what may be done to numbered tables; whatever may be done to names is an
-//! [`Action`], decided by [`Root::decide`] or, where the catalog is not at hand, by a [`View`] of what it is about.
+//! Start with [`Root`] (the state), then [`Changes`] (what a commit does to it) and [`Changes::overlap`] (the conflict
+//! rule). Changes are the compact form of actions on numbered tables. Everything else that can be done to names is an
+//! [`Action`], decided by [`Root::decide`] or, if the catalog is not in memory, by a [`View`] of the entries concerned.
 
 mod change;
 mod directory;

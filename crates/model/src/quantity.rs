@@ -1,5 +1,5 @@
-//! Quantities with their units: points in time, spans of time, sizes. As text they always carry the unit (`"35ms"`,
-//! `"100KiB"`), so that a number without one is refused wherever a person writes one.
+//! Quantities with their units: points in time, spans of time, sizes. Their text always has the unit (`"35ms"`,
+//! `"100KiB"`), so a number without a unit is refused in files and arguments.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -23,7 +23,7 @@ impl Instant {
     /// The start of the run.
     pub const ZERO: Self = Self(0);
 
-    /// A point so many nanoseconds after the start.
+    /// A point this many nanoseconds after the start.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -52,33 +52,33 @@ impl Span {
     /// No time.
     pub const ZERO: Self = Self(0);
 
-    /// So many nanoseconds.
+    /// This many nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// So many milliseconds.
+    /// This many milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// So many seconds.
+    /// This many seconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The nearest whole number of nanoseconds; negative and NaN become zero, too large saturates.
+    /// The nearest whole number of nanoseconds; negative values and NaN become zero, values too large saturate.
     #[must_use]
     pub fn from_nanos_f64(nanos: f64) -> Self {
-        // Adding a half and truncating rounds, without a call into a library. The conversion to a signed integer is one
-        // instruction, that to an unsigned one is a dozen; beyond 292 years they differ.
+        // Adding a half and truncating rounds without a library call. Converting to a signed integer takes one
+        // instruction, to an unsigned one a dozen; beyond 292 years the two differ.
         if nanos < 9.2e18 { Self((nanos + 0.5).max(0.0) as i64 as u64) } else { Self((nanos + 0.5) as u64) }
     }
 
-    /// The nearest span to so many seconds.
+    /// The span nearest to this many seconds.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Self {
         Self::from_nanos_f64(secs * 1e9)
@@ -110,7 +110,7 @@ impl Span {
 }
 
 impl ByteSize {
-    /// So many bytes.
+    /// This many bytes.
     #[must_use]
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
@@ -182,7 +182,7 @@ pub enum ParseQuantityError {
     TooLarge { found: String, what: &'static str, most: String },
 }
 
-/// The units of one kind of quantity, largest first, each with its worth in the smallest.
+/// The units of one kind of quantity, largest first, each with its value in the smallest unit.
 struct Units {
     what: &'static str,
     names: &'static str,
@@ -229,7 +229,7 @@ impl Units {
             return whole.checked_mul(worth).ok_or_else(too_large);
         }
         let value = number.parse::<f64>().map_err(|_| error())? * worth as f64;
-        // Beyond 2^63 a float can no longer tell whether the product fits.
+        // Beyond 2^63 a float is too coarse to tell whether the product fits.
         if value.is_finite() && value < 9.2e18 { Ok((value + 0.5) as u64) } else { Err(too_large()) }
     }
 

@@ -1,4 +1,4 @@
-//! The state of a catalog at one version: which entries there are and where each table stands.
+//! The state of a catalog at one version: its entries and the state of each table.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,7 @@ use crate::{Action, AtHand, CommitId, Entries, Entry, MetadataId, Name, Refusal,
 /// A version per partition. Most tables of the published experiments have one partition, hence the inline space.
 pub type PartitionVersions = SmallVec<[Version; 1]>;
 
-/// Where one table stands.
+/// The state of one table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TableState {
     /// Counts the commits to this table.
@@ -21,13 +21,13 @@ pub struct TableState {
 
 impl Clone for TableState {
     fn clone(&self) -> Self {
-        // Copies the versions as a block; the derived clone would go one by one.
+        // Copies the versions as a block; the derived clone copies them one by one.
         Self { version: self.version, metadata: self.metadata, partitions: SmallVec::from_slice(&self.partitions) }
     }
 }
 
 impl TableState {
-    /// A new table with so many partitions (at least one), nothing committed to it.
+    /// A new table with this many partitions (at least one) and no commits.
     #[must_use]
     pub fn new(partitions: usize) -> Self {
         Self {
@@ -40,11 +40,11 @@ impl TableState {
 
 /// A whole catalog at one version.
 ///
-/// Roots that follow one another share the tables between them that are the same, a run of neighbours at a time: in a simulation
-/// thousands of clients each hold the root that they began with.
+/// Successive roots share the tables that are equal in them, in runs of neighbours: in a simulation thousands of
+/// clients each hold the root that they began with.
 ///
-/// A numbered table is the entry of its [name](Name::numbered). As long as it has nothing but a state it is kept as a number, which
-/// is small and fast; that is only how it is kept.
+/// A numbered table is the entry of its [name](Name::numbered). While it has nothing but a state it is kept as a
+/// number, which is small and fast; this changes nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// Counts the commits to the catalog, whatever entry they were for.
@@ -55,18 +55,17 @@ pub struct Root {
     entries: Entries,
 }
 
-/// So many tables make a run. A change copies one run, and a reference to each other one.
+/// The number of tables in a run. A change copies one run, and one reference for each other run.
 const RUN: usize = 8;
 
 impl Root {
-    /// A catalog that nobody has committed to: no entries, version 0.
+    /// A catalog without commits: no entries, version 0.
     #[must_use]
     pub fn empty() -> Self {
         Self { version: Version(0), commit: CommitId(0), tables: Runs::empty(), entries: Entries::default() }
     }
 
-    /// A root of these numbered tables. `None` if they are not in strictly rising order, or one has no partition: then it
-    /// is not a catalog.
+    /// A root of these numbered tables. `None` if they are not in strictly rising order or one has no partition.
     #[must_use]
     pub fn from_parts(version: Version, commit: CommitId, tables: Vec<(TableId, TableState)>) -> Option<Self> {
         let partitioned = tables.iter().all(|(_, state)| !state.partitions.is_empty());
@@ -74,7 +73,7 @@ impl Root {
         Some(Self { version, commit, tables, entries: Entries::default() })
     }
 
-    /// The same with these entries beside its plain numbered tables. `None` if a name stands for one of each.
+    /// The same root with these entries beside its plain numbered tables. `None` if a name is in both.
     #[must_use]
     pub fn with_entries(self, entries: Entries) -> Option<Self> {
         let met = entries.iter().any(|(name, _)| name.number().is_some_and(|id| self.plain_table(id).is_some()));
@@ -86,7 +85,7 @@ impl Root {
         self.tables.iter()
     }
 
-    /// The same, from this one on.
+    /// The same, from this id on.
     pub fn tables_from(&self, first: TableId) -> impl Iterator<Item = &(TableId, TableState)> {
         self.tables.from(self.tables.position(|id| id.cmp(&first)))
     }
@@ -103,35 +102,35 @@ impl Root {
         &self.entries
     }
 
-    /// Where a numbered table stands, however it is kept; `None` if there is no such table.
+    /// The state of a numbered table, however it is kept; `None` if there is no such table.
     #[must_use]
     #[inline]
     pub fn table(&self, id: TableId) -> Option<&TableState> {
         self.plain_table(id).or_else(|| self.entries.numbered(id))
     }
 
-    /// Where a table stands that is kept as a number.
+    /// The state of a table that is kept as a number.
     #[must_use]
     #[inline]
     pub fn plain_table(&self, id: TableId) -> Option<&TableState> {
-        // Tables are usually numbered without gaps.
+        // Table ids usually have no gaps.
         match self.tables.guess(id.0 as usize) {
             Some((found, state)) if *found == id => Some(state),
             _ => self.tables.get(|other| other.cmp(&id)),
         }
     }
 
-    /// All entries: the tables that are kept as numbers, then the others in the order of listings.
+    /// All entries: the tables that are kept as numbers, then the others in listing order.
     pub fn all(&self) -> impl Iterator<Item = (Name, Entry)> {
         let tables = self.tables().map(|(id, state)| (Name::numbered(*id), Entry::table(None, state.clone())));
         tables.chain(self.entries.iter().map(|(name, entry)| (name.clone(), entry.clone())))
     }
 
-    /// Decides actions, which must be done together or not at all, and does them. Whoever keeps the entries has a say about each
-    /// that is created or changed. Version and commit stay. Returns what changed.
+    /// Decides actions and applies them, together or not at all. `allowed` may refuse each entry that is created or
+    /// changed. Version and commit stay. Returns what changed.
     ///
     /// # Errors
-    /// The first refusal; the root is then as before.
+    /// The first refusal; the root is then unchanged.
     pub fn decide(
         &mut self,
         actions: &[Action],
@@ -142,7 +141,7 @@ impl Root {
         Ok(view)
     }
 
-    /// Does what was decided on a view of this root.
+    /// Applies what was decided on a view of this root.
     pub fn take(&mut self, decided: &View) {
         for name in decided.gone().iter().flat_map(|namespace| self.entries.within(namespace)).collect::<Vec<_>>() {
             self.entries.set(name, None);
@@ -167,7 +166,7 @@ impl Root {
         }
     }
 
-    /// A numbered table begins to exist, stands elsewhere, or ceases to exist.
+    /// Creates a numbered table, gives it another state, or removes it.
     pub(crate) fn set_table(&mut self, id: TableId, state: Option<TableState>) {
         match state {
             state if self.entries.numbered(id).is_some() => self.entries.set_numbered(id, state),

@@ -1,20 +1,20 @@
-//! An ordered map whose copies share what is the same in them, a run of neighbouring rows at a time.
+//! An ordered map whose copies share what is equal in them, in runs of neighbouring rows.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Rows by key. A run has about `RUN` of them: a change copies one run, and a reference to each other one.
+/// Rows by key. A run has about `RUN` of them: a change copies one run, and one reference for each other run.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs<K, V, const RUN: usize> {
     /// Ordered by key, each key once. No run is empty.
     runs: Vec<Arc<[(K, V)]>>,
-    /// Of all runs together: every attempt to commit asks for it.
+    /// The number of rows in all runs: every attempt to commit needs it.
     count: usize,
 }
 
 impl<K: PartialEq, V: PartialEq, const RUN: usize> PartialEq for Runs<K, V, RUN> {
     fn eq(&self, other: &Self) -> bool {
-        // Runs may be cut differently in equal maps.
+        // Equal maps may be divided into runs differently.
         self.count == other.count && self.iter().eq(other.iter())
     }
 }
@@ -35,12 +35,12 @@ impl<K, V, const RUN: usize> Runs<K, V, RUN> {
         self.count
     }
 
-    /// The row of this index, if all runs before it are as long as runs are at first. Else another, or none.
+    /// The row of this index, if all runs before it have their initial length. Otherwise another row, or none.
     pub(crate) fn guess(&self, index: usize) -> Option<&(K, V)> {
         self.runs.get(index / RUN).and_then(|run| run.get(index % RUN))
     }
 
-    /// Where the first row is that is not before what is looked for. `order` compares a key with it.
+    /// The position of the first row that is not before the one searched. `order` compares a key with it.
     pub(crate) fn position(&self, order: impl Fn(&K) -> Ordering) -> (usize, usize) {
         let first = self.run_of(&order);
         let before = |(key, _): &(K, V)| order(key) == Ordering::Less;
@@ -58,7 +58,7 @@ impl<K, V, const RUN: usize> Runs<K, V, RUN> {
         run.binary_search_by(|(key, _)| order(key)).ok().map(|slot| &run[slot].1)
     }
 
-    /// The run that a key is in, or would be.
+    /// The run that contains a key, or would contain it.
     fn run_of(&self, order: &impl Fn(&K) -> Ordering) -> usize {
         self.runs.partition_point(|rows| order(&rows[0].0) != Ordering::Greater).saturating_sub(1)
     }
@@ -147,9 +147,9 @@ mod tests {
             }
             prop_assert_eq!(runs.iter().cloned().collect::<Vec<_>>(), rows(&map));
             prop_assert_eq!(runs.len(), map.len());
-            // However they are cut.
+            // However they are divided.
             prop_assert_eq!(&runs, &Runs::new(rows(&map)).unwrap());
-            // What was copied has not changed.
+            // The copy is unchanged.
             prop_assert_eq!(before.0.iter().cloned().collect::<Vec<_>>(), before.1);
         }
     }

@@ -14,7 +14,7 @@ pub use document::document;
 
 /// A report.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct ReportPage {
     /// Its headline.
     pub title: String,
     /// Where, when and how: one paragraph.
@@ -75,7 +75,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-impl Page {
+impl ReportPage {
     /// The page as one self-contained HTML file.
     #[must_use]
     pub fn html(&self) -> String {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::{Page, Section, Table};
+use crate::{ReportPage, Section, Table};
 
-impl Page {
+impl ReportPage {
     /// Findings and tables.
     #[must_use]
     pub fn markdown(&self) -> String {
@@ -52,10 +52,10 @@ mod tests {
         let table = |rows: Vec<Vec<String>>| Table { title: "T", note: "N", head: vec!["a|b"], rows };
         let full = table(vec![vec!["1".to_owned()]]);
         let gallery = Section::Gallery { title: "G", note: "", pictures: Vec::new() };
-        let page = Page {
+        let page = ReportPage {
             title: "<Title>".to_owned(),
             sections: vec![Section::Table(table(Vec::new())), Section::Table(full), gallery],
-            ..Page::default()
+            ..ReportPage::default()
         };
         assert_eq!(page.markdown().matches("## T").count(), 1);
         assert!(page.markdown().contains("| a\\|b |\n| --- |\n| 1 |\n"));

@@ -1,7 +1,7 @@
-//! What did a catalog become, version by version? Told from everything that was ever written to its store.
+//! The versions that a catalog has had, derived from everything ever written to its store.
 //!
-//! For checkers: they compare it with what each process was told. Each protocol says how its versions follow from what was written
-//! ([`Design::versions`](crate::registry::Design::versions)).
+//! Checkers compare them with the answers that each process got. Each protocol defines how its versions follow from the
+//! writes ([`Design::versions`](crate::registry::Design::versions)).
 
 mod frozen;
 
@@ -16,9 +16,9 @@ pub use frozen::{Frozen, at_once};
 /// A write or a deletion that took effect.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// Of which object.
+    /// The object's key.
     pub key: Key,
-    /// The whole object from then on; `None` where it was deleted.
+    /// The whole object after the write; `None` after a deletion.
     pub object: Option<Payload>,
 }
 
@@ -27,14 +27,15 @@ pub struct Write {
 pub struct Made {
     /// Its number.
     pub version: Version,
-    /// Which of the writes made it.
+    /// The index of the write that made it.
     pub write: usize,
-    /// What is otherwise than in the version before: an entry that is new or changed, or `None` for one that is gone. Of the first
+    /// The entries that differ from the version before: new or changed ones, and `None` for removed ones. For the first
     /// version: all entries.
     pub changed: BTreeMap<Name, Option<Entry>>,
 }
 
-/// What was first written under each key: all that a store holds whose objects are never overwritten, deleted ones too.
+/// The first write under each key: everything that a store whose objects are never overwritten has held, including
+/// deleted objects.
 #[must_use]
 pub fn first_written(writes: &[Write]) -> BTreeMap<Key, Payload> {
     let mut first = BTreeMap::new();
@@ -46,7 +47,7 @@ pub fn first_written(writes: &[Write]) -> BTreeMap<Key, Payload> {
     first
 }
 
-/// What is otherwise in a root than in the one before.
+/// The entries in which a root differs from the one before.
 pub(crate) fn changed(before: &Root, now: &Root) -> BTreeMap<Name, Option<Entry>> {
     let table =
         |(id, state): &(_, _)| (Name::numbered(*id), Entry::table(None, glidepath_model::TableState::clone(state)));
@@ -67,7 +68,7 @@ pub(crate) fn changed(before: &Root, now: &Root) -> BTreeMap<Name, Option<Entry>
     );
     let place = |one: &(&Name, &Entry), other: &(&Name, &Entry)| one.0.place().cmp(&other.0.place());
     merged(before.entries().iter(), now.entries().iter(), place, |gone, new| match (gone, new) {
-        // A table that is kept as a number from now on is not gone.
+        // A table that is now kept as a number was not removed.
         (Some((name, _)), None) => drop(all.entry(name.clone()).or_insert(None)),
         (gone, Some((name, entry))) if gone.is_none_or(|(_, gone)| gone != entry) => {
             all.insert(name.clone(), Some(entry.clone()));
@@ -77,7 +78,7 @@ pub(crate) fn changed(before: &Root, now: &Root) -> BTreeMap<Name, Option<Entry>
     all
 }
 
-/// Walks two ordered sequences side by side, and tells of each item in either of them.
+/// Merges two ordered sequences; reports each item that is in either.
 fn merged<T>(
     one: impl Iterator<Item = T>,
     other: impl Iterator<Item = T>,

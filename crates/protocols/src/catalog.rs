@@ -1,4 +1,4 @@
-//! What every catalog protocol offers to a transaction.
+//! The interface of every catalog protocol.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 
 /// A catalog: snapshots to read, and commits of changes that were prepared against one.
 ///
-/// The shape is meant to fit protocols that keep the whole catalog in one object, in a chain of manifests, in a log, or
-/// in a chain per table with a transaction table beside them. Hence a snapshot is a handle, whose tables may take
-/// requests to look up, and a conflict may or may not bring the newer snapshot along.
+/// It fits protocols that keep the whole catalog in one object, in a chain of manifests, in a log, or in one chain per
+/// table with a transaction table beside them. Therefore a snapshot is a handle, looking up its tables may take
+/// requests, and a conflict may or may not include the newer snapshot.
 pub trait Catalog {
     /// A catalog at one version. Cheap to clone; never changes.
     type Snapshot: Clone;
@@ -19,10 +19,10 @@ pub trait Catalog {
     /// The newest snapshot: at least as new as any commit that was acknowledged before the call.
     fn load(&self) -> impl Future<Output = Result<Self::Snapshot, LoadError>>;
 
-    /// The snapshot's place in the catalog's order of commits. Of two snapshots the newer has the higher.
+    /// The snapshot's position in the catalog's order of commits. Of two snapshots, the newer has the higher one.
     fn version(&self, at: &Self::Snapshot) -> Version;
 
-    /// Where numbered tables stand in a snapshot, in the order asked; `None` for a table that it does not have.
+    /// The states of numbered tables in a snapshot, in the order asked; `None` for a table that it does not have.
     fn tables<'a>(
         &self,
         at: &'a Self::Snapshot,
@@ -32,7 +32,7 @@ pub trait Catalog {
     /// What a name stands for in a snapshot.
     fn entry(&self, at: &Self::Snapshot, name: &Name) -> impl Future<Output = Result<Option<Entry>, LoadError>>;
 
-    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, after `after` if given.
     fn children(
         &self,
         at: &Self::Snapshot,
@@ -41,7 +41,7 @@ pub trait Catalog {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Name, Entry)>, LoadError>>;
 
-    /// The names of all entries of a kind, in any order. By an index where there is one, else by a look at every entry.
+    /// The names of all entries of a kind, in any order. Uses an index if there is one, otherwise reads every entry.
     fn of_kind(&self, at: &Self::Snapshot, kind: Kind) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
         names(self, at, move |entry| entry.kind == kind)
     }
@@ -52,14 +52,14 @@ pub trait Catalog {
     }
 
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
-    /// `base` or fit it as they are ([`Changes::overlap`] is none).
+    /// `base` or fit it unchanged ([`Changes::overlap`] is none).
     ///
-    /// One attempt may be several requests, but it never waits for other writers. Dropping the future leaves the
-    /// outcome unknown.
+    /// One attempt may take several requests, but never waits for other writers. Dropping the future leaves the outcome
+    /// unknown.
     fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
 }
 
-/// The names of entries that are wanted, by a look at every entry.
+/// The names of the entries that `wanted` selects; reads every entry.
 async fn names<C: Catalog + ?Sized>(
     catalog: &C,
     at: &C::Snapshot,
@@ -79,26 +79,26 @@ async fn names<C: Catalog + ?Sized>(
     Ok(found)
 }
 
-/// States of tables, in the order asked; most ask for one. Borrowed where the snapshot itself holds them.
+/// States of tables, in the order asked; most callers ask for one. Borrowed if the snapshot holds them.
 pub type TableStates<'a> = SmallVec<[Option<Cow<'a, TableState>>; 1]>;
 
 /// How one attempt to commit ended.
 #[derive(Clone, Debug)]
 pub enum Outcome<S> {
-    /// The changes are in the catalog for good; this snapshot has them (and perhaps later commits too).
+    /// The changes are in the catalog; this snapshot contains them (and perhaps later commits).
     Committed(S),
-    /// They are not, and this attempt can no longer put them there. Where the protocol has learnt of a newer snapshot,
-    /// it is here; else the caller loads one.
+    /// They are not, and this attempt can no longer put them there. Contains a newer snapshot if the protocol has read
+    /// one; otherwise the caller loads one.
     Conflict(Option<S>),
-    /// Not made, for certain: nothing was sent that could have put the changes there. The same attempt may be made again,
-    /// which helps where the denial is passing.
+    /// Certainly not made: nothing was sent that could have put the changes there. The same attempt may be made again;
+    /// that helps if the denial is passing.
     Refused(Denial),
-    /// They may be in the catalog, or may yet appear, and the protocol could not settle it.
+    /// They may be in the catalog, or may still appear; the protocol could not settle it.
     Unknown(Cause),
 }
 
 impl<S> Outcome<S> {
-    /// The same with another kind of snapshot.
+    /// The same with another type of snapshot.
     pub(crate) fn map<T>(self, snapshot: impl FnOnce(S) -> T) -> Outcome<T> {
         match self {
             Self::Committed(at) => Outcome::Committed(snapshot(at)),
@@ -125,13 +125,13 @@ impl<S> Outcome<S> {
 /// Why there is no snapshot.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is no catalog at this place.
+    /// There is no catalog here.
     #[error("there is no catalog here: create one first")]
     NotFound,
     /// The store did not answer; try again.
     #[error("the catalog could not be read: {0}")]
     Failed(Cause),
-    /// What is there cannot be understood. Nothing must be written over it.
+    /// The stored bytes cannot be decoded. They must not be overwritten.
     #[error("what is stored here cannot be read as a catalog: {0}")]
     Undecodable(Cause),
 }

@@ -1,8 +1,8 @@
-//! Does a catalog hold names as every catalog must? A list of named points, each of which can be tried on any protocol, on a
-//! simulated store or a live one.
+//! Tests whether a catalog keeps the rules for names that hold for every catalog. The rules are a list of named points;
+//! each can be tested on any protocol, on a simulated or a live store.
 //!
-//! The suite brings no runtime and spawns nothing. It is about what a catalog holds and refuses when nothing goes wrong and nobody
-//! else writes; what faults and other writers do is tried by simulation. Start with [`POINTS`] and [`run_all`].
+//! The suite has no runtime and spawns nothing. It tests what a catalog stores and refuses without faults and with no
+//! other writers; simulations test faults and other writers. Start with [`POINTS`] and [`run_all`].
 
 mod names;
 mod pages;
@@ -15,10 +15,10 @@ use std::fmt;
 use crate::group::Grouped;
 use trial::{Broken, Trial};
 
-/// One point that every catalog keeps.
+/// One rule that every catalog keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Names it for good; also the namespace in which it is tried.
+    /// Its permanent name; also the namespace in which it is tested.
     pub name: &'static str,
     /// What a catalog must do.
     pub rule: &'static str,
@@ -40,7 +40,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Tries every point and returns those that are broken. [`check`] says what the parameters are.
+/// Tests every point and returns the broken ones. [`check`] explains the parameters.
 pub async fn run_all<C: Grouped>(writer: &C, reader: &C) -> Vec<Violation> {
     let mut violations = Vec::new();
     for point in POINTS {
@@ -49,24 +49,24 @@ pub async fn run_all<C: Grouped>(writer: &C, reader: &C) -> Vec<Violation> {
     violations
 }
 
-/// Tries one point of [`POINTS`] on a catalog in which nothing has the point's name, and in which there is no numbered table from
-/// 0xc0de0000 on. Everything is written by one handle and read by the other, which should be of another process, or of one that
-/// knows as little. What was written stays.
+/// Tests one point of [`POINTS`] on a catalog in which nothing has the point's name, and without numbered tables from
+/// 0xc0de0000 on. Everything is written by one handle and read by the other, which should be in another process or
+/// share no state with the first. The entries written stay.
 ///
 /// # Errors
-/// A [`Violation`] where the catalog breaks the point.
+/// A [`Violation`] if the catalog breaks the point.
 ///
 /// # Panics
-/// Where `point` is none of [`POINTS`].
+/// If `point` is none of [`POINTS`].
 pub async fn check<C: Grouped>(writer: &C, reader: &C, point: &Point) -> Result<(), Violation> {
     let trial = Trial::new(writer, reader, point.name);
     run(point.name, &trial).await.map_err(|Broken(found)| Violation { point: *point, found })
 }
 
-/// The list of points, and the way from a point's name to what tries it.
+/// The list of points, each with its test.
 macro_rules! points {
     ($($name:literal: $rule:literal => $try:path;)*) => {
-        /// What every catalog keeps, point by point.
+        /// The rules, point by point.
         pub const POINTS: &[Point] = &[$(Point { name: $name, rule: $rule },)*];
 
         async fn run<C: Grouped>(name: &str, trial: &Trial<'_, C>) -> Result<(), Broken> {
@@ -79,38 +79,46 @@ macro_rules! points {
 }
 
 points! {
-    "created-is-there": "what was created is found with all that it was given" => names::created_is_there;
+    "created-is-there": "what was created is found with everything it was created with" => names::created_is_there;
     "created-once": "a name that stands for something cannot be created again" => names::created_once;
-    "parents": "what is to be created needs a namespace to be in" => names::parents;
+    "parents": "what is created must be in an existing namespace" => names::parents;
     "odd-names": "a name may have any text in its parts, and 1024 bytes" => names::odd_names;
-    "drop": "what is dropped must be there, of the kind that was said, and empty" => names::drop_one;
-    "drop-all": "a namespace can be dropped with all that is in it, and with nothing else" => names::drop_all;
-    "rename": "a table or view that is renamed, into another namespace too, keeps all else" => names::rename;
-    "rename-refused": "a table or view is renamed to a free name in a namespace that is there" => names::rename_refused;
+    "drop": "what is dropped must exist, be of the stated kind, and be empty" => names::drop_one;
+    "drop-all": "a namespace can be dropped with everything in it, and nothing else is dropped" => names::drop_all;
+    "rename": "a table or view that is renamed, also into another namespace, keeps everything else" => names::rename;
+    "rename-refused": "a table or view is renamed to a free name in an existing namespace" => names::rename_refused;
     "properties": "properties are set and removed one by one; all others stay" => names::properties;
-    "all-or-nothing": "a request is done whole or not at all" => names::all_or_nothing;
-    "one-after-another": "requests of one batch are decided each as if those before it were done" => names::one_after_another;
-    "nothing-to-do": "a request that changes nothing is no error" => names::nothing_to_do;
+    "all-or-nothing": "a request takes effect as a whole or not at all" => names::all_or_nothing;
+    "one-after-another": "each request of a batch is decided as if those before it were committed"
+        => names::one_after_another;
+    "nothing-to-do": "a request that changes nothing is not an error" => names::nothing_to_do;
 
-    "expected-version": "a table is dropped only at the version that was said" => tables::expected_version;
-    "advance": "a table advances if every partition that is written is where it was read" => tables::advance_tables;
+    "expected-version": "a table is dropped only at the stated version" => tables::expected_version;
+    "advance": "a table advances if every partition written is at the version that was read" => tables::advance_tables;
     "partitions": "a table has partitions, and an advance writes some" => tables::partitions;
-    "numbered-is-named": "a numbered table is the entry of its name, however it was made and is kept" => tables::numbered_is_named;
-    "numbers-as-names": "changes are refused where the name of a number stands for something else" => tables::numbers_as_names;
+    "numbered-is-named": "a numbered table is the entry of its name, however it was created and is kept"
+        => tables::numbered_is_named;
+    "numbers-as-names": "changes are refused if a numbered table's name stands for something else"
+        => tables::numbers_as_names;
 
     "views": "a view is created, described, listed, changed and dropped like a table, and holds nothing" => views::live;
-    "views-and-tables": "a name stands for a view or for a table, and what is for tables is not for views" => views::are_no_tables;
-    "flawed": "what nothing of its kind can have, or nobody could read back, is not created" => views::flawed;
-    "pointer": "a metadata pointer moves if it is where it was seen, and stays otherwise" => views::pointer;
-    "numbered-pointer": "a numbered table can have a metadata pointer, and is a numbered table still" => views::numbered_pointer;
-    "assertions": "a request of assertions alone makes no version, and is refused where one does not hold" => views::assertions;
-    "asserted-changes": "what is asserted beside changes is decided with them, whole or not at all" => views::asserted_changes;
+    "views-and-tables": "a name stands for a view or a table, and actions on tables are refused for views"
+        => views::are_no_tables;
+    "flawed": "an entry that its kind does not allow, or that could not be decoded, is not created" => views::flawed;
+    "pointer": "a metadata pointer moves if it is where it was last seen, and stays otherwise" => views::pointer;
+    "numbered-pointer": "a numbered table can have a metadata pointer, and is still a numbered table"
+        => views::numbered_pointer;
+    "assertions": "a request of assertions alone makes no version, and is refused if one does not hold"
+        => views::assertions;
+    "asserted-changes": "assertions beside changes are decided with them, as a whole or not at all"
+        => views::asserted_changes;
 
-    "listing-order": "a listing has what is directly in a namespace, by name" => pages::order;
-    "listing-pages": "pages of a listing follow one another, whatever became of the name that one ended with" => pages::follow;
+    "listing-order": "a listing has the entries directly in a namespace, by name" => pages::order;
+    "listing-pages": "pages of a listing follow one another, even if the last name of a page was dropped"
+        => pages::follow;
     "listing-root": "the root lists namespaces, tables and views, numbered ones in their places" => pages::root;
     "large": "an entry of a mebibyte is kept" => pages::large;
-    "too-large": "an entry that is larger than may be is refused, and nothing else of the catalog suffers" => pages::too_large;
+    "too-large": "an entry that is too large is refused, and nothing else is affected" => pages::too_large;
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! What are the bytes of an entry? The same in every protocol: its kind (0 namespace, 1 table, 2 view), then its
-//! fields.
+//! The encoding of an entry, the same in every protocol: its kind (0 namespace, 1 table, 2 view), then its fields.
 
 use bytes::Bytes;
 use glidepath_model::{Entry, Field, Kind, MetadataId, Name, PartitionVersions, Refusal, TableState, Version};
 
 use crate::wire::{DecodeError, Reader, put_bytes, put_varint, varint_length};
 
-/// What an entry takes at most: a page of a manifest chain that has it alone fits into a block of columns, and into any object.
+/// The maximum size of an entry: a page of a manifest chain that contains only this entry fits into a block of columns,
+/// and into any object.
 pub(crate) const MOST_BYTES: usize = 64 << 20;
 
-/// Fields of an entry: tag, length, content; tags rise, and those of repeated fields repeat.
+/// The fields of an entry: tag, length, content each, in rising order of tags. Lists repeat their tag.
 const LOCATION: u64 = 1;
 const PROPERTY: u64 = 2;
 const BASE_OBJECT: u64 = 3;
@@ -37,7 +37,7 @@ pub(crate) fn kind_of(byte: u8) -> Result<Kind, DecodeError> {
     }
 }
 
-/// Refused where it takes more than so many bytes, or could not be read back.
+/// Refuses an entry that takes more than `most` bytes or could not be decoded.
 pub(crate) fn can_be_kept(most: usize, name: &Name, entry: &Entry) -> Result<(), Refusal> {
     let mut last = 0;
     for Field { tag, .. } in &entry.unknown {
@@ -50,7 +50,7 @@ pub(crate) fn can_be_kept(most: usize, name: &Name, entry: &Entry) -> Result<(),
     if bytes > most { Err(Refusal::TooLarge { name: name.clone(), bytes, most }) } else { Ok(()) }
 }
 
-/// Of an encoded entry, in bytes: told without encoding it.
+/// The length of an encoded entry in bytes, computed without encoding it.
 pub(crate) fn length(entry: &Entry) -> usize {
     let field = |tag: u64, content: usize| varint_length(tag) + framed(content);
     let location = entry.location.iter().map(|location| field(LOCATION, location.len()));
@@ -63,7 +63,7 @@ pub(crate) fn length(entry: &Entry) -> usize {
     1 + location.chain(properties).chain(bases).chain(state).chain(pointer).chain(unknown).sum::<usize>()
 }
 
-/// Of so many bytes with their length before them.
+/// The length of this many bytes together with their length prefix.
 fn framed(bytes: usize) -> usize {
     varint_length(bytes as u64) + bytes
 }
@@ -74,7 +74,7 @@ pub(crate) fn encode(entry: &Entry) -> Bytes {
     out.into()
 }
 
-/// Adds the bytes of an entry.
+/// Appends the encoded entry.
 pub(crate) fn put(out: &mut Vec<u8>, entry: &Entry) {
     out.push(kind_byte(entry.kind));
     let mut unknown = entry.unknown.iter().peekable();
@@ -82,7 +82,7 @@ pub(crate) fn put(out: &mut Vec<u8>, entry: &Entry) {
         put_varint(out, kept.tag);
         put_bytes(out, &kept.bytes);
     };
-    // Before a field come those of lesser tags that this version does not know.
+    // Unknown fields with smaller tags come before a known field.
     let mut tag = |out: &mut Vec<u8>, tag: u64| {
         while let Some(kept) = unknown.next_if(|kept| kept.tag < tag) {
             put_field(out, kept);
@@ -115,13 +115,13 @@ pub(crate) fn put(out: &mut Vec<u8>, entry: &Entry) {
     unknown.for_each(|kept| put_field(out, kept));
 }
 
-/// Of an encoded state, in bytes.
+/// The length of an encoded state, in bytes.
 pub(crate) fn state_length(state: &TableState) -> usize {
     let partitions: usize = state.partitions.iter().map(|version| varint_length(version.0)).sum();
     varint_length(state.version.0) + 8 + varint_length(state.partitions.len() as u64) + partitions
 }
 
-/// Adds the bytes of a state: version, metadata id (8 bytes), number of partitions, version of each.
+/// Appends a state: version, metadata id (8 bytes), number of partitions, version of each.
 pub(crate) fn put_state(out: &mut Vec<u8>, state: &TableState) {
     put_varint(out, state.version.0);
     out.extend_from_slice(&state.metadata.0.to_le_bytes());
@@ -231,7 +231,7 @@ pub(crate) mod tests {
         )
     }
 
-    /// Entries in namespaces that are there, numbered tables with more than a state among them.
+    /// Entries in existing namespaces, among them numbered tables with more than a state.
     pub(crate) fn trees() -> impl Strategy<Value = Entries> {
         let part =
             prop_oneof![3 => "[a-c%/]{1,2}", 1 => (0_u32..300).prop_map(|id| Name::numbered(TableId(id)).to_string())];
@@ -265,7 +265,7 @@ pub(crate) mod tests {
         let table = Entry { properties, base_objects: vec![Name::parse("a/b").unwrap()], ..Entry::table(None, state) };
         let table = Entry { location: Some("there".to_owned()), ..table };
         let before = b"\x01\x01\x05there\x02\x04\x01k\x01v\x03\x03a/b\x04\x0d\x03\x02\x01\0\0\0\0\0\0\x02\x01\xc8\x01";
-        assert_eq!(&encode(&table)[..], before, "as before there were pointers");
+        assert_eq!(&encode(&table)[..], before, "as before pointers existed");
         let pointing = Entry { pointer: Some("m/1".to_owned()), ..table };
         assert_eq!(encode(&pointing), [&before[..], b"\x05\x03m/1"].concat());
         assert_eq!(&encode(&Entry::namespace())[..], b"\0");
@@ -282,7 +282,7 @@ pub(crate) mod tests {
         assert_eq!(decode(b"\x02\x05\x01\xff"), Err(DecodeError::Content("text is not UTF-8")));
     }
 
-    /// What would be written and could not be read, or would be read as something else.
+    /// Entries whose encoding could not be decoded, or would be decoded as something else.
     #[test]
     fn unknown_fields_that_could_not_be_read_back_are_refused() {
         let name = Name::parse("a").unwrap();
@@ -299,7 +299,7 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        /// Fields of a newer version among them.
+        /// Fields of a newer version are among them.
         #[test]
         fn what_was_written_is_read(entry in entries()) {
             prop_assert_eq!(length(&entry), encode(&entry).len());

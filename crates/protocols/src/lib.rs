@@ -1,13 +1,12 @@
-//! How is a change committed to a catalog? Each protocol once, in a folder of its own, for every world.
+//! The commit protocols of catalogs. Each is implemented once, in a folder of its own, for all worlds.
 //!
 //! A protocol is generic over [`glidepath_env::Env`] and knows neither the simulator nor any live store. Each folder's
-//! `mod.rs` begins with the idea in numbered steps; the design note with the fault table is in `docs/protocols/`.
+//! `mod.rs` begins with the protocol in numbered steps; its design note with the fault table is in `docs/protocols/`.
 //!
-//! Writers of one process share commits by [`group`], whatever the protocol.
+//! Writers of one process can share commits through [`group`], with every protocol.
 //!
-//! Start with [`Catalog`], the trait that all of them implement, then [`catalog_file`]
-//! (one object, replaced) and [`append_log`] (records, folded). [`registry`] lists them, and opens a catalog by what its store
-//! says of it.
+//! Start with [`Catalog`], the trait that all of them implement, then [`catalog_file`] (one object, replaced) and
+//! [`append_log`] (records, folded). [`registry`] lists the protocols, and opens a catalog by its label.
 
 pub mod afterwards;
 pub mod append_log;

@@ -1,96 +1,96 @@
-//! Can the checkers fail? Known ways to get a protocol wrong, for tests to switch on. Without the feature `mutants`, and
-//! outside this crate's own tests, none can be.
+//! Known defects of protocols that tests can switch on, to show that the checkers detect them. They exist only with the
+//! feature `mutants` and in this crate's own tests.
 
 use std::borrow::Cow;
 
 use glidepath_model::{Action, Assertion, Entry, Name};
 
-/// A known mistake.
+/// A known defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// All protocols: a write of unknown outcome is taken for one that did not happen.
+    /// All protocols: a write of unknown outcome counts as not done.
     UnknownIsLost,
     /// All protocols: readers that share loads are answered by a load that began before they asked.
     LateReadersServed,
-    /// All protocols: a write that was turned away is taken for one that did not happen, whatever may have repeated it.
+    /// All protocols: a refused write counts as not done, even if something may have repeated it.
     RefusedIsProof,
     /// Manifest chain: packs are deleted when it is not known whether a version refers to them.
     PacksDeleted,
-    /// Manifest chain: actions are decided on the base, and committed on top of what has become of it since.
+    /// Manifest chain: actions are decided on the base, and committed on top of a newer version.
     DecidedBefore,
-    /// Manifest chain and catalog file: a put that was lost is taken for one that another writer beat, whatever may have repeated
-    /// it.
+    /// Manifest chain and catalog file: a lost put counts as beaten by another writer, even if something may have
+    /// repeated it.
     LostIsProof,
-    /// Manifest chain: vacuum gives up one version more than it may.
+    /// Manifest chain: vacuum removes one version more than it may.
     VersionTooFar,
-    /// Manifest chain: vacuum looks at numbers of versions only, not at their age.
+    /// Manifest chain: vacuum considers only the numbers of versions, not their age.
     AgeIgnored,
     /// Manifest chain: vacuum deletes older versions whose pages are still needed.
     NeededDeleted,
-    /// Manifest chain: the number of entries does not fall.
+    /// Manifest chain: the number of entries never decreases.
     CountNeverFalls,
     /// Manifest chain: new entries are not in the index by type.
     KindNotIndexed,
     /// Manifest chain: new entries are not in the index by base object.
     BaseNotIndexed,
-    /// Manifest chain: indices keep what is dropped.
+    /// Manifest chain: indices keep dropped entries.
     IndexNotCleaned,
     /// Manifest chain: a renamed table has no properties.
     RenameLosesProperties,
-    /// Manifest chain: what is dropped with its namespace is only what is directly in it.
+    /// Manifest chain: dropping a namespace drops only what is directly in it.
     GrandchildrenStay,
-    /// All protocols: a property that is to be removed stays.
+    /// All protocols: a property to be removed stays.
     UnsetIgnored,
-    /// All protocols: a table is dropped at whatever version it is.
+    /// All protocols: a table is dropped whatever its version.
     ExpectedIgnored,
-    /// Manifest chain: every namespace that is to be dropped is taken for an empty one.
+    /// Manifest chain: every namespace to be dropped counts as empty.
     EmptinessIgnored,
-    /// Manifest chain: the version that is told is the one before.
+    /// Manifest chain: the version reported is the one before.
     OldVersionTold,
-    /// Manifest chain: who put a version on an old base does not look whether it is still kept.
+    /// Manifest chain: a writer that put a version on an old base does not check whether it is still kept.
     NotRechecked,
-    /// Manifest chain: where the versions that a listing named are gone, there is taken to be no catalog.
+    /// Manifest chain: if the listed versions are missing, there is taken to be no catalog.
     VanishedIsNone,
-    /// Manifest chain: where a listing names no version, there is taken to be no catalog.
+    /// Manifest chain: if a listing names no version, there is taken to be no catalog.
     ListingTrusted,
-    /// All protocols: of the partitions of an advance all but the last are written.
+    /// All protocols: an advance writes all of its partitions but the last.
     PartitionForgotten,
-    /// All protocols: what is asserted is not looked at.
+    /// All protocols: assertions are ignored.
     AssertionIgnored,
     /// All protocols: a metadata pointer is compared, and does not move.
     PointerStays,
     /// Append log: vacuum empties one segment more than it may.
     SegmentTooFar,
-    /// Append log: an append of unknown outcome is sent again at the same place without reading back, and taken for lost
-    /// when that one is.
+    /// Append log: an append of unknown outcome is repeated at the same offset without reading back, and counts as lost
+    /// if the repeat is.
     OffsetReused,
-    /// Append log: after a lost append the record goes behind what others wrote, whether it still fits or not.
+    /// Append log: after a lost append, the record is appended again whether it still fits or not.
     NotRefitted,
     /// Append log: vacuum removes segments instead of emptying them.
     SegmentsRemoved,
-    /// Append log: a reader does not look whether the segment is still the one that it knows.
+    /// Append log: a reader does not check whether the segment still has the content read before.
     OverlapIgnored,
-    /// Append log: segments are closed without looking for their checkpoints.
+    /// Append log: segments are closed without checking for their checkpoints.
     NotAnchored,
-    /// Append log: a reader is content with the segment it is in, closed or not.
+    /// Append log: a reader does not continue after the end of a closed segment.
     CloseIgnored,
-    /// Append log: an append of a group is as large as it comes, whatever readers take.
+    /// Append log: an append of a group may exceed what readers accept.
     BatchUnlimited,
-    /// Registry: a label that was lost to another writer's is taken for ours.
+    /// Registry: a label lost to another writer's counts as ours.
     LabelLostIsOurs,
-    /// Registry: a label of unknown outcome is taken for ours.
+    /// Registry: a label of unknown outcome counts as ours.
     LabelUnknownIsOurs,
-    /// Registry: a label is put over another one.
+    /// Registry: a label overwrites another one.
     LabelOverwritten,
-    /// Groups: answers go to the requests of a batch in the wrong order.
+    /// Groups: the answers of a batch go to the wrong requests.
     GroupAnswersSwapped,
-    /// Groups: of a version of unknown outcome it is said that it was not done.
+    /// Groups: a version of unknown outcome is reported as not done.
     GroupUnknownIsNotDone,
-    /// Groups: what a version refuses that may be an old one is told as refused.
+    /// Groups: refusals by a version that may be old are reported.
     GroupRefusesStale,
 }
 
-/// The actions as a mistake has them.
+/// The actions, changed by a defect.
 pub(crate) fn actions(actions: &[Action]) -> Cow<'_, [Action]> {
     let deciding = [
         Mutant::UnsetIgnored,
@@ -124,7 +124,7 @@ pub(crate) fn actions(actions: &[Action]) -> Cow<'_, [Action]> {
     Cow::Owned(wrong)
 }
 
-/// What a name stands for after these groups of actions, as a mistake has it.
+/// What a name stands for after these groups of actions, changed by a defect.
 pub(crate) fn entry<'a>(groups: &[&[Action]], name: &Name, now: Option<&'a Entry>) -> Option<Cow<'a, Entry>> {
     let mut now = now.map(Cow::Borrowed);
     let renamed = |action: &Action| matches!(action, Action::Rename { to, .. } if to == name);
@@ -152,7 +152,7 @@ pub(crate) fn is(mutant: Mutant) -> bool {
     ACTIVE.get() == Some(mutant)
 }
 
-/// Runs something with a mistake, in this thread.
+/// Runs a function with a defect, in this thread.
 #[cfg(any(test, feature = "mutants"))]
 pub fn with<T>(mutant: Mutant, run: impl FnOnce() -> T) -> T {
     struct Reset;

@@ -1,16 +1,17 @@
-//! Which protocols are there, and how is a catalog opened whose protocol only its store knows?
+//! The list of protocols, and opening a catalog whose protocol only its store knows.
 //!
-//! A protocol is a folder, in it an `impl` of [`Design`], and a line in the list below. That is all: simulations, checks,
-//! benchmarks and the command line take what is in the list. [`AnyCatalog`] is a catalog of any of them, for
-//! programs that do not choose one: it does what its protocol does, and adds nothing but a choice between a few cases.
+//! A protocol is a folder with an `impl` of [`Design`], and a line in the list below. Simulations, checks, benchmarks
+//! and the command line use the list. [`AnyCatalog`] is a catalog of any of them, for programs that do not choose one:
+//! it only selects the protocol at run time.
 //!
-//! The object `protocol` (`registry/label.rs`) says which protocol keeps the catalog below a prefix. Steps of a creation:
+//! The object `protocol` (`registry/label.rs`) names the protocol of the catalog below a prefix. Steps of a creation:
 //!
-//! 1. Read the label. Where it names another protocol, there is, or will be, another catalog: conflict.
-//! 2. Look for objects of each protocol. Where there are any, a catalog is there (conflict), or what is left of one (refused).
-//! 3. Put the label if there is none. Of two who create catalogs of different protocols at a time, one loses.
-//! 4. Create the catalog, as the protocol does. Who dies before leaves a label and no catalog; the same creation may be tried
-//!    again.
+//! 1. Read the label. If it names another protocol, there is, or will be, another catalog: conflict.
+//! 2. Look for objects of each protocol. If there are any, there is a catalog (conflict), or the remains of one
+//!    (refused).
+//! 3. Put the label if absent. Of two concurrent creations with different protocols, one loses.
+//! 4. Create the catalog with the protocol. A process that crashes before leaves a label without a catalog; the same
+//!    creation may be tried again.
 
 mod any;
 mod label;
@@ -30,26 +31,26 @@ use crate::manifest_chain::Layout;
 use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError};
 use crate::{append_log, catalog_file, manifest_chain};
 
-/// A protocol, as whoever works with any of them sees it. The type that implements it has no values.
+/// The interface of a protocol to code that works with all of them. The type that implements it has no values.
 pub trait Design: 'static {
-    /// As people write it.
+    /// Its name, as people write it.
     const NAME: &'static str;
 
-    /// Objects that only a catalog of this protocol has, below its prefix: keys, or beginnings of keys where they end in `/`. The creation
-    /// of a catalog leaves none of them before its commit point.
+    /// Objects that only a catalog of this protocol has below its prefix: keys, or prefixes of keys if they end in `/`.
+    /// The creation of a catalog writes none of them before its commit point.
     const TRACES: &'static [&'static str];
 
-    /// Whether it appends to objects, which few stores can.
+    /// Whether it appends to objects, which few stores support.
     const APPENDS: bool = false;
 
     /// Whether table metadata can be kept in the catalog itself.
     const HOLDS_METADATA: bool = false;
 
-    /// Whether a handle learns of versions by what other handles of its process did. Simulations then make an event of every operation,
-    /// so that nobody learns of what has not happened yet.
+    /// Whether a handle learns of versions from other handles of its process. Simulations then make an event of every
+    /// operation, so that no handle learns of a version before it was written.
     const SHARES: bool = true;
 
-    /// Whether an acknowledged commit is told its own version, not a later one.
+    /// Whether the answer to a commit has the commit's own version, never a later one.
     const TELLS_OWN_VERSION: bool = false;
 
     /// Whether versions carry the time at which they were written.
@@ -58,31 +59,31 @@ pub trait Design: 'static {
     /// Whether each request of a group makes a version of its own.
     const VERSION_PER_REQUEST: bool = false;
 
-    /// How entries can lie in objects; the first one is the usual. Empty where there is only one way.
+    /// The layouts a catalog may have; the first is the default. Empty if there is only one.
     const LAYOUTS: &'static [Layout] = &[];
 
     /// A catalog at one version.
     type Snapshot: Clone + Debug;
 
     /// What the handles of a process to one catalog share.
-    type Place: Send + Sync + 'static;
+    type SharedState: Send + Sync + 'static;
 
     /// A handle to a catalog.
     type Catalog<E: Env>: Grouped<Snapshot = Self::Snapshot>;
 
-    /// The catalog below this prefix (empty, or ending in `/`).
-    fn place(prefix: &str, settings: &Settings) -> Self::Place;
+    /// The state shared by the handles to the catalog below this prefix (empty, or ending in `/`).
+    fn shared_state(prefix: &str, settings: &Settings) -> Self::SharedState;
 
     /// A handle to it. Makes no request.
-    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Self::Place>) -> Self::Catalog<E>;
+    fn open<E: Env>(env: E, store: E::Objects, shared_state: Arc<Self::SharedState>) -> Self::Catalog<E>;
 
     /// Creates a catalog. `Conflict` if there is one.
     fn create<E: Env>(catalog: &Self::Catalog<E>, creation: Creation) -> impl Future<Output = Outcome<Self::Snapshot>>;
 
-    /// What is known of a version beside its entries.
+    /// What is known of a version besides its entries.
     fn facts(at: &Self::Snapshot) -> Facts;
 
-    /// The oldest version that is kept, given the newest; all after it are kept, too.
+    /// The oldest kept version, given the newest; all between them are kept, too.
     fn oldest<E: Env>(
         catalog: &Self::Catalog<E>,
         newest: &Self::Snapshot,
@@ -90,7 +91,7 @@ pub trait Design: 'static {
         ready(Ok(catalog.version(newest)))
     }
 
-    /// A version that is kept; `None` if there is none of this number.
+    /// A kept version; `None` if there is none with this number.
     fn version_at<E: Env>(
         catalog: &Self::Catalog<E>,
         version: Version,
@@ -98,7 +99,8 @@ pub trait Design: 'static {
         async move { Ok(Some(catalog.load().await?).filter(|newest| catalog.version(newest) == version)) }
     }
 
-    /// Up to `limit` names that two versions (`None`: nothing at all) differ in. Protocols that keep one version are never asked.
+    /// Up to `limit` names in which two versions (`None`: an empty one) differ. Never called for protocols that keep
+    /// only one version.
     fn changed<E: Env>(
         _: &Self::Catalog<E>,
         _: Option<&Self::Snapshot>,
@@ -108,7 +110,7 @@ pub trait Design: 'static {
         ready(Ok(Vec::new()))
     }
 
-    /// Removes what no kept version needs, while others go on. It can be dropped at any point, and run again.
+    /// Removes what no kept version needs, concurrently with others. May be dropped at any point, and run again.
     fn vacuum<E: Env>(catalog: &Self::Catalog<E>, _: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
         async {
             let newest = catalog.version(&catalog.load().await?);
@@ -116,33 +118,33 @@ pub trait Design: 'static {
         }
     }
 
-    /// Looks at every object. Where `mend` is set and nothing is damaged, mends what is proven to be right.
+    /// Checks every object. If `mend` is set and nothing is damaged, repairs what is proven to be wrong.
     fn fsck<E: Env>(catalog: &Self::Catalog<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>>;
 
-    /// Every version that the catalog has had, oldest first, from all that was ever written to its store, in the order in which it took
-    /// effect.
+    /// Every version that the catalog has had, oldest first, from everything ever written to its store, in the order in
+    /// which it took effect.
     ///
     /// # Errors
-    /// What cannot be read, or should not have been written, in words.
-    fn versions(place: Self::Place, writes: &[Write]) -> Result<Vec<Made>, String>;
+    /// What cannot be read, or should not have been written, as text.
+    fn versions(shared_state: Self::SharedState, writes: &[Write]) -> Result<Vec<Made>, String>;
 }
 
-/// How a handle is set up. A protocol takes what concerns it.
+/// The settings of a handle. A protocol uses those that concern it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// What each numbered table adds to the catalog, as if its metadata were kept there.
+    /// The bytes that each numbered table adds to the catalog, as if its metadata were kept there.
     pub metadata_per_table: ByteSize,
-    /// So small, in a way of its own for each number, that short runs meet every limit.
+    /// Limits so small that short runs reach all of them; each number gives different ones.
     pub tiny: Option<u32>,
 }
 
-/// What is chosen when a catalog is created. A protocol takes what concerns it.
+/// The settings of a new catalog. A protocol uses those that concern it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Creation {
-    /// Numbered tables that are there from the beginning, by rising numbers. (Protocols that cannot create them at once commit them at
-    /// once behind the creation.)
+    /// Numbered tables of the first version, by rising numbers. (Protocols that cannot create them with the catalog
+    /// commit them directly after.)
     pub tables: Vec<(TableId, TableState)>,
-    /// How the entries lie in objects, where there are several ways.
+    /// The layout, if there are several.
     pub layout: Layout,
     /// Whether a manifest chain has indices by type and by base object.
     pub indexed: bool,
@@ -154,7 +156,7 @@ impl Default for Creation {
     }
 }
 
-/// What is peculiar to a protocol: the constants of its [`Design`].
+/// The features of a protocol: the constants of its [`Design`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
     /// See [`Design::APPENDS`].
@@ -167,12 +169,12 @@ pub struct Traits {
     pub layouts: &'static [Layout],
 }
 
-/// Something to be done with the types of a protocol that is known only when the program runs.
+/// An operation on the types of a protocol that is chosen at run time.
 pub trait Visitor {
-    /// What comes of it.
+    /// Its result.
     type Output;
 
-    /// Does it.
+    /// Runs it.
     fn visit<D: Design>(self) -> Self::Output;
 }
 
@@ -183,7 +185,7 @@ any::protocols! {
     ManifestChain: manifest_chain::Chain;
     /// Records appended to a log.
     AppendLog: append_log::Log;
-    /// The least that a protocol can be.
+    /// A minimal protocol.
     Toy: crate::toy::Toy, if "toy";
 }
 impl serde::Serialize for Protocol {
@@ -219,18 +221,19 @@ impl Visitor for TraitsOf {
 }
 
 impl Protocol {
-    /// A handle to the catalog of this protocol below a prefix (empty, or ending in `/`), with the usual settings. Makes no request.
+    /// A handle to the catalog of this protocol below a prefix (empty, or ending in `/`), with default settings. Makes
+    /// no request.
     pub fn open<E: Env>(self, env: E, store: E::Objects, prefix: &str) -> AnyCatalog<E> {
-        self.place(prefix, &Settings::default()).open(env, store)
+        self.shared_state(prefix, &Settings::default()).open(env, store)
     }
 
-    /// What is peculiar to it.
+    /// Its features.
     #[must_use]
     pub fn traits(self) -> Traits {
         self.visit(TraitsOf)
     }
 
-    /// Those that are so, by name: "one, another or a third".
+    /// The names of the protocols that satisfy a condition: "one, another or a third".
     #[must_use]
     pub fn which(so: impl Fn(Traits) -> bool) -> String {
         let names: Vec<&str> = Self::ALL.iter().filter(|one| so(one.traits())).map(|one| one.name()).collect();
@@ -252,12 +255,13 @@ impl<E: Env + Clone> AnyCatalog<E>
 where
     E::Objects: Clone,
 {
-    /// The catalog below a prefix (empty, or ending in `/`), by the protocol that its label names, or, where the label is lost, by its
-    /// objects. With a label, reads nothing else: whether there is a catalog, a [`load`](Catalog::load) tells.
+    /// The catalog below a prefix (empty, or ending in `/`), by the protocol that its label names or, if the label is
+    /// missing, by its objects. With a label, reads nothing else: a [`load`](Catalog::load) tells whether there is a
+    /// catalog.
     ///
     /// # Errors
-    /// There is neither a label nor an object of a catalog; the label cannot be read, or names no protocol that is known; without a label,
-    /// there are objects of several protocols.
+    /// There is neither a label nor an object of a catalog; the label cannot be read, or names an unknown protocol; or
+    /// the label is missing and there are objects of several protocols.
     pub async fn find(env: E, store: E::Objects, prefix: &str) -> Result<Self, LoadError> {
         let protocol = match label::read::<E>(&store, prefix).await? {
             Some(protocol) => protocol,
@@ -266,8 +270,8 @@ where
                 [(protocol, _)] => protocol,
                 [(one, ref first), (another, ref second), ..] => {
                     let words = format!(
-                        "the object `protocol` is missing, and there are objects of {} ({first}) and of {} ({second}): put the right \
-                         name and a line feed there",
+                        "the object `protocol` is missing, and there are objects of {} ({first}) and of {} \
+                         ({second}): put the right name and a line feed there",
                         one.name(),
                         another.name()
                     );
@@ -278,8 +282,8 @@ where
         Ok(protocol.open(env, store, prefix))
     }
 
-    /// Why no catalog was [found](LoadError::NotFound) by a handle: for messages. `Undecodable` where objects of a catalog are there all the
-    /// same, `NotFound` where there are none.
+    /// Why a handle [found](LoadError::NotFound) no catalog, for messages. `Undecodable` if there are objects of a
+    /// catalog nevertheless, `NotFound` if there are none.
     pub async fn why_not_found(store: &E::Objects, prefix: &str) -> LoadError {
         let label = label::read::<E>(store, prefix).await;
         match (label, traces::found::<E>(store, prefix).await) {
@@ -291,7 +295,8 @@ where
         }
     }
 
-    /// As [`fsck`](Self::fsck) for a catalog below this prefix, its label included, which is put back where `mend` is set.
+    /// As [`fsck`](Self::fsck) for a catalog below this prefix, including its label, which is put back if `mend` is
+    /// set.
     ///
     /// # Errors
     /// As [`fsck`](Self::fsck).
@@ -312,9 +317,9 @@ where
         Ok(report)
     }
 
-    /// Creates an empty catalog below a prefix (empty, or ending in `/`), and returns a handle to it. `Conflict` if there is one, of
-    /// whatever protocol, or if the place was taken for another protocol; `find` tells which. `Refused` if there are objects of a catalog
-    /// that cannot be read.
+    /// Creates an empty catalog below a prefix (empty, or ending in `/`), and returns a handle to it. `Conflict` if
+    /// there is one, of any protocol, or if a label already names another protocol; `find` tells which. `Refused` if
+    /// there are objects of a catalog that cannot be read.
     pub async fn create(
         env: E,
         store: E::Objects,
@@ -356,17 +361,18 @@ where
     }
 }
 
-/// What is left of a catalog that cannot be read.
+/// The objects of a catalog that cannot be read.
 fn remains(label: Option<Protocol>, of: Protocol, key: &Key) -> Cause {
     let name = of.name();
     Cause::words(match label {
         Some(label) if label != of => format!(
-            "the object `protocol` says {}, and there are objects of a catalog of {name} (such as {key}): put {name} and a line feed there \
-             to open it",
+            "the object `protocol` says {}, and there are objects of a catalog of {name} (such as {key}): put {name} \
+             and a line feed there to open it",
             label.name()
         ),
         _ => format!(
-            "there are objects of a catalog of {name} here (such as {key}), but what makes it a catalog is lost or damaged"
+            "there are objects of a catalog of {name} here (such as {key}), but the catalog itself \
+             is lost or damaged"
         ),
     })
 }

@@ -1,17 +1,17 @@
-//! How long does a protocol look for what became of a write of unknown outcome?
+//! Settling writes of unknown outcome: how often a protocol reads back.
 
 use glidepath_env::{Backoff, Cause, Denial, Env, Exponential, JitterRange, Purpose, PutError};
 use glidepath_model::Span;
 
 use crate::mutant::{self, Mutant};
 
-/// Read-backs before an outcome is left unknown: about 25 s of waiting in all.
+/// Read-backs before an outcome stays unknown: about 25 s of waiting in all.
 pub(crate) const ROUNDS: u32 = 8;
 
-/// So often a write may be turned away for a reason that does not pass by itself (403, say) before it is left at that.
+/// How often a write may be refused for a reason that does not pass by itself (403, say) before the protocol stops.
 const DENIALS: u32 = 3;
 
-/// What a guarded write was told that did not return a tag, over all times that it was sent.
+/// The failures of a guarded write, over all requests sent for it.
 #[derive(Default)]
 pub(crate) struct Doubt {
     cause: Option<Cause>,
@@ -19,8 +19,8 @@ pub(crate) struct Doubt {
 }
 
 impl Doubt {
-    /// Takes in one more bad end. A denial comes back where it proves that nothing of the write is or will be there; nothing
-    /// else proves it.
+    /// Adds a failure. Returns the denial if it proves that the write has had no effect and never will; nothing else
+    /// proves that.
     pub(crate) fn take(&mut self, error: PutError, delivers_once: bool) -> Option<Denial> {
         match error {
             PutError::Refused(denial)
@@ -37,7 +37,8 @@ impl Doubt {
             PutError::Lost => {
                 let words = || {
                     Cause::words(
-                        "the store answered that the guard did not hold, perhaps because of an earlier delivery of this write",
+                        "the store answered that the guard did not hold, perhaps because of an earlier delivery of \
+                         this write",
                     )
                 };
                 self.cause.get_or_insert_with(words);
@@ -46,7 +47,7 @@ impl Doubt {
         None
     }
 
-    /// Whether every time that it was sent it lost to somebody else.
+    /// Whether every request was lost to another writer.
     pub(crate) fn none(&self) -> bool {
         self.cause.is_none()
     }
@@ -55,24 +56,24 @@ impl Doubt {
         self.cause = Some(cause);
     }
 
-    /// Whether to send it again is of no use.
+    /// Whether sending it again is useless.
     pub(crate) fn hopeless(&self) -> bool {
         self.denials >= DENIALS
     }
 
-    /// Why its outcome is not known.
+    /// Why its outcome is unknown.
     pub(crate) fn cause(self) -> Cause {
         self.cause
             .unwrap_or_else(|| Cause::words("the store answered that the guard did not hold, but shows no other write"))
     }
 }
 
-/// Of what is put before a commit and nothing refers to yet: where that fails, the commit has not been sent.
+/// The failure of an object put before the commit: nothing refers to it yet, so the commit has not been sent.
 pub(crate) fn not_staged(error: PutError) -> Denial {
     match error {
         PutError::Refused(denial) => Denial { certain: true, ..denial },
         PutError::Unknown(cause) => Denial::certain(cause).passing(),
-        PutError::Lost => Denial::words("a write without a condition was lost").passing(),
+        PutError::Lost => Denial::words("a put without a guard was lost").passing(),
     }
 }
 

@@ -20,7 +20,7 @@ fn without_partitions() -> TableState {
     TableState { partitions: PartitionVersions::new(), ..TableState::new(1) }
 }
 
-/// Changes that no reader could decode are refused before anything is written, and the catalog goes on.
+/// Changes that no reader could decode are refused before anything is written, and later commits succeed.
 fn keeps_out_what_cannot_be_read<C: Catalog<Snapshot: std::fmt::Debug>>(catalog: &C, world: &World) {
     let base = at_once(catalog.load()).unwrap();
     let nowhere = Advance { metadata: MetadataId(9), partitions: SmallVec::new() };
@@ -45,20 +45,21 @@ fn tables() -> Vec<(TableId, TableState)> {
 #[test]
 fn nothing_is_written_that_cannot_be_read_back() {
     let world = World::default();
-    let place = catalog_file::Place::new(Key::new("catalog"), ByteSize::default());
-    let file = CatalogFile::new(world.clone(), world.clone(), Arc::new(place));
+    let shared_state = catalog_file::SharedState::new(Key::new("catalog"), ByteSize::default());
+    let file = CatalogFile::new(world.clone(), world.clone(), Arc::new(shared_state));
     assert!(matches!(at_once(file.create(tables())), Outcome::Committed(_)));
     keeps_out_what_cannot_be_read(&file, &world);
 
     let world = World::default();
-    let log = AppendLog::new(world.clone(), world.clone(), Arc::new(append_log::Place::new("log", Limits::default())));
+    let log =
+        AppendLog::new(world.clone(), world.clone(), Arc::new(append_log::SharedState::new("log", Limits::default())));
     assert!(matches!(at_once(log.create(tables())), Outcome::Committed(_)));
     keeps_out_what_cannot_be_read(&log, &world);
 
     for layout in Layout::ALL {
         let world = World::default();
-        let place = Arc::new(manifest_chain::Place::new("chain/", 1 << 20));
-        let chain = ManifestChain::new(world.clone(), world.clone(), place);
+        let shared_state = Arc::new(manifest_chain::SharedState::new("chain/", 1 << 20));
+        let chain = ManifestChain::new(world.clone(), world.clone(), shared_state);
         let Outcome::Committed(empty) = at_once(chain.create(layout, true)) else { panic!("not created") };
         let create = Changes::of(TableId(0), Edit::Create(TableState::new(1)));
         assert!(matches!(at_once(chain.commit(&empty, &create)), Outcome::Committed(_)));

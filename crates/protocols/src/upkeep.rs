@@ -1,5 +1,5 @@
-//! What do people who look after a catalog ask of any protocol? Which versions can be read, what did each change, is all there, and what
-//! may go.
+//! Maintenance of a catalog, for all protocols: which versions can be read, what each changed, whether everything is
+//! there, and what may be removed.
 
 use glidepath_env::{Cause, Env, Key};
 use glidepath_model::{CommitId, Entry, Kind, Name, Root, Span, Version};
@@ -9,43 +9,43 @@ use crate::catalog::{Catalog, LoadError};
 use crate::manifest_chain::{Grace, Layout};
 use crate::registry::Design;
 
-/// What is known of a version beside its entries.
+/// What is known of a version besides its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The commit that made it.
     pub commit: CommitId,
-    /// When it was written, by the clock of its writer; `None` where the protocol keeps no times.
+    /// When it was written, by its writer's clock; `None` if the protocol keeps no times.
     pub written_ms: Option<u64>,
-    /// The oldest version that it says is kept, where versions say so.
+    /// The oldest kept version that it names, if versions do so.
     pub oldest_kept: Option<Version>,
-    /// How many entries it has, where that is known without counting.
+    /// The number of its entries, if known without counting.
     pub entries: Option<u64>,
-    /// How its entries lie in objects, where there are several ways.
+    /// Its layout, if there are several.
     pub layout: Option<Layout>,
-    /// Whether there are indices by kind and by base object, where there can be.
+    /// Whether there are indices by kind and by base object, if there can be.
     pub indexed: Option<bool>,
 }
 
 impl Facts {
-    /// Of a protocol that keeps nothing but entries.
+    /// For a protocol that keeps only entries.
     #[must_use]
     pub fn of(commit: CommitId) -> Self {
         Self { commit, written_ms: None, oldest_kept: None, entries: None, layout: None, indexed: None }
     }
 }
 
-/// A name that does not stand for the same at two versions.
+/// A name whose entries at two versions differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// The name.
     pub name: Name,
-    /// What it stood for.
+    /// The entry before.
     pub before: Option<Entry>,
-    /// What it stands for now.
+    /// The entry now.
     pub now: Option<Entry>,
 }
 
-/// Up to `limit` names that two roots differ in.
+/// Up to `limit` names in which two roots differ.
 pub(crate) fn changed(before: Option<&Root>, now: &Root, limit: usize) -> Vec<Changed> {
     let nothing = Root::empty();
     let before = before.unwrap_or(&nothing);
@@ -53,29 +53,29 @@ pub(crate) fn changed(before: Option<&Root>, now: &Root, limit: usize) -> Vec<Ch
     all.map(|(name, now)| Changed { before: glidepath_model::AtHand::entry(before, &name), name, now }).collect()
 }
 
-/// Which old versions a vacuum keeps: those that either rule keeps.
+/// The old versions that a vacuum keeps: those that at least one rule keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// So many versions before the newest.
+    /// This many versions before the newest.
     pub versions: u64,
-    /// A version for so long after the next one was written. Only for protocols that keep times; where it is not given, as short as is
-    /// safe.
+    /// A version for this long after the next one was written. Only for protocols that keep times; by default as short
+    /// as is safe.
     pub age: Option<Span>,
 }
 
 impl Keep {
-    /// Next to nothing: for checkers.
+    /// As little as possible: for checkers.
     pub const LEAST: Self = Self { versions: Grace::LEAST.versions, age: Some(Grace::LEAST.age) };
 }
 
-/// How many of a sort there were.
+/// A count of one kind of thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// Which, for programs: "packs", say.
+    /// The kind, for programs: "packs", for example.
     pub key: &'static str,
-    /// Which, for people.
+    /// The kind, for people.
     pub words: &'static str,
-    /// How many.
+    /// The count.
     pub count: u64,
 }
 
@@ -90,9 +90,9 @@ impl Count {
 pub struct Removed {
     /// The oldest version that could be read before.
     pub before: Version,
-    /// The oldest that is kept now.
+    /// The oldest version kept now.
     pub oldest: Version,
-    /// The newest as the vacuum began to delete.
+    /// The newest version when the vacuum began to delete.
     pub newest: Version,
     /// What was removed.
     pub removed: Vec<Count>,
@@ -100,35 +100,35 @@ pub struct Removed {
     pub kept: u64,
 }
 
-/// Why a vacuum stopped. What it removed until then was not needed; run it again.
+/// Why a vacuum stopped. Everything removed before was not needed; run it again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VacuumError {
-    /// What was asked for is not possible, in words.
+    /// The request is not possible; the text says why.
     #[error("{0}")]
     Mistake(String),
     /// The catalog could not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The store failed it.
-    #[error("the vacuum stopped: {0}; what it removed until then was not needed: run it again")]
+    /// A request to the store failed.
+    #[error("the vacuum stopped: {0}; what it removed before was not needed: run it again")]
     Stopped(Cause),
 }
 
-/// How bad a finding is; the worst first.
+/// The severity of a finding; the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something acknowledged is lost, or cannot be read.
     Damage,
     /// The store did not answer.
     Unread,
-    /// Something that nobody needs.
+    /// Something unneeded.
     Garbage,
     /// Something to know.
     Note,
 }
 
 impl Severity {
-    /// As people read it.
+    /// The word for people.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -140,16 +140,16 @@ impl Severity {
     }
 }
 
-/// Something that is not as it should be.
+/// A finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// One word for programs.
+    /// A word for programs.
     pub trouble: &'static str,
-    /// Of which object.
+    /// The object.
     pub object: Key,
-    /// Of which version.
+    /// The version.
     pub version: Option<Version>,
     /// What was found.
     pub found: String,
@@ -157,22 +157,22 @@ pub struct Finding {
     pub advice: String,
 }
 
-/// What a look at all of a catalog found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What is not as it should be, the worst first.
+    /// The findings, the worst first.
     pub findings: Vec<Finding>,
     /// How many more there are.
     pub more_findings: u64,
     /// The newest version.
     pub newest: Version,
-    /// The oldest that should be kept.
+    /// The oldest version that should be kept.
     pub oldest: Version,
-    /// The newest version all of which can be read.
+    /// The newest version that can be read completely.
     pub whole: Option<Version>,
-    /// What was looked at.
+    /// What was checked.
     pub looked_at: Vec<Count>,
-    /// What was mended.
+    /// What was repaired.
     pub mended: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ impl Report {
     }
 }
 
-/// A look at a catalog that is one object, or is looked at as if it were.
+/// A check of a catalog that is one object, or is checked as if it were.
 pub(crate) async fn look_at_newest<D: Design, E: Env>(
     catalog: &D::Catalog<E>,
     object: Key,

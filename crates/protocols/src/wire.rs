@@ -1,4 +1,4 @@
-//! How are bytes framed, and how are numbers written? What the formats of all protocols share.
+//! Frames and numbers: what the formats of all protocols share.
 
 use bytes::Bytes;
 
@@ -7,13 +7,13 @@ pub(crate) const HEAD: usize = 12;
 
 pub(crate) const CHECKSUM: usize = 4;
 
-/// Why bytes are not what they should be, or not readable by this version.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Another kind of object.
     #[error("it does not begin with the magic bytes of {expected}")]
     OtherKind {
-        /// What was looked for.
+        /// The kind that was expected.
         expected: &'static str,
     },
     /// Written by a newer version of Glidepath.
@@ -21,10 +21,10 @@ pub enum DecodeError {
     Format {
         /// As written in the object.
         found: u16,
-        /// What can be read.
+        /// The newest version that can be read.
         known: u16,
     },
-    /// Needs what this version cannot do.
+    /// Needs features that this version does not have.
     #[error("it needs features (bits {found:#06x}) that this version of Glidepath does not know: use a newer one")]
     Features {
         /// The unknown bits.
@@ -33,16 +33,16 @@ pub enum DecodeError {
     /// Shorter than it says.
     #[error("it ends too early")]
     Truncated,
-    /// Not what was written.
+    /// Differs from what was written.
     #[error("its checksum does not match its content: it is damaged")]
     Checksum,
-    /// The checksum holds but the content makes no sense: a writer's mistake.
+    /// The checksum matches but the content is invalid: a defect of the writer.
     #[error("its content breaks the rules of the format ({0})")]
     Content(&'static str),
 }
 
-/// A kind of object: a frame of magic, format version (2 bytes), feature flags (2), length of all with head and checksum
-/// (4), content, and CRC-32 (IEEE) of all before it. Little-endian.
+/// A kind of object: a frame of magic, format version (2 bytes), feature flags (2), length of the whole frame (4),
+/// content, and CRC-32 (IEEE) of everything before it. Little-endian.
 pub(crate) struct Frame {
     pub(crate) magic: [u8; 4],
     pub(crate) format: u16,
@@ -52,7 +52,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Begins a frame of this length.
+    /// Starts a frame of this length.
     pub(crate) fn begin(&self, flags: u16, length: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(length);
         out.extend_from_slice(&self.magic);
@@ -62,7 +62,7 @@ impl Frame {
         out
     }
 
-    /// Flags and content of the frame that the object begins with; what follows it is not looked at.
+    /// Flags and content of the frame at the beginning of the object; ignores the bytes after it.
     pub(crate) fn open<'a>(&self, object: &'a [u8]) -> Result<(u16, &'a [u8]), DecodeError> {
         let mut head = Reader(object);
         if head.array::<4>()? != self.magic {
@@ -82,13 +82,13 @@ impl Frame {
     }
 }
 
-/// Ends what is checked with its checksum.
+/// Appends the checksum of everything before.
 pub(crate) fn put_checksum(out: &mut Vec<u8>) {
     let checksum = crc32fast::hash(out);
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// What is before the checksum, if that holds.
+/// The bytes before the checksum, if it matches.
 pub(crate) fn checked(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     let (content, checksum) = bytes.split_last_chunk::<CHECKSUM>().ok_or(DecodeError::Truncated)?;
     if crc32fast::hash(content) == u32::from_le_bytes(*checksum) { Ok(content) } else { Err(DecodeError::Checksum) }
@@ -111,13 +111,13 @@ pub(crate) fn varint_length(value: u64) -> usize {
     (70 - (value | 1).leading_zeros() as usize) / 7
 }
 
-/// Length, then the bytes.
+/// Appends the length, then the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// What is left to be read.
+/// The bytes still to be read.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         u32::try_from(self.varint()?).map_err(|_| DecodeError::Content("number too large"))
     }
 
-    /// A number of things to come, each at least one byte: more than there are bytes left is a lie.
+    /// A number of items that follow, each at least one byte: a number that exceeds the remaining bytes is an error.
     pub(crate) fn count(&mut self) -> Result<usize, DecodeError> {
         let count = self.varint()?;
         usize::try_from(count).ok().filter(|count| *count <= self.0.len()).ok_or(DecodeError::Truncated)
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The part of `whole` that `part`, a slice of it, is.
+/// The bytes of `part`, a slice of `whole`, without a copy.
 pub(crate) fn shared(whole: &Bytes, part: &[u8]) -> Bytes {
     whole.slice_ref(part)
 }

@@ -1,17 +1,18 @@
-//! The queue of a group under every order of threads: its code, as it ships, built with locks whose order a scheduler chooses.
+//! The queue of a group under every order of threads: its production code, built with locks whose order a scheduler
+//! chooses.
 //!
-//! `shuttle` tries orders at random, with few switches at bad moments (PCT), and, where there are few orders, all of them. A
-//! thread that waits for ever is found too: then nobody can go on.
+//! `shuttle` tries orders at random, with few switches at bad moments (PCT), and, if there are few orders, all of them.
+//! It also detects a thread that waits for ever.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-/// The locks of the queue, in the scheduler's hands.
+/// The locks of the queue, controlled by the scheduler.
 mod sync {
     pub(super) use shuttle::sync::{Mutex, MutexGuard};
 }
 
 #[path = "../src/group/queue.rs"]
-#[allow(dead_code, reason = "what is not needed by these tests is needed where it ships")]
+#[allow(dead_code, reason = "used in the crate, not in these tests")]
 mod queue;
 
 use std::future::Future;
@@ -28,26 +29,26 @@ use shuttle::thread;
 type Asked = Queue<u64, u64>;
 type Waiting = Ticket<u64, u64>;
 
-/// What a request is answered.
+/// The answer to a request.
 fn answer(request: u64) -> u64 {
     request * 10 + 1
 }
 
-/// What became of one request.
+/// What happened to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Answered,
     Left(Left),
     Not(NotQueued),
-    /// The caller went away.
+    /// The caller dropped it.
     Dropped,
 }
 
-/// Waits for the answer, which must be one's own; or looks once, and goes away.
+/// Waits for the answer, which must be that of this request; or polls once and drops the ticket.
 fn wait(ticket: Waiting, request: u64, goes_away: bool) -> Told {
     let told = |told: Result<u64, Left>| match told {
         Ok(told) => {
-            assert_eq!(told, answer(request), "the answer of somebody else");
+            assert_eq!(told, answer(request), "the answer to another request");
             Told::Answered
         }
         Err(left) => Told::Left(left),
@@ -72,8 +73,8 @@ fn ask(queue: &Arc<Asked>, request: u64, goes_away: bool) -> Told {
     }
 }
 
-/// Answers so many batches, each of up to two requests. Then it leaves, with up to two in hand, one of them sent. Returns what
-/// was taken.
+/// Answers this many batches, each of up to two requests. Then it stops with up to two requests taken, one of them
+/// sent. Returns the requests that were taken.
 fn lead(seat: Seat<u64, u64>, terms: usize) -> Vec<u64> {
     let mut seen = Vec::new();
     for _ in 0..terms {
@@ -97,14 +98,14 @@ fn lead(seat: Seat<u64, u64>, terms: usize) -> Vec<u64> {
     seen
 }
 
-/// Some writers that ask twice, a leader, and somebody who closes the group or not.
+/// Writers that ask twice, a leader, and perhaps a thread that closes the group.
 #[derive(Clone, Copy)]
 struct World {
     writers: u64,
     most_waiting: usize,
-    /// Batches after which the leader leaves.
+    /// Batches after which the leader stops.
     terms: usize,
-    /// Every other writer goes away after one look.
+    /// Whether every other writer drops its request after one poll.
     go_away: bool,
     closes: bool,
 }
@@ -150,7 +151,7 @@ impl World {
     }
 }
 
-/// Tries thousands of orders of a world's threads.
+/// Tests thousands of orders of a world's threads.
 fn in_any_order(world: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(world.clone(), 3_000);
     shuttle::check_pct(world, 3_000, 3);
@@ -192,13 +193,13 @@ fn a_leader_that_leaves_tells_everybody() {
 fn a_group_that_is_closed_answers_those_that_wait() {
     in_any_order(|| {
         let told = World { closes: true, ..PATIENT }.run();
-        // A leader that ended because the group was closed leaves nobody behind.
+        // When a leader ends because the group was closed, every request has an answer.
         let right = |told: &Told| matches!(told, Told::Answered | Told::Not(NotQueued::Closed));
         assert!(told.iter().all(right), "{told:?}");
     });
 }
 
-/// After the first leader, whatever it left, another can come.
+/// After the first leader, whatever it left, there can be another.
 #[test]
 fn a_leader_may_follow_another() {
     in_any_order(|| {
@@ -218,7 +219,7 @@ fn a_leader_may_follow_another() {
     });
 }
 
-/// All orders that there are of one writer and a leader that leaves.
+/// All orders of one writer and a leader that stops.
 #[test]
 fn a_small_world_holds_in_all_orders() {
     const TOO_MANY: usize = 1_000_000;
@@ -239,12 +240,12 @@ fn a_small_world_holds_in_all_orders() {
     assert!((10..TOO_MANY).contains(&orders), "{orders}");
 }
 
-/// Whether some order of threads breaks this.
+/// Whether this fails in some order of threads.
 fn breaks(world: impl Fn() + Send + Sync + Clone + 'static) -> bool {
     catch_unwind(AssertUnwindSafe(|| in_any_order(world))).is_err()
 }
 
-/// As the queue once was: whether anybody leads is read before the lock is taken to enqueue.
+/// An earlier defect of the queue: whether there is a leader is read before the lock is taken to enqueue.
 fn enqueue_wrongly(queue: &Arc<Asked>, request: u64) -> Result<Waiting, NotQueued> {
     if !queue.locked().led {
         return Err(NotQueued::NoLeader);
@@ -261,7 +262,7 @@ fn enqueue_wrongly(queue: &Arc<Asked>, request: u64) -> Result<Waiting, NotQueue
     Ok(Ticket { queue: Some(Arc::clone(queue)), slot })
 }
 
-/// The same world, with the queue as it is and with one that reads too early: such a mistake is found.
+/// The same world, with the correct queue and with one that reads too early: the defect is found.
 #[test]
 fn a_leader_looked_for_without_the_lock_is_found() {
     type Enqueue = fn(&Arc<Asked>, u64) -> Result<Waiting, NotQueued>;
@@ -280,7 +281,7 @@ fn a_leader_looked_for_without_the_lock_is_found() {
     assert!(breaks(world(enqueue_wrongly)));
 }
 
-/// A leader that looks whether there is something, and leaves its waker when it has let go of the lock.
+/// A leader that checks for requests, and stores its waker after it has released the lock.
 async fn some_wrongly(queue: &Asked) {
     std::future::poll_fn(|context| {
         if !queue.locked().waiting.is_empty() {

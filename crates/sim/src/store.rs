@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
+    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, ObjectStore, Payload,
     Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::{Instant, Span};
@@ -414,7 +414,7 @@ impl ObjectStore for SimStore {
         self.request(Append { key, payload, offset }, &latency.sampler).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.request(List { prefix, after, limit }, &self.service.get).await
     }
 

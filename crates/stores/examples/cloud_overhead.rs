@@ -1,11 +1,12 @@
-//! What does a put-if-match and a get through the store cost beside bare HTTP requests of the same kind? And with 16 writers,
-//! who is busy: the server or we?
+//! Measures the cost of a put-if-match and a get through the store against bare HTTP requests of the same kind; and,
+//! with 16 writers, the requests per second that a client reaches.
 //!
 //!     scripts/servers exec cargo run --release -p glidepath-stores --example cloud_overhead
-//!     cargo run --release -p glidepath-stores --example cloud_overhead -- load SECONDS    (one load, for comparing clients)
+//!     cargo run --release -p glidepath-stores --example cloud_overhead -- load SECONDS    (only the load, to compare
+//!     clients)
 //!
-//! Bare is one `reqwest` client with the settings of the store's own, signing as the store has it signed, and nothing else.
-//! The two take turns in blocks of one run, so that whatever else the machine does strikes both.
+//! Bare is one `reqwest` client with the store's settings and the store's signing, and nothing else. The two alternate
+//! in blocks within one run, so that other load on the machine affects both.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
@@ -40,7 +41,7 @@ async fn main() -> Result<()> {
     }
 }
 
-/// One writer: blocks in turn.
+/// One writer: alternating blocks.
 async fn compare(store: &CloudStore, bare: &Bare) -> Result<()> {
     let key = Key::new("overhead/store");
     let mut tag = store.put(&key, body(0), Guard::None).await?;
@@ -84,7 +85,7 @@ fn of(mut times: Vec<Duration>) -> (Duration, Duration) {
     (times[times.len() / 2], times.iter().sum::<Duration>() / u32::try_from(times.len()).unwrap_or(u32::MAX))
 }
 
-/// Sixteen writers, each with an object of its own; prints how many pairs of put-if-match and get were done.
+/// Sixteen writers, each with an object of its own; prints the rate of pairs of put-if-match and get.
 async fn load(store: &CloudStore, seconds: u64) -> Result<()> {
     let began = Instant::now();
     let mut writers = tokio::task::JoinSet::new();
@@ -112,14 +113,14 @@ async fn writer(store: CloudStore, number: usize, until: Instant) -> Result<usiz
     Ok(pairs)
 }
 
-/// Fresh in every write: tags of S3 are sums of the content.
+/// Fresh in every write: tags of S3 are hashes of the content.
 fn body(number: usize) -> Payload {
     let mut content = vec![b'x'; SIZE];
     content[..8].copy_from_slice(&number.to_be_bytes());
     Payload::from(Bytes::from(content))
 }
 
-/// Requests by hand.
+/// Requests without the store.
 struct Bare {
     client: reqwest::Client,
     base: String,

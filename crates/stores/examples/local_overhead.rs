@@ -1,9 +1,9 @@
-//! What does a durable put-if-match on local disk cost beside the bare steps that no such write can do without: write,
-//! fsync, rename, and fsync of the folder, of the same bytes?
+//! Measures the cost of a durable put-if-match on local disk against the bare steps that every such write needs: write,
+//! fsync, rename, and fsync of the folder, of the same bytes.
 //!
 //!     cargo run -p glidepath-stores --example local_overhead [directory]
 //!
-//! The two take turns in one run, so that whatever else the machine does strikes both.
+//! The two alternate within one run, so that other load on the machine affects both.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
@@ -54,7 +54,7 @@ async fn compare(directory: &Path, size: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The steps alone, as fast as they can be written.
+/// Only the steps, as fast as possible.
 fn write_bare(directory: &Path, body: &[u8]) -> std::io::Result<()> {
     let (unfinished, place) = (directory.join("unfinished"), directory.join("object"));
     let mut file = File::options().write(true).create_new(true).open(&unfinished)?;

@@ -1,8 +1,8 @@
-//! What is bulk traffic on a live store? Real traffic of the requested size, whose content is never read.
+//! Bulk traffic on a live store: real traffic of the requested size, whose content is never read.
 //!
-//! All of it is under [`SCRATCH`]: each write goes to a fresh key, and each size that is read has one object. The first reader
-//! writes this object before its first read, and all readers share it. The store itself never removes these objects:
-//! the program that asked for the traffic removes what is under the prefix when it no longer needs it.
+//! All of it is under [`SCRATCH`]: each write goes to a fresh key, and each size that is read has one object. The first
+//! reader writes this object before its first read, and all readers share it. The store itself never removes these
+//! objects: the program that requested the traffic removes what is under the prefix when it no longer needs it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -31,7 +31,7 @@ impl BulkStore for Store {
 
 async fn write(store: &Store, size: ByteSize) -> Result<(), BulkError> {
     let key = Key::new(&format!("{SCRATCH}written/{:032x}", rand::random::<u128>()));
-    // A fresh key needs no guard, and an object that nobody can name does no harm should the outcome stay unknown.
+    // A fresh key needs no guard, and an unknown outcome does no harm: no other process can name the object.
     store.put(&key, filler(size), Guard::None).await.map(drop).map_err(failed_put)
 }
 
@@ -39,7 +39,7 @@ async fn read(store: &Store, size: ByteSize) -> Result<(), BulkError> {
     let key = Key::new(&format!("{SCRATCH}read/{}", size.as_bytes()));
     let object = match store.get(&key).await {
         Err(ReadError::NotFound) => {
-            // Others may be doing the same: they write the same bytes, and one of them stays.
+            // Others may do the same at the same time: they write the same bytes.
             store.put(&key, filler(size), Guard::None).await.map_err(failed_put)?;
             store.get(&key).await
         }
@@ -52,7 +52,7 @@ async fn read(store: &Store, size: ByteSize) -> Result<(), BulkError> {
     }
 }
 
-/// Reads `count` times, at most `parallel` at once.
+/// Reads `count` times, at most `parallel` at a time.
 async fn read_many(store: &Store, count: u64, size: ByteSize, parallel: u32) -> Result<(), BulkError> {
     let mut begun = 0;
     let mut reads = VecDeque::new();
@@ -74,7 +74,7 @@ async fn read_many(store: &Store, count: u64, size: ByteSize, parallel: u32) -> 
             if reads.is_empty() && begun == count {
                 return Poll::Ready(Ok(()));
             }
-            // Where none ended, all that may be in flight are, and each will wake this.
+            // If no read has ended, the maximum is in flight, and each read will wake this task.
             if reads.len() == before {
                 return Poll::Pending;
             }

@@ -1,8 +1,8 @@
-//! How is a store in a cloud reached, and what does each of its answers mean? S3, Azure Blob Storage and Google Cloud
-//! Storage, over the `object_store` crate with its own repeats switched off.
+//! Stores in a cloud, and the meaning of their answers: S3, Azure Blob Storage and Google Cloud Storage, over the
+//! `object_store` crate with its own retries switched off.
 //!
-//! One table per provider decides the meaning of every answer (`cloud/outcome.rs`, printed in `docs/stores/`),
-//! from what the layer under the library saw on the wire (`cloud/wire.rs`).
+//! One table per provider gives the meaning of every answer (`cloud/outcome.rs`, printed in `docs/stores/`). It uses
+//! what the layer under the library saw on the wire (`cloud/wire.rs`).
 //!
 //! Start with [`CloudStore`].
 
@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use glidepath_env::{
-    Appended, Backoff, Body, Capabilities, Cause, DeleteError, Denial, Exponential, Guard, JitterRange, Key, Listed,
-    Metadata, Object, ObjectStore, Page, Payload, PutError, ReadError, Tag,
+    Appended, Backoff, Body, Capabilities, Cause, DeleteError, Denial, Exponential, Guard, JitterRange, Key, ListPage,
+    Listed, Metadata, Object, ObjectStore, Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Span};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
@@ -55,13 +55,13 @@ const BACKOFF: Backoff = Backoff::Exponential(Exponential {
     jitter: JitterRange { low: 0.5, high: 1.5 },
 });
 
-/// Objects that one request lists at most; no provider gives more than it likes.
+/// The maximum number of objects in one listing request; providers may return fewer.
 const PAGE_LIMIT: usize = 1000;
 
-/// Filler is sent from one block of zeros, over and over.
+/// Filler is sent from this block of zeros, repeatedly.
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
-/// A bucket, or what is below a prefix in it. Clones share connections, limits and counters.
+/// A bucket, or the part of it below a prefix. Clones share connections, limits and counters.
 #[derive(Clone)]
 pub struct CloudStore(Arc<Inner>);
 
@@ -81,8 +81,7 @@ impl fmt::Debug for CloudStore {
 }
 
 impl CloudStore {
-    /// The store that a URL names, with the credentials that the provider's own tools would find.
-    /// Makes no request.
+    /// The store that a URL names, with the credentials that the provider's own tools would find. Makes no request.
     ///
     /// # Errors
     /// [`OpenError`] says what is wrong with the URL or missing in the environment.
@@ -98,7 +97,7 @@ impl CloudStore {
         Ok(Self(Arc::new(Inner { address, client, signed, tally, permits, repeats: options.repeats })))
     }
 
-    /// The traffic since it was opened, over all clones.
+    /// The traffic since the store was opened, over all clones.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.0.tally.counts()
@@ -108,12 +107,12 @@ impl CloudStore {
         self.0.address.provider
     }
 
-    /// A place among the requests in flight; never refused, for the semaphore is never closed.
+    /// A permit for one request in flight; always granted in the end, because the semaphore is never closed.
     async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         self.0.permits.acquire().await.ok()
     }
 
-    /// Waits before sending again, unless it was sent often enough.
+    /// Waits before a repeat; `false` if there were enough.
     async fn may_repeat(&self, operation: Operation, repeated: &mut u32) -> bool {
         if *repeated >= self.0.repeats {
             return false;
@@ -133,13 +132,13 @@ impl CloudStore {
         Cause::words(format!("{}: {ending}", self.0.address.shown))
     }
 
-    /// Once a request has left, a proxy or library may have delivered it before it was refused: `sent` says whether any of
-    /// its bytes can have left, in this exchange or in one before.
+    /// After a request has been sent, a proxy or library may have delivered it before it was refused: `sent` says
+    /// whether any of its bytes can have left, in this exchange or an earlier one.
     fn denial(&self, ending: &Ending, sent: bool) -> Denial {
         Denial { cause: self.cause(ending), certain: !sent, passing: ending.passes() }
     }
 
-    /// Reads an object, or its outside only. `Ok(None)`: the range begins at or beyond the end.
+    /// Reads an object, or only its size and tag. `Ok(None)`: the range begins at or beyond the end.
     async fn read(&self, path: &Path, range: Option<Range<u64>>, head: bool) -> Result<Option<Read>, ReadError> {
         let operation = if head { Operation::Head } else { Operation::Get };
         let mut repeated = 0;
@@ -155,7 +154,8 @@ impl CloudStore {
             let result = self.read_once(path, options).await;
             drop(permit);
             if range.is_some() && result.is_err() && trace.succeeded() {
-                // Azurite answers 206 with no range where the object is too short, and the library takes offence.
+                // Azurite answers 206 without a range if the object is too short, which the library reports as an
+                // error.
                 return Ok(None);
             }
             let ending = trace.ending(result.as_ref().err().map(|error| error as _));
@@ -201,8 +201,8 @@ impl CloudStore {
 }
 
 impl CloudStore {
-    /// The object whose key is the whole prefix, where the library leaves it out of listings: on Azure, where it takes
-    /// such an object for a directory.
+    /// The object whose key is the whole prefix, which the library omits from listings on Azure, because it takes such
+    /// an object for a directory.
     async fn named_by_prefix(&self, prefix: &Key, after: Option<&Key>) -> Result<Option<Listed>, ReadError> {
         let possible = self.provider() == Provider::Azure && after.is_none_or(|after| prefix > after);
         if !possible || self.path(prefix).is_err() {
@@ -242,7 +242,7 @@ impl ObjectStore for CloudStore {
         {
             return Ok(Object { payload: read.bytes.into(), tag: read.tag });
         }
-        // No provider gives an empty range, nor says in refusing one which state the object is in.
+        // No provider supports an empty range, and the refusal of one does not name the object's state.
         let metadata = self.head(key).await?;
         if range.start < range.end && range.start < metadata.size.as_bytes() {
             return Err(ReadError::Failed(Cause::words("the store did not return the requested range")));
@@ -293,7 +293,7 @@ impl ObjectStore for CloudStore {
         self.append_at(key, payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         if self.0.address.zone.is_some() {
             return self.list_folder(prefix, after, limit).await;
         }
@@ -325,7 +325,7 @@ impl ObjectStore for CloudStore {
         objects.sort_by(|a, b| a.key.cmp(&b.key));
         let more = next.page_token.is_some() || objects.len() > limit;
         objects.truncate(limit);
-        Ok(Page { objects, more })
+        Ok(ListPage { objects, more })
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
@@ -353,7 +353,7 @@ impl ObjectStore for CloudStore {
     }
 }
 
-/// What names an object's state: the generation on GCS, the ETag elsewhere.
+/// The tag of an object's state: the generation on GCS, the ETag elsewhere.
 fn tag(provider: Provider, etag: Option<String>, version: Option<String>) -> Option<Tag> {
     match provider {
         Provider::Gcs => version?.parse().ok().map(Tag::number),
@@ -361,7 +361,7 @@ fn tag(provider: Provider, etag: Option<String>, version: Option<String>) -> Opt
     }
 }
 
-/// The library's form of a guard. None where the guard names a state in which no object of this provider can be.
+/// The library's form of a guard. `None` if no object of this provider can be in the state that the guard names.
 fn mode(provider: Provider, guard: Guard) -> Option<(PutMode, Condition)> {
     let tag = match guard {
         Guard::None => return Some((PutMode::Overwrite, Condition::None)),

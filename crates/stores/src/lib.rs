@@ -1,5 +1,5 @@
-//! Where are the objects really? Live object stores behind the seam, chosen by URL: the protocols of the
-//! simulated world run on them unchanged.
+//! Live object stores, chosen by URL. They implement the same traits as the simulated stores, so protocols run on them
+//! unchanged.
 //!
 //! | URL | store |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `file:///directory` | local disk ([`local`]) |
 //! | `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix` | object stores of a cloud ([`cloud`]) |
 //!
-//! Start with [`open`]. This crate knows no protocol, and never repeats a guarded write by itself: an outcome that it
-//! cannot know is reported as unknown.
+//! Start with [`open`]. This crate knows no protocol, and never repeats a guarded write whose outcome is unknown: it
+//! reports the outcome as unknown.
 
 #![allow(clippy::disallowed_methods, reason = "live stores read real clocks")]
 

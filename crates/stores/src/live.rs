@@ -1,13 +1,13 @@
-//! What does a live process see of the world? The machine's clocks and its random numbers.
+//! The environment of a live process: the machine's clocks and its random numbers.
 //!
 //! | platform | the clock |
 //! |---|---|
 //! | Linux, Android | `CLOCK_BOOTTIME`, which counts sleep (`CLOCK_MONOTONIC`, and so `std::time::Instant`, does not) |
 //! | macOS, iOS | `CLOCK_MONOTONIC`, which counts sleep there |
-//! | others | `CLOCK_MONOTONIC`, which may stand still in sleep |
+//! | others | `CLOCK_MONOTONIC`, which may stop in sleep |
 //!
-//! On each of them, and in a virtual machine that is paused, the time of day shows what the clock missed as soon as it is
-//! set: see [`Watch`].
+//! On all of them, and in a virtual machine that is paused, the time of day shows what the clock missed as soon as it
+//! is set: see [`Watch`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,11 +19,12 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::store::Store;
 
-/// One clock for the whole process, because what a process knows of a catalog is shared, with the times at which it was new.
+/// One clock for the whole process, because what a process knows of a catalog is shared, with the times at which it was
+/// new.
 static WATCH: Mutex<Option<Watch>> = Mutex::new(None);
 
-/// A live process. Its clock begins at zero when it is first read, and is one for all values of this type; its random numbers come from
-/// the machine's entropy.
+/// A live process. Its clock begins at zero when it is first read, and all values of this type share it; its random
+/// numbers come from the machine's entropy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiveEnv(());
 
@@ -57,8 +58,8 @@ impl Env for LiveEnv {
     type Objects = Store;
 
     fn now(&self) -> Instant {
-        // A watch takes each reading whole, so a panic elsewhere cannot have left it half-written. Read under the lock, so
-        // that readings reach it in their order.
+        // Each reading is taken as a whole, so a panic elsewhere cannot leave it half-written. Clocks are read under
+        // the lock, so that readings arrive in order.
         let mut watch = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
         watch.get_or_insert_default().read(readings())
     }
@@ -68,7 +69,7 @@ impl Env for LiveEnv {
     }
 
     async fn sleep_until(&self, at: Instant) {
-        // Timers stand still in sleep: so this may wait longer than need be, never shorter.
+        // Timers stop in sleep, so this may wait too long, never too short.
         loop {
             let now = self.now();
             if now >= at {
@@ -87,7 +88,7 @@ impl Env for LiveEnv {
 mod tests {
     use super::*;
 
-    /// Two environments on one place: what one has seen, the other must be able to date.
+    /// Two environments that share state: the times of one must be valid in the other.
     #[test]
     fn all_environments_of_a_process_show_one_time() {
         let first = LiveEnv::new().now();
@@ -97,8 +98,8 @@ mod tests {
         assert!(first <= shown[0] && shown.is_sorted());
     }
 
-    /// In a namespace of times in which the machine has slept for a day: the clock that counts sleep is a day ahead of the other
-    /// one. (The test runs itself again there; where that is not allowed it says so.)
+    /// In a time namespace in which the machine has slept for a day: the clock that counts sleep is a day ahead of the
+    /// other one. (The test runs itself again there; if that is not permitted, it says so.)
     #[test]
     #[cfg(target_os = "linux")]
     fn the_clock_is_the_one_that_counts_sleep() {
@@ -115,7 +116,7 @@ mod tests {
             command
         };
         if !unshare("true".as_ref()).output().is_ok_and(|output| output.status.success()) {
-            println!("no namespace of times can be made here: NOT tested");
+            println!("no time namespace can be created here: NOT tested");
             return;
         }
         let own = std::env::current_exe().expect("the test's own program");

@@ -1,7 +1,7 @@
-//! How are the objects of `file:///directory` reached? Through `glidepath_files`, over the file system of this machine.
+//! Objects of `file:///directory`, through `glidepath_files` on the file system of this machine.
 //!
-//! File operations run on tokio's pool for blocking work, so the store needs a tokio runtime. An operation that has begun
-//! there runs to its end even if its future is dropped.
+//! File operations run on tokio's pool for blocking work, so the store needs a tokio runtime. An operation that has
+//! started there runs to its end even if its future is dropped.
 
 mod footprint;
 mod machine;
@@ -16,8 +16,8 @@ use std::task::{Context, Poll, Waker};
 pub use glidepath_files::Durability;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    PutError, ReadError, Tag,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, ObjectStore,
+    Payload, PutError, ReadError, Tag,
 };
 use glidepath_files::FileStore;
 use tokio::task::{JoinError, spawn_blocking};
@@ -27,11 +27,11 @@ use crate::open::OpenError;
 pub use footprint::Footprint;
 use machine::Machine;
 
-/// A store on local disk. Clones share what is open.
+/// A store on local disk. Clones share open files.
 #[derive(Clone, Debug)]
 pub struct LocalStore(Arc<Open>);
 
-/// Unfinished files go when this does.
+/// Removes unfinished files when it is dropped.
 #[derive(Debug)]
 struct Open(FileStore<Machine>);
 
@@ -42,11 +42,11 @@ impl Drop for Open {
 }
 
 impl LocalStore {
-    /// Opens the store in a directory, which is made where there is none, and removes what processes that died left
-    /// unfinished in it.
+    /// Opens the store in a directory, which is created if it does not exist, and removes the unfinished files of
+    /// processes that ended.
     ///
     /// # Errors
-    /// What the file system says, for instance that the directory may not be written to.
+    /// An error of the file system, for example that the directory may not be written to.
     pub fn new(directory: impl Into<PathBuf>, durability: Durability) -> std::io::Result<Self> {
         let store = at_once(FileStore::open(Machine, &directory.into(), durability))?;
         Ok(Self(Arc::new(Open(store))))
@@ -80,7 +80,7 @@ impl LocalStore {
     }
 }
 
-/// Runs what blocks where it would wait.
+/// Runs a blocking future on the current thread.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
@@ -117,7 +117,7 @@ impl ObjectStore for LocalStore {
         self.act(move |store| at_once(store.append(&key, payload, offset))).await.map_err(not_written)?
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let (prefix, after) = (prefix.clone(), after.cloned());
         self.act(move |store| at_once(store.list(&prefix, after.as_ref(), limit))).await.map_err(not_read)?
     }

@@ -1,5 +1,4 @@
-//! How does a store in this process work? Objects are in a map behind a mutex. It is for tests, and for catalogs that may end with
-//! the process.
+//! A store in this process: objects in a map behind a mutex. For tests, and for catalogs that may end with the process.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -7,19 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Appended, Body, Capabilities, DeleteError, Denial, Guard, Key, ListPage, Listed, Metadata, Object, ObjectStore,
     Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::ByteSize;
 
-/// A store in this process. Clones are handles on the same objects; a store made by [`new`](Self::new) is empty.
+/// A store in this process. Clones share its objects; a store created by [`new`](Self::new) is empty.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<Key, Stored>,
-    /// Counted over all objects and never back, so that no tag comes twice, not even after a delete.
+    /// Incremented for all objects together and never reset, so that no tag is used twice, even after a delete.
     last_tag: u64,
 }
 
@@ -29,7 +28,7 @@ struct Stored {
     tag: u64,
 }
 
-/// As it came: shared with the writer and the readers until the first append, which needs bytes of its own.
+/// The written bytes, shared with the writer and the readers until the first append, which needs a copy.
 #[derive(Debug)]
 enum Content {
     Whole(Bytes),
@@ -43,7 +42,8 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Never held across an await. A panic elsewhere cannot leave the map half-changed: every change is one call.
+    /// Never held across an await. A panic elsewhere cannot leave the map half-changed, because every change is one
+    /// call.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,7 +100,7 @@ impl ObjectStore for MemoryStore {
         Ok(Appended { tag: Tag::number(tag), end: stored.content.len() })
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let state = self.state();
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
@@ -112,7 +112,7 @@ impl ObjectStore for MemoryStore {
             .take_while(|(key, _)| key.as_str().starts_with(prefix.as_str()))
             .map(|(key, stored)| Listed { key: key.clone(), size: stored.content.size() });
         let objects = matching.by_ref().take(limit).collect();
-        Ok(Page { objects, more: matching.next().is_some() })
+        Ok(ListPage { objects, more: matching.next().is_some() })
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
@@ -146,7 +146,7 @@ impl Content {
 
     fn cut(&self, range: Range<u64>) -> Bytes {
         let len = self.len();
-        // Both within the length, so both fit.
+        // Both are within the length.
         let end = range.end.min(len) as usize;
         let start = (range.start.min(len) as usize).min(end);
         match self {
@@ -165,7 +165,7 @@ impl Content {
     }
 }
 
-/// Content and, behind it, the filler as zeros.
+/// The content, followed by the filler as zeros.
 pub(crate) fn flat(payload: Payload) -> Result<Bytes, PutError> {
     let refused = || PutError::Refused(Denial::words("the object is larger than this machine's memory can address"));
     if payload.filler.as_bytes() == 0 {

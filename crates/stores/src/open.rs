@@ -1,4 +1,4 @@
-//! How does a URL become a store?
+//! Opens a store by its URL.
 
 use glidepath_model::Span;
 use url::Url;
@@ -8,17 +8,17 @@ use crate::local::LocalStore;
 use crate::memory::MemoryStore;
 use crate::store::Store;
 
-/// What can be set about a store beside its URL.
+/// The settings of a store besides its URL.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a request may take before its outcome is given up as unknown (a write) or failed (a read).
+    /// The time after which a request without an answer counts as unknown (a write) or failed (a read).
     pub request_timeout: Span,
-    /// How long making a connection may take.
+    /// The maximum time for making a connection.
     pub connect_timeout: Span,
-    /// The most requests in flight at once, over all clones of a store.
+    /// The maximum number of requests in flight, over all clones of a store.
     pub requests_in_flight: usize,
-    /// How often a read that failed, or a write that was refused before any effect (429, 503), is sent again. Guarded
-    /// writes whose outcome is unknown never are.
+    /// How often a failed read, or a write refused before any effect (429, 503), is sent again. Guarded writes whose
+    /// outcome is unknown are never repeated.
     pub repeats: u32,
 }
 
@@ -33,10 +33,10 @@ impl Default for Options {
     }
 }
 
-/// Why a URL does not lead to a store.
+/// Why a URL cannot be opened as a store.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The text cannot be read as the URL of a store.
+    /// The text is not the URL of a store.
     #[error("{url:?} is not a store: {why}; allowed: {ALLOWED}")]
     Url {
         /// As given, without credentials.
@@ -44,7 +44,7 @@ pub enum OpenError {
         /// What is wrong with it.
         why: String,
     },
-    /// The store was found and cannot be used.
+    /// The store was found but cannot be used.
     #[error("{url}: {why}")]
     Unusable {
         /// As given, without credentials.
@@ -54,10 +54,10 @@ pub enum OpenError {
     },
 }
 
-/// The URLs there are.
+/// The forms of URLs.
 const ALLOWED: &str = "memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix";
 
-/// Opens the store that a URL names. Makes no request; a directory is created where there is none.
+/// Opens the store that a URL names. Makes no request; a directory is created if it does not exist.
 ///
 /// # Errors
 /// [`OpenError`] says what is wrong with the URL, or with the directory, the credentials or the parameters it names.
@@ -75,7 +75,7 @@ pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
     }
 }
 
-/// What to say of a text without a scheme: most likely it is a folder.
+/// The message for a text without a scheme, which is most likely a folder.
 fn no_scheme(text: &str) -> String {
     let folder = std::path::absolute(text).ok().and_then(|folder| Url::from_directory_path(folder).ok());
     match folder {

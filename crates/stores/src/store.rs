@@ -1,9 +1,9 @@
-//! How is a protocol compiled only once for live use? With one type for every live store.
+//! One type for all live stores, so that each protocol is compiled only once for live use.
 
 use std::ops::Range;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, PutError,
+    Appended, Body, Capabilities, DeleteError, Guard, Key, ListPage, Metadata, Object, ObjectStore, Payload, PutError,
     ReadError, Tag,
 };
 
@@ -22,7 +22,7 @@ pub enum Store {
     Cloud(CloudStore),
 }
 
-/// The same call on whichever store it is.
+/// The same call on each kind of store.
 macro_rules! each {
     ($self:ident, $store:ident => $call:expr) => {
         match $self {
@@ -51,7 +51,7 @@ impl ObjectStore for Store {
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
-        // Made into a payload first: what a protocol drafts may borrow, and the future of a live store must be `Send`.
+        // Turned into a payload first: a protocol's body may borrow, but the future of a live store must be `Send`.
         let payload = body.into_payload();
         each!(self, store => store.put(key, payload, guard).await)
     }
@@ -60,7 +60,7 @@ impl ObjectStore for Store {
         each!(self, store => store.append(key, payload, offset).await)
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         each!(self, store => store.list(prefix, after, limit).await)
     }
 

@@ -1,5 +1,5 @@
-//! Appends at an offset under faults, at limits, and on servers that do not know them. What a healthy store must do is in the
-//! conformance suite, which the tests of each provider run.
+//! Appends at an offset under faults, at limits, and on servers that do not support them. The conformance suite, which
+//! each provider's tests run, tests healthy stores.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -13,7 +13,7 @@ use glidepath_env::{Guard, Key, ObjectStore, Payload, PutError, ReadError};
 use glidepath_stores::cloud::{CloudStore, Operation};
 use url::Url;
 
-/// What each fault must end an append with, when it strikes the request that appends.
+/// The expected ending of an append whose own request meets each fault.
 const FAULTS: &[(Fault, End)] = &[
     (Fault::LoseAnswer, End::Unknown),
     (Fault::ResetRequest, End::Unknown),
@@ -34,7 +34,7 @@ struct Pair {
     direct: CloudStore,
     faulty: Faulty,
     plan: Plan,
-    /// Whether an append at 0 has a request before it.
+    /// Whether an append at 0 makes another request first.
     creates_first: bool,
 }
 
@@ -70,7 +70,7 @@ impl Pair {
         }
     }
 
-    /// Appends to what has `before` as its content while the faults strike.
+    /// Appends to an object with the content `before` under these faults.
     async fn append_under(&self, key: &Key, before: &str, faults: &[Fault], expected: End) {
         let tail = format!("<under {faults:?}>");
         self.plan.lock().unwrap().extend(faults);
@@ -109,7 +109,7 @@ async fn an_append_that_happened_is_never_reported_as_lost_or_refused() {
     }
 }
 
-/// Azure has two requests for an append at 0. Whatever becomes of the first, the next appender at 0 gets on.
+/// Azure needs two requests for an append at 0. Whatever happens to the first, the next append at 0 succeeds.
 #[tokio::test]
 async fn a_fault_between_creation_and_append_leaves_what_counts_as_absent() {
     for pair in pairs().await.into_iter().filter(|pair| pair.creates_first) {
@@ -139,7 +139,7 @@ async fn a_refused_append_leaves_no_empty_object_behind() {
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::Answer(403, "AccessDenied")]);
         assert_eq!(End::of(&pair.faulty.under(&[]).append(&key, payload("x"), 0).await), End::Refused);
         assert!(matches!(pair.direct.head(&key).await, Err(ReadError::NotFound)));
-        // Others had created it: it is not ours to remove.
+        // Another client had created it, so it must not be removed.
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::LoseAnswer]);
         assert_eq!(End::of(&pair.faulty.under(&[]).append(&key, payload("x"), 0).await), End::Unknown);
         pair.plan.lock().unwrap().extend([Fault::Pass, Fault::Answer(403, "AccessDenied")]);
@@ -178,7 +178,7 @@ async fn an_append_to_what_was_put_is_refused_on_azure() {
     assert_eq!(store.get(&key).await.unwrap().payload.bytes, "put");
 }
 
-/// Of the suite, the points about appends; this server does not list.
+/// The points of the suite about appends; this server does not list.
 #[tokio::test]
 async fn write_offsets_keep_the_contract_of_appends() {
     let url = small().await;
@@ -203,7 +203,7 @@ async fn the_last_append_that_fits_is_followed_by_a_clear_refusal() {
     assert!(error.to_string().contains("TooManyParts; the object has as many appends"), "{error}");
 }
 
-/// Such a server puts the tail in the place of the object, and answers as if all were well.
+/// Such a server replaces the object by the tail, and answers with success.
 #[tokio::test]
 async fn a_server_that_ignores_write_offsets_is_found_out() {
     let mut urls = vec![

@@ -1,4 +1,4 @@
-//! The contract, tried on a real server.
+//! The contract, on a real server.
 
 mod cloud_support;
 
@@ -9,7 +9,7 @@ use glidepath_env::{Guard, Key, ObjectStore, Payload};
 const DEVIATIONS: &[Deviation] = &[
     ("append-after-put", "what was put is a block blob, and only an append blob can be appended to"),
     ("dots-and-slashes", "the client library changes such keys, so the store refuses them"),
-    ("odd-keys", "Azure takes a backslash for a slash, so the store refuses it; all its other keys are tried below"),
+    ("odd-keys", "Azure treats a backslash as a slash, so the store refuses it; all its other keys are tried below"),
 ];
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Does every protocol hold names on live stores? The suite that the simulated store passes, in memory and on local disk.
+//! Every protocol keeps the rules for names on live stores: the suite that the simulated store passes, in memory and on
+//! local disk.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -14,18 +15,18 @@ use glidepath_protocols::manifest_chain::{self, Layout, ManifestChain};
 use glidepath_stores::{LiveEnv, Options, Store, open};
 
 fn file(store: &Store) -> CatalogFile<LiveEnv> {
-    let place = catalog_file::Place::new(Key::new("file/catalog"), ByteSize::default());
-    CatalogFile::new(LiveEnv::new(), store.clone(), Arc::new(place))
+    let shared_state = catalog_file::SharedState::new(Key::new("file/catalog"), ByteSize::default());
+    CatalogFile::new(LiveEnv::new(), store.clone(), Arc::new(shared_state))
 }
 
 fn log(store: &Store) -> AppendLog<LiveEnv> {
-    let place = append_log::Place::new("log", Limits { records: 10, ..Limits::default() });
-    AppendLog::new(LiveEnv::new(), store.clone(), Arc::new(place))
+    let shared_state = append_log::SharedState::new("log", Limits { records: 10, ..Limits::default() });
+    AppendLog::new(LiveEnv::new(), store.clone(), Arc::new(shared_state))
 }
 
 fn chain(store: &Store, layout: Layout) -> ManifestChain<LiveEnv> {
-    let place = manifest_chain::Place::new(&format!("{}/", layout.name()), 1 << 20);
-    ManifestChain::new(LiveEnv::new(), store.clone(), Arc::new(place))
+    let shared_state = manifest_chain::SharedState::new(&format!("{}/", layout.name()), 1 << 20);
+    ManifestChain::new(LiveEnv::new(), store.clone(), Arc::new(shared_state))
 }
 
 async fn every_protocol_holds_names(store: Store) {

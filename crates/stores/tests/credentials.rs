@@ -1,5 +1,5 @@
-//! Wrong, missing and odd credentials, tried on real servers: one clear message each, without a secret in it.
-//! The environment is a process's own, so each case runs in a child.
+//! Wrong, missing and unusual credentials on real servers: each gives one clear message without a secret in it. The
+//! environment belongs to a process, so each case runs in a child.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -30,7 +30,7 @@ async fn child() {
     }
 }
 
-/// What a child says that has these variables, and none of those that give credentials otherwise.
+/// The output of a child that has these variables, and no others with credentials.
 fn probe(url: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["child", "--exact", "--nocapture"]).env(TASK, url);
@@ -60,7 +60,7 @@ fn wrong_keys_for_s3() {
     let id = std::env::var("AWS_ACCESS_KEY_ID").unwrap();
     let wrong = |id, secret| probe(url.as_str(), &[("AWS_ACCESS_KEY_ID", id), ("AWS_SECRET_ACCESS_KEY", secret)]);
     says(&wrong(&id, "hidden"), &["403 SignatureDoesNotMatch", "check the credentials"]);
-    // This server answers 404 here, which is not to be taken for an object that is missing.
+    // This server answers 404 here, which must not count as a missing object.
     says(&wrong("nobody", "hidden"), &["404 XAdminUserNotFound", "check the credentials"]);
     says(&probe(url.as_str(), &[]), &["403", "check the credentials"]);
 }
@@ -73,7 +73,7 @@ fn wrong_keys_for_azure() {
     says(&probe(url.as_str(), &[("AZURE_STORAGE_KEY", "hidden, and no base64")]), &["Access Key"]);
 }
 
-/// Nothing about the machine's credentials matters to an emulator, and none are sent to it.
+/// An emulator works whatever the machine's credentials are, and none are sent to it.
 #[test]
 fn azure_without_an_account() {
     says(&probe("az://container/x", &[]), &["Account", "?account=NAME", "AZURE_STORAGE_ACCOUNT_NAME"]);
@@ -96,7 +96,7 @@ fn write(path: &Path, text: &str) -> String {
 #[test]
 fn the_files_of_amazons_tools_are_read() {
     let Some(url) = server("GLIDEPATH_S3") else { return };
-    // Without its region, which the file gives; the server takes no other.
+    // Without its region, which the file gives; the server accepts no other.
     let url = fresh(url, "credentials").as_str().replace("&region=us-east-1", "");
     let home = tempfile::tempdir().unwrap();
     let [id, secret] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| std::env::var(name).unwrap());
@@ -118,7 +118,7 @@ fn the_files_of_amazons_tools_are_read() {
     says(&under("absent"), &["\"absent\"", "~/.aws"]);
     says(&under("sso"), &["sso_session", "not supported", "export-credentials"]);
     says(&under("process"), &["credential_process", "not supported"]);
-    // The environment goes before the files.
+    // The environment takes precedence over the files.
     let both = [("HOME", home.as_str()), ("AWS_ACCESS_KEY_ID", &id), ("AWS_SECRET_ACCESS_KEY", "hidden")];
     says(&probe(&url, &both), &["403 SignatureDoesNotMatch"]);
 }

@@ -1,8 +1,8 @@
-//! Directory buckets of S3 Express One Zone, on a server of the tests' own: the contract, sessions that end, sessions that are
-//! not given, listings without order.
+//! Directory buckets of S3 Express One Zone, on a server of the tests: the contract, sessions that end, sessions that
+//! are refused, listings without order.
 //!
-//! Without credentials a plain endpoint is asked anonymously, and the environment is a process's own. So each test runs in a
-//! child that has some.
+//! Without credentials, requests to an unencrypted endpoint are anonymous. The environment belongs to a process, so
+//! each test runs in a child that has credentials.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -18,7 +18,7 @@ use cloud_support::proxy::{self, Fault};
 use cloud_support::{Deviation, End, conforms, open, open_with};
 use glidepath_env::{Guard, Key, ObjectStore, Payload, ReadError};
 use glidepath_model::{Changes, Span, TableId, TableState};
-use glidepath_protocols::append_log::{AppendLog, Limits, Place};
+use glidepath_protocols::append_log::{AppendLog, Limits, SharedState};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_stores::cloud::{CloudStore, Operation};
 use glidepath_stores::{LiveEnv, Options, Store};
@@ -39,7 +39,7 @@ fn with_credentials(test: &str, body: impl Future<Output = ()>) {
     for name in ["AWS_ENDPOINT_URL", "AWS_PROFILE", "AWS_DEFAULT_REGION"] {
         command.env_remove(name);
     }
-    // A wrong endpoint in the environment must not count beside that of the URL.
+    // A wrong endpoint in the environment must be ignored if the URL has one.
     command.envs([("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1"), ("AWS_S3_EXPRESS", "true"), ("AWS_REGION", REGION)]);
     command.envs([
         ("AWS_ACCESS_KEY_ID", KEY_ID),
@@ -60,7 +60,7 @@ fn requests(store: &CloudStore, operation: Operation) -> u64 {
     store.counts().of(operation).requests
 }
 
-/// The server's own judgement: every request was as Amazon wants it.
+/// According to the server, every request followed Amazon's rules.
 fn no_mistakes(server: &Server) {
     let directory = server.look();
     assert!(directory.mistakes.is_empty(), "{:#?}", directory.mistakes);
@@ -106,7 +106,7 @@ fn one_session_serves_many_requests_of_all_kinds() {
     });
 }
 
-/// The server says that its sessions are over as soon as they are given, by a clock that is decades behind.
+/// The server's sessions end as soon as they are given, by a clock that is decades behind.
 #[test]
 fn a_session_is_replaced_before_it_ends() {
     with_credentials("a_session_is_replaced_before_it_ends", async {
@@ -163,7 +163,7 @@ fn a_session_that_is_not_given_is_one_clear_message() {
             assert!(once && message.contains("403 AccessDenied; check the credentials"), "{message}");
             assert!(message.contains("s3express:CreateSession"), "{message}");
         }
-        // Two are the probe's: a put, and the delete behind it. Nothing but sessions was asked for.
+        // Two are the probe's: a put, and the delete after it. Only sessions were requested.
         assert_eq!(requests(&store, Operation::Credentials), 8);
         assert_eq!(store.counts().total().requests, 8);
     });
@@ -208,7 +208,7 @@ fn a_fault_while_asking_for_a_session_leaves_no_write_unknown() {
     });
 }
 
-/// The request that was turned away had no effect; what counts is how the next one ends.
+/// The refused request had no effect; the ending of the next one counts.
 #[test]
 fn a_fault_behind_a_session_that_was_refused_ends_as_it_would_alone() {
     with_credentials("a_fault_behind_a_session_that_was_refused_ends_as_it_would_alone", async {
@@ -297,7 +297,7 @@ fn an_append_log_lives_on_it() {
         let log = || {
             let store = Store::Cloud(open(&Server::url(server.port)));
             let limits = Limits { records: 3, ..Limits::default() };
-            AppendLog::new(LiveEnv::new(), store, Arc::new(Place::new("log", limits)))
+            AppendLog::new(LiveEnv::new(), store, Arc::new(SharedState::new("log", limits)))
         };
         let catalog = log();
         let table = TableId(7);
@@ -309,7 +309,7 @@ fn an_append_log_lives_on_it() {
             let Outcome::Committed(next) = committed else { panic!("{committed:?}") };
             base = next;
         }
-        // Somebody who knows nothing finds all of it.
+        // A process that knows nothing finds all of it.
         let found = log().load().await.unwrap();
         assert_eq!(found.commit(), base.commit());
         assert!(found.table(table).is_some());

@@ -1,5 +1,5 @@
-//! Nothing that happened is reported as lost or refused, whatever the network does; and reads recover. Tried through a
-//! faulty proxy, on a small server of the tests' own and on the real ones that were started.
+//! Nothing that took effect is reported as lost or refused, whatever the network does; and reads recover. Tested
+//! through a faulty proxy, on a small server of the tests and on the real ones that were started.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -14,7 +14,7 @@ use glidepath_stores::Options;
 use glidepath_stores::cloud::{CloudStore, Operation};
 use url::Url;
 
-/// What each fault must end a write with.
+/// The expected ending of a write that meets each fault.
 const WRITES: &[(Fault, End)] = &[
     (Fault::LoseAnswer, End::Unknown),
     (Fault::ResetRequest, End::Unknown),
@@ -42,7 +42,7 @@ const READS: &[Fault] = &[
     Fault::Answer(429, ""),
 ];
 
-/// Of a probe that fails: what it sends first, and what it removes again, each repeated as often as anything is.
+/// The maximum for a failing probe: its first request and its removal, each with the maximum number of repeats.
 const MOST_REQUESTS: u64 = 8;
 
 struct Pair {
@@ -59,7 +59,7 @@ async fn pair(url: Url) -> Pair {
     Pair { direct: open(&url), faulty: Faulty::open(&through), plan }
 }
 
-/// The tests' own server, and those that were started.
+/// The tests' own server, and the real ones that were started.
 async fn pairs() -> Vec<Pair> {
     let own = format!("s3://bucket?endpoint=http://127.0.0.1:{}", tiny::start(true).await);
     let mut pairs = vec![pair(Url::parse(&own).unwrap()).await];
@@ -188,7 +188,7 @@ async fn wrong_credentials_are_called_so() {
     }
 }
 
-/// Each of these ends with one clear message, after no more requests than a repeat or two.
+/// Each of these ends with one clear message, after at most a few repeats.
 #[tokio::test]
 async fn what_cannot_work_says_so_and_does_not_go_on() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
@@ -201,7 +201,7 @@ async fn what_cannot_work_says_so_and_does_not_go_on() {
         (format!("s3://bucket?endpoint=http://127.0.0.1:{rude}"), "ignores If-None-Match"),
     ];
     if let Some(url) = server("GLIDEPATH_S3") {
-        // Takes the connection and never answers TLS. Credentials are there beside the server: without any, the store says so
+        // Accepts the connection and never answers TLS. It has credentials: without any, the store would report that
         // before it connects.
         rows.push((format!("s3://bucket?endpoint=https://{}", silent.local_addr().unwrap()), "no connection"));
         rows.push((url.as_str().replace("//glidepath", "//nosuchbucket"), "NoSuchBucket"));

@@ -1,4 +1,4 @@
-//! Are no more requests in flight than are permitted, whatever is asked for at once? Counted by a server.
+//! The limit on requests in flight holds, however many are made at the same time. Counted by a server.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -23,11 +23,12 @@ struct Gauge {
     all: AtomicUsize,
 }
 
-/// Until it has seen as many requests at once as are permitted, nobody is answered; should fewer come, the test fails after so
-/// long.
+/// The server answers no request until the permitted number is in flight; if that does not happen, the test fails after
+/// this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers every request with 404, once so many have been in flight at once, and a while later: for one too many to come.
+/// Answers every request with 404 after the permitted number has been in flight; then waits a little, so that an extra
+/// one could arrive.
 async fn serve(mut client: TcpStream, gauge: Arc<Gauge>, permitted: usize) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -45,10 +46,10 @@ async fn serve(mut client: TcpStream, gauge: Arc<Gauge>, permitted: usize) -> st
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    // One that never comes is what the test finds.
+    // A request that never arrives makes the test fail.
     let _ = tokio::time::timeout(PATIENCE, crowd).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
-    // No longer in flight before the sender can know of it.
+    // Counted down before the client can know of the answer.
     gauge.now.fetch_sub(1, Ordering::SeqCst);
     client.write_all(b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").await?;
     client.shutdown().await
@@ -70,7 +71,7 @@ async fn no_more_requests_are_in_flight_than_permitted() {
         let store = open_with(&url, &Options { requests_in_flight: permitted, ..Options::default() });
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..10 {
-            // The limit is of all clones together.
+            // The limit is for all clones together.
             let store = store.clone();
             let key = Key::new(&format!("key-{number}"));
             let payload = || Payload::from(Bytes::from_static(b"x"));

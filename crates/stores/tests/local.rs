@@ -1,4 +1,4 @@
-//! Does the store on local disk keep the contract, also between threads and between processes?
+//! The store on local disk keeps the contract, also between threads and between processes.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -26,7 +26,7 @@ fn body(text: String) -> Payload {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn keeps_the_contract() {
     let directory = tempfile::tempdir().unwrap();
-    // Handles that share nothing but the directory, as if each were of a process of its own.
+    // Handles that share only the directory, as if in processes of their own.
     let stores: Vec<_> = (0..4).map(|_| store(directory.path())).collect();
     none(&tokio::spawn(async move { run_all(&stores, &Key::new("scratch")).await }).await.unwrap());
     assert_eq!(files_in(directory.path(), "objects"), 0, "empty folders stay behind");
@@ -73,7 +73,7 @@ async fn append(store: &LocalStore, writer: u64, times: u64) {
     }
 }
 
-/// Every increment counts, and every record is there once, each writer's in their order.
+/// Every increment counts, and every record is there once, those of each writer in order.
 async fn check_counter_and_log(store: &LocalStore, writers: u64, times: u64) {
     let counter = store.get(&Key::new("shared/counter")).await.unwrap().payload.bytes;
     assert_eq!(counter, (writers * times).to_string());
@@ -109,7 +109,7 @@ async fn threads_do_not_overwrite_each_other() {
     check_counter_and_log(&first, 8, 50).await;
 }
 
-/// Not a test of its own: what the processes of the next one do.
+/// Not a test itself: the task of the processes in the next test.
 #[tokio::test]
 async fn child_of_processes() {
     let Some((directory, writer)) = child_task("processes") else { return };
@@ -148,7 +148,7 @@ async fn unfinished_files_of_the_dead_are_removed_and_those_of_the_living_are_no
     living.put(&Key::new("a"), body("x".to_owned()), Guard::Absent).await.unwrap();
 }
 
-/// A folder goes with the last object in it, also while somebody else is about to put one there.
+/// A folder is removed with its last object, also while another writer is about to put one there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn folders_come_and_go_under_writers() {
     let directory = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ async fn folders_come_and_go_under_writers() {
     assert_eq!(files_in(directory.path(), "objects"), 0);
 }
 
-/// Not a test of its own: what the process of the next one does, in which no file can grow beyond 64 KiB.
+/// Not a test itself: the task of the process in the next test, in which no file can grow beyond 64 KiB.
 #[tokio::test]
 async fn child_of_full() {
     let Some((directory, _)) = child_task("full") else { return };
@@ -197,7 +197,7 @@ async fn child_of_full() {
     }
     let kept = fs::metadata(Path::new(&directory).join("objects/log%o")).unwrap().len();
     assert!(kept < 4096, "a refused append keeps {kept} bytes of a full disk");
-    // What fits is written as if nothing had happened.
+    // What fits is written without an error.
     store.put(&object, body("other".to_owned()), Guard::Matches(tag)).await.unwrap();
     store.append(&log, body(" second".to_owned()), end).await.unwrap();
     assert_eq!(store.get(&log).await.unwrap().payload.bytes, "first second");
@@ -258,8 +258,8 @@ async fn bulk_traffic_is_real_and_stays_under_its_prefix() {
     assert!(objects.iter().all(|listed| listed.key.as_str().starts_with(SCRATCH)));
 }
 
-/// Each of these opens the store for one write, and removes what it added to its folder when it has closed it again: lock files
-/// that others have open, folders into which others are about to write.
+/// Each of these opens the store for one write, closes it, and removes what it added to the folder: lock files that
+/// others have open, folders into which others are about to write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn who_removes_lock_files_does_not_let_two_writers_in() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Does the store on local disk keep every acknowledged write, whole, when the process that writes is killed at any point?
+//! The store on local disk keeps every acknowledged write, complete, when the writing process is killed at any point.
 
 #![allow(clippy::disallowed_methods, reason = "processes are killed at real moments")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -27,34 +27,34 @@ fn log(number: u64) -> Key {
     Key::new(&format!("logs/{number}"))
 }
 
-/// Bytes that can be told from those of any other number: a length, and content that depends on both.
+/// Bytes that differ from those of any other number: a length, and content that depends on both.
 fn pattern(number: u64) -> Bytes {
     let words = 1 + number.wrapping_mul(2_654_435_761) % 9000;
     (0..words).flat_map(|at| (number << 16 | at).to_le_bytes()).collect()
 }
 
-/// The number of the pattern that these bytes begin with, and its size; `None` if they do not begin with a whole one.
+/// The number of the pattern at the beginning of these bytes, and its size; `None` if there is no complete one.
 fn number_of(bytes: &[u8]) -> Option<(u64, usize)> {
     let number = u64::from_le_bytes(bytes.first_chunk().copied()?) >> 16;
     let wanted = pattern(number);
     bytes.starts_with(&wanted).then_some((number, wanted.len()))
 }
 
-/// Numbers, one up per write.
+/// The number in an object, which each write increments.
 async fn object_at(store: &LocalStore, key: &Key) -> (u64, Guard) {
     match store.get(key).await {
         Err(ReadError::NotFound) => (0, Guard::Absent),
         Err(error) => panic!("{key}: {error}"),
         Ok(object) => {
             let bytes = object.payload.bytes;
-            let (number, size) = number_of(&bytes).unwrap_or_else(|| panic!("{key}: half a write is there"));
-            assert_eq!(size, bytes.len(), "{key}: more than a write is there");
+            let (number, size) = number_of(&bytes).unwrap_or_else(|| panic!("{key}: there is half a write"));
+            assert_eq!(size, bytes.len(), "{key}: there is more than one write");
             (number, Guard::Matches(object.tag))
         }
     }
 }
 
-/// How many records a log has, all whole and in their order, and where it ends.
+/// The number of records in a log, checked to be complete and in order, and its end.
 async fn log_at(store: &LocalStore, key: &Key) -> (u64, u64) {
     let bytes = match store.get(key).await {
         Err(ReadError::NotFound) => return (0, 0),
@@ -62,14 +62,14 @@ async fn log_at(store: &LocalStore, key: &Key) -> (u64, u64) {
     };
     let (mut records, mut at) = (0, 0);
     while at < bytes.len() {
-        let (number, size) = number_of(&bytes[at..]).unwrap_or_else(|| panic!("{key}: half a record is there"));
+        let (number, size) = number_of(&bytes[at..]).unwrap_or_else(|| panic!("{key}: there is half a record"));
         assert_eq!(number, records + 1, "{key}: a record is out of order");
         (records, at) = (number, at + size);
     }
     (records, bytes.len() as u64)
 }
 
-/// Not a test of its own: what the processes do that are killed. Each line says that a write was acknowledged.
+/// Not a test itself: the task of the processes that are killed. Each line reports an acknowledged write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child_that_is_killed() {
     let Some((directory, durability)) = child_task("killed") else { return };
@@ -101,7 +101,7 @@ async fn child_that_is_killed() {
     panic!("a writer ended before it was killed: {ended:?}");
 }
 
-/// What was acknowledged last, or seen by a check, of every object and every log.
+/// The last state of every object and log that was acknowledged, or seen by a check.
 #[derive(Default)]
 struct Acknowledged {
     objects: [u64; OBJECTS as usize],
@@ -111,7 +111,7 @@ struct Acknowledged {
 
 impl Acknowledged {
     fn note(&mut self, line: &str) {
-        // The last line may be cut off; what it says then is less than what is true, or nothing.
+        // The last line may be cut off; then it says less than is true, or nothing.
         let words: Vec<&str> = line.split(' ').collect();
         let &[kind, number, last] = &words[..] else { return };
         let (Ok(number), Ok(last)) = (number.parse::<usize>(), last.parse::<u64>()) else { return };
@@ -138,7 +138,7 @@ async fn kill_minus_nine_loses_nothing_and_halves_nothing() {
         check(directory.path(), round, &mut acknowledged).await;
     }
     println!("{} writes were acknowledged", acknowledged.lines);
-    assert!(acknowledged.lines > ROUNDS, "too few writes to have tried anything");
+    assert!(acknowledged.lines > ROUNDS, "too few writes to test anything");
     let left = std::fs::read_dir(directory.path().join("writers")).unwrap().count();
     drop(LocalStore::new(directory.path(), Durability::None).unwrap());
     let now = std::fs::read_dir(directory.path().join("writers")).unwrap().count();
@@ -148,7 +148,7 @@ async fn kill_minus_nine_loses_nothing_and_halves_nothing() {
 fn kill_one(directory: &Path, round: u64, luck: u64, acknowledged: &mut Acknowledged) {
     let durability = if round.is_multiple_of(4) { "fsync" } else { "none" };
     let mut child = Child::start("child_that_is_killed", "killed", directory, durability);
-    // From the first acknowledgement on, so that the kill falls among writes.
+    // From the first acknowledgement on, so that the kill happens during writes.
     while let Some(line) = child.line() {
         let before = acknowledged.lines;
         acknowledged.note(&line);
@@ -162,8 +162,8 @@ fn kill_one(directory: &Path, round: u64, luck: u64, acknowledged: &mut Acknowle
     }
 }
 
-/// Whatever was acknowledged, or was there at the last check, is there, and beyond it at most the one write that was under
-/// way at the kill. (A write that one check sees and nobody acknowledged is where the next round's writer goes on.)
+/// Everything acknowledged, or found by the last check, is there, and at most one more write, which was in progress at
+/// the kill. (If a check finds a write that was not acknowledged, the next round's writer continues after it.)
 async fn check(directory: &Path, round: u64, acknowledged: &mut Acknowledged) {
     let store = LocalStore::new(directory, Durability::None).unwrap();
     for (number, last) in acknowledged.objects.iter_mut().enumerate() {
@@ -177,7 +177,7 @@ async fn check(directory: &Path, round: u64, acknowledged: &mut Acknowledged) {
         let allowed = *last..=*last + 1;
         assert!(allowed.contains(&found), "round {round}, log {number}: {last} was acknowledged, {found} found");
         *last = found;
-        // Where its writer stopped half-way the log goes on, from the end that is seen.
+        // If its writer stopped half-way, the log continues from the end that readers see.
         let beyond = store.append(&log(number as u64), Payload::default(), end + 1).await;
         assert!(matches!(beyond, Err(PutError::Lost)), "{beyond:?}");
     }

@@ -1,4 +1,4 @@
-//! Does the store in memory keep the contract?
+//! The store in memory keeps the contract.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

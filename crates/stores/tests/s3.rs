@@ -1,4 +1,4 @@
-//! The contract, tried on a real server.
+//! The contract, on a real server.
 
 mod cloud_support;
 

@@ -1,5 +1,5 @@
-//! May a program spawn its commits? The traits of the seam promise nothing; with live stores the futures are `Send`, and
-//! this does not compile if they cease to be.
+//! Programs may spawn commits on live stores. The traits do not require `Send`, but with live stores the futures are
+//! `Send`; this does not compile if that changes.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ fn is_send<T: Send>(future: T) -> T {
 }
 
 async fn catalog_file(env: LiveEnv, store: Store, changes: Changes) {
-    let place = Arc::new(catalog_file::Place::new(Key::new("catalog"), ByteSize::default()));
-    let catalog = CatalogFile::new(env, store, place);
+    let shared_state = Arc::new(catalog_file::SharedState::new(Key::new("catalog"), ByteSize::default()));
+    let catalog = CatalogFile::new(env, store, shared_state);
     drop(is_send(catalog.create(Vec::new())).await);
     if let Ok(base) = is_send(catalog.load()).await {
         drop(is_send(catalog.commit(&base, &changes)).await);
@@ -31,7 +31,7 @@ async fn catalog_file(env: LiveEnv, store: Store, changes: Changes) {
 }
 
 async fn append_log(env: LiveEnv, store: Store, changes: Changes) {
-    let catalog = AppendLog::new(env, store, Arc::new(append_log::Place::new("log", Limits::default())));
+    let catalog = AppendLog::new(env, store, Arc::new(append_log::SharedState::new("log", Limits::default())));
     drop(is_send(catalog.create(Vec::new())).await);
     if let Ok(base) = is_send(catalog.load()).await {
         drop(is_send(catalog.commit(&base, &changes)).await);
@@ -45,7 +45,7 @@ async fn append_log(env: LiveEnv, store: Store, changes: Changes) {
 }
 
 async fn manifest_chain(env: LiveEnv, store: Store, changes: Changes) {
-    let catalog = ManifestChain::new(env, store, Arc::new(manifest_chain::Place::new("chain/", 1 << 20)));
+    let catalog = ManifestChain::new(env, store, Arc::new(manifest_chain::SharedState::new("chain/", 1 << 20)));
     let actions: [Action; 0] = [];
     drop(is_send(catalog.create(Layout::Whole, true)).await);
     if let Ok(base) = is_send(catalog.load()).await {

@@ -1,4 +1,4 @@
-//! Does the conformance suite name what a store breaks? Stores that are broken on purpose, each in one way, and the points
+//! The conformance suite names what a store breaks: stores that are broken on purpose, each in one way, and the points
 //! that the suite must name for each. Together they break every point.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]

@@ -1,4 +1,4 @@
-//! When do transactions arrive?
+//! The times at which transactions arrive.
 
 use glidepath_env::unit_interval;
 use glidepath_model::{Instant, Span, TableId};
@@ -9,13 +9,13 @@ use crate::spec::{Arrivals, Burst};
 /// One arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// When it happens.
     pub at: Instant,
-    /// The table it must write, where a burst is aimed at one.
+    /// The table it must write, if a burst is aimed at one.
     pub table: Option<TableId>,
 }
 
-/// Arrivals in the order of time, without end.
+/// Arrivals in order of time, without end.
 pub struct ArrivalTimes<F> {
     between: Distribution,
     burst: Option<Burst>,
@@ -41,7 +41,7 @@ impl<F: FnMut() -> u64> Iterator for ArrivalTimes<F> {
             return Some(Arrival { at: self.now, table: None });
         };
         self.now = burst.pass(self.now, wait);
-        // Of the arrivals in a burst, this share is more than usual.
+        // The share of the arrivals in a burst that exceeds the usual rate.
         let extra = 1.0 - 1.0 / burst.rate(self.now).0;
         let aimed = burst.table.filter(|_| unit_interval((self.draw)()) < extra);
         Some(Arrival { at: self.now, table: aimed.map(TableId) })
@@ -49,25 +49,25 @@ impl<F: FnMut() -> u64> Iterator for ArrivalTimes<F> {
 }
 
 impl Burst {
-    /// How long ago a burst began, or would have begun before the first one.
+    /// The time since a burst began, or would have begun before the first one.
     #[must_use]
     pub fn phase(&self, at: Instant) -> Span {
         Span::from_nanos(at.as_nanos() % self.every.as_nanos().max(1))
     }
 
-    /// Whether there is one at this time.
+    /// Whether there is a burst at this time.
     #[must_use]
     pub fn is_on(&self, at: Instant) -> bool {
         at.as_nanos() >= self.every.as_nanos() && self.phase(at) < self.lasts
     }
 
-    /// How many of them a stretch of time holds, on average.
+    /// The average number of bursts in a span of time.
     #[must_use]
     pub fn count_in(&self, time: Span) -> f64 {
         time.as_secs_f64() / self.every.as_secs_f64().max(1e-9)
     }
 
-    /// How many times as frequent arrivals are at this time, and when that ends.
+    /// The factor of the arrival rate at this time, and when that factor ends.
     fn rate(&self, at: Instant) -> (f64, Instant) {
         let (every, lasts) = (self.every.as_nanos(), self.lasts.as_nanos());
         let phase = at.as_nanos() % every;
@@ -79,7 +79,7 @@ impl Burst {
         }
     }
 
-    /// When a wait that would last `wait` at the usual rate is over: time runs `factor` times as fast in a burst.
+    /// When a wait ends that takes `wait` at the usual rate: during a burst, time counts `factor` times.
     /// (For exponential waits this is exactly a Poisson process of changing rate.)
     fn pass(&self, mut now: Instant, mut wait: Span) -> Instant {
         loop {
@@ -104,7 +104,7 @@ mod tests {
             Arrivals { kind: Shape::Exponential, scale: Span::from_millis(100), sigma: 0.0, floor: Span::ZERO, burst };
         let mut state = 0_u64;
         let draw = move || {
-            // Weyl sequence through a multiply: good enough bits for a mean.
+            // Weyl sequence through a multiply: random enough for a mean.
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mixed = (state ^ (state >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             mixed ^ (mixed >> 32)

@@ -1,12 +1,13 @@
-//! What does one transaction do, from its arrival to its end?
+//! One transaction, from its arrival to its end.
 //!
 //! 1. Read the catalog: the start snapshot.
 //! 2. Work.
 //! 3. Prepare: write the new snapshot's files (once; and again after each table conflict).
 //! 4. Install: try to commit against the snapshot last seen.
-//! 5. After a conflict, read the catalog again. If nothing that the transaction writes has changed, it is a catalog conflict: back to 4
-//!    with the same preparation. Otherwise it is a table conflict; a validated overwrite reads the commits that it missed; back to 3.
-//! 6. Out of retries or time: give up.
+//! 5. After a conflict, read the catalog again. If nothing that the transaction writes has changed, it is a catalog
+//!    conflict: back to 4 with the same preparation. Otherwise it is a table conflict; a validated overwrite reads the
+//!    commits that it missed; back to 3.
+//! 6. Out of retries or time: stop.
 
 use bytes::Bytes;
 use glidepath_env::{
@@ -21,49 +22,49 @@ use crate::requests::{RequestList, Requests};
 use crate::spec::{History, ManifestList, Refresh, Step, Workload};
 use crate::tables::TablePicker;
 
-/// What runs transactions in one process.
+/// Runs transactions in one process.
 pub struct Client<'a, E: Env, C> {
     /// The process.
     pub env: &'a E,
     /// The catalog they commit to.
     pub catalog: &'a C,
-    /// Where table metadata is.
+    /// The store of table metadata.
     pub store: &'a E::Objects,
-    /// What they are.
+    /// The workload that they are part of.
     pub workload: &'a Workload,
-    /// What they request, made of `workload`.
+    /// Their requests, derived from `workload`.
     pub requests: &'a Requests,
     /// Picks their tables.
     pub picker: &'a TablePicker,
 }
 
-/// The object that holds a table's manifest list, where lists are appended to.
+/// The object that contains a table's manifest list, if entries are appended to lists.
 #[must_use]
 pub fn manifest_list_key(table: TableId) -> Key {
     Key::new(&format!("tables/{}/manifest-list", table.0))
 }
 
-/// What is written: tables, and the partitions of each.
+/// What a transaction writes: tables, and the partitions of each.
 #[derive(Clone, Debug)]
 struct Targets {
     tables: SmallVec<[TableId; 1]>,
     partitions: SmallVec<[SmallVec<[PartitionId; 1]>; 1]>,
 }
 
-/// A transaction in the middle of things.
+/// The state of a transaction after its work.
 struct InFlight<'a, E: Env, C: Catalog> {
     client: &'a Client<'a, E, C>,
     record: Record,
     targets: Targets,
     base: C::Snapshot,
     changes: Changes,
-    /// In append mode, whether the entries are in the manifest lists already.
+    /// In append mode, whether the entries are already in the manifest lists.
     appended: bool,
-    /// When it gave up.
+    /// When it ran out of retries or time.
     gave_up: Option<Instant>,
 }
 
-/// What a transaction is going to do.
+/// What a transaction will do.
 #[derive(Clone, Debug)]
 pub struct Intent {
     /// What kind it is.
@@ -74,7 +75,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Of the transaction, should nothing more become of it.
+    /// The record of the transaction in case it fails at once.
     fn record(&self, arrived: Instant) -> Record {
         Record::begin(arrived, self.kind, self.targets.tables[0])
     }
@@ -91,8 +92,9 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> Client<'_, E, C> {
         Intent { kind, runtime, targets: self.pick(aimed) }
     }
 
-    /// Runs one transaction. Dropping the future leaves it wherever it is. (What thousands that wait for their work to end
-    /// have to hold is little: not an async fn, which would hold the intent twice, and no record yet.)
+    /// Runs one transaction. Dropping the future stops it wherever it is. (Not an async fn, and without a record before
+    /// the commit: that would store the intent twice, and thousands of transactions are waiting for the end of their
+    /// work.)
     #[expect(clippy::manual_async_fn)]
     pub fn run(&self, intent: Intent) -> impl Future<Output = Record> {
         async move {
@@ -102,7 +104,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> Client<'_, E, C> {
             };
             self.env.sleep_until(self.env.now() + intent.runtime).await;
             let (record, targets) = (intent.record(arrived), intent.targets);
-            // Boxed, so that the thousands that are at work do not carry the state of the few that commit.
+            // Boxed, so that the thousands that are working do not reserve the memory of the few that are committing.
             Box::pin(InFlight { client: self, record, targets, base, changes, appended: false, gave_up: None }.end())
                 .await
         }
@@ -128,7 +130,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> Client<'_, E, C> {
         Targets { partitions: tables.iter().map(partitions).collect(), tables }
     }
 
-    /// The changes that write these targets where they stand; `None` if one does not exist.
+    /// The changes that write these targets in their current states; `None` if one does not exist.
     fn changes(&self, states: &TableStates, targets: &Targets) -> Option<Changes> {
         let mut changes = Changes::default();
         for ((table, partitions), state) in targets.tables.iter().zip(&targets.partitions).zip(states) {
@@ -151,13 +153,14 @@ struct Look<'a> {
 }
 
 impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
-    /// All that follows the work. (Not an async fn: that would hold the transaction twice, as it was given and as it is used.)
+    /// Everything after the work. (Not an async fn: that would store the transaction twice, as the argument and as the
+    /// variable.)
     #[expect(clippy::manual_async_fn)]
     fn end(mut self) -> impl Future<Output = Record> {
         async move {
             self.record.work_done = self.now();
             self.record.end = self.commit().await.err().unwrap_or(End::Committed);
-            // Who gives up has ended before it is counted why.
+            // A transaction that ran out of retries ended before its last conflict was classified.
             self.record.ended = self.gave_up.unwrap_or_else(|| self.now());
             self.record
         }
@@ -219,7 +222,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
         Ok(())
     }
 
-    /// Counts the conflict after which it gave up, where the protocol says what it met.
+    /// Counts the last conflict of a transaction that ran out of retries, if the protocol reports what changed.
     async fn last_conflict(&mut self, newer: Option<C::Snapshot>) {
         if let Some(newer) = newer
             && let Ok(Look { overlap, .. }) = self.look(&newer).await
@@ -230,7 +233,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
         }
     }
 
-    /// Whether nothing that it writes had changed.
+    /// Counts a conflict. Returns whether nothing that the transaction writes had changed.
     fn count_conflict(&mut self, overlap: Overlap) -> bool {
         let harmless = overlap == Overlap::None;
         self.record.catalog_conflicts += u32::from(harmless);
@@ -238,14 +241,15 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
         harmless
     }
 
-    /// Step 5. Returns whether the preparation still holds.
+    /// Step 5. Returns whether the preparation is still valid.
     ///
-    /// Where both kinds of conflict are treated alike, the wait comes before the look, as in Iceberg. Where they are not,
-    /// a look must tell them apart first; after a wait, a second look sees what was committed meanwhile.
+    /// If both kinds of conflict have the same wait, the wait comes before the catalog is read, as in Iceberg.
+    /// Otherwise it must be read first to tell them apart; after a wait, it is read again to see what was committed
+    /// meanwhile.
     async fn after_conflict(&mut self, newer: Option<C::Snapshot>) -> Result<bool, End> {
         let retry = &self.client.workload.retry;
         let alike = retry.catalog == retry.table;
-        // Not even asked where it is known that there is no wait: this is done for every attempt of a crowded hour.
+        // Skips `wait` if there is none: this runs for every attempt under contention.
         let waits = alike && retry.catalog != Backoff::Immediate;
         let mut waited = waits && self.wait(&retry.catalog, self.record.retries - 1).await;
         let mut newer = match newer.filter(|_| !waited) {
@@ -271,11 +275,11 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
         Ok(harmless)
     }
 
-    /// Looks at what has changed, and makes the changes fit the newer snapshot.
+    /// Reads what has changed, and makes the changes fit the newer snapshot.
     async fn repair(&mut self, newer: &C::Snapshot, look: &Look<'_>) -> Result<(), End> {
         let began = self.now();
         let repaired = self.read_and_renew(newer, look).await;
-        // Also of those that give up meanwhile.
+        // Also for transactions that end here.
         self.record.spent.conflict_reads += self.since(began);
         repaired
     }
@@ -308,7 +312,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
     async fn read_history(&mut self, newer: &C::Snapshot, missed: u64, partitions: u64) -> Result<(), End> {
         let (commit, tables) = (&self.client.workload.commit, &self.client.workload.tables);
         let count = match (tables.manifest_list, commit.history) {
-            // The list is one object, in which the missed entries lie one behind the other.
+            // The list is one object in which the missed entries are adjacent.
             (ManifestList::Append, _) => partitions.min(self.targets.tables.len() as u64),
             (ManifestList::Rewrite, History::MissedSnapshots) => missed.saturating_sub(partitions),
             (ManifestList::Rewrite, History::MissedCatalogVersions) => {
@@ -324,7 +328,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
     /// Makes the requests of a list, for each table written.
     async fn make(&mut self, list: &RequestList) -> Result<(), End> {
         if list.appends {
-            // Boxed, because it is rare and every request would have to have room for it.
+            // Boxed, because it is rare and would otherwise enlarge every request's future.
             return Box::pin(self.make_with_appends(list)).await;
         }
         for _ in 0..self.targets.tables.len() {
@@ -333,7 +337,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
         Ok(())
     }
 
-    /// As [`make`](Self::make), where an entry is appended to the manifest list instead of its being rewritten.
+    /// As [`make`](Self::make), but appends an entry to the manifest list instead of rewriting it.
     async fn make_with_appends(&mut self, list: &RequestList) -> Result<(), End> {
         for n in 0..self.targets.tables.len() {
             for step in &list.steps {
@@ -351,7 +355,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
         self.client.store.bulk(transfers).await.map_err(|_| End::Failed)
     }
 
-    /// Appends this transaction's tentative entry to the table's manifest list, unless it is there already.
+    /// Appends this transaction's tentative entry to the table's manifest list, unless it is already there.
     async fn append_entry(&mut self, table: TableId) -> Result<(), End> {
         if self.appended {
             return Ok(());
@@ -388,7 +392,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
         Ok(Look { states, overlap })
     }
 
-    /// Waits as a policy says; whether there was anything to wait for.
+    /// Waits according to a policy. Returns whether there was a wait.
     async fn wait(&mut self, backoff: &Backoff, repeat: u32) -> bool {
         let env = self.client.env;
         let wait = backoff.wait(repeat, || env.draw(Purpose::Backoff));
@@ -409,7 +413,7 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
     }
 }
 
-/// Where a table stands, of these tables that stand so.
+/// The state of a table, from a list of tables and their states.
 #[inline]
 fn state_of<'a>(table: TableId, tables: &[TableId], states: &'a TableStates<'_>) -> Option<&'a TableState> {
     states[tables.iter().position(|id| *id == table)?].as_deref()

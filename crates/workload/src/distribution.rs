@@ -1,4 +1,4 @@
-//! How does a user write a distribution of times?
+//! Distributions of times, as written in experiment files.
 
 use glidepath_env::DrawRng;
 use glidepath_model::Span;
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 pub struct Distribution {
     /// Its family.
     pub kind: Shape,
-    /// What each family means by it: the value, the mean, or the median.
+    /// The value, the mean, or the median, depending on the family.
     pub scale: Span,
     /// Lognormal only: the standard deviation of the logarithm.
     #[serde(default)]
     pub sigma: f64,
-    /// No draw is shorter.
+    /// The minimum of all draws.
     #[serde(default)]
     pub floor: Span,
 }

@@ -1,8 +1,8 @@
-//! Who commits what, and when? Arrivals, the choice of tables, and the transaction client with its retries.
+//! Workloads: arrivals, the choice of tables, and the transaction client with its retries.
 //!
 //! The client behaves like Iceberg's: fast appends and validated overwrites, which prepare metadata, try to commit, and
-//! repair and repeat after a conflict. It runs over any [`glidepath_protocols::Catalog`] in any world. Its behaviour is
-//! data ([`Workload`]), so that a preset is a file and not a code path.
+//! after a conflict repair their changes and try again. It runs over any [`glidepath_protocols::Catalog`] in any world.
+//! Its behaviour is data ([`Workload`]), so that a preset is a file and not a code path.
 //!
 //! Start with [`Workload`], then `client.rs`.
 

@@ -1,13 +1,13 @@
-//! What is recorded of a transaction?
+//! The record of a transaction.
 
 use glidepath_model::{Instant, Span, TableId};
 
 /// The kind of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Adds files; any conflict is repaired without looking at what others committed.
+    /// Adds files; any conflict is repaired without reading what others committed.
     FastAppend,
-    /// Replaces files; after a conflict it must read what others committed meanwhile.
+    /// Replaces files; after a table conflict it must read the commits that it missed.
     ValidatedOverwrite,
 }
 
@@ -16,17 +16,17 @@ pub enum Kind {
 pub enum End {
     /// Its changes are in the catalog.
     Committed,
-    /// It gave up after its last retry, or its time.
+    /// It ran out of retries or time.
     OutOfRetries,
-    /// A conflict was real: what it would replace has been changed by another.
+    /// A conflict was real: another commit changed what it would replace.
     ValidationFailed,
-    /// The store failed it.
+    /// A request to the store failed.
     Failed,
     /// It is not known whether its changes are in the catalog.
     Unknown,
 }
 
-/// Where the time went between the end of the work and the end of the transaction.
+/// The time spent on each step between the end of the work and the end of the transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Reading the catalog.
@@ -35,22 +35,22 @@ pub struct Spent {
     pub prepare: Span,
     /// Reading table metadata and history after a conflict.
     pub conflict_reads: Span,
-    /// Attempts to change the catalog, won or lost.
+    /// Attempts to change the catalog, successful or not.
     pub install: Span,
     /// Waiting between attempts.
     pub backoff: Span,
 }
 
-/// One transaction that ended.
+/// A transaction that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When it arrived; its work began then.
     pub arrived: Instant,
     /// When its work was done and the commit began.
     pub work_done: Instant,
-    /// When it knew how it ended.
+    /// When its outcome was known.
     pub ended: Instant,
-    /// What kind it was.
+    /// Its kind.
     pub kind: Kind,
     /// How it ended.
     pub end: End,
@@ -58,27 +58,27 @@ pub struct Record {
     pub table: TableId,
     /// Attempts after the first.
     pub retries: u32,
-    /// Attempts to change the catalog: each won, had one of the following four ends, or is of unknown outcome.
+    /// Attempts to change the catalog: each committed, had one of the four ends below, or is of unknown outcome.
     pub attempts: u32,
     /// Attempts that the store refused.
     pub refused: u32,
-    /// Attempts that failed though nothing it writes had changed.
+    /// Attempts that failed although nothing it writes had changed.
     pub catalog_conflicts: u32,
     /// Attempts that failed because something it writes had changed.
     pub table_conflicts: u32,
-    /// Attempts that failed, to whomever: the last one of a transaction that gave up and did not look, where the protocol does
-    /// not tell unasked.
+    /// Conflicts of unknown kind: the last one of a transaction that ran out of retries, if the protocol does not
+    /// report what changed.
     pub unseen_conflicts: u32,
-    /// Appends to a manifest list that met another's.
+    /// Appends to a manifest list that lost to another append.
     pub append_conflicts: u32,
-    /// Manifest lists read to see what was missed.
+    /// Manifest lists read to see the missed commits.
     pub history_reads: u64,
-    /// Where the time went.
+    /// The time spent on each step.
     pub spent: Spent,
 }
 
 impl Record {
-    /// A transaction that has just arrived; should nothing more become of it, it failed.
+    /// A transaction that has just arrived; its end is "failed" unless something else is recorded.
     pub(crate) fn begin(now: Instant, kind: Kind, table: TableId) -> Self {
         Self {
             arrived: now,

@@ -1,4 +1,4 @@
-//! Which requests does each step of a commit make? Computed once for all transactions of a workload.
+//! The requests of each step of a commit, computed once for all transactions of a workload.
 
 use glidepath_env::Transfer;
 
@@ -11,17 +11,17 @@ pub struct Requests {
     pub(crate) refresh: RequestList,
 }
 
-/// Some steps, and their transfers for each table written.
+/// A list of steps, and their transfers for each table written.
 pub(crate) struct RequestList {
     pub(crate) steps: Vec<Step>,
-    /// Without what is appended.
+    /// The transfers, without appends.
     pub(crate) transfers: Vec<Transfer>,
-    /// Whether an entry is appended to the manifest list instead of its being rewritten.
+    /// Whether an entry is appended to the manifest list instead of rewriting the list.
     pub(crate) appends: bool,
 }
 
 impl Requests {
-    /// Those of a workload.
+    /// The requests of a workload.
     #[must_use]
     pub fn new(Workload { tables, commit, .. }: &Workload) -> Self {
         let list = |steps: &Vec<Step>| RequestList {
@@ -34,8 +34,8 @@ impl Requests {
 }
 
 impl Step {
-    /// What it transfers. `None` for metadata that are kept in the catalog, and for a manifest list that entries are
-    /// appended to: it need not be read, and an append is no transfer.
+    /// The transfer of a step. `None` for metadata kept in the catalog, and for a manifest list that entries are
+    /// appended to: it need not be read, and an append is not a transfer.
     pub(crate) fn transfer(self, tables: &Tables) -> Option<Transfer> {
         let separate = tables.metadata == TableMetadata::Separate;
         let rewritten = tables.manifest_list == ManifestList::Rewrite;

@@ -1,5 +1,5 @@
-//! What does an experiment file say of the workload? Every field of the sections `arrivals`, `transaction`, `tables`, `commit` and
-//! `retry`.
+//! The description of the workload in an experiment file: every field of the sections `arrivals`, `transaction`,
+//! `tables`, `commit` and `retry`.
 
 use glidepath_env::{Backoff, Capabilities};
 use glidepath_model::{ByteSize, Span};
@@ -7,71 +7,71 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::{Distribution, Shape};
 
-/// All that a workload is.
+/// A workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// When transactions arrive.
     pub arrivals: Arrivals,
-    /// What each is.
+    /// What each one does.
     pub transaction: Transaction,
     /// The tables they write.
     pub tables: Tables,
-    /// What a commit takes.
+    /// The requests of a commit.
     pub commit: Commit,
-    /// What follows a failed attempt.
+    /// What happens after a failed attempt.
     pub retry: Retry,
 }
 
-/// An open loop: transactions arrive whatever the backlog.
+/// An open loop: transactions arrive independently of the backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arrivals {
     /// The family of the times between arrivals.
     pub kind: Shape,
-    /// Its scale: the mean or median time between arrivals, as the family has it.
+    /// Its scale: the mean or median time between arrivals, depending on the family.
     pub scale: Span,
     /// Lognormal only: the standard deviation of the logarithm.
     #[serde(default)]
     pub sigma: f64,
-    /// No time between arrivals is shorter.
+    /// The minimum time between arrivals.
     #[serde(default)]
     pub floor: Span,
-    /// More arrivals at times.
+    /// Times with more arrivals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
 }
 
-/// Times of more arrivals.
+/// Periods with more arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
     /// From the start of one burst to the start of the next; the first starts at this time.
     pub every: Span,
-    /// How long each lasts.
+    /// The duration of each.
     pub lasts: Span,
     /// The factor by which arrivals are more frequent in a burst.
     pub factor: f64,
-    /// If given, all the arrivals that are more than usual write this table (counted from 0).
+    /// If given, all additional arrivals write this table (counted from 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u32>,
 }
 
-/// What each transaction is.
+/// What each transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transaction {
-    /// The share that are fast appends; the others are validated overwrites.
+    /// The share of fast appends; the others are validated overwrites.
     pub fast_append: f64,
-    /// How long each works between its first look at the catalog and its commit.
+    /// The time each works between its first read of the catalog and its commit.
     pub runtime: Distribution,
     /// Given a table conflict, the probability that it is a real one for a validated overwrite.
     #[serde(default)]
     pub real_conflicts: f64,
-    /// How many tables each writes.
+    /// The number of tables each writes.
     #[serde(default = "one")]
     pub tables: u32,
-    /// How many partitions it writes of each.
+    /// The number of partitions it writes in each.
     #[serde(default = "one")]
     pub partitions: u32,
 }
@@ -80,11 +80,11 @@ pub struct Transaction {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
-    /// How many.
+    /// The number of tables.
     pub count: u32,
     /// Which of them a transaction writes.
     pub choice: Choice,
-    /// How many partitions each has.
+    /// The number of partitions of each.
     #[serde(default = "one")]
     pub partitions: u32,
     /// Which partitions of a table a transaction writes.
@@ -102,19 +102,19 @@ pub struct Tables {
     pub manifest_list_size: ByteSize,
     /// The size of a manifest file.
     pub manifest_file_size: ByteSize,
-    /// What one commit adds to a manifest list in append mode.
+    /// The bytes that one commit adds to a manifest list in append mode.
     #[serde(default = "entry_size")]
     pub manifest_entry_size: ByteSize,
 }
 
-/// How one of several is chosen.
+/// The probability with which each is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
-    /// All alike.
+    /// Equal for all.
     #[default]
     Uniform,
-    /// The k-th (from 1) with a probability proportional to 1 / k^exponent.
+    /// For the k-th (from 1), proportional to 1 / k^exponent.
     Zipf(f64),
 }
 
@@ -141,7 +141,7 @@ pub enum ManifestList {
     Append,
 }
 
-/// What a commit takes.
+/// The requests of a commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commit {
@@ -153,15 +153,15 @@ pub struct Commit {
     /// Done after a conflict, once the catalog has been read again.
     #[serde(default)]
     pub refresh: Vec<Step>,
-    /// Which conflicts call for the steps of `refresh`.
+    /// Which conflicts require the steps of `refresh`.
     #[serde(default)]
     pub refresh_after: Refresh,
     /// What a validated overwrite reads after a table conflict.
     pub history: History,
-    /// How many of these reads at a time.
+    /// How many of these reads run at a time.
     #[serde(default = "one")]
     pub history_parallel: u32,
-    /// Whether the catalog is read again before the first attempt, and that attempt prepared against what it says.
+    /// Whether the catalog is read again before the first attempt, which is then prepared against the newer snapshot.
     #[serde(default)]
     pub refresh_first: bool,
 }
@@ -178,14 +178,14 @@ pub enum Step {
     WriteManifestFile,
 }
 
-/// Which conflicts call for a look at the tables' metadata.
+/// Which conflicts require reading the tables' metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refresh {
-    /// Every one.
+    /// All conflicts.
     #[default]
     EveryConflict,
-    /// Only those where something that the transaction writes has changed.
+    /// Only table conflicts.
     TableConflict,
 }
 
@@ -193,20 +193,20 @@ pub enum Refresh {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum History {
-    /// Each snapshot of the partitions it writes that it has missed, but for the newest of each, which the next
-    /// preparation reads anyway.
+    /// Each missed snapshot of the partitions it writes, except the newest of each, which the next preparation reads
+    /// anyway.
     MissedSnapshots,
-    /// Each version of the whole catalog that it has missed.
+    /// Each missed version of the whole catalog.
     MissedCatalogVersions,
 }
 
-/// What follows a failed attempt.
+/// What happens after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// Attempts after the first, whatever the conflicts.
+    /// The maximum number of attempts after the first, for all kinds of conflict together.
     pub retries: u32,
-    /// No retry begins later than this after the first attempt.
+    /// The latest start of a retry, measured from the first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<Span>,
     /// The wait after a catalog conflict; its n counts catalog conflicts.
@@ -219,12 +219,12 @@ fn one() -> u32 {
     1
 }
 
-/// An entry of an Iceberg manifest list, Avro-encoded, is a few hundred bytes (assumed).
+/// Assumed: an entry of an Iceberg manifest list, Avro-encoded, takes a few hundred bytes.
 fn entry_size() -> ByteSize {
     ByteSize::from_bytes(256)
 }
 
-/// What is wrong with a workload: the field as written in the file, what was found, what is allowed.
+/// An invalid field of a workload: its name in the file, what was found, what is allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{field}: found {found}; allowed: {allowed}")]
 pub struct SpecError {
@@ -237,10 +237,10 @@ pub struct SpecError {
 }
 
 impl Workload {
-    /// Checks every number, and that the stores can do what the workload asks of them.
+    /// Checks every number, and that the store can do what the workload needs.
     ///
     /// # Errors
-    /// The first field that is out of its range.
+    /// The first field that is out of range.
     pub fn check(&self, table_store: Capabilities) -> Result<(), SpecError> {
         let Self { arrivals, transaction, tables, commit, retry } = self;
         check("arrivals.scale", arrivals.scale, arrivals.scale > Span::ZERO, "more than 0")?;
@@ -271,7 +271,7 @@ impl Workload {
     }
 }
 
-/// Bursts come no more often: the time of a simulation grows with their number, whatever they bring.
+/// The minimum time between bursts: the time that a simulation takes grows with their number.
 const SHORTEST_CYCLE: Span = Span::from_secs(1);
 
 impl Burst {

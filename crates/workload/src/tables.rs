@@ -1,4 +1,4 @@
-//! Which tables, and which of their partitions, a transaction writes.
+//! The choice of the tables and partitions that a transaction writes.
 
 use glidepath_env::{DrawRng, unit_interval};
 use glidepath_model::{PartitionId, TableId};
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::spec::{Choice, Tables};
 
-/// Picks tables and partitions as a workload says, at a few nanoseconds a pick.
+/// Chooses tables and partitions as a workload says, in a few nanoseconds each.
 pub struct TablePicker {
     tables: Picker,
     partitions: Picker,
@@ -60,8 +60,8 @@ impl Picker {
         }
     }
 
-    /// Picks until there are enough different ones: as if the popular were drawn without replacement. Where what is
-    /// left is so unpopular that picking would not end, the most popular of the rest is taken.
+    /// Picks until there are enough different ones: like drawing without replacement. If the remaining ones are so
+    /// improbable that this would not end, takes the most probable of them.
     fn distinct(&self, count: u32, mut draw: impl FnMut() -> u64) -> SmallVec<[u32; 1]> {
         let mut picked = SmallVec::<[u32; 1]>::new();
         let mut misses = 0;

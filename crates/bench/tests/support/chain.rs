@@ -9,7 +9,7 @@ use glidepath_history::{Chain, Change, Edit, Effect, Ending, Expected, History, 
 use glidepath_model::{Action, CommitId, Entry, Instant, Name, Span, Version};
 use glidepath_protocols::Catalog;
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, RetryPolicy};
-use glidepath_protocols::manifest_chain::{ManifestChain, Place, Snapshot};
+use glidepath_protocols::manifest_chain::{ManifestChain, SharedState, Snapshot};
 use glidepath_stores::{LiveEnv, Store};
 use tokio::runtime::Runtime;
 
@@ -68,12 +68,12 @@ impl Env for Paced {
 
 /// The place of a process. Every second process puts its pages into packs.
 pub(crate) fn chain<E: Env>(env: E, store: E::Objects, packs: bool) -> ManifestChain<E> {
-    ManifestChain::new(env, store, Arc::new(place(packs)))
+    ManifestChain::new(env, store, Arc::new(shared_state(packs)))
 }
 
-fn place(packs: bool) -> Place {
-    let place = Place::new(PREFIX, 16 << 20);
-    if packs { place.inline_up_to(0) } else { place }
+fn shared_state(packs: bool) -> SharedState {
+    let shared_state = SharedState::new(PREFIX, 16 << 20);
+    if packs { shared_state.inline_up_to(0) } else { shared_state }
 }
 
 pub(crate) fn runtime() -> Runtime {
@@ -93,8 +93,8 @@ where
     Leader<E, ManifestChain<E>>: Send,
 {
     let runtime = runtime();
-    let place = Arc::new(place(packs));
-    let chain = || ManifestChain::new(env.clone(), store.clone(), Arc::clone(&place));
+    let shared_state = Arc::new(shared_state(packs));
+    let chain = || ManifestChain::new(env.clone(), store.clone(), Arc::clone(&shared_state));
     let group: Group<ManifestChain<E>> = Group::default();
     let leader = Leader::new(env.clone(), chain(), &group, RetryPolicy::default()).unwrap();
     std::thread::scope(|scope| {

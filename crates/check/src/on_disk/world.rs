@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Env, Guard, Key, Metadata, Object, ObjectStore, Page, Payload, Purpose,
-    PutError, ReadError, Tag,
+    Appended, Body, Capabilities, DeleteError, Env, Guard, Key, ListPage, Metadata, Object, ObjectStore, Payload,
+    Purpose, PutError, ReadError, Tag,
 };
 use glidepath_files::FileStore;
 use glidepath_model::{Instant, Span};
@@ -81,7 +81,7 @@ impl ObjectStore for DiskStore {
         self.0.append(key, payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.0.list(prefix, after, limit).await
     }
 

@@ -12,7 +12,7 @@ use glidepath_protocols::{Catalog, LoadError};
 use glidepath_sim::SimEnv;
 
 use super::book::{Book, Looked};
-use super::names::{Found, Names, Query};
+use super::names::{Answer, Names, Query};
 
 /// One writer while it chooses a request.
 pub(crate) struct Asker<'a, D: Design> {
@@ -37,14 +37,14 @@ impl<D: Design> Asker<'_, D> {
     }
 
     /// Records a lookup for the judge.
-    pub(crate) fn looked(&self, (began, loaded): (Instant, Instant), version: Version, query: Query, found: Found) {
+    pub(crate) fn looked(&self, (began, loaded): (Instant, Instant), version: Version, query: Query, found: Answer) {
         let writer = self.writer;
         self.book.borrow_mut().looked.push(Looked { writer, began, loaded, version, query, found });
     }
 }
 
 /// The protocol's answer to a question.
-pub(crate) async fn answer<C: Catalog>(catalog: &C, at: &C::Snapshot, query: &Query) -> Result<Found, LoadError> {
+pub(crate) async fn answer<C: Catalog>(catalog: &C, at: &C::Snapshot, query: &Query) -> Result<Answer, LoadError> {
     let whole = |(name, entry): (Name, Entry)| (name.as_str().to_owned(), Some(entry));
     let names = |names: Vec<Name>| {
         let ordered: BTreeMap<Name, ()> = names.into_iter().map(|name| (name, ())).collect();

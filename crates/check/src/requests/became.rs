@@ -18,7 +18,7 @@ use super::names::{Names, Query};
 use super::rules::Rules;
 use super::state::State;
 use super::vacuumed;
-use crate::subject::{STORE, Subject, place, shared, writes};
+use crate::subject::{STORE, Subject, shared, shared_state, writes};
 use crate::tidy::tidy;
 
 pub(crate) type Entries = BTreeMap<Name, Entry>;
@@ -52,7 +52,7 @@ pub(crate) async fn begin<D: Design>(
 pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Names>, String> {
     let journal = simulation.journal(STORE);
     let (mut first, mut entries, mut steps) = (None, Entries::new(), Vec::new());
-    for made in D::versions(place::<D>(0), &writes(simulation))? {
+    for made in D::versions(shared_state::<D>(0), &writes(simulation))? {
         let write = &journal[made.write];
         if write.by == 0 {
             first = Some(made.version);

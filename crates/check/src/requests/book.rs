@@ -44,7 +44,7 @@ pub(crate) struct Looked<R: Rules> {
     pub(crate) loaded: Instant,
     pub(crate) version: Version,
     pub(crate) query: R::Query,
-    pub(crate) found: R::Found,
+    pub(crate) found: R::Answer,
 }
 
 /// All requests and questions of a run, with their answers.

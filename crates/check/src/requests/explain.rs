@@ -38,7 +38,7 @@ pub(crate) struct Case<'a, R: Rules> {
 
 /// The result of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Explanation {
     /// These requests, in this order.
     Explained(Vec<usize>),
     /// No choice of requests explains it.
@@ -50,7 +50,7 @@ pub(crate) enum Found {
 /// Searches the explanation with the fewest optional requests; of several, the one whose requests have the earliest
 /// last versions. Equal requests without a mark are interchangeable: an unanswered one must not take the place of an
 /// acknowledged one, which would then have no version. Leaves the state unchanged.
-pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case<'_, R>) -> Found {
+pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case<'_, R>) -> Explanation {
     let optional: Vec<Version> = case.parts.iter().filter(|part| !part.must).map(|part| part.by).collect();
     let deadlines: BTreeSet<Version> = optional.iter().copied().collect();
     let (mut taken, mut steps) = (Vec::new(), 0);
@@ -65,16 +65,16 @@ pub(crate) fn explain<R: Rules>(state: &mut State<R::Key, R::Value>, case: &Case
             let found = search(state, &Case { parts: &parts, ..*case }, 0, extra, &mut taken, &mut steps);
             state.back_to(mark);
             match found {
-                Some(true) => return Found::Explained(taken),
+                Some(true) => return Explanation::Explained(taken),
                 Some(false) => taken.clear(),
-                None => return Found::Undecided,
+                None => return Explanation::Undecided,
             }
             if extra == 0 {
                 break;
             }
         }
     }
-    Found::Nothing
+    Explanation::Nothing
 }
 
 /// Whether the parts from this one on, with this number of optional ones, explain the step; `None` if the search takes

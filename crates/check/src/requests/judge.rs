@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use glidepath_model::{Instant, Version};
 
 use super::book::{Asked, Book, Looked, Step, Told, Versions};
-use super::explain::{Case, Found, Part, explain};
+use super::explain::{Case, Explanation, Part, explain};
 use super::rules::Rules;
 use super::state::{Difference, State};
 
@@ -160,7 +160,7 @@ impl<R: Rules> Judge<'_, R> {
         }
         // Some requests may have changed entries that others in the same version changed again. If this search takes
         // too long, the next one may still decide.
-        if let Found::Explained(taken) = self.search(&parts, &step.difference, false) {
+        if let Explanation::Explained(taken) = self.search(&parts, &step.difference, false) {
             return Ok(taken);
         }
         // Some requests that were answered with this version may have changed nothing.
@@ -220,7 +220,7 @@ impl<R: Rules> Judge<'_, R> {
         parts
     }
 
-    fn search(&mut self, parts: &[Part], difference: &Difference<R::Key, R::Value>, strict: bool) -> Found {
+    fn search(&mut self, parts: &[Part], difference: &Difference<R::Key, R::Value>, strict: bool) -> Explanation {
         let Terms { least, most, .. } = self.terms;
         let case = Case { asked: &self.book.asked, parts, difference, strict, least, most };
         explain(&mut self.state, &case)
@@ -233,9 +233,11 @@ impl<R: Rules> Judge<'_, R> {
         strict: bool,
     ) -> Result<Option<Vec<usize>>, String> {
         match self.search(parts, difference, strict) {
-            Found::Explained(taken) => Ok(Some(taken)),
-            Found::Nothing => Ok(None),
-            Found::Undecided => Err("undecided: too many requests of unknown outcome may explain a version".to_owned()),
+            Explanation::Explained(taken) => Ok(Some(taken)),
+            Explanation::Nothing => Ok(None),
+            Explanation::Undecided => {
+                Err("undecided: too many requests of unknown outcome may explain a version".to_owned())
+            }
         }
     }
 
@@ -283,7 +285,7 @@ impl<R: Rules> Judge<'_, R> {
             all.sort_unstable();
             let part = |index: &usize| Part { index: *index, must: true, by: step.version };
             let parts: Vec<Part> = all.iter().map(part).collect();
-            if let Found::Explained(_) = self.search(&parts, &step.difference, false) {
+            if let Explanation::Explained(_) = self.search(&parts, &step.difference, false) {
                 self.between(&all, group, during, step.version);
             }
         }
@@ -307,7 +309,7 @@ impl<R: Rules> Judge<'_, R> {
             with.sort_unstable();
             let part = |index: &usize| Part { index: *index, must: true, by: step.version };
             let parts: Vec<Part> = with.iter().map(part).collect();
-            if let Found::Explained(_) = self.search(&parts, &step.difference, false) {
+            if let Explanation::Explained(_) = self.search(&parts, &step.difference, false) {
                 self.undone_in.insert(more, step.version);
                 all = with;
             }

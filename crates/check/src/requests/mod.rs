@@ -67,7 +67,7 @@ type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 /// What the threads of a process share: their knowledge of the catalog, and either commits or loads.
 struct Shares<D: Design> {
-    place: Arc<D::Place>,
+    shared_state: Arc<D::SharedState>,
     group: Option<Group<D::Catalog<SimEnv>>>,
     loads: Option<Loads<D::Catalog<SimEnv>>>,
 }
@@ -75,18 +75,18 @@ struct Shares<D: Design> {
 impl<D: Design> Shares<D> {
     fn of(process: u32, grouped: bool) -> Self {
         Self {
-            place: shared::<D>(process),
+            shared_state: shared::<D>(process),
             group: grouped.then(|| Group::new(MOST_WAITING)),
             loads: (!grouped).then(Loads::new),
         }
     }
 
     fn handles(&self) -> Self {
-        Self { place: Arc::clone(&self.place), group: self.group.clone(), loads: self.loads.clone() }
+        Self { shared_state: Arc::clone(&self.shared_state), group: self.group.clone(), loads: self.loads.clone() }
     }
 
     fn open(&self, env: &SimEnv) -> D::Catalog<SimEnv> {
-        D::open(env.clone(), env.store(STORE), Arc::clone(&self.place))
+        D::open(env.clone(), env.store(STORE), Arc::clone(&self.shared_state))
     }
 }
 
@@ -209,10 +209,10 @@ fn processes<D: Design>(
         processes.push(Box::new(|_| Box::pin(async {})));
     }
     if let Some(every) = writers.vacuum_every {
-        let place = shared::<D>(writers.count);
+        let shared_state = shared::<D>(writers.count);
         processes.push(Box::new(move |env: SimEnv| {
             Box::pin(async move {
-                let catalog = D::open(env.clone(), env.store(STORE), place);
+                let catalog = D::open(env.clone(), env.store(STORE), shared_state);
                 // Until the writers have ended.
                 for _ in 0..20 {
                     env.sleep_until(env.now() + every).await;

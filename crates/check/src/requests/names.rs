@@ -31,7 +31,7 @@ pub(crate) enum Query {
 }
 
 /// An answer: names, and their entries if the question asked for them.
-pub(crate) type Found = Vec<(String, Option<Entry>)>;
+pub(crate) type Answer = Vec<(String, Option<Entry>)>;
 
 type Entries = State<Name, Entry>;
 
@@ -184,7 +184,7 @@ impl Rules for Names {
     type Request = Vec<Action>;
     type Refusal = Refusal;
     type Query = Query;
-    type Found = Found;
+    type Answer = Answer;
 
     fn apply(state: &mut Entries, request: &Vec<Action>) -> Result<(), Refusal> {
         request.iter().try_for_each(|action| act(state, action))
@@ -208,7 +208,7 @@ impl Rules for Names {
         request.iter().all(|action| matches!(action, Action::Assert { .. }))
     }
 
-    fn found(state: &Entries, query: &Query) -> Found {
+    fn found(state: &Entries, query: &Query) -> Answer {
         let all = state.now().iter();
         let names = |name: &Name| (name.as_str().to_owned(), None);
         match query {

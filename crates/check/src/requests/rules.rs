@@ -13,7 +13,7 @@ pub(crate) trait Rules: 'static {
     type Refusal: Clone + PartialEq + Display;
     /// A question about a catalog at one version.
     type Query: Clone + Debug;
-    type Found: PartialEq + Debug;
+    type Answer: PartialEq + Debug;
 
     /// Applies the request. If it is refused, the caller must undo the part that was applied.
     fn apply(state: &mut State<Self::Key, Self::Value>, request: &Self::Request) -> Result<(), Self::Refusal>;
@@ -28,7 +28,7 @@ pub(crate) trait Rules: 'static {
     fn only_asks(request: &Self::Request) -> bool;
 
     /// The answer to a question.
-    fn found(state: &State<Self::Key, Self::Value>, query: &Self::Query) -> Self::Found;
+    fn found(state: &State<Self::Key, Self::Value>, query: &Self::Query) -> Self::Answer;
 
     /// The request in words.
     fn words(request: &Self::Request) -> String;

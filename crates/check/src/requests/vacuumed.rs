@@ -13,7 +13,7 @@ use glidepath_sim::{Simulation, Written};
 
 use super::book::Versions;
 use super::names::Names;
-use crate::subject::{STORE, place, shared, writes};
+use crate::subject::{STORE, shared, shared_state, writes};
 use crate::tidy::numbered;
 
 /// The fewest segments that a vacuum keeps, besides the newest.
@@ -70,7 +70,7 @@ fn every_version(simulation: &Simulation, versions: &Versions<Names>) -> Result<
 fn log(simulation: &Simulation) -> Result<(), String> {
     let journal = simulation.journal(STORE);
     // Each version with the segment of the next record.
-    let versions = every_place_written(place::<Log>(0), &writes(simulation))?.into_iter();
+    let versions = every_place_written(shared_state::<Log>(0), &writes(simulation))?.into_iter();
     let versions = versions.map(|(placed, write)| (journal[write].at, placed.segment + u64::from(placed.closes)));
     let versions: Vec<(Instant, u64)> = versions.collect();
     let newest = |now: Instant| versions.iter().take_while(|(at, _)| *at <= now).map(|(_, segment)| *segment).max();

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use glidepath_bench::{Cell, Outcome, work};
+use glidepath_bench::{Cell, CellSamples, work};
 use glidepath_stores::{Options, open};
 
 use crate::failure::Failure;
 use crate::output::print;
 
 /// One client in each of a number of processes, which begin at the same time.
-pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcome, Failure> {
+pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<CellSamples, Failure> {
     let program = std::env::current_exe()?;
     let begin_ms = unix_ms() + 1000 + 20 * u64::from(cell.writers);
     let one = serde_json::to_string(&Cell { writers: 1, ..*cell })?;
@@ -44,7 +44,7 @@ pub(super) fn in_processes(url: &str, place: &str, cell: &Cell) -> Result<Outcom
         }
         outcomes.push(serde_json::from_slice(&output.stdout)?);
     }
-    Ok(Outcome::joined(outcomes))
+    Ok(CellSamples::joined(outcomes))
 }
 
 /// The arguments of a client process, which `bench` starts.

@@ -242,7 +242,7 @@ mod tests {
             (refused(Refusal::NotFound(name())), 3, "there is no sales"),
             (refused(Refusal::Exists(name())), 4, "exists already"),
             (refused(Refusal::NotEmpty(name())), 5, "not empty"),
-            (CommitError::Contention { tries: 60 }, 6, "contention: gave up after 60 tries"),
+            (CommitError::Contention { tries: 60 }, 6, "contention: other commits came first in all 60 tries"),
             (CommitError::Full { waiting: 4096 }, 6, "4096 wait already; nothing was done: try again later"),
             (CommitError::Unknown(Cause::words("timed out")), 7, "outcome unknown: timed out"),
             (refused(Refusal::Changed(name())), 9, "has changed"),

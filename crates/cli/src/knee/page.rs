@@ -4,7 +4,7 @@ use std::path::Path;
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{Answer, Assumption, MeasuredKnee, Varied, WhatIf};
-use glidepath_page::{Page, Picture, Section, Table, digits};
+use glidepath_page::{Picture, ReportPage, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
 use super::report::{bound, effect, nothing_told, rate, setting, undecided, verdict};
@@ -47,7 +47,7 @@ const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, 
     lines are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
 
 /// The page without the picture.
-fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> Page {
+fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> ReportPage {
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
     findings.extend(super::measured::text(point, &answer.knee, measurement).map(one_line));
@@ -70,7 +70,7 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
     findings.extend(undecided(answer));
     findings.extend(nothing_told(answer).map(str::to_owned));
     let tables = [what_ifs(&answer.what_ifs), assumptions(&answer.sensitivity)];
-    Page {
+    ReportPage {
         title: format!("The knee of {}", point.config.provider),
         facts: format!("{}.", setting(preset, point)),
         findings,

@@ -2,7 +2,7 @@
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{
-    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, Stopped, Varied,
+    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, SearchEnd, Varied,
     WhatIf,
 };
 
@@ -105,7 +105,7 @@ fn runs(knee: &Knee) -> String {
 }
 
 /// Why the search ended, and how wide the interval is.
-fn stopped_words(stopped: &Stopped) -> String {
+fn stopped_words(stopped: &SearchEnd) -> String {
     let percent = |share: f64| format!("±{:.1} %", 100.0 * share);
     let asked = percent(stopped.within);
     let interval = stopped.half_width.map(|half| format!("the interval is {}, {asked} was requested", percent(half)));

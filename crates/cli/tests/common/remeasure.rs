@@ -7,7 +7,7 @@ use glidepath_lab::Point;
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
 use glidepath_lab::knee::{Knee, KneeOptions, MeasuredKnee, find, with_measurement};
 use glidepath_measure::{
-    Evidence, Fitted, Measurement, Plan, Provenance, SimulatedSite, Stopped, alternatives, profile, run,
+    Evidence, Fitted, Measurement, Plan, PlanResult, Provenance, SimulatedSite, alternatives, profile, run,
 };
 use glidepath_sim::{Alternatives, Profile};
 
@@ -16,7 +16,7 @@ pub(crate) struct Remeasured {
     pub(crate) profile: Profile,
     plan: Plan,
     provenance: Provenance,
-    done: Stopped,
+    done: PlanResult,
     seed: u64,
 }
 

@@ -26,8 +26,8 @@ pub(super) async fn refused<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), 
     let key = trial.key("log");
     match append(trial, &key, "first", 0).await {
         Err(PutError::Refused(_)) => trial.expect_missing(&key).await,
-        Err(error) => Err(Broken(format!("an append that cannot be was not refused but: {error}"))),
-        Ok(_) => Err(Broken("an append that cannot be was acknowledged".to_owned())),
+        Err(error) => Err(Broken(format!("an unsupported append was not refused but: {error}"))),
+        Ok(_) => Err(Broken("an unsupported append was acknowledged".to_owned())),
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) async fn changes_tag<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<
     let key = trial.key("log");
     let first = done("an append", append(trial, &key, "one", 0).await)?.tag;
     let second = done("an append", append(trial, &key, "two", 3).await)?.tag;
-    holds(first != second, || format!("the tag {first} outlived an append"))?;
+    holds(first != second, || format!("an append left the tag {first}"))?;
     if !trial.store().capabilities().put_if_match {
         return Ok(());
     }

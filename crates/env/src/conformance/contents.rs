@@ -27,7 +27,7 @@ pub(super) async fn empty_body<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(
 
 pub(super) async fn large_body<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {
     let key = trial.key("large");
-    // Numbers, so that no two blocks of it are equal.
+    // Numbers, so that no two of its blocks are equal.
     let body: Bytes = (0..5_u32 << 18).flat_map(u32::to_le_bytes).collect();
     trial.write(&key, body.clone()).await?;
     trial.expect(&key, &body).await?;
@@ -54,7 +54,7 @@ pub(super) async fn filler_is_zeros<S: ObjectStore>(trial: &Trial<'_, S>) -> Res
     same("a range across content and filler", &flat(&object.payload), b"nt\0\0\0\0\0\0\0\0\0\0\0\0\0")
 }
 
-/// Each name is written, and found again both by get and by listing.
+/// Writes each name, then finds it by get and by listing.
 async fn keys_work<S: ObjectStore>(trial: &Trial<'_, S>, names: &[&str]) -> Result<(), Broken> {
     for (number, name) in names.iter().enumerate() {
         let key = trial.key(name);

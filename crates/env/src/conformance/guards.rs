@@ -26,7 +26,7 @@ pub(super) async fn absent_loses<S: ObjectStore>(trial: &Trial<'_, S>) -> Result
     trial.write(&key, "first").await?;
     let second = trial.store().put(&key, payload("second"), Guard::Absent).await;
     lost("a put guarded by absence, onto an object,", second)?;
-    // The same content as well: it is the object that must not be there, not the difference.
+    // Also with the same content: the guard is about the object's absence, not about a difference.
     let same = trial.store().put(&key, payload("first"), Guard::Absent).await;
     lost("a put guarded by absence, of the content that is there,", same)
 }
@@ -55,7 +55,7 @@ pub(super) async fn stale_tag_loses<S: ObjectStore>(trial: &Trial<'_, S>) -> Res
     }
     let key = trial.key("object");
     let stale = trial.write(&key, "first").await?;
-    // As long as the first, and at once: sizes and coarse clocks do not tell them apart.
+    // Of the same length, and immediately: sizes and coarse clocks cannot distinguish the two.
     trial.write(&key, "other").await?;
     lost("a put guarded by an earlier tag", trial.store().put(&key, payload("third"), Guard::Matches(stale)).await)
 }
@@ -89,7 +89,7 @@ pub(super) async fn lost_changes_nothing<S: ObjectStore>(trial: &Trial<'_, S>) -
     let capabilities = trial.store().capabilities();
     let guards = [(capabilities.put_if_absent, Guard::Absent), (capabilities.put_if_match, Guard::Matches(stale))];
     for (_, guard) in guards.into_iter().filter(|(capable, _)| *capable) {
-        // Whether it says that it was lost is another point.
+        // Whether the answer is `Lost` is another point.
         let _ = trial.store().put(&key, payload("a lost write"), guard.clone()).await;
         let object = trial.read(&key).await?;
         same(&format!("the content after a put guarded by {guard:?}"), &flat(&object.payload), b"second")?;
@@ -103,7 +103,7 @@ pub(super) async fn tags_change<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<
     let mut seen = Vec::new();
     for number in 10..30 {
         let tag = trial.write(&key, format!("content {number}")).await?;
-        holds(!seen.contains(&tag), || format!("the tag {tag} came again for other content"))?;
+        holds(!seen.contains(&tag), || format!("the tag {tag} was returned again for other content"))?;
         seen.push(tag);
     }
     Ok(())

@@ -3,11 +3,11 @@
 use super::trial::{Broken, Trial, done, holds};
 use crate::{Key, ObjectStore};
 
-/// Their order by bytes differs from their order by folders, by letters without case, and by numbers. In byte order.
+/// In byte order, which differs here from the order by folders, by letters without case, and by numbers.
 const NAMES: [&str; 12] = ["A", "a!b", "a-", "a/b", "a/c/d", "a0", "aa", "b!", "b/10", "b/9", "z", "ä"];
 
 async fn write_all<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {
-    // Not in their order.
+    // In another order.
     for at in 0..NAMES.len() {
         let name = NAMES[(at * 5 + 3) % NAMES.len()];
         trial.write(&trial.key(name), name).await?;
@@ -24,7 +24,7 @@ async fn walk<S: ObjectStore>(
 ) -> Result<Vec<String>, Broken> {
     let mut after = after.map(|name| trial.key(name));
     let mut names = Vec::new();
-    // Bounded, because a broken store may say for ever that there is more.
+    // Bounded, because a broken store may report for ever that there is more.
     for _ in 0..100 {
         let page = done("a listing", trial.store().list(&trial.key(prefix), after.as_ref(), limit).await)?;
         holds(page.objects.len() <= limit, || format!("a page of at most {limit} has {}", page.objects.len()))?;

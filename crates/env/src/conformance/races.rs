@@ -1,5 +1,5 @@
-//! The points about many writers of one object. Every write contains something fresh, so that it differs from all
-//! others even if tags are hashes of the content.
+//! The points about many writers of one object. Every write has fresh content, so that it differs from all others even
+//! if tags are hashes of the content.
 
 use bytes::Bytes;
 
@@ -9,8 +9,8 @@ use crate::{Guard, ObjectStore, Payload};
 const WRITERS: usize = 16;
 const WRITES_EACH: usize = 10;
 
-/// The number of tries after which a writer gives up a write: with 16 writers of 10 writes each, none can lose more than 150
-/// times to writes that took effect.
+/// The number of tries after which a writer stops: with 16 writers of 10 writes each, none can lose more than 150 times
+/// to writes that took effect.
 const MOST_TRIES: usize = 1000;
 
 pub(super) async fn creators<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {
@@ -70,7 +70,7 @@ async fn increment<S: ObjectStore>(trial: &Trial<'_, S>, writer: usize, number: 
 fn number_in(content: &[u8]) -> Result<usize, Broken> {
     let text = String::from_utf8_lossy(content);
     let number = text.split(' ').next().and_then(|number| number.parse().ok());
-    number.ok_or_else(|| Broken(format!("a counter that nobody wrote so: {text:?}")))
+    number.ok_or_else(|| Broken(format!("a counter with content that was never written: {text:?}")))
 }
 
 pub(super) async fn appenders<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {

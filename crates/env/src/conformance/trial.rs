@@ -1,4 +1,4 @@
-//! What the points share: keys of their own, and messages about a store's mistakes.
+//! What the points share: keys of their own, and messages about violations.
 
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{Guard, Key, Object, ObjectStore, Payload, PutError, ReadError, Tag};
 
-/// What a store did against a rule.
+/// How a store broke a rule.
 pub(super) struct Broken(pub(super) String);
 
 /// One try of one point.
@@ -64,10 +64,11 @@ impl<'a, S: ObjectStore> Trial<'a, S> {
         missing("get", self.store().get(key).await)
     }
 
-    /// Removes what the try wrote. Objects that the store does not delete remain under the caller's prefix, where the caller can see them.
+    /// Removes what the try wrote. Objects that the store does not delete remain under the caller's prefix, where the
+    /// caller can see them.
     pub(super) async fn clean_up(&self) {
         let prefix = self.key("");
-        // A store that is broken enough may list the same keys for ever.
+        // A broken store may list the same keys for ever.
         for _ in 0..100 {
             let Ok(page) = self.store().list(&prefix, None, 1000).await else { return };
             for listed in &page.objects {
@@ -82,7 +83,7 @@ impl<'a, S: ObjectStore> Trial<'a, S> {
     }
 }
 
-/// The value, or the point is broken: this operation has no reason to fail.
+/// The value; an error breaks the point, because this operation has no reason to fail.
 pub(super) fn done<T, E: Display>(what: &str, result: Result<T, E>) -> Result<T, Broken> {
     result.map_err(|error| Broken(format!("{what} failed: {error}")))
 }
@@ -105,12 +106,12 @@ pub(super) fn missing<T>(what: &str, result: Result<T, ReadError>) -> Result<(),
     }
 }
 
-/// Broken, in these words, unless it holds.
+/// Broken, with these words, unless it holds.
 pub(super) fn holds(held: bool, otherwise: impl FnOnce() -> String) -> Result<(), Broken> {
     if held { Ok(()) } else { Err(Broken(otherwise())) }
 }
 
-/// Broken unless the bytes are these; says where they differ.
+/// Broken unless the bytes are equal; says where they differ.
 pub(super) fn same(what: &str, found: &[u8], wanted: &[u8]) -> Result<(), Broken> {
     holds(found == wanted, || {
         let (found_size, wanted_size) = (found.len(), wanted.len());
@@ -127,8 +128,8 @@ pub(super) fn flat(payload: &Payload) -> Vec<u8> {
     bytes
 }
 
-/// Runs these futures at the same time, in whatever executor polls this one. It polls all that are not ready whenever it
-/// is polled: a simulated world does not tell which of a process's futures it woke.
+/// Runs these futures concurrently, in the executor that polls this one. Each poll polls all that are not ready: a
+/// simulated world does not say which of a process's futures it woke.
 pub(super) async fn together<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut slots: Vec<_> = futures.into_iter().map(|future| (Some(Box::pin(future)), None)).collect();
     poll_fn(|context| {

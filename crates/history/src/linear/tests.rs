@@ -1,4 +1,4 @@
-//! The search against brute force on small histories, of which many are right and many wrong; then large ones.
+//! The search against brute force on small histories, many right and many wrong; then large ones.
 
 use glidepath_model::{CommitId, Instant};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::record::{Edit, Effect, ProcessId, Reported};
 
-/// An operation on the one item.
+/// An operation on the only item.
 #[derive(Clone, Copy, Debug)]
 struct Small {
     began: u64,
@@ -55,7 +55,7 @@ fn before(first: &Small, second: &Small) -> bool {
     ended < second.began || (ended == second.began && first.lasts > 0)
 }
 
-/// Tries every order of every choice, with nothing remembered and nothing left out.
+/// Tries every order of every choice.
 fn brute(operations: &[Small], done: u32, state: State) -> bool {
     let undone = |slot: &usize| done & (1 << slot) == 0;
     let all = || (0..operations.len()).filter(undone);
@@ -80,13 +80,13 @@ proptest! {
     }
 }
 
-/// A source of numbers that is the same everywhere.
+/// Random numbers that are the same on every machine.
 fn next(luck: &mut u64) -> u64 {
     *luck = luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *luck >> 33
 }
 
-/// Agreement says nothing if nearly all histories are wrong, or nearly all right.
+/// The comparison is meaningless if nearly all histories are wrong, or nearly all right.
 #[test]
 fn brute_force_meets_right_and_wrong_histories() {
     let mut luck = 5;
@@ -111,8 +111,8 @@ fn brute_force_meets_right_and_wrong_histories() {
     assert!((100..4900).contains(&right), "{right} right of 5000");
 }
 
-/// One item, a chain of updates by overlapping writers, of which a third never hear what became of theirs, and readers.
-/// Dropping and creating again brings the absent state back over and over.
+/// One item, a chain of updates by overlapping writers, a third of which get no answer, and readers. Dropping and
+/// creating the item brings the absent state back repeatedly.
 fn long(operations: u64, seed: u64) -> (History, Vec<OperationId>) {
     let (mut history, mut luck) = (History::new(), seed);
     let (mut state, mut reads) = (None, Vec::new());
@@ -133,7 +133,7 @@ fn long(operations: u64, seed: u64) -> (History, Vec<OperationId>) {
         let id = history.begin_commit(process, began, CommitId(n + 1), [edit]);
         match next(&mut luck) % 6 {
             0 => history.end_commit(id, ended, Ending::Unknown),
-            // Never happened: the state stays.
+            // Never took effect: the state stays.
             1 => {
                 history.end_commit(id, ended, Ending::Unknown);
                 continue;
@@ -181,7 +181,7 @@ fn a_stale_read_deep_in_a_long_history_is_found() {
     }
 }
 
-/// 24 creations and 24 drops of one item, all at once and all of unknown outcome: more orders than can be counted.
+/// 24 creations and 24 drops of one item, all at the same time and of unknown outcome: too many orders to try.
 #[test]
 fn many_unknown_outcomes_are_decided() {
     let mut history = History::new();

@@ -1,4 +1,4 @@
-//! Histories laid out by hand, where operations overlap in ways that chance seldom brings about.
+//! Hand-written histories in which operations overlap in ways that random histories rarely do.
 
 use glidepath_history::{
     Chain, Change, Edit, Effect, Ending, Expected, Fault, History, Item, Placement, ProcessId, Reported, State,
@@ -56,7 +56,7 @@ fn a_conflict_must_not_be_blamed_on_what_was_over() {
     assert!(matches!(violation.fault(), Fault::BaselessConflict(_)), "{violation}");
 }
 
-/// The first commit of the chain began last; what follows it in the chain happened later still.
+/// The first commit of the chain began last; the commits after it took effect later still.
 #[test]
 fn a_conflict_must_not_be_blamed_on_what_had_not_begun() {
     let history = |ends: u64| {
@@ -87,7 +87,7 @@ fn a_load_with_something_below_the_head_that_had_not_begun() {
     assert!(matches!(violation.fault(), Fault::FromTheFuture { .. }), "{violation}");
 }
 
-/// Nobody acknowledged the commit, but a reader has seen it; no other reader may miss it from then on.
+/// The commit was never acknowledged, but a reader has seen it; no other reader may miss it from then on.
 #[test]
 fn what_one_reader_has_seen_no_later_one_may_miss() {
     let history = |begins: u64| {
@@ -105,7 +105,7 @@ fn what_one_reader_has_seen_no_later_one_may_miss() {
     }
 }
 
-/// Another item changes meanwhile, and is in the way of nobody.
+/// Another item changes meanwhile, which is not a conflict.
 #[test]
 fn a_conflict_must_not_be_blamed_on_another_item() {
     let mut history = History::new();

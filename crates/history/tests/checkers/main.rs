@@ -1,4 +1,4 @@
-//! The checkers against histories that are right, and against the same histories spoilt.
+//! The checkers against correct histories, and against the same histories with a defect.
 
 mod corners;
 mod objects;

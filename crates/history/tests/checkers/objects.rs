@@ -1,4 +1,4 @@
-//! References: what is there against what is referred to.
+//! References: existing objects against referred ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const GRACE: Span = Span::from_secs(60);
 
-/// Versions with the keys each refers to, and the objects of a store that has been vacuumed.
+/// Versions with the keys each refers to, and the objects of a store after a vacuum.
 fn store() -> impl Strategy<Value = (Vec<BTreeSet<String>>, BTreeMap<String, Span>)> {
     let key = || (0_u32..200).prop_map(|n| format!("data/{n:04}"));
     let versions = prop::collection::vec(prop::collection::btree_set(key(), 1..20), 1..6);

@@ -21,7 +21,7 @@ proptest! {
         if let Err(violation) = check(&history, &chain).and_then(|()| parents_exist(&chain, parent)) {
             return Err(TestCaseError::fail(violation.to_string()));
         }
-        // With namespaces a drop can meet a child, which is no item of the commit.
+        // With namespaces, a drop can be refused because of a child, which is not an item of the commit.
         if !namespaces {
             let conflicts = Placement::new(&history, &chain).and_then(|placement| placement.conflicts());
             prop_assert_eq!(conflicts, Ok(()));
@@ -29,7 +29,7 @@ proptest! {
     }
 }
 
-/// The generator makes what it promises: all endings, contention, late effects.
+/// The generator covers what it should: all endings, contention, late effects.
 #[test]
 fn histories_have_everything_in_them() {
     let weather = Weather { processes: 8, steps: 20_000, faults: 30, tells: true, namespaces: true };
@@ -52,7 +52,7 @@ fn histories_have_everything_in_them() {
     assert_eq!(check(&history, &world.chain()), Ok(()));
 }
 
-/// Threads and processes record on their own, and their records are put together.
+/// Threads and processes record separately, and their records are merged.
 #[test]
 fn histories_can_be_put_together() {
     let weather = Weather { processes: 6, steps: 2000, faults: 10, tells: true, namespaces: true };

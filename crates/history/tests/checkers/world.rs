@@ -1,5 +1,5 @@
-//! A small catalog in which everything goes right, whatever happens to its clients: the source of correct histories, in a
-//! form that a test can spoil before it is checked.
+//! A small catalog that works correctly, whatever happens to its clients: the source of correct histories, in a form
+//! that a test can damage before it is checked.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use glidepath_history::{
 };
 use glidepath_model::{CommitId, Instant, Version};
 
-/// Namespaces are items 0 to 2; a table is in the namespace that its number gives.
+/// Namespaces are items 0 to 2; a table's number gives its namespace.
 pub(crate) const NAMESPACES: u64 = 3;
 pub(crate) const TABLES: std::ops::Range<u64> = 10..22;
 
@@ -34,7 +34,7 @@ pub(crate) enum Act {
 /// The commits of a version, with what each changed.
 pub(crate) type Commits = Vec<(CommitId, Vec<Change>)>;
 
-/// What happened, and what became of it.
+/// The operations of a run, and the resulting versions.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) done: Vec<Done>,
@@ -92,12 +92,12 @@ impl World {
     }
 }
 
-/// What may go wrong between the clients and the catalog.
+/// The faults between the clients and the catalog.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weather {
     pub(crate) processes: u32,
     pub(crate) steps: u32,
-    /// Of 100 operations so many meet a fault.
+    /// The percentage of operations that meet a fault.
     pub(crate) faults: u64,
     /// Whether acknowledgements name versions.
     pub(crate) tells: bool,
@@ -126,13 +126,13 @@ struct Running {
     world: World,
     states: BTreeMap<Item, State>,
     processes: Vec<Process>,
-    /// Commits that will be tried although nobody waits for them any more.
+    /// Commits that may still take effect although their clients no longer wait.
     late: Vec<usize>,
-    /// Whether anybody has seen the newest version, so that it takes no further commits.
+    /// Whether a client has seen the newest version, so that it takes no further commits.
     seen: bool,
 }
 
-/// Runs clients for so many steps, interleaved by chance.
+/// Runs clients for this many steps, interleaved at random.
 pub(crate) fn run(seed: u64, weather: Weather) -> World {
     let initial: Vec<_> = (0..NAMESPACES).chain(TABLES.step_by(2)).map(|n| (Item(n), CommitId(n + 1))).collect();
     let states: BTreeMap<_, _> = initial.iter().map(|(item, id)| (*item, Some(*id))).collect();
@@ -155,7 +155,7 @@ impl Running {
     }
 
     fn step(&mut self) {
-        // Often no time passes: ends and beginnings fall together.
+        // Often no time passes: ends and beginnings coincide.
         self.now += self.draw(3);
         if !self.late.is_empty() && self.draw(10) == 0 {
             let slot = self.draw(self.late.len() as u64) as usize;
@@ -246,7 +246,7 @@ impl Running {
         Act::Commit { commit, edits, ending: Ending::Open }
     }
 
-    /// The commit reaches the catalog, or does not; what the process will be told.
+    /// The commit reaches the catalog, or does not; returns the answer.
     fn ask(&mut self, operation: usize) -> Phase {
         if self.draw(100) >= self.weather.faults {
             let ending = self.try_commit(operation);
@@ -261,7 +261,7 @@ impl Running {
             }
             _ => self.late.push(operation),
         }
-        // Told that nobody knows, or dead; another goes on in its place.
+        // The outcome is unknown, or the process crashed and another one takes its place.
         if kind.is_multiple_of(2) { Phase::Answered(operation, Ending::Unknown) } else { Phase::Idle }
     }
 
@@ -288,7 +288,7 @@ impl Running {
         if !self.weather.tells {
             return Ending::Committed(Reported::Nothing);
         }
-        // A snapshot that comes with an acknowledgement shows the version to others.
+        // A snapshot returned with an acknowledgement shows the version to others.
         self.seen = true;
         Ending::Committed(if self.draw(2) == 0 { Reported::At(version) } else { Reported::By(version) })
     }

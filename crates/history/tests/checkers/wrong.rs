@@ -1,6 +1,6 @@
-//! Correct histories, each spoilt in one way, are rejected for that very reason.
+//! Correct histories, each with one defect, are rejected for exactly that reason.
 //!
-//! Each test goes through many seeds. Not every history can be spoilt in every way, so it is counted how many were.
+//! Each test uses many seeds. Not every defect is possible in every history, so the test counts how many were.
 
 use glidepath_history::{
     Change, Edit, Effect, Ending, Expected, Fault, Item, Placement, Reported, Seen, Violation, check, linearizable,
@@ -12,7 +12,7 @@ use crate::world::{Act, Done, TABLES, Weather, World, parent, run};
 
 const SEEDS: u64 = 300;
 
-/// Spoils many worlds and expects each to be rejected as said. `spoil` returns `false` where it cannot.
+/// Damages many histories, and expects each to be rejected with the given fault. `spoil` returns `false` if it cannot.
 fn rejected(tells: bool, spoil: impl Fn(&mut World) -> bool, as_said: impl Fn(&Fault) -> bool) {
     rejected_by(tells, |world| check(&world.history(), &world.chain()), spoil, as_said);
 }
@@ -184,7 +184,7 @@ fn two_operations_of_one_name() {
     rejected(true, copy, |fault| matches!(fault, Fault::RecordedTwice(..)));
 }
 
-/// Two commits of the chain, the second directly behind the first.
+/// Two commits of the chain, the second directly after the first.
 fn swap(world: &mut World, suits: impl Fn(&Done, &Done) -> bool) -> bool {
     let slots = slots(world);
     let pair = slots.windows(2).find(|pair| suits(made(world, pair[0]), made(world, pair[1])));
@@ -223,8 +223,8 @@ fn commits_of_different_items_against_the_order_of_time() {
     rejected_by(false, checker, |world| swap(world, independent), as_said);
 }
 
-/// Of three states of an item, each made from the one before, the third is now made from the first: both writers of
-/// the first state are told that they succeeded, and the update of one is lost.
+/// Of three states of an item, each made from the one before, the third is now made from the first: both writers of the
+/// first state are told that they succeeded, and one update is lost.
 fn lose_update(world: &mut World) -> bool {
     let acked: Vec<Done> = world.done.iter().filter(|done| acknowledged(done)).cloned().collect();
     for first in &acked {
@@ -256,7 +256,7 @@ fn a_lost_update_without_looking_at_the_chain() {
     rejected_by(true, without_chain, lose_update, |fault| matches!(fault, Fault::NotLinearizable { .. }));
 }
 
-/// A load that returns the first version of all, as it was then, though another is known to have followed.
+/// A load that returns the first version, as it was then, although a later one is known.
 fn stale(world: &mut World) -> bool {
     let first = world.done.iter().filter(|done| acknowledged(done)).min_by_key(|done| done.ended).cloned();
     let Some(first) = first else { return false };
@@ -282,7 +282,7 @@ fn a_load_of_an_old_version() {
 
 #[test]
 fn an_old_state_without_looking_at_the_chain() {
-    // All that the first commit changes is seen as it was before.
+    // Everything that the first commit changes is seen as it was before.
     let spoil = |world: &mut World| {
         let first = world.done.iter().filter(|done| acknowledged(done)).min_by_key(|done| done.ended).cloned();
         let replaces = |edit: &Edit| matches!(edit.expected, Expected::Is(_)) && edit.effect != Effect::Keep;
@@ -294,7 +294,7 @@ fn an_old_state_without_looking_at_the_chain() {
 
 #[test]
 fn a_process_that_goes_backwards_while_nobody_else_knew() {
-    // Its own two loads, one right after the other in no time, are all there is.
+    // Its only two loads follow each other without a pause.
     let mut world = run(0, Weather { processes: 1, steps: 0, faults: 0, tells: true, namespaces: false });
     let edit = Edit { item: Item(10), expected: Expected::Anything, effect: Effect::Put(CommitId(99)) };
     let what = Act::Commit { commit: CommitId(99), edits: vec![edit], ending: Ending::Unknown };

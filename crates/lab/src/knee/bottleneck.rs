@@ -9,7 +9,7 @@ use glidepath_workload::{End, Kind, Record};
 use serde::Serialize;
 
 use super::found::{Bound, Knee, deciding};
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::{KneeError, factor_interval};
 use crate::config::Point;
 use crate::metrics::Metrics;
@@ -136,8 +136,8 @@ pub(super) fn reliefs(point: &Point) -> Vec<(Resource, Point)> {
 }
 
 impl Bottleneck {
-    pub(super) fn of(found: &Found, knee: &Knee, reliefs: Vec<(Resource, Result<Found, KneeError>)>) -> Self {
-        let relief = |(resource, result): (Resource, Result<Found, KneeError>)| {
+    pub(super) fn of(found: &KneeSearch, knee: &Knee, reliefs: Vec<(Resource, Result<KneeSearch, KneeError>)>) -> Self {
+        let relief = |(resource, result): (Resource, Result<KneeSearch, KneeError>)| {
             let with = result.ok()?;
             let factor = with.commits_per_s / knee.knee_commits_per_s;
             let factor_interval = factor_interval(found, &with);
@@ -152,7 +152,7 @@ impl Bottleneck {
 }
 
 impl Measured {
-    fn of(found: &Found) -> Self {
+    fn of(found: &KneeSearch) -> Self {
         let (outcome, runs) = &found.outcome;
         let metrics = &Metrics::judged(&found.point, outcome);
         let (all, group) = (&metrics.all, deciding(metrics));

@@ -12,7 +12,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::fit::{Counted, FAR_ODDS, Fit, SLOPE};
+use super::fit::{FAR_ODDS, Fit, LoadCounts, SLOPE};
 
 /// The transactions that arrived in a stretch of a run's window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -222,10 +222,10 @@ fn commits_at(load: f64, low: &Judged, high: &Judged, without: Option<usize>) ->
     }
 }
 
-fn points(judged: &[Judged], without: Option<usize>) -> Vec<Counted> {
+fn points(judged: &[Judged], without: Option<usize>) -> Vec<LoadCounts> {
     let point = |judged: &Judged| {
         let decided = worst(judged.kept(without));
-        Counted { load: judged.load, ended: decided.ended as f64, failed: decided.failed() as f64 }
+        LoadCounts { load: judged.load, ended: decided.ended as f64, failed: decided.failed() as f64 }
     };
     judged.iter().map(point).filter(|point| point.ended > 0.0).collect()
 }

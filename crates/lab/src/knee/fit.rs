@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 /// A load, with its deciding transactions and failures.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct LoadCounts {
     pub(super) load: f64,
     pub(super) ended: f64,
     pub(super) failed: f64,
@@ -54,12 +54,12 @@ impl Fit {
     /// The fit to the loads around a bracket, and the range of these loads.
     pub(super) fn around(
         (holds, fails): (f64, f64),
-        points: &[Counted],
+        points: &[LoadCounts],
         threshold: f64,
     ) -> (Self, RangeInclusive<f64>) {
         let of = |by: f64| {
             let range = holds / by..=fails * by;
-            let near: Vec<Counted> = points.iter().filter(|point| range.contains(&point.load)).copied().collect();
+            let near: Vec<LoadCounts> = points.iter().filter(|point| range.contains(&point.load)).copied().collect();
             (Self::of(&near, holds, threshold), range)
         };
         let mut found = of(RANGES[0]);
@@ -73,7 +73,7 @@ impl Fit {
     }
 
     /// The fit to these points.
-    pub(super) fn of(points: &[Counted], about: f64, threshold: f64) -> Self {
+    pub(super) fn of(points: &[LoadCounts], about: f64, threshold: f64) -> Self {
         let weight: f64 = points.iter().map(|point| point.ended).sum();
         let centre = points.iter().map(|point| point.ended * point.load.ln()).sum::<f64>() / weight;
         let centre = if centre.is_finite() { centre } else { about.ln() };
@@ -127,14 +127,14 @@ impl Fit {
 mod tests {
     use super::*;
 
-    fn at(load: f64, ended: f64, failed: f64) -> Counted {
-        Counted { load, ended, failed }
+    fn at(load: f64, ended: f64, failed: f64) -> LoadCounts {
+        LoadCounts { load, ended, failed }
     }
 
     #[test]
     fn the_line_of_exact_counts_is_found() {
         let share = |load: f64| 1.0 / (1.0 + (-(0.05_f64 / 0.95).ln() - 6.0 * load.ln()).exp());
-        let points: Vec<Counted> = [0.9, 0.97, 1.03, 1.1].map(|load| at(load, 1e6, 1e6 * share(load))).into();
+        let points: Vec<LoadCounts> = [0.9, 0.97, 1.03, 1.1].map(|load| at(load, 1e6, 1e6 * share(load))).into();
         let fit = Fit::of(&points, 1.0, 0.95);
         assert!((fit.slope - 6.0).abs() < 1e-2 && fit.root(0.95).abs() < 1e-4, "{fit:?}");
         // Of 4 million, 0.0475 each: a standard error of 0.0023 of the level, which the slope divides.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::KneeOptions;
 use super::narrowing::times_the_work;
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::portrait::Portrait;
 use crate::interval::Interval;
 use crate::metrics::{Group, Metrics};
@@ -21,7 +21,7 @@ pub struct Knee {
     /// Whether this is a knee, or a limit of what was tried.
     pub bound: Bound,
     /// What ended the search; absent if no load failed, or none held.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<SearchEnd>,
     /// Transactions that arrived.
     pub offered_per_s: f64,
     /// `arrivals.scale` at this load: the mean or median time between arrivals, depending on the distribution.
@@ -81,7 +81,7 @@ pub enum Bound {
 
 /// What ended the search for a knee.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stopped {
+pub struct SearchEnd {
     /// The first reason to stop.
     pub reason: Reason,
     /// The requested half width of the 95 % interval, as a share of the knee.
@@ -129,7 +129,7 @@ pub struct KindAtKnee {
     pub retries_mean: Option<f64>,
 }
 
-impl Found {
+impl KneeSearch {
     /// The 95 % interval of the commits per second at the knee.
     pub(super) fn interval(&self) -> Option<[f64; 2]> {
         let crossing = self.crossing.filter(|_| self.bound == Bound::Found)?;
@@ -138,8 +138,8 @@ impl Found {
     }
 }
 
-impl Stopped {
-    fn of(reason: Reason, found: &Found, within: f64) -> Self {
+impl SearchEnd {
+    fn of(reason: Reason, found: &KneeSearch, within: f64) -> Self {
         let half_width = found.crossing.and_then(|crossing| crossing.half_width());
         let budget_factor =
             half_width.filter(|_| reason == Reason::BudgetSpent).map(|half| times_the_work(half, within).max(1.0));
@@ -161,7 +161,7 @@ impl Bound {
 }
 
 impl Knee {
-    pub(super) fn of(found: &Found, portrait: &Portrait, options: &KneeOptions) -> Self {
+    pub(super) fn of(found: &KneeSearch, portrait: &Portrait, options: &KneeOptions) -> Self {
         let (outcome, kept) = &found.outcome;
         let runs = *kept as f64;
         let config = &found.point.config;
@@ -177,7 +177,7 @@ impl Knee {
             knee_commits_per_s: found.commits_per_s,
             knee_interval_commits_per_s: found.interval(),
             bound: found.bound,
-            stopped: found.reason.map(|reason| Stopped::of(reason, found, options.within)),
+            stopped: found.reason.map(|reason| SearchEnd::of(reason, found, options.within)),
             offered_per_s: outcome.arrivals.iter().filter(|(at, _)| in_window.contains(at)).count() as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,

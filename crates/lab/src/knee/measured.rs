@@ -20,7 +20,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::found::{Bound, Knee};
 use super::hunt::Hunt;
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::queue::Meter;
 use super::variants::{in_waves, task};
 use super::{KneeError, KneeOptions, Progress, weighed};
@@ -140,7 +140,7 @@ struct Searched {
 }
 
 impl Searched {
-    fn of(found: &Found) -> Option<Self> {
+    fn of(found: &KneeSearch) -> Option<Self> {
         let crossing = found.crossing.filter(|_| found.bound == Bound::Found && found.commits_per_s > 0.0)?;
         // The error of a crossing includes the width of its bracket, which does not vary at random and must not be
         // subtracted.

@@ -8,7 +8,7 @@ use super::narrowing::NEXT_TO;
 use super::trial::Trial;
 use crate::config::Point;
 use crate::interval::Interval;
-use crate::simulate::Outcome;
+use crate::simulate::SimulatedRun;
 
 /// The loads of one stage.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(super) enum LeftOut {
 }
 
 /// The result of a hunt.
-pub(super) struct Found {
+pub(super) struct KneeSearch {
     /// The load that was found: the highest that held; the lowest tried if none did.
     pub(super) load: f64,
     /// Whether this is a knee.
@@ -60,7 +60,7 @@ pub(super) struct Found {
     /// The number of runs that judge it.
     pub(super) runs: usize,
     /// The runs with kept transactions, taken together; and their number.
-    pub(super) outcome: (Outcome, usize),
+    pub(super) outcome: (SimulatedRun, usize),
     /// The work it took.
     pub(super) work: Work,
 }
@@ -155,7 +155,7 @@ impl Hunt {
     ///
     /// # Errors
     /// The budget was spent before any load held, and lower loads were left to try.
-    pub(super) fn found(mut self) -> Result<Found, KneeError> {
+    pub(super) fn found(mut self) -> Result<KneeSearch, KneeError> {
         // If the later stages did not get far enough, the first stage's result is better.
         let both = |loads: &Judgements| matches!(loads.ends(), (Some(_), Some(_)));
         if !both(&self.loads) && self.rough.ends().0.is_some() {
@@ -184,7 +184,7 @@ impl Hunt {
         let worst_success = self.task.worst.map(|_| worst(trial.clusters())).filter(|worst| worst.ended > 0);
         let mean = trial.judged().commits_per_s(None);
         let commits_per_s = crossing.map_or(mean, |crossing: Crossing| crossing.commits_per_s);
-        Ok(Found {
+        Ok(KneeSearch {
             load: trial.load,
             bound,
             reason: self.reason.filter(|_| matches!(bound, Bound::Found | Bound::Unfinished)),

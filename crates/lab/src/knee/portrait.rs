@@ -12,12 +12,12 @@ use glidepath_run::parallel;
 use glidepath_sim::Mode;
 
 use super::KneeOptions;
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::queue::Meter;
 use super::trial::as_one;
 use crate::config::{Config, Point};
 use crate::metrics::Metrics;
-use crate::simulate::{Outcome, Underway, simulate_while};
+use crate::simulate::{SimulatedRun, Underway, simulate_while};
 
 /// The share of the budget for it.
 const SHARE: f64 = 0.1;
@@ -42,7 +42,7 @@ pub(super) fn share(point: &Point) -> f64 {
 
 /// The portrait of the load that was found for this point. If the budget does not suffice, the runs that judged the
 /// load are used: then latencies of transactions that had not ended are missing.
-pub(super) fn portrait(point: &Point, found: &Found, options: &KneeOptions, meter: &Meter<'_>) -> Portrait {
+pub(super) fn portrait(point: &Point, found: &KneeSearch, options: &KneeOptions, meter: &Meter<'_>) -> Portrait {
     let judged = |events| Portrait { metrics: Metrics::judged(&found.point, &found.outcome.0), events, seconds: 0.0 };
     if share(point) == 0.0 || found.outcome.1 == 0 {
         return judged(0);
@@ -65,7 +65,7 @@ pub(super) fn portrait(point: &Point, found: &Found, options: &KneeOptions, mete
 }
 
 /// The length and number of runs: the configured length, or a shorter one if that is too much work.
-fn plan(point: &Point, found: &Found, options: &KneeOptions) -> (Config, u64) {
+fn plan(point: &Point, found: &KneeSearch, options: &KneeOptions) -> (Config, u64) {
     let (given, run_on) = (options.seeds.is_some(), point.config.run_on);
     let judged = &found.point.config;
     let mut config = judged.clone();
@@ -92,7 +92,7 @@ fn simulate_all(
     options: &KneeOptions,
     most_events: u64,
     meter: &Meter<'_>,
-) -> Vec<(Outcome, bool)> {
+) -> Vec<(SimulatedRun, bool)> {
     let run = |seed: &u64| {
         let (mut told, mut whole) = (0, true);
         let outcome = simulate_while(point, *seed, Mode::LocalClocks, &mut |underway: Underway| {

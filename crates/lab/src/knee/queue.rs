@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::hunt::Hunt;
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::trial::{Job, RunResult};
 use super::{KneeError, Progress};
 
@@ -58,7 +58,11 @@ impl<'a> Meter<'a> {
 }
 
 /// Runs all hunts to the end; returns their results in the given order.
-pub(super) fn run_all(hunts: Vec<Hunt>, threads: NonZeroUsize, meter: &Meter<'_>) -> Vec<Result<Found, KneeError>> {
+pub(super) fn run_all(
+    hunts: Vec<Hunt>,
+    threads: NonZeroUsize,
+    meter: &Meter<'_>,
+) -> Vec<Result<KneeSearch, KneeError>> {
     let count = hunts.len();
     meter.searches.fetch_add(count, Ordering::Relaxed);
     let hunts = hunts.into_iter().map(Ok).collect();

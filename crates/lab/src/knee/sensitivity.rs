@@ -10,7 +10,7 @@ use glidepath_sim::{Distribution, EffectPoint, OperationProfile, Profile};
 use glidepath_workload::{Choice, Shape};
 use serde::Serialize;
 
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::{KneeError, factor, factor_interval};
 use crate::config::{Config, Point};
 
@@ -70,8 +70,8 @@ impl Varied {
 /// The answers, the largest effect first. `results` are in the order of the points.
 pub(super) fn ranked(
     assumptions: Vec<Variants>,
-    without: &Found,
-    results: Vec<Result<Found, KneeError>>,
+    without: &KneeSearch,
+    results: Vec<Result<KneeSearch, KneeError>>,
 ) -> Vec<Assumption> {
     let mut results = results.into_iter();
     let mut varied = |point: Option<(String, Point)>| {

@@ -26,7 +26,7 @@ use super::unseen::{Worked, excess, matters};
 use crate::config::Point;
 use crate::interval::{Interval, Part, share};
 use crate::metrics::window;
-use crate::simulate::{Outcome, Underway, arrivals_in_window, simulate_while};
+use crate::simulate::{SimulatedRun, Underway, arrivals_in_window, simulate_while};
 use glidepath_model::{Instant, Span};
 
 /// A load is hopeless if its odds of failure are this multiple of those that the threshold allows: with a threshold of
@@ -116,7 +116,7 @@ pub(super) struct Job {
 
 /// The result of one run.
 pub(super) struct RunResult {
-    outcome: Option<Outcome>,
+    outcome: Option<SimulatedRun>,
     /// Events.
     pub(super) events: u64,
     clusters: Vec<Cluster>,
@@ -167,7 +167,7 @@ impl Job {
 
     /// Of deciding transactions whose work ended in the window: the times to commit or fail, sorted, and the lengths of
     /// work.
-    fn judged(&self, outcome: &Outcome) -> (Vec<Span>, Vec<Worked>) {
+    fn judged(&self, outcome: &SimulatedRun) -> (Vec<Span>, Vec<Worked>) {
         let window = window(self.point.config.duration);
         let decides = |record: &&Record| window.contains(&record.work_done) && self.decides(record.kind);
         let of = |record: &Record| {
@@ -181,7 +181,7 @@ impl Job {
 
     /// The outcomes of transactions whose work ended in each part of the window, and the commits that landed in it. If
     /// the worst part of a cycle decides, a transaction belongs to the part in which it arrived.
-    fn clusters(&self, outcome: &Outcome) -> Vec<Cluster> {
+    fn clusters(&self, outcome: &SimulatedRun) -> Vec<Cluster> {
         let (count, config) = (self.rule.clusters, &self.point.config);
         let window = window(config.duration);
         let length = window.end.since(window.start).as_nanos().max(1) as f64;
@@ -390,18 +390,23 @@ impl Trial {
     }
 
     /// All runs with kept transactions, taken together, and their number.
-    pub(super) fn into_outcome(self) -> (Outcome, usize) {
-        let kept: Vec<Outcome> = self.results.into_iter().filter_map(|run| run.outcome).collect();
+    pub(super) fn into_outcome(self) -> (SimulatedRun, usize) {
+        let kept: Vec<SimulatedRun> = self.results.into_iter().filter_map(|run| run.outcome).collect();
         let count = kept.len();
         (as_one(kept.into_iter()), count)
     }
 }
 
 /// All runs taken together.
-pub(super) fn as_one(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let nothing =
-        Outcome { records: vec![], arrivals: vec![], open: vec![], ended: Instant::ZERO, counts: Counts::default() };
-    let join = |mut all: Outcome, one: Outcome| {
+pub(super) fn as_one(outcomes: impl Iterator<Item = SimulatedRun>) -> SimulatedRun {
+    let nothing = SimulatedRun {
+        records: vec![],
+        arrivals: vec![],
+        open: vec![],
+        ended: Instant::ZERO,
+        counts: Counts::default(),
+    };
+    let join = |mut all: SimulatedRun, one: SimulatedRun| {
         all.records.extend(one.records);
         all.arrivals.extend(one.arrivals);
         all.open.extend(one.open);

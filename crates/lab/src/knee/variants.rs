@@ -5,7 +5,7 @@
 //! without a load that fails: stores with high loads take most work.
 
 use super::hunt::{Hunt, Round, Task};
-use super::outcome::Found;
+use super::outcome::KneeSearch;
 use super::queue::{Meter, run_all};
 use super::{Bound, KneeError, KneeOptions, last_step};
 use crate::config::Point;
@@ -40,7 +40,7 @@ pub(super) fn search(
     options: &KneeOptions,
     events: u64,
     meter: &Meter<'_>,
-) -> Vec<Result<Found, KneeError>> {
+) -> Vec<Result<KneeSearch, KneeError>> {
     let first = (events as f64 * FIRST_SHARE) as u64;
     let each = (first / variants.len().max(1) as u64).max(LEAST);
     let (searched, others) = variants.split_at(variants.len().min((first / each) as usize));
@@ -61,11 +61,11 @@ pub(super) fn in_waves(
     hunt: &dyn Fn(usize, u64) -> Hunt,
     options: &KneeOptions,
     meter: &Meter<'_>,
-) -> Vec<Result<Found, KneeError>> {
+) -> Vec<Result<KneeSearch, KneeError>> {
     let spent_before = meter.spent();
     let hunts = first.iter().enumerate().map(|(place, each)| hunt(place, *each)).collect();
     let mut results = run_all(hunts, options.threads, meter);
-    let is_open = |result: &Result<Found, KneeError>| match result {
+    let is_open = |result: &Result<KneeSearch, KneeError>| match result {
         Ok(found) => found.bound == Bound::Unfinished,
         Err(error) => matches!(error, KneeError::BudgetSpent { .. }),
     };

@@ -8,7 +8,7 @@ use glidepath_workload::Record;
 
 use super::window;
 use crate::config::Point;
-use crate::simulate::Outcome;
+use crate::simulate::SimulatedRun;
 
 /// The most time until a transaction ends, as a share of the time before the window.
 const SHARE: f64 = 0.5;
@@ -21,7 +21,7 @@ const ENDED: f64 = 0.9;
 const DECIDED: f64 = 0.99;
 
 /// Whether a run had settled. Published runs are not checked.
-pub(super) fn is_settled(point: &Point, outcome: &Outcome) -> bool {
+pub(super) fn is_settled(point: &Point, outcome: &SimulatedRun) -> bool {
     let window = window(point.config.duration);
     let most = SHARE * window.start.since(glidepath_model::Instant::ZERO).as_secs_f64();
     let arrived = outcome.records.iter().filter(|record| window.contains(&record.arrived));

@@ -8,7 +8,7 @@ use crate::summary::{GroupSummary, PointSummary, RankSummary, SUSTAINED, busiest
 
 /// Our value.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Reproduced {
     pub(super) value: Option<f64>,
     pub(super) load: Option<String>,
     pub(super) edge: Option<(String, f64)>,
@@ -93,19 +93,19 @@ pub(super) fn known_metric(metric: &str) -> bool {
         || known("uniform_equivalent_table_count")
 }
 
-pub(super) fn measure(figure: &Figure, figures: &[Figure], runs: &Runs) -> Found {
-    let Some((_, summary)) = runs.get(&figure.experiment) else { return Found::default() };
+pub(super) fn measure(figure: &Figure, figures: &[Figure], runs: &Runs) -> Reproduced {
+    let Some((_, summary)) = runs.get(&figure.experiment) else { return Reproduced::default() };
     let grid = Grid { figure, figures, points: &summary.points };
     if let Some((_, of_point)) = OF_POINT.iter().find(|(name, _)| *name == figure.metric) {
         let point = grid.points.iter().find(|point| figure.is_about(&point.coordinates));
-        return Found { value: point.and_then(of_point), ..Found::default() };
+        return Reproduced { value: point.and_then(of_point), ..Reproduced::default() };
     }
     if let Some((_, of_knee)) = OF_KNEE.iter().find(|(name, _)| *name == figure.metric) {
         let load = grid.knee().and_then(load_of).map(str::to_owned);
         let edge = grid.line(figure).edge.map(|(load, success)| (load.to_owned(), 100.0 * success));
-        return Found { value: of_knee(&grid), load, edge };
+        return Reproduced { value: of_knee(&grid), load, edge };
     }
-    Found { value: uniform_equivalent(&grid, runs), ..Found::default() }
+    Reproduced { value: uniform_equivalent(&grid, runs), ..Reproduced::default() }
 }
 
 /// The points of an experiment that a figure refers to.

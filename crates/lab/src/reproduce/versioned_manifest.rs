@@ -183,7 +183,7 @@ fn continuous(published: &Published, world: &World, like: &Continuous, seeds: u6
     let Continuous { rows, indexed, .. } = *like;
     let cell = Cell { sizes: published.sizes(rows), indexed, load: Load::Continuous(CONTINUOUS) };
     let outcomes: Vec<_> = (1..=seeds).map(|seed| world.run(cell, seed)).collect();
-    let mean = |of: &dyn Fn(&cell::Outcome) -> f64| outcomes.iter().map(of).sum::<f64>() / seeds as f64;
+    let mean = |of: &dyn Fn(&cell::CellResult) -> f64| outcomes.iter().map(of).sum::<f64>() / seeds as f64;
     Continuous {
         rows,
         indexed,
@@ -197,7 +197,7 @@ fn crowd(published: &Published, world: &World, like: &Crowd, seeds: u64) -> Crow
     let Crowd { rows, indexed, writers, .. } = *like;
     let cell = Cell { sizes: published.sizes(rows), indexed, load: Load::Concurrent(writers) };
     let outcomes: Vec<_> = (1..=seeds).map(|seed| world.run(cell, seed)).collect();
-    let mean = |of: &dyn Fn(&cell::Outcome) -> u64| outcomes.iter().map(of).sum::<u64>() as f64 / seeds as f64;
+    let mean = |of: &dyn Fn(&cell::CellResult) -> u64| outcomes.iter().map(of).sum::<u64>() as f64 / seeds as f64;
     Crowd {
         rows,
         indexed,

@@ -11,7 +11,7 @@ use parquet::file::metadata::KeyValue;
 use crate::experiment::Experiment;
 use crate::schema::columns::Columns;
 use crate::schema::{Provenance, SchemaError, origin_of};
-use crate::simulate::Outcome;
+use crate::simulate::SimulatedRun;
 
 /// The folder's name in a run's folder.
 pub const TRANSACTIONS: &str = "transactions";
@@ -52,7 +52,7 @@ impl<'a> TransactionFolder<'a> {
     ///
     /// # Errors
     /// It could not be written.
-    pub fn write(&self, index: usize, seed: u64, key: &str, outcome: &Outcome) -> Result<(), SchemaError> {
+    pub fn write(&self, index: usize, seed: u64, key: &str, outcome: &SimulatedRun) -> Result<(), SchemaError> {
         let mut metadata = self.metadata.clone();
         let mut add = |name: &str, value: String| metadata.push(KeyValue::new(name.to_owned(), value));
         add("point_key", key.to_owned());

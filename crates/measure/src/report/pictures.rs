@@ -4,7 +4,7 @@
 use glidepath_page::Picture;
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
 
-use super::{Outcome, counted, turns};
+use super::{FittedLatencies, counted, turns};
 use crate::fit::Fit;
 use glidepath_run::statistics::quantile;
 
@@ -18,7 +18,7 @@ pub(super) fn overview(measurements: &[&Measurement]) -> Result<Vec<Picture>, Pi
 }
 
 /// A picture of each distribution.
-pub(super) fn distributions(outcomes: &[Outcome<'_>]) -> Result<Vec<Picture>, PictureError> {
+pub(super) fn distributions(outcomes: &[FittedLatencies<'_>]) -> Result<Vec<Picture>, PictureError> {
     outcomes.iter().filter_map(distribution).collect()
 }
 
@@ -81,7 +81,7 @@ fn growth(guarded: &[&Measurement]) -> Result<Picture, PictureError> {
 /// Points of a curve: enough to look smooth.
 const POINTS: usize = 160;
 
-fn distribution(outcome: &Outcome<'_>) -> Option<Result<Picture, PictureError>> {
+fn distribution(outcome: &FittedLatencies<'_>) -> Option<Result<Picture, PictureError>> {
     let fits = outcome.fits?;
     let share = |n: usize| (n as f64 + 0.5) / POINTS as f64;
     let measured = (0..POINTS).map(|n| Point::at(quantile(outcome.sorted, share(n)), 100.0 * share(n)));

@@ -70,7 +70,7 @@ fn a_root_with_tables_out_of_order_is_none() {
 }
 
 proptest! {
-    /// The rule has two readers, `overlap` and `apply`: they must never disagree.
+    /// `overlap` and `apply` both implement the rule, and must agree.
     #[test]
     fn changes_apply_exactly_when_nothing_overlaps(
         others in prop::collection::vec((0u32..3, 0u32..2), 0..8),
@@ -86,7 +86,7 @@ proptest! {
             let advance = Advance { metadata: MetadataId(1), partitions: smallvec![(PartitionId(partition), Version(seen))] };
             changes.set(TableId(table), Edit::Advance(advance));
         }
-        // A change may expect a version that is yet to come; the rule then refuses without counting anything missed.
+        // A change may expect a version that does not exist yet; it is then refused, with nothing counted as missed.
         prop_assert_eq!(changes.overlap(&newer) == Overlap::None, changes.apply(&newer, CommitId(2)).is_ok());
         let is_there = |change: &TableChange| match (&change.edit, newer.table(change.table)) {
             (Edit::Advance(advance), Some(state)) => (advance.partitions[0].0.0 as usize) < state.partitions.len(),

@@ -1,36 +1,36 @@
-//! What may be done to the entries of a catalog, and why it may be refused.
+//! Actions on the entries of a catalog, and the reasons to refuse them.
 
 use std::collections::BTreeMap;
 
 use super::{Entry, Kind, Name};
 use crate::{Advance, Version};
 
-/// What somebody wants to become of a name. It says what is wanted, not how the catalog looked before, so after a conflict
-/// it is decided anew on what is there now.
+/// A requested change to what a name stands for. It does not contain the earlier state of the catalog, so after a
+/// conflict it is decided again on the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The name begins to stand for this entry.
+    /// Creates an entry under this name.
     Create {
         /// Must not exist; its parent must.
         name: Name,
         /// A namespace, a table or a view.
         entry: Entry,
     },
-    /// The name ceases to exist.
+    /// Removes the entry of this name.
     Drop {
-        /// Must exist. A namespace must have nothing in it.
+        /// Must exist. A namespace must be empty.
         name: Name,
         /// What it must be.
         kind: Kind,
-        /// For a table: only if it is at this version.
+        /// For a table: drop it only at this version.
         expected: Option<Version>,
     },
-    /// A namespace ceases to exist, and with it all that is in it, however deep.
+    /// Removes a namespace and everything in it, at all depths.
     DropAll {
         /// A namespace; must exist.
         name: Name,
     },
-    /// A table or a view is called otherwise. It keeps all else.
+    /// Gives a table or a view another name. Nothing else of it changes.
     Rename {
         /// A table or a view.
         from: Name,
@@ -44,124 +44,124 @@ pub enum Action {
         /// New values; `None` removes the property.
         changes: BTreeMap<String, Option<String>>,
     },
-    /// The table moves to a new version, if every partition that this writes is at the version it was read at.
+    /// Moves the table to a new version, if every partition that this writes is at the version that was read.
     Advance {
         /// A table.
         name: Name,
-        /// Its new metadata, and what that was prepared against.
+        /// Its new metadata, and the partition versions that this was prepared against.
         advance: Advance,
     },
-    /// The metadata pointer of a table or a view moves, if it is where it was last seen.
+    /// Moves the metadata pointer of a table or a view, if it is where the writer last saw it.
     SetPointer {
         /// A table or a view.
         name: Name,
-        /// Where it must be; `None`: there must be none yet.
+        /// Where it must be; `None`: the entry must have no pointer yet.
         expected: Option<String>,
-        /// Where it is from then on.
+        /// The new metadata pointer.
         pointer: String,
     },
-    /// Nothing changes; but the whole request is refused where this does not hold.
+    /// Changes nothing; refuses the whole request if this does not hold.
     Assert {
-        /// What it is about.
+        /// The name that it is about.
         name: Name,
-        /// What must be so.
+        /// The condition.
         holds: Assertion,
     },
 }
 
-/// What must be so of a name.
+/// A condition on what a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Assertion {
     /// It stands for something of this kind.
     Exists(Kind),
     /// It stands for nothing.
     Absent,
-    /// It stands for a table or a view whose metadata pointer is this; `None`: that has none.
+    /// It stands for a table or a view with this metadata pointer; `None`: without one.
     Pointer(Option<String>),
     /// It stands for a table that is at this version.
     Version(Version),
 }
 
-/// Why an action cannot be done to the catalog as it is.
+/// Why an action cannot be applied to the current catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// To be created, and there is one.
+    /// The entry to create exists already.
     #[error("{0} exists already")]
     Exists(Name),
-    /// There is none.
+    /// The entry does not exist.
     #[error("there is no {0}")]
     NotFound(Name),
-    /// The namespace that it should be in is not there.
+    /// The namespace that the entry should be in does not exist.
     #[error("{name} cannot be created: there is no namespace {parent}")]
     NoParent {
-        /// What was to be created.
+        /// The entry to create.
         name: Name,
-        /// Where.
+        /// The missing namespace.
         parent: Name,
     },
-    /// A namespace to be dropped has something in it.
+    /// The namespace to drop is not empty.
     #[error("namespace {0} is not empty: drop what is in it first")]
     NotEmpty(Name),
-    /// It is of another kind than is needed.
+    /// The entry is not of a kind that the action applies to.
     #[error("{name} is a {found}, not a {}", either(.needed))]
     WrongKind {
         /// The name.
         name: Name,
-        /// What it stands for.
+        /// Its kind.
         found: Kind,
-        /// What it should stand for.
+        /// The kinds that the action applies to.
         needed: &'static [Kind],
     },
-    /// Nothing of its kind can be like that.
+    /// No entry of this kind may be like that.
     #[error("{name} cannot be created like that: {why}")]
     Flawed {
-        /// What was to be created.
+        /// The entry to create.
         name: Name,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A table to be created that has a state, and in it no partition.
+    /// A table to create has a state without partitions.
     #[error("{0} cannot be created without partitions: a table has at least one")]
     NoPartitions(Name),
-    /// Somebody else has changed the table since this was prepared.
+    /// Another commit has changed the table since this was prepared.
     #[error("{0} has changed since this was prepared: read it again")]
     Changed(Name),
-    /// The metadata pointer is not where it should be.
+    /// The metadata pointer is not where the action expects it.
     #[error("the metadata pointer of {name} is {}, not {}: read it again", told(.found), told(.expected))]
     PointerMoved {
         /// A table or a view.
         name: Name,
-        /// Where it should be.
+        /// Where the action expects it.
         expected: Option<String>,
         /// Where it is.
         found: Option<String>,
     },
-    /// The table is not at the version that it should be at.
+    /// The table is not at the version that the action expects.
     #[error("{name} is at {}, not at {expected}: read it again", .found.map_or("no version".to_owned(), |at| at.to_string()))]
     VersionMoved {
         /// A table.
         name: Name,
-        /// Where it should be.
+        /// The expected version.
         expected: Version,
-        /// Where it is; `None` where it has no state.
+        /// Its version; `None` if it has no state.
         found: Option<Version>,
     },
-    /// Among the fields that are not known there is one that is, or that is out of order: nobody could read it back.
-    #[error("{name} cannot have an unknown field with the tag {tag}: the tag is known, or is behind a greater one")]
+    /// Among the fields stored as unknown, one has a known tag or is out of order: readers could not decode the entry.
+    #[error("{name} cannot have an unknown field with the tag {tag}: the tag is known, or follows a greater one")]
     UnknownField {
-        /// What was to be created or changed.
+        /// The entry to create or change.
         name: Name,
-        /// Of the field.
+        /// The field's tag.
         tag: u64,
     },
-    /// More than an entry of such a catalog may have.
+    /// The entry is larger than this catalog allows.
     #[error("{name} would take {bytes} bytes; an entry has at most {most}: give it fewer or shorter properties")]
     TooLarge {
-        /// What was to be created or changed.
+        /// The entry to create or change.
         name: Name,
-        /// What it would take, encoded.
+        /// Its encoded size.
         bytes: usize,
-        /// What is allowed.
+        /// The largest size allowed.
         most: usize,
     },
 }
@@ -175,13 +175,13 @@ fn told(pointer: &Option<String>) -> String {
 }
 
 impl Action {
-    /// Whether these change nothing, whatever the catalog is like: they only say what must be so.
+    /// Whether these are all assertions.
     #[must_use]
     pub fn only_assert(actions: &[Self]) -> bool {
         actions.iter().all(|action| matches!(action, Self::Assert { .. }))
     }
 
-    /// Whether it takes an entry away from where it is.
+    /// Whether it removes an entry from its name.
     pub(super) fn removes(&self) -> bool {
         matches!(self, Self::Drop { .. } | Self::DropAll { .. } | Self::Rename { .. })
     }

@@ -1,4 +1,4 @@
-//! What does a name stand for?
+//! What a name stands for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,15 +12,15 @@ pub enum Kind {
     Namespace,
     /// Points to data.
     Table,
-    /// A query that is kept under a name, as in Apache Iceberg. The catalog knows where its metadata is, and not what it says.
+    /// A query kept under a name, as in Apache Iceberg. The catalog stores where its metadata is and does not read it.
     View,
 }
 
 impl Kind {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Namespace, Self::Table, Self::View];
 
-    /// This one alone.
+    /// This kind alone, as a slice.
     #[must_use]
     pub fn only(self) -> &'static [Self] {
         match self {
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// In one word.
+    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -52,24 +52,25 @@ impl fmt::Display for Kind {
 pub struct Entry {
     /// Which of them.
     pub kind: Kind,
-    /// Where the data of a table is, or what belongs to a view; anything its format understands.
+    /// Where the data of a table is, or the files of a view; in any notation.
     pub location: Option<String>,
-    /// What users keep with it.
+    /// Properties set by users.
     pub properties: BTreeMap<String, String>,
-    /// What it was made from, such as the tables of a view.
+    /// The entries it was made from, such as the tables of a view.
     pub base_objects: Vec<Name>,
-    /// The table's own chain: its version, and the metadata object it points to. Commits to a table move it.
+    /// The table's own chain: its version, and the metadata object it points to. Commits to the table advance it.
     pub state: Option<TableState>,
-    /// Where the current metadata of a table or a view is: any text. It moves by compare-and-set, beside the state.
+    /// Where the current metadata of a table or a view is: any text. It moves by compare-and-set, independently of the
+    /// state.
     pub pointer: Option<String>,
-    /// What a newer version of Glidepath wrote and this one does not know, kept as it is; rising tags.
+    /// Fields that a newer version of Glidepath wrote and this one does not know, kept unchanged; tags in rising order.
     pub unknown: Vec<Field>,
 }
 
-/// A field of an entry, as written.
+/// A field of an entry, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Which field.
+    /// Its tag.
     pub tag: u64,
     /// Its content.
     pub bytes: Vec<u8>,
@@ -96,13 +97,14 @@ impl Entry {
         Self { kind: Kind::Table, location, state: Some(state), ..Self::namespace() }
     }
 
-    /// A view with nothing but its kind.
+    /// A view without properties.
     #[must_use]
     pub fn view() -> Self {
         Self { kind: Kind::View, ..Self::namespace() }
     }
 
-    /// The state of a table that has nothing else. One with the name of a number is kept as that number.
+    /// The state of a table that has nothing but a state. If its name is that of a numbered table, it is kept as a
+    /// number.
     #[must_use]
     pub fn plain(&self) -> Option<&TableState> {
         let Self { kind, location, properties, base_objects, state, pointer, unknown } = self;
@@ -111,7 +113,8 @@ impl Entry {
         state.as_ref().filter(|_| *kind == Kind::Table && bare)
     }
 
-    /// What it has that nothing of its kind can have, in words. Nobody writes such an entry, and no reader takes one.
+    /// A feature that entries of its kind cannot have, in words; `None` for a valid entry. Such an entry is never
+    /// written, and readers reject it.
     #[must_use]
     pub fn flaw(&self) -> Option<&'static str> {
         match self.kind {

@@ -1,17 +1,18 @@
-//! How is a namespace or a table named? By the parts of its path; the parts are escaped, so that no two paths meet.
+//! Names of namespaces, tables and views: paths whose parts are escaped, so that different paths have different names.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::TableId;
 
-/// The most bytes a name may have, escaped: it must fit into a page beside others.
+/// The maximum length of an escaped name in bytes: it must fit into a page beside others.
 const LONGEST: usize = 1024;
 
-/// The path of a namespace or table: one part or more, written with `/` between them. The root of a catalog has no name.
+/// The path of a namespace or table: one part or more, written with `/` between them. The root of a catalog has no
+/// name.
 ///
-/// A part may be any text, as Iceberg's and Lance's clients allow. What would be taken for something else, or not be seen, is
-/// escaped: each byte of its UTF-8 is written as `%` and two hexadecimal digits. That is
+/// A part may be any text, as Iceberg's and Lance's clients allow. Characters that are ambiguous or invisible are
+/// escaped: each byte of their UTF-8 is written as `%` and two hexadecimal digits. These are
 ///
 /// * `/` and `%`, control characters, and all white space but the space;
 /// * spaces at either end of a part;
@@ -23,27 +24,27 @@ pub struct Name(Arc<str>);
 /// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// A part has no characters, or there is no part.
+    /// A part is empty, or there is no part.
     #[error("{0:?} has an empty part; every part between slashes needs at least one character")]
     EmptyPart(String),
-    /// Longer than a page may hold.
+    /// Longer than names may be.
     #[error("the name has {found} bytes, more than the {LONGEST} allowed")]
     TooLong {
         /// Its length, escaped.
         found: usize,
     },
-    /// Written otherwise than its parts are.
-    #[error("{found:?} is not how a name is written; if that is its text, write {allowed}")]
+    /// A part is not escaped as it must be.
+    #[error("{found:?} is not escaped as names are; if these are its unescaped parts, write {allowed}")]
     Unescaped {
         /// As given.
         found: String,
-        /// The name with this text.
+        /// The correctly escaped name.
         allowed: String,
     },
 }
 
 impl Name {
-    /// The name of these parts, taken as they are.
+    /// The name of these parts, which are not escaped yet.
     ///
     /// # Errors
     /// Where a part is empty or the whole is too long.
@@ -58,10 +59,10 @@ impl Name {
         Self::checked(escaped)
     }
 
-    /// The name that is written like this.
+    /// Parses an escaped name.
     ///
     /// # Errors
-    /// Where it is not written as [`Display`](fmt::Display) would write it.
+    /// If it is not escaped as [`Display`](fmt::Display) would write it.
     pub fn parse(text: &str) -> Result<Self, InvalidName> {
         if text.len() <= LONGEST && text.split('/').all(is_plain) {
             return Ok(Self(text.into()));
@@ -86,13 +87,13 @@ impl Name {
         Ok(Self(escaped.into()))
     }
 
-    /// As written.
+    /// The escaped name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The parts, as they were before escaping.
+    /// The parts, unescaped.
     #[must_use]
     pub fn parts(&self) -> Vec<String> {
         self.0.split('/').map(|part| unescape(part).unwrap_or_default()).collect()
@@ -104,19 +105,20 @@ impl Name {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.into()))
     }
 
-    /// Whether it is in this namespace, however deep. No name is within itself.
+    /// Whether it is in this namespace, at any depth. A name is not within itself.
     #[must_use]
     pub fn is_within(&self, namespace: &Self) -> bool {
         self.0.strip_prefix(&*namespace.0).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The last part, as written.
+    /// The last part, escaped.
     #[must_use]
     pub fn last(&self) -> &str {
         self.place().1
     }
 
-    /// The namespace it is in and its last part, as written; listings are in the order of these. The root has no letters.
+    /// The namespace it is in and its last part, both escaped; listings are sorted by these. The root is the empty
+    /// string.
     #[must_use]
     pub fn place(&self) -> (&str, &str) {
         self.0.rsplit_once('/').unwrap_or(("", &self.0))
@@ -128,7 +130,7 @@ impl Name {
         Self(format!("t{:08x}", table.0).into())
     }
 
-    /// The table whose name this is, if it is a numbered one's.
+    /// The table with this name, if it is the name of a numbered table.
     #[must_use]
     pub fn number(&self) -> Option<TableId> {
         let digits = self.0.strip_prefix('t').filter(|digits| digits.len() == 8)?;
@@ -136,10 +138,10 @@ impl Name {
         written.then(|| u32::from_str_radix(digits, 16).ok().map(TableId))?
     }
 
-    /// The name with this last part, as written, in a namespace or the root.
+    /// The name with this last part (escaped), in a namespace or in the root.
     ///
     /// # Errors
-    /// Where that is not a name.
+    /// If that is not a valid name.
     pub fn in_namespace(parent: Option<&Self>, last: &str) -> Result<Self, InvalidName> {
         match parent {
             Some(parent) => Self::parse(&format!("{parent}/{last}")),
@@ -154,8 +156,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Whether a part has nothing that could be escaped, judged fast: `false` may be wrong. Most names are of such parts, and whoever
-/// decodes a catalog parses all of them.
+/// Whether a part has nothing to escape. A fast test: `false` may be wrong. Most parts pass it, and decoding a catalog
+/// parses every name.
 fn is_plain(part: &str) -> bool {
     let visible = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
     !part.is_empty() && !part.starts_with('.') && part.bytes().all(visible)
@@ -187,7 +189,7 @@ fn escape(part: &str, to: &mut String) {
     }
 }
 
-/// `None` where an escape is not whole, or what is escaped is not UTF-8.
+/// `None` if an escape is incomplete or the unescaped bytes are not UTF-8.
 fn unescape(part: &str) -> Option<String> {
     let mut plain = Vec::with_capacity(part.len());
     let mut rest = part;

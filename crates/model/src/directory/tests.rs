@@ -80,7 +80,7 @@ fn is_so(entry: Option<&Entry>, assertion: &Assertion) -> bool {
     }
 }
 
-/// What the rules say, in a few lines over a whole catalog at hand.
+/// The same rules, implemented in a few lines on a whole catalog in memory.
 fn plainly(catalog: &mut BTreeMap<Name, Entry>, action: &Action) -> bool {
     let parent_holds = |catalog: &BTreeMap<Name, Entry>, name: &Name| {
         name.parent().is_none_or(|parent| catalog.get(&parent).is_some_and(|entry| entry.kind == Kind::Namespace))
@@ -200,7 +200,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Looks up what the view needs in a catalog at hand.
+/// Looks up what the view needs in a catalog in memory.
 fn look_up(view: &mut View, actions: &[Action], stored: &BTreeMap<Name, Entry>) {
     for need in view.needs(actions) {
         match need {
@@ -221,7 +221,7 @@ fn look_up(view: &mut View, actions: &[Action], stored: &BTreeMap<Name, Entry>) 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Groups of actions, some of them in one view as in a group commit, against the rules applied one by one.
+    /// Groups of actions, some decided in one view as in a group commit, against the same rules applied one by one.
     #[test]
     fn a_view_decides_as_the_whole_catalog_would(
         commits in prop::collection::vec(prop::collection::vec(prop::collection::vec(any_action(), 1..4), 1..5), 1..16),
@@ -256,7 +256,7 @@ proptest! {
     }
 }
 
-/// On a catalog that is at hand.
+/// Decides on a catalog in memory.
 fn decided(stored: &BTreeMap<Name, Entry>, actions: &[Action]) -> Result<View, Refusal> {
     let mut view = View::default();
     look_up(&mut view, actions, stored);
@@ -303,7 +303,7 @@ fn pointers_and_assertions_are_refused_in_precise_words() {
     ];
     assert!(Action::only_assert(&fine));
     assert!(decided(&stored, &fine).unwrap().is_unchanged());
-    // Of what those before it in the request have made.
+    // An assertion sees the actions before it in the request.
     let moved = [set("t", Some("one")), assert("t", Assertion::Pointer(Some("two".to_owned()))), set("t", Some("two"))];
     assert!(!Action::only_assert(&moved));
     assert_eq!(decided(&stored, &moved).unwrap().changes().count(), 1);

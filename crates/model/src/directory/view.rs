@@ -1,38 +1,39 @@
-//! What of a catalog does an action look at, and what does it make of it?
+//! The part of a catalog that an action reads, and how the action changes it.
 
 use std::collections::BTreeMap;
 
 use super::{Action, Assertion, Entry, Kind, Name, Refusal};
 
-/// What has metadata of its own: it can point to it, and be called otherwise.
+/// The kinds that have metadata of their own: they have a metadata pointer and can be renamed.
 const WITH_METADATA: &[Kind] = &[Kind::Table, Kind::View];
 
-/// A part of a catalog that an action must see before it can be decided.
+/// A part of a catalog that must be looked up before an action can be decided.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// What a name stands for.
     Entry(Name),
-    /// What is directly in a namespace, so many of them at most.
+    /// The entries directly in a namespace, at most this many.
     Children(Name, usize),
 }
 
-/// The part of a catalog that has been looked up, with what the actions decided so far made of it. Several actions can be
-/// decided on one view, each as if those before it were committed.
+/// The looked-up part of a catalog, with the effects of the actions decided so far. Several actions can be decided on
+/// one view, each as if those before it were committed.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     entries: BTreeMap<Name, Seen>,
-    /// Entries directly in a namespace as stored, for namespaces to be dropped: all of them, or more than are dropped here.
+    /// Stored entries directly in a namespace, for namespaces to be dropped: all of them, or more than are dropped
+    /// here.
     children: BTreeMap<Name, Children>,
-    /// Namespaces that were dropped with all that was in them as stored. What is there now is in `entries`.
+    /// Namespaces that were dropped with everything stored in them. What was created in them since is in `entries`.
     gone: Vec<Name>,
 }
 
-/// A catalog that is at hand.
+/// A catalog that is in memory as a whole.
 pub trait AtHand {
     /// What a name stands for.
     fn entry(&self, name: &Name) -> Option<Entry>;
 
-    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, after `after` if given.
     fn children(&self, namespace: Option<&Name>, after: Option<&Name>, limit: usize) -> Vec<(Name, Entry)>;
 }
 
@@ -49,7 +50,7 @@ struct Children {
 }
 
 impl View {
-    /// What these actions look at and the view does not have.
+    /// What these actions read and the view does not contain yet.
     #[must_use]
     pub fn needs(&self, actions: &[Action]) -> Vec<Need> {
         let mut needs = Vec::new();
@@ -72,7 +73,7 @@ impl View {
                 need(&parent);
             }
         }
-        // Among so many children at least one is left, unless they are all.
+        // If so many children are stored, at least one remains after all removals.
         let telling = 1 + self.removed() + actions.iter().filter(|action| action.removes()).count();
         for action in actions {
             if let Action::Drop { name, kind: Kind::Namespace, .. } = action
@@ -86,8 +87,7 @@ impl View {
         needs
     }
 
-    /// A view of what these actions are about in a catalog at hand, and what they make of it. Whoever keeps the entries has a say
-    /// about each that is created or changed.
+    /// Decides these actions on a catalog in memory. `allowed` may refuse each entry that is created or changed.
     ///
     /// # Errors
     /// The first refusal.
@@ -102,7 +102,7 @@ impl View {
         Ok(view)
     }
 
-    /// Adds all that these actions look at, from a catalog at hand.
+    /// Adds everything that these actions read, from a catalog in memory.
     pub fn look_up(&mut self, actions: &[Action], stored: &impl AtHand) {
         for need in self.needs(actions) {
             match need {
@@ -118,41 +118,41 @@ impl View {
         }
     }
 
-    /// Adds what a name stands for in the stored catalog.
+    /// Adds the stored entry of a name.
     pub fn insert(&mut self, name: Name, stored: Option<Entry>) {
         let now = if self.is_gone(&name) { None } else { stored.clone() };
         self.entries.entry(name).or_insert(Seen { stored, now });
     }
 
-    /// Adds the stored entries directly in a namespace, as many as asked for; fewer are all there are.
+    /// Adds stored entries directly in a namespace. If there are fewer than `asked`, they are all.
     pub fn insert_children(&mut self, namespace: Name, some: Vec<Name>, asked: usize) {
         let all = some.len() < asked;
         self.children.insert(namespace, Children { some, all });
     }
 
-    /// How many stored entries are gone by what was taken in.
+    /// How many stored entries the decided actions have removed.
     fn removed(&self) -> usize {
         self.entries.values().filter(|seen| seen.stored.is_some() && seen.now.is_none()).count()
     }
 
-    /// Decides all of these actions, which must be done together or not at all, and on success takes them in.
+    /// Decides all of these actions, together or not at all. On success, the view contains their effects.
     ///
     /// # Errors
-    /// The first refusal; the view is then as before.
+    /// The first refusal; the view is then unchanged.
     ///
     /// # Panics
-    /// Where [`needs`](Self::needs) is not empty for these actions.
+    /// If [`needs`](Self::needs) is not empty for these actions.
     pub fn apply(&mut self, actions: &[Action]) -> Result<(), Refusal> {
         self.apply_where(actions, |_, _| Ok(()))
     }
 
-    /// As [`apply`](Self::apply), where whoever keeps the entries has a say, too: about each that is created or changed.
+    /// As [`apply`](Self::apply); `allowed` may also refuse each entry that is created or changed.
     ///
     /// # Errors
-    /// As there, or what `allowed` refuses.
+    /// As for `apply`, or a refusal of `allowed`.
     ///
     /// # Panics
-    /// As there.
+    /// As for `apply`.
     pub fn apply_where(
         &mut self,
         actions: &[Action],
@@ -187,8 +187,8 @@ impl View {
         Ok(())
     }
 
-    /// What the actions taken in have changed once all is dropped that is in [`gone`](Self::gone) namespaces, in the order
-    /// of names: the entry before, and after.
+    /// What the decided actions change after everything in [`gone`](Self::gone) namespaces has been dropped, in name
+    /// order: the entry before and after.
     pub fn changes(&self) -> impl Iterator<Item = (&Name, Option<&Entry>, Option<&Entry>)> {
         let all = self
             .entries
@@ -197,20 +197,20 @@ impl View {
         all.filter(|(_, before, now)| before != now)
     }
 
-    /// Whether all is as it was stored.
+    /// Whether nothing has changed.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.gone.is_empty() && self.changes().next().is_none()
     }
 
-    /// Namespaces of which all that was stored in them, however deep, is dropped before the [`changes`](Self::changes) are
-    /// made. May name one twice, and one in another.
+    /// Namespaces to drop with everything stored in them, at all depths, before the [`changes`](Self::changes) are
+    /// made. One may be listed twice, or lie in another.
     #[must_use]
     pub fn gone(&self) -> &[Name] {
         &self.gone
     }
 
-    /// Whether what is stored under this name is dropped with a namespace that it is in.
+    /// Whether the stored entry of this name is dropped with a namespace that contains it.
     fn is_gone(&self, name: &Name) -> bool {
         self.gone.iter().any(|namespace| name.is_within(namespace))
     }
@@ -291,7 +291,7 @@ impl View {
         }
     }
 
-    /// Whether something may be created under this name.
+    /// Whether an entry may be created under this name.
     fn free(&self, name: &Name) -> Result<(), Refusal> {
         if self.now(name).is_some() {
             return Err(Refusal::Exists(name.clone()));
@@ -316,7 +316,7 @@ impl View {
         Err(Refusal::WrongKind { name: name.clone(), found: entry.kind, needed })
     }
 
-    /// A table or a view, if its metadata pointer is this.
+    /// The table or view of this name, if it has this metadata pointer.
     fn pointing_to(&self, name: &Name, expected: &Option<String>) -> Result<&Entry, Refusal> {
         let entry = self.one_of(name, WITH_METADATA)?;
         if entry.pointer == *expected {
@@ -327,7 +327,7 @@ impl View {
     }
 
     fn has_children(&self, namespace: &Name) -> bool {
-        let known = self.children.get(namespace).expect("a need of this action, looked up before it was decided");
+        let known = self.children.get(namespace).expect("what an action needs is looked up before it is decided");
         let left = |child: &Name| match self.entries.get(child) {
             Some(seen) => seen.now.is_some(),
             None => !self.is_gone(child),
@@ -338,11 +338,11 @@ impl View {
 
     fn now(&self, name: &Name) -> Option<&Entry> {
         let seen = self.entries.get(name);
-        seen.expect("a need of this action, looked up before it was decided").now.as_ref()
+        seen.expect("what an action needs is looked up before it is decided").now.as_ref()
     }
 
     fn seen_mut(&mut self, name: &Name) -> &mut Seen {
-        self.entries.get_mut(name).expect("decided on, hence looked up")
+        self.entries.get_mut(name).expect("the action on it was decided, so it was looked up")
     }
 }
 

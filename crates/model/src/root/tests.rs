@@ -8,7 +8,7 @@ use crate::{Advance, Assertion, Changes, Edit, Kind, Need, PartitionId};
 
 type Map = BTreeMap<Name, Entry>;
 
-/// Few names, so that they meet: numbered tables among them, also as namespaces and in one.
+/// Few names, so that actions collide: numbered tables among them, also as namespaces and inside one.
 const NAMES: [&str; 12] = [
     "a",
     "a-b",
@@ -97,7 +97,7 @@ fn any_request() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(any_action(), 1..4)
 }
 
-/// In the order of listings.
+/// In listing order.
 fn children(map: &Map, namespace: Option<&Name>, after: Option<&Name>, limit: usize) -> Vec<(Name, Entry)> {
     let mut inside: Vec<(Name, Entry)> = map
         .iter()
@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    /// Changes are the short spelling of actions: both say the same of every root.
+    /// Changes are the compact form of actions: both have the same effect on every root.
     #[test]
     fn changes_are_decided_as_their_actions_are(
         requests in prop::collection::vec(any_request(), 0..9),
@@ -231,7 +231,7 @@ fn only_the_names_of_numbers_are_numbers() {
     }
 }
 
-/// Many entries, so that there are several runs of them.
+/// Enough entries for several runs.
 #[test]
 fn listings_of_many_come_page_by_page() {
     let mut root = Root::empty();

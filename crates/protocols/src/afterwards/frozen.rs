@@ -1,4 +1,4 @@
-//! A store after everything has happened: what is in it can be read, by the protocols' own code, and nothing else.
+//! A store after the end of a run: the protocols' own code can read it, and nothing can change it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,12 +8,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
-    Payload, Purpose, PutError, ReadError, Tag,
+    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, ListPage, Listed, Metadata, Object,
+    ObjectStore, Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::Instant;
 
-/// A store with these objects that never changes, and the environment of whoever reads it.
+/// A store with these objects that never changes, and the environment of its readers.
 #[derive(Clone)]
 pub struct Frozen(Rc<BTreeMap<Key, Payload>>);
 
@@ -25,14 +25,14 @@ impl Frozen {
     }
 }
 
-/// Runs a future that only reads a [`Frozen`] store, to its end.
+/// Runs a future that only reads a [`Frozen`] store to its end.
 ///
 /// # Panics
 /// If the future waits for anything else.
 pub fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
-        Poll::Pending => panic!("a frozen store answers at once, and reading it waits for nothing else"),
+        Poll::Pending => panic!("a frozen store answers at once, so reading it never waits"),
     }
 }
 
@@ -59,7 +59,7 @@ fn whole(payload: &Payload) -> Object {
 }
 
 fn refused() -> Denial {
-    Denial::words("this store is only looked at")
+    Denial::words("this store is read-only")
 }
 
 impl ObjectStore for Frozen {
@@ -92,7 +92,7 @@ impl ObjectStore for Frozen {
         Err(PutError::Refused(refused()))
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after.clone()),
             _ => Bound::Included(prefix.clone()),
@@ -101,7 +101,7 @@ impl ObjectStore for Frozen {
             self.0.range((from, Bound::Unbounded)).take_while(|(key, _)| key.as_str().starts_with(prefix.as_str()));
         let listed = |(key, payload): (&Key, &Payload)| Listed { key: key.clone(), size: payload.size() };
         let objects = matching.by_ref().take(limit).map(listed).collect();
-        Ok(Page { objects, more: matching.next().is_some() })
+        Ok(ListPage { objects, more: matching.next().is_some() })
     }
 
     async fn delete(&self, _: &Key) -> Result<(), DeleteError> {

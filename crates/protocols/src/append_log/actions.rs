@@ -1,4 +1,4 @@
-//! What do the actions of a record say? The layout is in `docs/protocols/append-log.md`.
+//! The encoding of actions in a record. The layout is in `docs/protocols/append-log.md`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const ADVANCE: u8 = 6;
 const SET_POINTER: u8 = 7;
 const ASSERT: u8 = 8;
 
-/// What an assertion says.
+/// Codes of assertions.
 const EXISTS: u8 = 1;
 const ABSENT: u8 = 2;
 const POINTS: u8 = 3;
@@ -112,7 +112,7 @@ fn put_advance(out: &mut Vec<u8>, advance: &Advance) {
     }
 }
 
-/// Reads actions, which must be all that there is.
+/// Decodes actions, which must take up all the bytes.
 pub(super) fn decode(bytes: &[u8]) -> Result<Vec<Action>, DecodeError> {
     all(bytes).map_err(|error| match error {
         wire::DecodeError::Content(words) => DecodeError::Content(words),

@@ -1,4 +1,4 @@
-//! Which versions has the catalog had? For those who look after a log, not for commits: the cost grows with the log.
+//! All versions that a catalog has had. For inspection, not for commits: the cost grows with the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use glidepath_env::{Cause, Env, Key, ObjectStore, Payload, ReadError};
 
 use super::record::{HEADER, Header, Record};
 use super::state::State;
-use super::{AppendLog, Place, Snapshot};
+use super::{AppendLog, SharedState, Snapshot};
 use crate::afterwards::{Frozen, Write, at_once};
 use crate::catalog::LoadError;
 
-/// A version, and where the record that made it is.
+/// A version, and where its record is.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// The catalog behind the record.
+    /// The catalog after the record.
     pub version: Snapshot,
-    /// The segment that the record is in.
+    /// The segment that contains the record.
     pub segment: u64,
-    /// Where in it the record ends, in bytes.
+    /// The offset in it at which the record ends, in bytes.
     pub end: u64,
     /// Whether the record closes the segment.
     pub closes: bool,
@@ -26,29 +26,30 @@ pub struct Placed {
 
 /// Why a walk through the log ended.
 pub(super) enum End {
-    /// Nothing follows in this segment.
+    /// This segment has no further records.
     Newest(u64),
     /// This segment was emptied.
     Emptied(u64),
-    /// This segment does not say what a log may say; why, in words.
+    /// This segment breaks the format; the text says how.
     Damaged(u64, String),
-    /// This checkpoint is not what the log says.
+    /// This checkpoint differs from what the log says.
     Mismatch(u64),
-    /// The store does not give this segment, or the checkpoint behind it.
+    /// The store did not return this segment, or the checkpoint after it.
     Unread(u64, LoadError),
 }
 
 impl<E: Env> AppendLog<E> {
-    /// Every version from the first one on, oldest first; so no segment may have been emptied. Also compares each
-    /// checkpoint that is there with what the log says.
+    /// Every version, oldest first. Only possible if no segment has been emptied. Also compares each existing
+    /// checkpoint with the log.
     ///
     /// # Errors
-    /// Where something is missing, damaged, or not what it should be.
+    /// If something is missing, damaged or different from the log.
     pub async fn every_version(&self) -> Result<Vec<Snapshot>, LoadError> {
         Ok(self.every_place().await?.into_iter().map(|placed| placed.version).collect())
     }
 
-    /// The same, each with where its record is. (The first has none: it ends where segment 0 begins.)
+    /// The same, each with the position of its record. (The first has no record: its position is the start of segment
+    /// 0.)
     ///
     /// # Errors
     /// As [`every_version`](Self::every_version).
@@ -64,14 +65,15 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Tells of each version from the one at a checkpoint on, as far as the log can be read. Also compares the checkpoints behind it
-    /// with what the log says; of those that cannot be decoded only where it is `strict`, for the log does not need them.
+    /// Reports each version from a checkpoint on, as far as the log can be read. Also compares the later checkpoints
+    /// with the log. A checkpoint that cannot be decoded is an error only if `strict`, because the log does not need
+    /// it.
     pub(super) async fn walk(&self, first: Snapshot, strict: bool, mut tell: impl FnMut(Placed)) -> End {
         let mut state = State::clone(&first.0);
         let mut number = state.segment.number;
         tell(Placed { version: first, segment: number, end: 0, closes: false });
         loop {
-            let segment = match self.store.get(&self.place.keys.segment(number)).await {
+            let segment = match self.store.get(&self.shared_state.keys.segment(number)).await {
                 Ok(object) => object.payload.bytes,
                 Err(ReadError::NotFound) => return End::Newest(number),
                 Err(ReadError::Failed(cause)) => return End::Unread(number, LoadError::Failed(cause)),
@@ -99,7 +101,7 @@ impl<E: Env> AppendLog<E> {
     }
 }
 
-/// The state behind a segment, of which `state` is the beginning.
+/// Folds a segment onto `state`, its beginning, and returns the state after it.
 fn fold_segment(mut state: State, segment: &[u8], tell: &mut impl FnMut(Placed)) -> Result<State, String> {
     let (number, mut at) = (state.segment.number, 0);
     while at < segment.len() && state.segment.number == number {
@@ -113,24 +115,24 @@ fn fold_segment(mut state: State, segment: &[u8], tell: &mut impl FnMut(Placed))
         }
         (state, at) = (next, end);
     }
-    if at < segment.len() { Err("something stands behind its end".to_owned()) } else { Ok(state) }
+    if at < segment.len() { Err("there are bytes after its end".to_owned()) } else { Ok(state) }
 }
 
-/// Every version that a log has had, from all that was ever written to its store, each with the write that made it: the first append
-/// that made its segment so long.
+/// Every version that a log has had, derived from everything ever written to its store. Each comes with the write that
+/// made it: the first append that made its segment long enough.
 ///
 /// # Errors
-/// What cannot be read, or should not have been written, in words.
-pub fn every_place_written(place: Place, writes: &[Write]) -> Result<Vec<(Placed, usize)>, String> {
+/// What cannot be read, or should not have been written, as text.
+pub fn every_place_written(shared_state: SharedState, writes: &[Write]) -> Result<Vec<(Placed, usize)>, String> {
     let mut lengths = BTreeMap::<u64, Vec<(u64, usize)>>::new();
     for (number, write) in writes.iter().enumerate() {
-        if let (Some(segment), Some(object)) = (place.keys.segment_number(&write.key), &write.object) {
+        if let (Some(segment), Some(object)) = (shared_state.keys.segment_number(&write.key), &write.object) {
             lengths.entry(segment).or_default().push((object.bytes.len() as u64, number));
         }
     }
-    let created = writes.iter().position(|write| write.key == place.keys.checkpoint(0)).unwrap_or(0);
-    let world = Frozen::of(whole_log(&place, writes)?);
-    let catalog = AppendLog::new(world.clone(), world, Arc::new(place));
+    let created = writes.iter().position(|write| write.key == shared_state.keys.checkpoint(0)).unwrap_or(0);
+    let world = Frozen::of(whole_log(&shared_state, writes)?);
+    let catalog = AppendLog::new(world.clone(), world, Arc::new(shared_state));
     let made_by = |placed: &Placed| {
         let all = lengths.get(&placed.segment).map(Vec::as_slice).unwrap_or_default();
         let append = all.iter().find(|(length, _)| placed.end > 0 && *length >= placed.end);
@@ -144,20 +146,20 @@ pub fn every_place_written(place: Place, writes: &[Write]) -> Result<Vec<(Placed
     Ok(places.into_iter().map(with_write).collect())
 }
 
-/// What each segment was before it was emptied, and what was first written under every other key.
-fn whole_log(place: &Place, writes: &[Write]) -> Result<BTreeMap<Key, Payload>, String> {
+/// Each segment as it was before it was emptied, and the first write under every other key.
+fn whole_log(shared_state: &SharedState, writes: &[Write]) -> Result<BTreeMap<Key, Payload>, String> {
     let (mut longest, mut emptied) = (BTreeMap::<Key, Payload>::new(), BTreeMap::<Key, Payload>::new());
     for write in writes {
         let (key, Some(object)) = (write.key.clone(), &write.object) else { continue };
         match longest.get_mut(&key) {
             None => drop(longest.insert(key, object.clone())),
-            Some(_) if place.keys.segment_number(&key).is_none() => {}
+            Some(_) if shared_state.keys.segment_number(&key).is_none() => {}
             Some(known) if !emptied.contains_key(&key) && object.bytes.starts_with(&known.bytes) => {
                 *known = object.clone();
             }
             Some(known) if object.bytes.len() < known.bytes.len() => {
                 if emptied.insert(key.clone(), object.clone()).is_some_and(|before| before != *object) {
-                    return Err(format!("{key} came back after it had been emptied"));
+                    return Err(format!("{key} was written again after it had been emptied"));
                 }
             }
             Some(_) => return Err(format!("{key} was overwritten")),

@@ -1,4 +1,4 @@
-//! The objects beside the log: checkpoints, and the hint that says which is the newest.
+//! The objects besides the segments: checkpoints, and the hint that names the newest one.
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Key};
@@ -20,7 +20,7 @@ impl Keys {
         Self { prefix: prefix.to_owned() }
     }
 
-    /// Numbers have all their digits, so that names sort as numbers do.
+    /// Numbers have leading zeros, so that keys sort as numbers do.
     pub(super) fn segment(&self, number: u64) -> Key {
         Key::new(&format!("{}/log/{number:020}", self.prefix))
     }
@@ -57,7 +57,7 @@ fn numbered(key: &Key, prefix: &str) -> Option<u64> {
     (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-/// The catalog at the beginning of a segment. The same log gives the same bytes, whoever writes them.
+/// The catalog at the beginning of a segment. The same log gives the same bytes, whichever process writes them.
 pub(super) fn encode(number: u64, root: &Root) -> Bytes {
     [&header(CHECKPOINT, number)[..], &catalog_file::File::first(root.clone()).encode()].concat().into()
 }
@@ -75,12 +75,12 @@ pub(super) fn decode(number: u64, object: &[u8]) -> Result<Root, Cause> {
     }
 }
 
-/// The hint is text, for people too.
+/// The hint is text, so that people can read it too.
 pub(super) fn encode_hint(number: u64) -> Bytes {
     format!("{number}\n").into()
 }
 
-/// A hint that is not understood is no hint.
+/// A hint that cannot be decoded is ignored.
 pub(super) fn decode_hint(object: &[u8]) -> Option<u64> {
     std::str::from_utf8(object).ok()?.strip_suffix('\n')?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What the registry needs of this protocol.
+//! The registry's interface to this protocol.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use glidepath_env::Env;
 use glidepath_model::{Root, Version};
 
 use super::audit::every_place_written;
-use super::{AppendLog, Limits, Place, Snapshot};
+use super::{AppendLog, Limits, SharedState, Snapshot};
 use crate::afterwards::{Made, Write, changed};
 use crate::catalog::{LoadError, Outcome};
 use crate::registry::{Creation, Design, Settings};
@@ -22,17 +22,17 @@ impl Design for Log {
     const VERSION_PER_REQUEST: bool = true;
 
     type Snapshot = Snapshot;
-    type Place = Place;
+    type SharedState = SharedState;
     type Catalog<E: Env> = AppendLog<E>;
 
-    fn place(prefix: &str, settings: &Settings) -> Place {
+    fn shared_state(prefix: &str, settings: &Settings) -> SharedState {
         let usual = Limits::default();
         let records = settings.tiny.map_or(usual.records, |number| 3 + u64::from(number % 4));
-        Place::new(&format!("{prefix}log"), Limits { records, ..usual })
+        SharedState::new(&format!("{prefix}log"), Limits { records, ..usual })
     }
 
-    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Place>) -> AppendLog<E> {
-        AppendLog::new(env, store, place)
+    fn open<E: Env>(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> AppendLog<E> {
+        AppendLog::new(env, store, shared_state)
     }
 
     fn create<E: Env>(catalog: &AppendLog<E>, creation: Creation) -> impl Future<Output = Outcome<Snapshot>> {
@@ -71,9 +71,9 @@ impl Design for Log {
         catalog.fsck(mend)
     }
 
-    fn versions(place: Place, writes: &[Write]) -> Result<Vec<Made>, String> {
+    fn versions(shared_state: SharedState, writes: &[Write]) -> Result<Vec<Made>, String> {
         let (mut before, mut versions) = (Root::empty(), Vec::new());
-        for (placed, write) in every_place_written(place, writes)? {
+        for (placed, write) in every_place_written(shared_state, writes)? {
             let now = placed.version.root();
             versions.push(Made { version: placed.version.version(), write, changed: changed(&before, &now) });
             before = now;

@@ -1,4 +1,4 @@
-//! Several writers' records in one append: all of them stand in the log or none does, in the order in which they were decided.
+//! Records of several writers in one append: it adds all of them or none, in the order in which they were decided.
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Purpose};
@@ -11,11 +11,11 @@ use crate::catalog::Outcome;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 use crate::mutant::{self, Mutant};
 
-/// What one append is to bring.
+/// The content of one append.
 struct Batch {
-    /// The state behind it, but for the count of its last record and its place.
+    /// The state after it, except the count of its last record and its offset.
     next: State,
-    /// Its records, with their bytes.
+    /// Its records, with their encodings.
     records: Vec<(Record, Vec<u8>)>,
     verdicts: Vec<Verdict>,
 }
@@ -31,7 +31,7 @@ impl<E: Env> Grouped for AppendLog<E> {
         let holds = || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Fits));
         let outcome = match records.is_empty() {
             false => Some(self.append_all(&at, next, records).await),
-            // What is asserted holds further on, and would be told of the base, where it may not.
+            // The assertions hold at `at`. The caller would report them as held at `base`, where they may not hold.
             true if at.0.place() > base.0.place() && holds() => Some(Outcome::Conflict(Some(at))),
             true => None,
         };
@@ -40,7 +40,7 @@ impl<E: Env> Grouped for AppendLog<E> {
 }
 
 impl<E: Env> AppendLog<E> {
-    /// Decides as many of these as one append can bring: at least one.
+    /// Decides as many of these requests as fit into one append: at least one.
     fn decide(&self, at: &Snapshot, requests: &[&[Action]]) -> Batch {
         let mut room = MOST_APPEND_BYTES - HEADER;
         let (mut next, mut records, mut verdicts) = (State::clone(&at.0), Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ impl<E: Env> AppendLog<E> {
                     continue;
                 }
             };
-            // It only asks: there is nothing to be done, and nothing that needs a place in the order.
+            // Only assertions: nothing to append, and no position in the order of commits is needed.
             if Action::only_assert(actions) {
                 verdicts.push(Verdict::Fits);
                 continue;
@@ -78,7 +78,7 @@ impl<E: Env> AppendLog<E> {
         Batch { next, records, verdicts }
     }
 
-    /// Appends records that lead from `at` to `next`.
+    /// Appends the records that lead from `at` to `next`.
     async fn append_all(
         &self,
         at: &Snapshot,
@@ -99,7 +99,7 @@ impl<E: Env> AppendLog<E> {
             last.closes = true;
             *encoded = last.encode();
         }
-        // All but the last are counted here, the last one where it has landed.
+        // All but the last are counted here, the last one when the append is known.
         next.records += records.len() as u64 - 1;
         let encoded: Vec<Vec<u8>> = records.into_iter().map(|(_, encoded)| encoded).collect();
         let payload = Bytes::from(at.0.with_header(encoded.concat()));

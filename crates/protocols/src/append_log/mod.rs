@@ -1,20 +1,20 @@
 //! Commits are records appended to a log at the offset last seen; the catalog is the fold of the log.
 //!
-//! The log is a row of segments, an object each. The last record of a segment *closes* it; what is behind it does not
-//! count, and the log goes on in the next. A *checkpoint* is the catalog at the beginning of a segment.
+//! The log is a sequence of segments, each one object. The last record of a segment *closes* it: later records in it do
+//! not count, and the log continues in the next segment. A *checkpoint* is the catalog at the beginning of a segment.
 //!
-//! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/append-log.md`):
+//! Steps of a commit (comments cite these numbers; faults and invariants are in `docs/protocols/append-log.md`):
 //!
-//! 1. Begin at the newest place known. If the changes do not fit the catalog there, it is a conflict.
-//! 2. Make a record of a fresh commit id and the changes with what they expect. Where the segment has had its share, the
-//!    record closes it; before that, make sure that the segment's own checkpoint is there.
-//! 3. Append it at the place known. Taken: committed, for all that stands before it is known.
+//! 1. Start at the newest known position. If the changes do not fit the catalog there, it is a conflict.
+//! 2. Make a record: a fresh commit id, and the changes with what they expect. If the segment has reached a limit, the
+//!    record closes it; before that, make sure that the segment's own checkpoint exists.
+//! 3. Append it at the known end. If it takes effect: committed, because everything before it is known.
 //! 4. If the record closed the segment: write the next checkpoint, if absent, and the hint. Both may fail.
-//! 5. Lost: others were first. Read what they wrote; if the changes still fit, go on at 2 with the same id, a few times;
-//!    else it is a conflict.
-//! 6. Refused, for certain: nothing happened.
-//! 7. Anything else: read back. Our record stands there: the fold says what became of it. Another stands there: ours never
-//!    will, as 5. Nothing: append the same bytes at the same place.
+//! 5. Lost: other records came first. Read them. If the changes still fit, continue at 2 with the same id, a limited
+//!    number of times; otherwise it is a conflict.
+//! 6. Certainly refused: nothing happened.
+//! 7. Anything else: read back. Our record is there: the fold tells whether it took effect. Another record is there:
+//!    ours can no longer take effect; continue as in 5. Nothing is there: append the same bytes at the same offset.
 //! 8. What cannot be settled stays unknown.
 
 mod actions;
@@ -49,48 +49,49 @@ use record::{HEADER, Intent, Record};
 use state::{Segment, State};
 pub use vacuum::{VacuumError, Vacuumed};
 
-/// No segment gets more records or bytes than these before it is closed, whatever the limits say. S3 Express takes
+/// No segment gets more records or bytes than these before it is closed, whatever the limits say. S3 Express accepts
 /// 10,000 appends to an object, Azure 50,000.
 const HARD_RECORDS: u64 = 9_000;
 const HARD_BYTES: u64 = 64 << 20;
 
-/// The largest append that every provider takes: Azure's limit before version 2022-11-02 of its protocol.
+/// The largest append that every provider accepts: Azure's limit before version 2022-11-02 of its protocol.
 const MOST_APPEND_BYTES: usize = 4 << 20;
 
-/// A record fits into an append wherever it goes: the first one of a segment brings the header.
+/// A record must fit into any append: the first one of a segment also contains the header.
 const MOST_RECORD_BYTES: usize = MOST_APPEND_BYTES - HEADER;
 
 const ELSEWHERE: &str = "the store reports an end of the log that does not follow this commit";
 
-/// When a segment is closed, and how stubborn an attempt is. Writers of one log may differ in theirs.
+/// When a segment is closed, and how often an attempt tries to append. Writers of one log may use different limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A segment is closed by its record of this number; at most 9,000.
+    /// The record with this number closes a segment; at most 9,000.
     pub records: u64,
-    /// Or by the first record behind so many bytes; at most 64 MiB.
+    /// The first record after this many bytes also closes it; at most 64 MiB.
     pub size: ByteSize,
-    /// Places at which one attempt tries to append, each behind what others wrote meanwhile.
+    /// How many times one attempt tries to append, each time after the records that others have appended.
     pub tries: u32,
 }
 
 impl Default for Limits {
-    /// Assumed: 1 MiB is read in tens of milliseconds, so opening stays about three round trips; and three requests more
-    /// per 2,000 commits are nothing. Four tries: whoever loses more often had better wait, which only the caller may.
+    /// Assumed: 1 MiB is read in tens of milliseconds, so opening takes about three round trips, and three requests
+    /// more per 2,000 commits do not matter. Four tries: after more losses it is better to wait, which is up to the
+    /// caller.
     fn default() -> Self {
         Self { records: 2_000, size: ByteSize::from_bytes(1 << 20), tries: 4 }
     }
 }
 
-/// What all of a process's handles to one log share.
-pub struct Place {
+/// What all handles of a process to one log share.
+pub struct SharedState {
     keys: Keys,
     limits: Limits,
-    /// The furthest that this process has read or written.
+    /// The newest state that this process has read or written.
     newest: Mutex<Option<Snapshot>>,
 }
 
-impl Place {
-    /// The log whose objects' keys begin with `prefix` and a slash.
+impl SharedState {
+    /// The log whose objects have keys that begin with `prefix` and a slash.
     #[must_use]
     pub fn new(prefix: &str, limits: Limits) -> Self {
         let records = limits.records.clamp(1, HARD_RECORDS);
@@ -105,10 +106,10 @@ impl Place {
 pub struct AppendLog<E: Env> {
     env: E,
     store: E::Objects,
-    place: Arc<Place>,
+    shared_state: Arc<SharedState>,
 }
 
-/// The catalog up to one place in the log.
+/// The catalog at one position in the log.
 #[derive(Clone, Debug)]
 pub struct Snapshot(Arc<State>);
 
@@ -119,13 +120,13 @@ impl Snapshot {
         self.0.commit
     }
 
-    /// Where a table stands; `None` if there is no such table.
+    /// The state of a table; `None` if there is no such table.
     #[must_use]
     pub fn table(&self, id: TableId) -> Option<&TableState> {
         self.0.table(id)
     }
 
-    /// Its place in the order of commits.
+    /// Its position in the order of commits.
     #[must_use]
     pub fn version(&self) -> Version {
         self.0.version
@@ -138,26 +139,26 @@ impl Snapshot {
     }
 }
 
-/// How one append at one place ended.
+/// How one append at one offset ended.
 enum Landing {
-    /// Our record is there, as the answer says.
+    /// Our record is there: the store acknowledged it.
     Taken,
-    /// It is there, as the log says; and whether it took effect.
+    /// It is there: the log shows it, and whether it took effect.
     Found(Snapshot, bool),
-    /// It is not there and never will be.
+    /// It is not there and can never be.
     Passed(Snapshot),
     /// The attempt ends here.
     Ended(Outcome<Snapshot>),
 }
 
 impl<E: Env> AppendLog<E> {
-    /// A handle to the log at this place. Makes no request.
+    /// A handle to this log. Makes no request.
     #[must_use]
-    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
-        Self { env, store, place }
+    pub fn new(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> Self {
+        Self { env, store, shared_state }
     }
 
-    /// Creates the catalog with these tables if there is none yet: checkpoint 0. `Conflict` if there is.
+    /// Creates the catalog with these tables, as checkpoint 0, if there is none yet; otherwise `Conflict`.
     pub async fn create(&self, tables: Vec<(TableId, TableState)>) -> Outcome<Snapshot> {
         if let Err(cause) = self.can_write() {
             return Outcome::refused(cause);
@@ -167,7 +168,7 @@ impl<E: Env> AppendLog<E> {
             return Outcome::refused(Cause::words("tables must have rising ids and at least one partition each"));
         };
         let first = State::first(0, Arc::new(root), false);
-        // Everybody must be able to read it back.
+        // Every version of the software must be able to decode it.
         if let Err(cause) = checkpoint::decode(0, &checkpoint::encode(0, &first.segment.start)) {
             return Outcome::refused(cause);
         }
@@ -183,7 +184,7 @@ impl<E: Env> AppendLog<E> {
         self.store.capabilities().delivers_once
     }
 
-    /// Steps 7 and 8 for a creation: the first checkpoint is never removed, so it tells whose it is.
+    /// Steps 7 and 8 for a creation: the first checkpoint is never removed, so it shows whose creation took effect.
     async fn settle_creation(&self, first: State, error: PutError) -> Outcome<Snapshot> {
         let mut doubt = Doubt::default();
         if let Some(denial) = doubt.take(error, self.delivers_once()) {
@@ -212,7 +213,7 @@ impl<E: Env> AppendLog<E> {
         Outcome::Committed(self.keep(Snapshot(Arc::new(first))))
     }
 
-    /// Nothing is begun on a store on which it could not be ended.
+    /// Refuses stores that lack an operation that a later step needs.
     fn can_write(&self) -> Result<(), Cause> {
         let able = self.store.capabilities();
         if !able.append {
@@ -227,10 +228,10 @@ impl<E: Env> AppendLog<E> {
         Ok(())
     }
 
-    /// Steps 3 and 5 to 8: appends a record where `at` ends, and finds out what became of it.
+    /// Steps 3 and 5 to 8: appends a record where `at` ends, and finds out whether it took effect.
     async fn append(&self, at: &Snapshot, commit: CommitId, payload: Bytes) -> Landing {
         let end = at.0.end + payload.len() as u64;
-        let key = self.place.keys.segment(at.0.segment.number);
+        let key = self.shared_state.keys.segment(at.0.segment.number);
         let mut doubt = Doubt::default();
         match self.store.append(&key, payload.clone().into(), at.0.end).await {
             Ok(appended) if appended.end == end => return Landing::Taken,
@@ -239,10 +240,11 @@ impl<E: Env> AppendLog<E> {
                 Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
                 Ok(Step::Still) => return Landing::Passed(at.clone()),
-                // Who empties a segment was there long before. (An earlier delivery of itself may have been, too.)
-                Ok(Step::Gone) if self.delivers_once() => return Landing::Ended(Outcome::Conflict(None)),
-                Ok(Step::Gone) => return Landing::Ended(emptied()),
-                // Lost for good, but to whom? It may be this very append, repeated on its way.
+                // A segment is emptied long after it was closed, so other records came first. (Or an earlier delivery
+                // of this append did.)
+                Ok(Step::Emptied) if self.delivers_once() => return Landing::Ended(Outcome::Conflict(None)),
+                Ok(Step::Emptied) => return Landing::Ended(emptied()),
+                // Lost for good, but perhaps to an earlier delivery of this same append.
                 Err(error) => doubt.note(Cause::from_error(error)),
             },
             Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => {
@@ -259,7 +261,7 @@ impl<E: Env> AppendLog<E> {
 
     /// Steps 7 and 8.
     async fn settle(&self, at: &Snapshot, commit: CommitId, payload: Bytes, mut doubt: Doubt) -> Landing {
-        let key = self.place.keys.segment(at.0.segment.number);
+        let key = self.shared_state.keys.segment(at.0.segment.number);
         for round in 0..settling::ROUNDS {
             settling::wait(&self.env, round).await;
             let read = match mutant::is(Mutant::OffsetReused) {
@@ -268,20 +270,20 @@ impl<E: Env> AppendLog<E> {
             };
             match read {
                 Ok(Step::Moved(now, Some(effective))) => return Landing::Found(now, effective),
-                // Its place is taken, and an append takes effect at its place or not at all.
+                // Another record is at this offset, and an append takes effect at its offset or not at all.
                 Ok(Step::Moved(now, None)) => return Landing::Passed(now),
-                Ok(Step::Gone) => return Landing::Ended(emptied()),
+                Ok(Step::Emptied) => return Landing::Ended(emptied()),
                 Err(LoadError::Failed(cause)) => doubt.note(cause),
                 Err(error) => return Landing::Ended(Outcome::Unknown(Cause::from_error(error))),
                 Ok(Step::Still) if doubt.hopeless() => break,
-                // The place is free still. It takes one of the two appends, and both are ours.
+                // Nothing is at this offset. At most one of the two appends can take effect there, and both are ours.
                 Ok(Step::Still) => match self.store.append(&key, payload.clone().into(), at.0.end).await {
                     Ok(appended) if appended.end == at.0.end + payload.len() as u64 => return Landing::Taken,
                     Ok(_) => doubt.note(Cause::words(ELSEWHERE)),
                     Err(PutError::Lost) if mutant::is(Mutant::OffsetReused) => {
                         return Landing::Ended(Outcome::Conflict(None));
                     }
-                    // A denial says nothing about the appends before it.
+                    // A denial says nothing about earlier appends.
                     Err(error) => drop(doubt.take(error, self.delivers_once())),
                 },
             }
@@ -289,10 +291,10 @@ impl<E: Env> AppendLog<E> {
         Landing::Ended(Outcome::Unknown(doubt.cause()))
     }
 
-    /// Step 2: whether the next record is to close the segment. A closed segment has its checkpoint: so a reader that
-    /// begins at the newest one has at most two segments to read.
+    /// Step 2: whether the next record closes the segment. A closed segment has its checkpoint, so a reader that begins
+    /// at the newest checkpoint reads at most two segments.
     async fn closes(&self, at: &State) -> Result<bool, Cause> {
-        let Limits { records, size, .. } = self.place.limits;
+        let Limits { records, size, .. } = self.shared_state.limits;
         if at.records + 1 < records && at.end < size.as_bytes() {
             return Ok(false);
         }
@@ -303,12 +305,12 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Makes sure that a segment's checkpoint is there: the one who should have written it may have died.
+    /// Makes sure that a segment's checkpoint exists: the process that should have written it may have crashed.
     async fn anchor(&self, segment: &Segment) -> Result<(), Cause> {
         if segment.anchored.load(Ordering::Relaxed) || mutant::is(Mutant::NotAnchored) {
             return Ok(());
         }
-        match self.store.head(&self.place.keys.checkpoint(segment.number)).await {
+        match self.store.head(&self.shared_state.keys.checkpoint(segment.number)).await {
             Ok(_) => {
                 segment.anchored.store(true, Ordering::Relaxed);
                 Ok(())
@@ -318,7 +320,7 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Step 4. Whoever else writes it writes the same.
+    /// Step 4. All processes write the same bytes.
     async fn write_checkpoint(&self, segment: &Segment) -> Result<(), Cause> {
         match self.put_checkpoint(segment).await {
             Ok(()) => self.put_hint(segment.number).await,
@@ -331,18 +333,18 @@ impl<E: Env> AppendLog<E> {
 
     async fn put_checkpoint(&self, segment: &Segment) -> Result<(), PutError> {
         let payload = Payload::from(checkpoint::encode(segment.number, &segment.start));
-        self.store.put(&self.place.keys.checkpoint(segment.number), payload, Guard::Absent).await.map(drop)
+        self.store.put(&self.shared_state.keys.checkpoint(segment.number), payload, Guard::Absent).await.map(drop)
     }
 
-    /// It may fail, be late and go back: whoever follows it reads on from there.
+    /// This may fail, take effect late, or move the hint back: readers continue from wherever the hint leads.
     async fn put_hint(&self, number: u64) {
         let payload = Payload::from(checkpoint::encode_hint(number));
-        drop(self.store.put(&self.place.keys.hint(), payload, Guard::None).await);
+        drop(self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await);
     }
 
-    /// Remembers a snapshot for the process, if it is the furthest.
+    /// Keeps a snapshot for the process, if it is the newest.
     fn keep(&self, snapshot: Snapshot) -> Snapshot {
-        let mut newest = self.place.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.as_ref().is_none_or(|newest| newest.0.place() < snapshot.0.place()) {
             *newest = Some(snapshot.clone());
         }
@@ -350,14 +352,14 @@ impl<E: Env> AppendLog<E> {
     }
 
     fn newest(&self) -> Option<Snapshot> {
-        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
-        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        // The value is replaced as a whole, so a panic elsewhere cannot leave it half-written.
+        self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Steps 2 to 8, again and again where others come first.
+    /// Steps 2 to 8, repeated while other commits come first.
     async fn try_commit(&self, mut at: Snapshot, changes: &Changes) -> Outcome<Snapshot> {
         let commit = CommitId(self.env.draw(Purpose::Names));
-        for _ in 0..self.place.limits.tries {
+        for _ in 0..self.shared_state.limits.tries {
             let mut next = State::clone(&at.0);
             if !next.apply(changes, commit) && !mutant::is(Mutant::NotRefitted) {
                 return Outcome::Conflict(Some(at));
@@ -384,7 +386,7 @@ impl<E: Env> AppendLog<E> {
                     Err(error) => return Outcome::Unknown(Cause::from_error(error)),
                 },
             };
-            // Step 4, which the outcome does not depend on.
+            // Step 4. The outcome does not depend on it.
             if closes && now.0.segment.number == at.0.segment.number + 1 {
                 drop(self.write_checkpoint(&now.0.segment).await);
             }
@@ -394,12 +396,12 @@ impl<E: Env> AppendLog<E> {
     }
 }
 
-/// Nothing tells any more what became of a commit.
+/// The outcome of a commit whose evidence was vacuumed.
 fn emptied() -> Outcome<Snapshot> {
     Outcome::Unknown(Cause::words("the log was vacuumed beyond this commit before its outcome could be settled"))
 }
 
-/// The bytes of a record, which must be such that everybody can read them back.
+/// The bytes of a record, after checking that they can be decoded.
 fn checked(record: &Record) -> Result<Vec<u8>, Cause> {
     let encoded = record.encode();
     if encoded.len() > MOST_RECORD_BYTES {
@@ -413,7 +415,7 @@ fn checked(record: &Record) -> Result<Vec<u8>, Cause> {
     }
 }
 
-/// The state behind a record that was just appended.
+/// The state after a record that was just appended.
 fn landed(mut next: State, payload: &[u8], closes: bool) -> Result<State, DecodeError> {
     if closes {
         return next.next_segment();
@@ -456,7 +458,7 @@ impl<E: Env> Catalog for AppendLog<E> {
         if let Err(cause) = self.can_write() {
             return Outcome::refused(cause);
         }
-        // Step 1. Another handle of this process may have got further than the base.
+        // Step 1. Another handle of this process may know a newer state than the base.
         let further = |other: &Snapshot| other.0.place() > base.0.place();
         let at = self.newest().filter(further).unwrap_or_else(|| base.clone());
         match self.try_commit(at, changes).await {

@@ -1,5 +1,5 @@
-//! How does a reader find the newest state? By reading on from what it knows; or, where it knows nothing or what it knows
-//! is gone, from a checkpoint.
+//! Finding the newest state: by reading on from the known state, or from a checkpoint if nothing is known or the known
+//! segment was emptied.
 
 use std::sync::Arc;
 
@@ -12,43 +12,45 @@ use super::{AppendLog, HARD_BYTES, MOST_APPEND_BYTES, Snapshot, checkpoint};
 use crate::catalog::LoadError;
 use crate::mutant::{self, Mutant};
 
-/// The largest that a segment becomes: one append begins before [`HARD_BYTES`] and ends behind it, and one more closes it.
+/// The maximum size of a segment: one append begins before [`HARD_BYTES`] and ends after it, and one more closes the
+/// segment.
 pub(super) const MOST_SEGMENT_BYTES: u64 = HARD_BYTES + 2 * MOST_APPEND_BYTES as u64;
 
-/// One read gets all that is there, and as much again.
+/// One read gets the whole segment, with a margin of the same size.
 const WHOLE: u64 = 2 * MOST_SEGMENT_BYTES;
 
-/// Segments that a reader follows one by one before it asks for a newer checkpoint.
+/// The number of segments that a reader follows one by one before it looks for a newer checkpoint.
 const NEAR: u32 = 2;
 
-/// Times that a reader begins anew because what it had found was vacuumed meanwhile.
+/// How often a reader starts again because what it had found was vacuumed meanwhile.
 const OPENINGS: u32 = 8;
 
 const PAGE: usize = 1000;
 
-/// What a reader found behind what it knows.
+/// What a reader found after the state that it knows.
 pub(super) enum Step {
-    /// Nothing: it knows all.
+    /// Nothing new.
     Still,
-    /// The segment was vacuumed since: much has happened.
-    Gone,
-    /// Records. With whether the commit that was looked for took effect, if it is there.
+    /// The segment was emptied, so the known state is old.
+    Emptied,
+    /// New records. The second field says whether the commit searched for took effect, if it is there.
     Moved(Snapshot, Option<bool>),
 }
 
 impl<E: Env> AppendLog<E> {
-    /// Reads what follows in the segment: one request.
+    /// Reads the rest of the segment: one request.
     pub(super) async fn step(&self, at: &Snapshot, watched: Option<CommitId>) -> Result<Step, LoadError> {
         let State { end, last_bytes, ref segment, .. } = *at.0;
-        // A few known bytes are read again: they tell whether it is still the segment that was read, and a store that
-        // refuses ranges behind the end gives an answer.
+        // Also reads a few known bytes again: they show whether the segment still has the content read before, and a
+        // store that refuses ranges beyond the end gives an answer.
         let from = if end == 0 { 0 } else { end - OVERLAP as u64 };
-        let object = match self.store.get_range(&self.place.keys.segment(segment.number), from..from + WHOLE).await {
-            Ok(object) => object.payload,
-            Err(ReadError::NotFound) if end == 0 => return Ok(Step::Still),
-            Err(ReadError::NotFound) => return Ok(Step::Gone),
-            Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
-        };
+        let object =
+            match self.store.get_range(&self.shared_state.keys.segment(segment.number), from..from + WHOLE).await {
+                Ok(object) => object.payload,
+                Err(ReadError::NotFound) if end == 0 => return Ok(Step::Still),
+                Err(ReadError::NotFound) => return Ok(Step::Emptied),
+                Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+            };
         if object.filler.as_bytes() > 0 {
             return Err(undecodable(DecodeError::Content("filler in a log")));
         }
@@ -58,14 +60,14 @@ impl<E: Env> AppendLog<E> {
                 return Ok(Step::Still);
             }
             if let (Header::Emptied, _) = Header::decode(&object.bytes, segment.number).map_err(undecodable)? {
-                return Ok(Step::Gone);
+                return Ok(Step::Emptied);
             }
             &object.bytes[..]
         } else {
             match object.bytes.split_first_chunk::<OVERLAP>() {
                 Some((known, tail)) if *known == last_bytes => tail,
                 None if mutant::is(Mutant::OverlapIgnored) => &[],
-                _ => return Ok(Step::Gone),
+                _ => return Ok(Step::Emptied),
             }
         };
         if tail.is_empty() {
@@ -92,11 +94,11 @@ impl<E: Env> AppendLog<E> {
                     at = now;
                     crossed += 1;
                     if crossed == NEAR {
-                        // Far behind. There may be no newer checkpoint yet; then it goes on one by one.
+                        // Far behind. If there is no newer checkpoint yet, continue segment by segment.
                         at = self.open(Some(&at)).await?.unwrap_or(at);
                     }
                 }
-                Step::Gone => {
+                Step::Emptied => {
                     openings += 1;
                     if openings > OPENINGS {
                         return Err(LoadError::Failed(Cause::words(
@@ -109,7 +111,7 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Opens anew where the segment is gone. What was known must not be lost by it.
+    /// Opens the catalog again after its segment was emptied. The result must not be older than the known state.
     async fn reopen(&self, at: &Snapshot) -> Result<Snapshot, LoadError> {
         match self.open(Some(at)).await? {
             Some(found) if found.0.version >= at.0.version => Ok(found),
@@ -121,13 +123,13 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// The newest checkpoint, by the hint where it leads beyond what is known, else by listing. `None` where there is
+    /// The newest checkpoint: by the hint if it leads beyond what is known, otherwise by listing. `None` if there is
     /// none beyond what is known.
     async fn open(&self, known: Option<&Snapshot>) -> Result<Option<Snapshot>, LoadError> {
         let known = known.map(|known| known.0.segment.number);
-        // A hint that cannot be read is as good as none. One that lies too far back leads to an emptied segment, and
-        // from there to a listing.
-        let hint = self.store.get(&self.place.keys.hint()).await.ok();
+        // A hint that cannot be read is ignored. One that is too old leads to an emptied segment, and from there to a
+        // listing.
+        let hint = self.store.get(&self.shared_state.keys.hint()).await.ok();
         let hint = hint.and_then(|object| checkpoint::decode_hint(&object.payload.bytes));
         if let Some(number) = hint.filter(|number| Some(*number) > known)
             && let Some(found) = self.read_checkpoint(number).await?
@@ -142,7 +144,7 @@ impl<E: Env> AppendLog<E> {
             };
             match self.read_checkpoint(number).await? {
                 Some(found) => return Ok(Some(found)),
-                // The first one is never removed.
+                // The first checkpoint is never removed.
                 None if number == 0 => return Err(LoadError::NotFound),
                 None => {}
             }
@@ -151,7 +153,7 @@ impl<E: Env> AppendLog<E> {
     }
 
     pub(super) async fn read_checkpoint(&self, number: u64) -> Result<Option<Snapshot>, LoadError> {
-        let object = match self.store.get(&self.place.keys.checkpoint(number)).await {
+        let object = match self.store.get(&self.shared_state.keys.checkpoint(number)).await {
             Ok(object) => object,
             Err(ReadError::NotFound) => return Ok(None),
             Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
@@ -160,9 +162,9 @@ impl<E: Env> AppendLog<E> {
         Ok(Some(Snapshot(Arc::new(State::first(number, Arc::new(root), true)))))
     }
 
-    /// The number of the last checkpoint behind what is known.
+    /// The number of the last checkpoint after the known one.
     async fn newest_listed(&self, known: Option<u64>) -> Result<Option<u64>, LoadError> {
-        let keys = &self.place.keys;
+        let keys = &self.shared_state.keys;
         let mut newest = None;
         let mut after = known.map(|number| keys.checkpoint(number));
         loop {

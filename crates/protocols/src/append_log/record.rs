@@ -1,4 +1,4 @@
-//! What do the bytes of a log segment say? Format version 1; the layout is in `docs/protocols/append-log.md`.
+//! The encoding of a log segment, format version 1; the layout is in `docs/protocols/append-log.md`.
 
 use glidepath_model::{
     Action, Advance, Changes, CommitId, Edit, MetadataId, PartitionId, PartitionVersions, TableChange, TableId,
@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 
 use super::actions;
 
-/// Bytes before the first record of a segment; all that is left of one that was emptied.
+/// Bytes before the first record of a segment. An emptied segment has nothing else.
 pub const HEADER: usize = 16;
-/// Bytes of a record beside its content.
+/// Bytes of a record besides its content.
 const FRAME: usize = 4 + 1 + 1 + 8 + CHECKSUM;
 const CHECKSUM: usize = 4;
 
@@ -24,10 +24,10 @@ const ACTIONS: u8 = 2;
 const CLOSES: u8 = 1;
 const SKIPPABLE: u8 = 2;
 
-/// No version gets this far by counting; bytes that say so lie, and counting on from there would overflow.
+/// No version reaches this by counting. Bytes that say so are invalid, and counting on from there would overflow.
 pub(super) const VERSIONS: u64 = 1 << 62;
 
-/// Why bytes are not part of a log that this version can read.
+/// Why bytes cannot be read as part of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Another kind of object.
@@ -39,35 +39,35 @@ pub enum DecodeError {
         /// As written.
         found: u16,
     },
-    /// Needs what this version cannot do.
+    /// Needs features that this version does not have.
     #[error("it needs features (bits {found:#06x}) that this version of Glidepath does not know: use a newer one")]
     Features {
         /// The unknown bits.
         found: u16,
     },
-    /// A record that must not be passed over.
+    /// A record of an unknown kind that must not be skipped.
     #[error("it has a record of kind {found}, which this version of Glidepath does not know: use a newer one")]
     Kind {
         /// As written.
         found: u8,
     },
-    /// Shorter than it says. Appends are all or nothing, so no crash of a writer leaves this behind.
+    /// Shorter than it says. Appends are all or nothing, so a writer's crash cannot cause this.
     #[error("it ends within a record: it is damaged")]
     Truncated,
-    /// Not what was written.
+    /// Differs from what was written.
     #[error("the checksum of a record does not match its content: it is damaged")]
     Checksum,
-    /// The checksum holds but the content makes no sense: a writer's mistake.
+    /// The checksum matches but the content is invalid: a defect of the writer.
     #[error("its content breaks the rules of the format ({0})")]
     Content(&'static str),
 }
 
-/// What stands at the beginning of a segment's object.
+/// The kind of header that a segment's object begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     /// Records follow.
     Segment,
-    /// Vacuum has removed the records; nothing can be appended here any more.
+    /// Vacuum has removed the records; nothing can be appended any more.
     Emptied,
 }
 
@@ -80,7 +80,7 @@ impl Header {
         header(magic, number)
     }
 
-    /// Reads the header of segment `number`, and returns what follows it.
+    /// Decodes the header of segment `number`, and returns the bytes after it.
     pub(super) fn decode(object: &[u8], number: u64) -> Result<(Self, &[u8]), DecodeError> {
         let magic = if object.starts_with(&EMPTIED) { EMPTIED } else { SEGMENT };
         let rest = decode_header(object, magic, "a log segment", number)?;
@@ -88,7 +88,7 @@ impl Header {
     }
 }
 
-/// Mark, format version, feature flags, number: what every object of a log but the hint begins with.
+/// Magic bytes, format version, feature flags, number: the beginning of every object of a log except the hint.
 pub(super) fn header(magic: [u8; 4], number: u64) -> [u8; HEADER] {
     let mut out = [0; HEADER];
     out[..4].copy_from_slice(&magic);
@@ -122,28 +122,28 @@ pub(super) fn decode_header<'a>(
     Ok(reader.0)
 }
 
-/// An intention to commit, as it stands in the log.
+/// A commit as recorded in the log; whether it takes effect depends on the records before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Whose it is.
+    /// Its commit id.
     pub(super) commit: CommitId,
-    /// Whether it is the last one of its segment that counts.
+    /// Whether it is the last record of its segment that counts.
     pub(super) closes: bool,
-    /// What it does; `None` for a kind of record that may be passed over.
+    /// What it does; `None` for a kind of record that may be skipped.
     pub(super) intent: Option<Intent>,
 }
 
-/// What a record does, where it can be done.
+/// What a record does if it takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
-    /// To numbered tables, in few bytes.
+    /// On numbered tables, in few bytes.
     Changes(Changes),
-    /// To whatever entries.
+    /// On any entries.
     Actions(Vec<Action>),
 }
 
 impl Intent {
-    /// These actions, in as few bytes as they can be said.
+    /// These actions in their shortest form.
     pub(super) fn of(actions: &[Action]) -> Self {
         Changes::of_actions(actions).map_or_else(|| Self::Actions(actions.to_vec()), Self::Changes)
     }
@@ -172,8 +172,8 @@ impl Record {
         out
     }
 
-    /// Reads the record that `bytes` begin with, and returns what follows it. No input panics, and none allocates more
-    /// than a small multiple of its size.
+    /// Decodes the record at the beginning of `bytes`, and returns the bytes after it. No input makes it panic or
+    /// allocate more than a small multiple of the input's size.
     pub(super) fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let length = u32::from_le_bytes(Reader(bytes).array()?) as usize;
         if length < FRAME {
@@ -205,7 +205,7 @@ const CREATE: u8 = 1;
 const ADVANCE: u8 = 2;
 const DROP: u8 = 3;
 
-/// Numbers have fixed widths: a record of one table is about 50 bytes, and what it costs is the request.
+/// Numbers have fixed widths: a record of one table is about 50 bytes, and the cost is that of the request.
 fn put_changes(out: &mut Vec<u8>, changes: &Changes) {
     out.extend_from_slice(&(changes.edits().len() as u32).to_le_bytes());
     for TableChange { table, edit } in changes.edits() {
@@ -257,7 +257,8 @@ impl Reader<'_> {
         if version < VERSIONS { Ok(Version(version)) } else { Err(DecodeError::Content("version too large")) }
     }
 
-    /// A number of things to come, each at least `size` bytes: more than there are bytes left is a lie.
+    /// A number of items that follow, each at least `size` bytes: a number that the remaining bytes cannot hold is an
+    /// error.
     fn count(&mut self, size: usize) -> Result<usize, DecodeError> {
         let count = self.u32()? as usize;
         if count <= self.0.len() / size {

@@ -1,4 +1,4 @@
-//! What does the log say, up to one place in it? The deterministic fold of its records.
+//! The catalog at one position in the log: the deterministic fold of its records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use glidepath_model::{
 use super::record::{DecodeError, HEADER, Header, Intent, Record, VERSIONS};
 use crate::entry;
 
-/// How many of the last bytes of a segment a reader asks for again. No record is shorter than this.
+/// How many of the last known bytes of a segment a reader requests again. No record is shorter.
 pub(super) const OVERLAP: usize = 8;
 
-/// A segment of the log, as long as it is the one that is written to.
+/// The segment that is being written to.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) number: u64,
     /// The catalog at its beginning: what its checkpoint holds.
     pub(super) start: Arc<Root>,
-    /// Whether its checkpoint is known to be there.
+    /// Whether its checkpoint is known to exist.
     pub(super) anchored: AtomicBool,
 }
 
-/// A catalog as the log has it up to one place.
+/// The catalog at one position in the log.
 ///
-/// Numbered tables are kept as the root at the beginning of the segment has them and what has changed since, so that a commit costs
-/// what a segment holds and not what the catalog holds. Of the other entries states share what is the same.
+/// Numbered tables are stored as the root at the beginning of the segment and the changes since, so that the cost of a
+/// commit grows with the segment and not with the catalog. States share the other entries that are equal in them.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) segment: Arc<Segment>,
-    /// Bytes of the segment that are folded into this.
+    /// Bytes of the segment folded into this state.
     pub(super) end: u64,
-    /// Records of the segment that are folded into this, void ones too.
+    /// Records of the segment folded into this state, including void ones.
     pub(super) records: u64,
-    /// The last of those bytes: what proves that a segment is still the one that was read.
+    /// The last of those bytes: they prove that the segment still has the content read before.
     pub(super) last_bytes: [u8; OVERLAP],
     pub(super) version: Version,
     pub(super) commit: CommitId,
@@ -45,10 +45,10 @@ pub(super) struct State {
     entries: Entries,
 }
 
-/// What became of a state by reading on.
+/// The result of folding more bytes onto a state.
 pub(super) struct Folded {
     pub(super) state: State,
-    /// Whether the commit that was looked for took effect; `None` if it is not there.
+    /// Whether the commit searched for took effect; `None` if it is not there.
     pub(super) watched: Option<bool>,
 }
 
@@ -61,12 +61,12 @@ impl State {
         Self { segment, end: 0, records: 0, last_bytes: [0; OVERLAP], version, commit, changed, entries }
     }
 
-    /// How far in the log this is.
+    /// Its position in the log.
     pub(super) fn place(&self) -> (u64, u64) {
         (self.segment.number, self.end)
     }
 
-    /// Where a numbered table stands, however it is kept.
+    /// The state of a numbered table, however it is kept.
     pub(super) fn table(&self, id: TableId) -> Option<&TableState> {
         self.plain_table(id).or_else(|| self.entries.numbered(id))
     }
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// Tables that are kept as numbers, from this one on.
+    /// Tables that are kept as numbers, from this id on.
     fn tables_from(&self, first: TableId) -> impl Iterator<Item = (TableId, &TableState)> {
         let mut start = self.segment.start.tables_from(first).peekable();
         let mut changed = self.changed.range(first..).peekable();
@@ -103,7 +103,7 @@ impl State {
         Root::from_parts(self.version, self.commit, tables)?.with_entries(self.entries.clone())
     }
 
-    /// What to append here for an encoded record: the first of a segment brings the header.
+    /// The bytes to append for an encoded record: the first append to a segment includes the header.
     pub(super) fn with_header(&self, record: Vec<u8>) -> Vec<u8> {
         if self.end > 0 {
             return record;
@@ -111,7 +111,7 @@ impl State {
         [&Header::Segment.encode(self.segment.number)[..], &record].concat()
     }
 
-    /// Applies changes by the one conflict rule; whether they fit. If not, nothing is changed.
+    /// Applies changes by the conflict rule and returns whether they fit. If not, nothing is changed.
     pub(super) fn apply(&mut self, changes: &Changes, commit: CommitId) -> bool {
         let Ok(touched) = changes.touch_with(|id| self.table(id), |id| self.entries.has_other(id)) else {
             return false;
@@ -127,12 +127,12 @@ impl State {
         true
     }
 
-    /// Decides actions that a record holds, or is to hold, and changes nothing yet.
+    /// Decides the actions of a record, existing or planned. Changes nothing.
     pub(super) fn decide(&self, actions: &[Action]) -> Result<View, Refusal> {
         View::decided(actions, self, |name, entry| entry::can_be_kept(entry::MOST_BYTES, name, entry))
     }
 
-    /// Does what was decided on this state.
+    /// Applies what was decided on this state.
     pub(super) fn take(&mut self, decided: &View, commit: CommitId) {
         for name in decided.gone().iter().flat_map(|namespace| self.entries.within(namespace)).collect::<Vec<_>>() {
             self.entries.set(name, None);
@@ -154,7 +154,7 @@ impl State {
         (self.version, self.commit) = (self.version.next(), commit);
     }
 
-    /// Does what a record wants; whether that can be done where it stands. If not, nothing is changed.
+    /// Applies a record, and returns whether it takes effect here. If not, nothing is changed.
     fn act(&mut self, intent: &Intent, commit: CommitId) -> bool {
         match intent {
             Intent::Changes(changes) => self.apply(changes, commit),
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// Whether what was decided leads to versions that a checkpoint may hold. What it may not is not written.
+    /// Whether what was decided leads to versions that a checkpoint may hold. Otherwise it must not be written.
     pub(super) fn countable_now(decided: &View) -> Result<(), Cause> {
         let counted = |entry: &Entry| {
             entry.state.iter().all(|state| state.partitions.iter().chain([&state.version]).all(|at| at.0 < VERSIONS))
@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    /// Whether these changes lead to versions that a checkpoint may hold. What it may not is not written.
+    /// Whether these changes lead to versions that a checkpoint may hold. Otherwise they must not be written.
     pub(super) fn countable(&self, changes: &Changes) -> Result<(), Cause> {
         for change in changes.edits() {
             let Edit::Advance(advance) = &change.edit else { continue };
@@ -192,14 +192,14 @@ impl State {
         Ok(())
     }
 
-    /// The state after what follows this one in its segment. A record whose changes do not fit where it stands is void;
-    /// what stands behind a record that closes the segment does not count.
+    /// The state after the next bytes of its segment. A record whose changes do not fit the state before it is void;
+    /// bytes after a record that closes the segment do not count.
     pub(super) fn fold(&self, tail: &[u8], watched: Option<CommitId>) -> Result<Folded, DecodeError> {
         let mut state = self.clone();
         let (mut found, mut rest) = (None, tail);
         if self.end == 0 {
             rest = match Header::decode(tail, self.segment.number)? {
-                // The header comes with the first record, in one append.
+                // The first append writes the header and a record together.
                 (Header::Segment, []) => return Err(DecodeError::Truncated),
                 (Header::Segment, rest) => rest,
                 (Header::Emptied, _) => return Err(DecodeError::Content("it was emptied")),
@@ -228,7 +228,7 @@ impl State {
         Ok(Self::first(self.segment.number + 1, Arc::new(root), false))
     }
 
-    /// Moves on behind bytes that stand in the segment.
+    /// Moves the position to after these bytes of the segment.
     pub(super) fn reach(&mut self, bytes: &[u8]) {
         self.end += bytes.len() as u64;
         if let Some(last) = bytes.last_chunk() {
@@ -248,7 +248,7 @@ impl AtHand for State {
     }
 }
 
-// An emptied segment must be shorter than any place at which a writer or a reader could stand, other than its beginning.
+// An emptied segment must be shorter than any position of a writer or reader except the beginning.
 const _: () = assert!(HEADER > 0 && OVERLAP < HEADER);
 
 #[cfg(test)]

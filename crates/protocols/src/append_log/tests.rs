@@ -1,4 +1,4 @@
-//! The fault table of `docs/protocols/append-log.md`, tried by the simulator.
+//! The fault table of `docs/protocols/append-log.md`, tested in simulation.
 
 mod cases;
 mod counting;
@@ -21,7 +21,7 @@ proptest! {
         check(&run(seed, plan))?;
     }
 
-    /// Writers that sleep, and requests that come late, until the segments that they aim at are long emptied.
+    /// Writers that sleep and requests that arrive late, until the segments they refer to have long been emptied.
     #[test]
     fn histories_hold_while_vacuums_go_on(seed in any::<u64>(), writers in 2_u32..12, records in 1_u64..5) {
         let (pause, patience) = (Span::from_secs(10), Span::from_secs(4));
@@ -39,7 +39,7 @@ fn without_faults_every_attempt_commits_or_conflicts() {
     assert!(run.count(Told::Conflict) > 50, "{} conflicts", run.count(Told::Conflict));
 }
 
-/// Rows 3 to 6, one fault at a time: each does occur, and what can be settled is.
+/// Rows 3 to 6, one fault at a time: each fault occurs, and what can be settled is settled.
 #[test]
 fn each_fault_alone_is_settled() {
     for faults in [
@@ -56,7 +56,7 @@ fn each_fault_alone_is_settled() {
     }
 }
 
-/// The tests above mean something only if a wrong protocol fails them. Prints how many seeds it takes.
+/// These tests are worth something only if wrong protocols fail them. Prints how many seeds each one takes.
 #[test]
 fn mutants_are_caught() {
     let (pause, patience) = (Span::from_secs(10), Span::from_secs(4));
@@ -72,13 +72,13 @@ fn mutants_are_caught() {
         Mutant::CloseIgnored,
     ] {
         let caught = mutant::with(mutant, || (0..2000).find_map(|seed| Some((seed, check(&run(seed, plan)).err()?))));
-        let Some((seed, why)) = caught else { panic!("{mutant:?} goes unnoticed") };
+        let Some((seed, why)) = caught else { panic!("{mutant:?} is not detected") };
         println!("{mutant:?}: caught by seed {seed}: {why}");
         check(&run(seed, plan)).unwrap();
     }
 }
 
-/// The vacuums of these histories do empty segments under the feet of writers that sleep.
+/// The vacuums of these runs do empty segments that sleeping writers will append to.
 #[test]
 fn vacuums_meet_sleepers() {
     let (pause, patience) = (Span::from_secs(10), Span::from_secs(4));

@@ -1,4 +1,4 @@
-//! What people who look after any catalog ask of a log: which versions can be read, is all there, and what may go.
+//! Maintenance of a log: which versions can be read, whether everything is there, and what may be removed.
 
 use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
 use glidepath_model::Version;
@@ -12,20 +12,20 @@ use crate::upkeep::{Count, Finding, Keep, Removed, Report, Severity, VacuumError
 /// Keys listed at a time.
 const PAGE: usize = 1000;
 
-/// A hint so many segments behind has been failing to be left for some time.
+/// A hint this many segments behind has not been updated for some time.
 const HINT_LATE: u64 = 4;
 
 const RESTORE: &str = "restore what is missing from a backup or an older version that the store kept";
 
 impl<E: Env> AppendLog<E> {
-    /// The numbers of all checkpoints, rising.
+    /// The numbers of all checkpoints, in rising order.
     pub(super) async fn checkpoint_numbers(&self) -> Result<Vec<u64>, LoadError> {
-        self.numbers(&self.place.keys.checkpoints(), |key| self.place.keys.checkpoint_number(key)).await
+        self.numbers(&self.shared_state.keys.checkpoints(), |key| self.shared_state.keys.checkpoint_number(key)).await
     }
 
-    /// The numbers of all segments that have an object, rising.
+    /// The numbers of all segments that have an object, in rising order.
     async fn segment_numbers(&self) -> Result<Vec<u64>, LoadError> {
-        self.numbers(&self.place.keys.segments(), |key| self.place.keys.segment_number(key)).await
+        self.numbers(&self.shared_state.keys.segments(), |key| self.shared_state.keys.segment_number(key)).await
     }
 
     async fn numbers(&self, prefix: &Key, number: impl Fn(&Key) -> Option<u64>) -> Result<Vec<u64>, LoadError> {
@@ -43,15 +43,15 @@ impl<E: Env> AppendLog<E> {
 
     /// Whether a vacuum has emptied a segment.
     async fn is_emptied(&self, number: u64) -> Result<bool, LoadError> {
-        match self.store.get_range(&self.place.keys.segment(number), 0..HEADER as u64).await {
+        match self.store.get_range(&self.shared_state.keys.segment(number), 0..HEADER as u64).await {
             Ok(object) => Ok(matches!(Header::decode(&object.payload.bytes, number), Ok((Header::Emptied, _)))),
             Err(ReadError::NotFound) => Ok(false),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
         }
     }
 
-    /// The first of these segments that was not emptied. A vacuum that was stopped leaves checkpoints of emptied ones, and the first
-    /// checkpoint stays for good.
+    /// The first of these segments that was not emptied. A vacuum that was stopped leaves checkpoints of emptied
+    /// segments, and the first checkpoint is never removed.
     async fn first_kept(&self, numbers: &[u64]) -> Result<Option<u64>, LoadError> {
         for number in numbers {
             if !self.is_emptied(*number).await? {
@@ -61,22 +61,22 @@ impl<E: Env> AppendLog<E> {
         Ok(None)
     }
 
-    /// The oldest version from which on all can be read.
+    /// The oldest version from which all versions can be read.
     pub(super) async fn oldest_kept(&self) -> Result<Version, LoadError> {
         let newest = self.catch_up().await?;
         let Some(first) = self.first_kept(&self.checkpoint_numbers().await?).await? else {
             return Ok(newest.version());
         };
-        // Gone meanwhile: a vacuum is at work, and the newest is kept in any case.
+        // Removed meanwhile: a vacuum is running, and it keeps the newest version in any case.
         Ok(self.read_checkpoint(first).await?.map_or(newest.version(), |checkpoint| checkpoint.version()))
     }
 
-    /// A version that can still be read. What is behind it need not be whole.
+    /// A version that can still be read. Later parts of the log may be damaged.
     pub(super) async fn version_at(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
         for number in self.checkpoint_numbers().await?.into_iter().rev() {
             let checkpoint = match self.read_checkpoint(number).await {
                 Ok(Some(checkpoint)) if checkpoint.version() <= version => checkpoint,
-                // A damaged one is passed over: the log leads from the one before it.
+                // A damaged checkpoint is skipped: the log leads there from the one before.
                 Ok(_) | Err(LoadError::Undecodable(_)) => continue,
                 Err(error) => return Err(error),
             };
@@ -94,7 +94,7 @@ impl<E: Env> AppendLog<E> {
                 (Some(found), _) => Ok(Some(found)),
                 (None, End::Newest(_) | End::Emptied(_)) => Ok(None),
                 (None, End::Damaged(number, words)) => Err(damaged(number, &words)),
-                (None, End::Mismatch(number)) => Err(damaged(number - 1, "the checkpoint behind it says otherwise")),
+                (None, End::Mismatch(number)) => Err(damaged(number - 1, "the checkpoint after it differs")),
                 (None, End::Unread(_, error)) => Err(error),
             };
         }
@@ -117,9 +117,9 @@ impl<E: Env> AppendLog<E> {
         Ok(Removed { before, oldest: self.oldest_kept().await?, newest, removed, kept: 0 })
     }
 
-    /// Looks at every checkpoint and every kept segment.
+    /// Checks every checkpoint and every kept segment.
     pub(super) async fn fsck(&self, mend: bool) -> Result<Report, LoadError> {
-        // Listed first: a later look finds at least as much, so writers at work cause no alarm.
+        // Listed first: a later listing finds at least as much, so concurrent writers cause no false findings.
         let (numbers, segments) = (self.checkpoint_numbers().await?, self.segment_numbers().await?);
         let last = numbers.last().max(segments.last()).copied();
         let mut look = Look { log: self, report: Report::default(), versions: 0, segments: 0, newest: None, last };
@@ -142,14 +142,14 @@ impl<E: Env> AppendLog<E> {
     }
 }
 
-/// A look in progress.
+/// A check in progress.
 struct Look<'a, E: Env> {
     log: &'a AppendLog<E>,
     report: Report,
     versions: u64,
     segments: u64,
     newest: Option<Snapshot>,
-    /// The greatest number of a checkpoint or a segment.
+    /// The greatest number of any checkpoint or segment.
     last: Option<u64>,
 }
 
@@ -159,10 +159,10 @@ impl<E: Env> Look<'_, E> {
         self.report.findings.push(Finding { severity, trouble, object, version, found, advice: advice.to_owned() });
     }
 
-    /// Each that there is must be read, and each that must be there must be there: that of the first segment, and of each that was
-    /// closed.
+    /// Every existing checkpoint must be readable, and the required ones must exist: that of the first segment, and of
+    /// each closed segment.
     async fn checkpoints(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
-        let keys = &self.log.place.keys;
+        let keys = &self.log.shared_state.keys;
         let first = self.log.first_kept(numbers).await?;
         for number in numbers {
             let object = keys.checkpoint(*number);
@@ -171,7 +171,7 @@ impl<E: Env> Look<'_, E> {
                     let found = "the checkpoint of a segment that was emptied".to_owned();
                     self.finds(Severity::Garbage, "unused", object, found, "`glidepath catalog vacuum` removes it");
                 }
-                // One that is gone meanwhile was vacuumed.
+                // One that disappeared meanwhile was vacuumed.
                 Ok(_) => {}
                 Err(LoadError::Undecodable(cause)) => {
                     self.finds(Severity::Damage, "undecodable-checkpoint", object, cause.to_string(), RESTORE);
@@ -192,14 +192,14 @@ impl<E: Env> Look<'_, E> {
         Ok(())
     }
 
-    /// From checkpoint to checkpoint, as far as the log leads from each.
+    /// Walks the log from checkpoint to checkpoint, as far as it can be read from each.
     async fn stretches(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
         let mut from = self.log.first_kept(numbers).await?;
         let mut ended_well = false;
         while let Some(number) = from {
             let next = |behind: u64| numbers.iter().copied().find(|other| *other > behind);
             let Ok(Some(checkpoint)) = self.log.read_checkpoint(number).await else {
-                // Told already.
+                // Already reported.
                 from = next(number);
                 continue;
             };
@@ -210,13 +210,14 @@ impl<E: Env> Look<'_, E> {
         }
         let newest = self.newest.as_ref().map(Snapshot::version);
         self.report.whole = newest;
-        // Behind damage there was one more at least.
+        // There was at least one more version after the damage.
         let newest = newest.unwrap_or_default();
         self.report.newest = if ended_well { newest } else { newest.next() };
         Ok(())
     }
 
-    /// What the log says from one checkpoint on. Returns where to begin anew behind what cannot be read, and whether all was well.
+    /// Checks the log from one checkpoint on. Returns where to continue after what cannot be read, and whether all was
+    /// well.
     async fn stretch(
         &mut self,
         checkpoint: Snapshot,
@@ -231,7 +232,7 @@ impl<E: Env> Look<'_, E> {
         let end = end.await;
         self.versions += versions;
         self.newest = newest.or(self.newest.take());
-        let keys = &self.log.place.keys;
+        let keys = &self.log.shared_state.keys;
         let (number, severity, trouble, object, found) = match end {
             End::Newest(number) if self.last.is_none_or(|last| last <= number) => {
                 self.segments += number - begun + 1;
@@ -244,7 +245,7 @@ impl<E: Env> Look<'_, E> {
             End::Emptied(number) => {
                 let first = self.log.first_kept(&self.log.checkpoint_numbers().await?).await?;
                 if let Some(first) = first.filter(|first| *first > number) {
-                    // A vacuum was here meanwhile.
+                    // A vacuum ran meanwhile.
                     return Ok((Some(first), true));
                 }
                 let found = "it was emptied, and a segment before it was not".to_owned();
@@ -254,7 +255,8 @@ impl<E: Env> Look<'_, E> {
                 (number, Severity::Damage, "undecodable-segment", keys.segment(number), words)
             }
             End::Mismatch(number) => {
-                let found = "it is not what the log before it says, or a segment before it is not its own".to_owned();
+                let found =
+                    "it differs from the log before it, or a segment before it belongs to another log".to_owned();
                 (number - 1, Severity::Damage, "other-checkpoint", keys.checkpoint(number), found)
             }
             End::Unread(number, error) => (number, Severity::Unread, "unread", keys.segment(number), error.to_string()),
@@ -265,7 +267,7 @@ impl<E: Env> Look<'_, E> {
     }
 
     async fn hint(&mut self, mend: bool) {
-        let (object, last) = (self.log.place.keys.hint(), self.last.unwrap_or(0));
+        let (object, last) = (self.log.shared_state.keys.hint(), self.last.unwrap_or(0));
         let found = match self.log.store.get(&object).await {
             Ok(hint) => match checkpoint::decode_hint(&hint.payload.bytes) {
                 Some(number) if number > last => return self.hint_ahead(object, number).await,
@@ -283,10 +285,10 @@ impl<E: Env> Look<'_, E> {
             self.log.put_hint(last).await;
             self.report.mended.push(format!("the hint names checkpoint {last} now"));
         }
-        self.finds(Severity::Note, "hint", object, found, "harmless: readers list instead; --mend writes it anew");
+        self.finds(Severity::Note, "hint", object, found, "harmless: readers list instead; --mend writes it again");
     }
 
-    /// The hint names a checkpoint that was not listed: it is newer than the listing, or lost.
+    /// The hint names a checkpoint that was not listed: one newer than the listing, or one that was lost.
     async fn hint_ahead(&mut self, object: Key, number: u64) {
         if !matches!(self.log.read_checkpoint(number).await, Ok(Some(_))) {
             let found = format!("it names checkpoint {number}, which is missing: newer versions may be lost");

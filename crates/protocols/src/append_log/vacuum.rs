@@ -1,7 +1,8 @@
-//! How is a log kept from growing for ever? By removing old checkpoints and emptying old segments.
+//! Limiting the size of a log: removing old checkpoints and emptying old segments.
 //!
-//! A segment's object stays for good, as a header without records. So an append at 0 by somebody who slept through the
-//! segment's whole life is lost, as it must be; and as no record begins that near to the beginning, so is any other.
+//! A segment's object is never removed; it becomes a header without records. So an append at 0 by a writer that has
+//! slept since before the segment existed is lost, as it must be. Appends at later offsets are lost too, because no
+//! record begins within the header.
 
 use glidepath_env::{Cause, DeleteError, Denial, Env, Guard, ObjectStore, Payload, PutError, ReadError};
 
@@ -24,35 +25,35 @@ pub struct Vacuumed {
     pub checkpoints: u64,
 }
 
-/// Why not all was removed. It does no harm to begin again.
+/// Why vacuum stopped early. It can safely be run again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VacuumError {
     /// Nothing was removed.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The rest stays until the next time.
+    /// Some segments were not emptied; a later run does it.
     #[error("vacuum stopped: {0}")]
     Stopped(Cause),
 }
 
 impl<E: Env> AppendLog<E> {
-    /// Empties the segments that lie more than `keep` segments (at least 2) before the newest, and removes their
-    /// checkpoints. Safe with everybody else going on, other vacuums included; may be dropped at any point.
+    /// Empties the segments more than `keep` segments (at least 2) before the newest, and removes their checkpoints.
+    /// Safe while others read, write and vacuum; may be dropped at any point.
     ///
-    /// A reader further behind than that opens the catalog anew. Snapshots that it holds stay good: they are in memory.
+    /// A reader that is further behind opens the catalog again. Snapshots that it holds stay valid: they are in memory.
     ///
     /// # Errors
-    /// [`VacuumError`] where a request fails; what was removed so far is removed.
+    /// [`VacuumError`] if a request fails; what was removed before stays removed.
     pub async fn vacuum(&self, keep: u64) -> Result<Vacuumed, VacuumError> {
         let newest = self.catch_up().await?.0.segment.number;
         let too_far = u64::from(mutant::is(Mutant::SegmentTooFar));
         self.empty_before((newest + too_far).saturating_sub(keep.max(LEAST))).await
     }
 
-    /// The first segment to keep, so that so many versions before the newest can be read.
+    /// The first segment to keep so that this many versions before the newest can be read.
     ///
     /// # Errors
-    /// Where the log cannot be read.
+    /// If the log cannot be read.
     pub async fn first_needed(&self, versions: u64) -> Result<u64, LoadError> {
         let newest = self.catch_up().await?;
         let wanted = newest.0.version.0.saturating_sub(versions);
@@ -71,18 +72,18 @@ impl<E: Env> AppendLog<E> {
 
     /// Empties the segments before this one, and removes their checkpoints.
     pub(super) async fn empty_before(&self, end: u64) -> Result<Vacuumed, VacuumError> {
-        let keys = &self.place.keys;
+        let keys = &self.shared_state.keys;
         let (mut vacuumed, mut after) = (Vacuumed::default(), None);
         loop {
             let page = self.store.list(&keys.checkpoints(), after.as_ref(), PAGE).await.map_err(stopped)?;
-            // A closed segment has its checkpoint, which is removed last: so the next vacuum finds what this one leaves. Only if something
-            // else removed a checkpoint, its segment is not found, and stays (fsck tells of it).
+            // A closed segment's checkpoint is removed last, so the next vacuum finds what this one leaves. A segment
+            // whose checkpoint was removed by something else is not found and stays (fsck reports it).
             for number in page.objects.iter().filter_map(|listed| keys.checkpoint_number(&listed.key)) {
                 if number >= end {
                     return Ok(vacuumed);
                 }
                 vacuumed.segments += u64::from(self.empty(number).await?);
-                // The first one stays: it is what makes a second creation fail.
+                // The first checkpoint stays: it makes a second creation fail.
                 if number > 0 {
                     match self.store.delete(&keys.checkpoint(number)).await {
                         Ok(()) => vacuumed.checkpoints += 1,
@@ -99,13 +100,13 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Puts a header without records in the place of a segment, if there is more.
+    /// Replaces a segment by a header without records, unless it already is one.
     async fn empty(&self, number: u64) -> Result<bool, VacuumError> {
-        let key = self.place.keys.segment(number);
+        let key = self.shared_state.keys.segment(number);
         match self.store.head(&key).await {
             Ok(metadata) if metadata.size.as_bytes() <= HEADER as u64 => return Ok(false),
             Err(ReadError::NotFound) if mutant::is(Mutant::SegmentsRemoved) => return Ok(false),
-            // Somebody removed it. The header must be there, so that no late append creates the segment anew.
+            // If the segment was removed, write the header all the same, so that no late append creates it again.
             Ok(_) | Err(ReadError::NotFound) => {}
             Err(error) => return Err(stopped(error)),
         }

@@ -1,11 +1,11 @@
-//! What the registry needs of this protocol.
+//! The registry's interface to this protocol.
 
 use std::sync::Arc;
 
 use glidepath_env::{Env, Key};
 use glidepath_model::Root;
 
-use super::{CatalogFile, File, Place, Snapshot};
+use super::{CatalogFile, File, SharedState, Snapshot};
 use crate::afterwards::{Made, Write, changed};
 use crate::catalog::{LoadError, Outcome};
 use crate::registry::{Creation, Design, Settings};
@@ -21,15 +21,15 @@ impl Design for OneFile {
     const SHARES: bool = false;
 
     type Snapshot = Snapshot;
-    type Place = Place;
+    type SharedState = SharedState;
     type Catalog<E: Env> = CatalogFile<E>;
 
-    fn place(prefix: &str, settings: &Settings) -> Place {
-        Place::new(Key::new(&format!("{prefix}catalog")), settings.metadata_per_table)
+    fn shared_state(prefix: &str, settings: &Settings) -> SharedState {
+        SharedState::new(Key::new(&format!("{prefix}catalog")), settings.metadata_per_table)
     }
 
-    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Place>) -> CatalogFile<E> {
-        CatalogFile::new(env, store, place)
+    fn open<E: Env>(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> CatalogFile<E> {
+        CatalogFile::new(env, store, shared_state)
     }
 
     fn create<E: Env>(catalog: &CatalogFile<E>, creation: Creation) -> impl Future<Output = Outcome<Snapshot>> {
@@ -41,13 +41,13 @@ impl Design for OneFile {
     }
 
     fn fsck<E: Env>(catalog: &CatalogFile<E>, _: bool) -> impl Future<Output = Result<Report, LoadError>> {
-        look_at_newest::<Self, E>(catalog, catalog.place.key.clone())
+        look_at_newest::<Self, E>(catalog, catalog.shared_state.key.clone())
     }
 
     /// Each write of the object is a version.
-    fn versions(place: Place, writes: &[Write]) -> Result<Vec<Made>, String> {
+    fn versions(shared_state: SharedState, writes: &[Write]) -> Result<Vec<Made>, String> {
         let (mut before, mut versions) = (Root::empty(), Vec::new());
-        for (number, write) in writes.iter().enumerate().filter(|(_, write)| write.key == place.key) {
+        for (number, write) in writes.iter().enumerate().filter(|(_, write)| write.key == shared_state.key) {
             let object = write.object.as_ref().ok_or("the catalog was deleted")?;
             let file = File::decode(&object.bytes).map_err(|error| error.to_string())?;
             let now = file.root().clone();

@@ -9,7 +9,7 @@ use super::size::Size;
 use crate::entry;
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint};
 
-/// How many commits back a root can tell whose they were.
+/// For how many past commits a file lists the commit id.
 pub const LINEAGE: usize = 32;
 
 const FRAME: Frame = Frame { magic: *b"GPCF", format: 1, known_flags: ENTRIES, name: "a catalog file" };
@@ -21,7 +21,7 @@ const ENTRIES: u16 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     root: Root,
-    /// Commits of the versions that lead to the root, newest first, the root's own included.
+    /// Commit ids of the last versions, newest first, including the root's own.
     lineage: [CommitId; LINEAGE],
     known: usize,
     size: Size,
@@ -37,7 +37,7 @@ impl File {
         Self { root, lineage, known: 1, size }
     }
 
-    /// The file that replaces this one, with the next root, which is of this size.
+    /// The file that follows this one, with the next root, which has this size.
     #[must_use]
     pub(crate) fn followed_by(&self, root: Root, size: Size) -> Self {
         let mut lineage = [root.commit; LINEAGE];
@@ -51,14 +51,14 @@ impl File {
         &self.root
     }
 
-    /// Whose commit made a version; `None` if that is too long ago, or still to come.
+    /// The commit that made a version; `None` if that is too long ago or not made yet.
     #[must_use]
     pub fn commit_at(&self, version: Version) -> Option<CommitId> {
         let back = self.root.version.0.checked_sub(version.0)?;
         self.lineage[..self.known].get(usize::try_from(back).ok()?).copied()
     }
 
-    /// The commits of the versions before the root's, newest first, as many as a file has room for beside the root's own.
+    /// The commits before the root's own, newest first, as many as the next file has room for.
     fn older(&self) -> &[CommitId] {
         &self.lineage[1..self.known]
     }
@@ -69,7 +69,7 @@ impl File {
         Draft { root: &self.root, older: self.older(), size: self.size }.encode()
     }
 
-    /// The file that would follow this one with the next root, which is of this size.
+    /// The file that would follow this one with the next root, which has this size.
     pub(crate) fn draft<'a>(&'a self, root: &'a Root, size: Size) -> Draft<'a> {
         Draft { root, older: self.older_of_next(), size }
     }
@@ -89,17 +89,18 @@ impl File {
         &self.lineage[..self.known.min(LINEAGE - 1)]
     }
 
-    /// Reads a file; what follows it in the object is filler.
+    /// Decodes a file; the bytes after it in the object are filler.
     ///
     /// # Errors
-    /// [`DecodeError`] says what is wrong; no input panics, and none allocates more than a small multiple of its size.
+    /// [`DecodeError`] says what is wrong. No input makes it panic or allocate more than a small multiple of the
+    /// input's size.
     pub fn decode(object: &[u8]) -> Result<Self, DecodeError> {
         let (flags, content) = FRAME.open(object)?;
         decode_content(content, flags & ENTRIES != 0)
     }
 }
 
-/// A file that is not there yet: a root, and the commits before it, newest first.
+/// A file that is not written yet: a root, and the commits before it, newest first.
 #[derive(Clone, Copy)]
 pub(crate) struct Draft<'a> {
     root: &'a Root,
@@ -114,7 +115,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn encode(&self) -> Bytes {
-        // Exactly as long as needed: then it becomes `Bytes` as it is.
+        // Of the exact length, so that it becomes `Bytes` without a copy.
         let length = self.length();
         let Self { root, older, .. } = *self;
         let mut out = FRAME.begin(if root.entries().is_empty() { 0 } else { ENTRIES }, length);
@@ -143,13 +144,13 @@ impl<'a> Draft<'a> {
         self.root.table_count()
     }
 
-    /// Of the encoded file, in bytes.
+    /// The length of the encoded file, in bytes.
     pub(crate) fn length(&self) -> usize {
         length(self.older.len(), self.size)
     }
 }
 
-/// Of an encoded file with so many older commits, in bytes.
+/// The length of an encoded file with this many older commits, in bytes.
 fn length(older: usize, size: Size) -> usize {
     HEAD + 8 + 1 + 8 * (older + 1) + size.bytes() + CHECKSUM
 }

@@ -1,14 +1,15 @@
 //! The whole catalog is one object, replaced by a guarded put.
 //!
-//! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/catalog-file.md`):
+//! Steps of a commit (comments cite these numbers; faults and invariants are in `docs/protocols/catalog-file.md`):
 //!
 //! 1. Apply the changes to the tables of the base root; if they do not fit, it is a conflict.
-//! 2. Draw a fresh commit id for the next root, which carries that id and its predecessors'. It is built and encoded when the
+//! 2. Draw a fresh commit id. The next root contains it and the ids before it. The root is built and encoded when the
 //!    store asks for it.
 //! 3. Put it, guarded by the base's tag.
-//! 4. Lost, and nothing on the way can have repeated the put: a conflict, for good.
-//! 5. Refused, for certain: nothing happened.
-//! 6. Anything else: read back, and look for the id at its version; put the same again while the head is still the base.
+//! 4. Lost, and nothing on the way can have repeated the put: a conflict.
+//! 5. Certainly refused: nothing happened.
+//! 6. Anything else: read back, and look for the id at its version; repeat the same put while the head is still the
+//!    base.
 //! 7. What cannot be settled stays unknown.
 
 mod design;
@@ -34,7 +35,7 @@ pub use design::OneFile;
 pub use encoding::{File, LINEAGE};
 use next::Next;
 
-/// A file says in 32 bits how long it is.
+/// A file stores its length in 32 bits.
 const MOST_BYTES: usize = u32::MAX as usize;
 
 /// A catalog in one object of a store.
@@ -42,28 +43,28 @@ const MOST_BYTES: usize = u32::MAX as usize;
 pub struct CatalogFile<E: Env> {
     env: E,
     store: E::Objects,
-    place: Arc<Place>,
+    shared_state: Arc<SharedState>,
 }
 
-/// What all of a process's handles to one catalog share.
-pub struct Place {
+/// What all handles of a process to one catalog share.
+pub struct SharedState {
     key: Key,
     filler_per_table: ByteSize,
-    /// The most that a file has, in bytes.
+    /// The maximum size of a file, in bytes.
     most_bytes: usize,
-    /// The newest root this process has decoded: most reads find the one that was just written.
+    /// The newest root that this process has decoded: most reads find the one that was just written.
     newest: Mutex<Option<Snapshot>>,
 }
 
-impl Place {
-    /// The catalog under this key. Each table that is kept as a number adds `filler_per_table` to the object, which stands for table metadata
-    /// kept inside the catalog; zero where it is not.
+impl SharedState {
+    /// The catalog under this key. Each table that is kept as a number adds `filler_per_table` to the object, in place
+    /// of table metadata inside the catalog; zero if there is none.
     #[must_use]
     pub fn new(key: Key, filler_per_table: ByteSize) -> Self {
         Self { key, filler_per_table, most_bytes: MOST_BYTES, newest: Mutex::new(None) }
     }
 
-    /// As if a file said how long it is in fewer bits.
+    /// With a smaller maximum size.
     #[cfg(test)]
     fn of_at_most(self, most_bytes: usize) -> Self {
         Self { most_bytes, ..self }
@@ -80,7 +81,7 @@ impl Place {
     }
 }
 
-/// A root as it was read or written, with the tag that guards its successor.
+/// A root as it was read or written, with the tag that guards the next write.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     file: Arc<File>,
@@ -96,13 +97,13 @@ impl Snapshot {
 }
 
 impl<E: Env> CatalogFile<E> {
-    /// A handle to the catalog at this place. Makes no request.
+    /// A handle to this catalog. Makes no request.
     #[must_use]
-    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
-        Self { env, store, place }
+    pub fn new(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> Self {
+        Self { env, store, shared_state }
     }
 
-    /// Creates the catalog with these tables, each at its first version, if there is none yet. `Conflict` if there is.
+    /// Creates the catalog with these tables, each at its first version, if there is none yet; otherwise `Conflict`.
     pub async fn create(&self, tables: Vec<(TableId, TableState)>) -> Outcome<Snapshot> {
         let commit = CommitId(self.env.draw(Purpose::Names));
         let Some(root) = Root::from_parts(Version(0), commit, tables) else {
@@ -111,8 +112,8 @@ impl<E: Env> CatalogFile<E> {
         self.install(Next::built(None, root)).await
     }
 
-    /// Steps 3 to 7: puts a root in the place of its base, or in an empty place. (Not an async fn: that would hold the root
-    /// twice, as it was given and as it is used.)
+    /// Steps 3 to 7: replaces the base by a root, or creates the first one. (Not an async fn: that would store the root
+    /// twice, as the argument and as the variable.)
     #[expect(clippy::manual_async_fn)]
     fn install(&self, next: Next<'_>) -> impl Future<Output = Outcome<Snapshot>> {
         async move {
@@ -128,32 +129,32 @@ impl<E: Env> CatalogFile<E> {
                 Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
                 Err(error) => error,
             };
-            // Boxed, because it is rare and every commit would have to have room for it.
+            // Boxed, because it is rare and would otherwise enlarge the future of every commit.
             Box::pin(self.settle(next, error)).await
         }
     }
 
-    /// What could not be read back is not written.
+    /// A file that could not be read back is not written.
     fn too_large(&self, next: &Next<'_>) -> Option<Cause> {
-        let (length, most) = (next.length(), self.place.most_bytes);
+        let (length, most) = (next.length(), self.shared_state.most_bytes);
         let words = || format!("the catalog would take {length} bytes; a catalog file holds at most {most}");
         (length > most).then(|| Cause::words(words()))
     }
 
     /// Step 3.
     fn put<'a>(&'a self, next: &'a Next<'_>) -> impl Future<Output = Result<Tag, PutError>> + 'a {
-        self.store.put(&self.place.key, next.body(&self.place), next.guard())
+        self.store.put(&self.shared_state.key, next.body(&self.shared_state), next.guard())
     }
 
     fn landed(&self, next: Next<'_>, tag: Tag) -> Snapshot {
         self.keep(Arc::new(next.into_file()), tag)
     }
 
-    /// Step 6: finds out what became of a put that did not tell.
+    /// Step 6: finds out whether a put took effect whose answer does not tell.
     async fn settle(&self, next: Next<'_>, error: PutError) -> Outcome<Snapshot> {
         let version = next.version();
         let delivers_once = self.store.capabilities().delivers_once;
-        // What was answered has happened by now, if ever it will, nearly always.
+        // If there was an answer, the put has almost always either taken effect by now or never will.
         let mut at_once = !matches!(error, PutError::Unknown(_));
         let mut doubt = Doubt::default();
         if let Some(denial) = doubt.take(error, delivers_once) {
@@ -166,11 +167,12 @@ impl<E: Env> CatalogFile<E> {
             match self.load().await {
                 Ok(head) => match head.file.commit_at(version) {
                     Some(commit) if commit == next.commit() => return Outcome::Committed(head),
-                    // Somebody else's: the base's tag is gone for good, and with it the guard that ours would need.
+                    // Another commit's: the base's tag is gone, so the guard of our put can no longer hold.
                     Some(_) => return Outcome::Conflict(Some(head)),
                     None if head.root().version > version => {
                         return Outcome::Unknown(Cause::words(format!(
-                            "the catalog is {} versions further, too many to tell whether this commit is among them",
+                            "the catalog is {} versions further; its lineage is too short to tell whether this commit \
+                             is among them",
                             head.root().version.since(version)
                         )));
                     }
@@ -178,7 +180,7 @@ impl<E: Env> CatalogFile<E> {
                 },
                 // A creation: there is nothing yet.
                 Err(LoadError::NotFound) if next.base().is_none() => {}
-                Err(LoadError::NotFound) => return Outcome::Unknown(Cause::words("the catalog has vanished")),
+                Err(LoadError::NotFound) => return Outcome::Unknown(Cause::words("the catalog was deleted")),
                 Err(LoadError::Undecodable(cause)) => return Outcome::Unknown(cause),
                 Err(LoadError::Failed(cause)) => {
                     doubt.note(cause);
@@ -191,7 +193,7 @@ impl<E: Env> CatalogFile<E> {
             // The head is still the base. The guard lets at most one of the two puts take effect, and both are ours.
             match self.put(&next).await {
                 Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
-                // A denial says nothing about the puts before it.
+                // A denial says nothing about earlier puts.
                 Err(error) => drop(doubt.take(error, delivers_once)),
             }
         }
@@ -205,8 +207,8 @@ impl<E: Env> CatalogFile<E> {
     }
 
     fn newest(&self) -> std::sync::MutexGuard<'_, Option<Snapshot>> {
-        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
-        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        // The value is replaced as a whole, so a panic elsewhere cannot leave it half-written.
+        self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn decode(&self, object: Object) -> Result<Snapshot, LoadError> {
@@ -223,7 +225,7 @@ impl<E: Env> Catalog for CatalogFile<E> {
     type Snapshot = Snapshot;
 
     async fn load(&self) -> Result<Snapshot, LoadError> {
-        match self.store.get(&self.place.key).await {
+        match self.store.get(&self.shared_state.key).await {
             Ok(object) => self.decode(object),
             Err(ReadError::NotFound) => Err(LoadError::NotFound),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
@@ -241,7 +243,7 @@ impl<E: Env> Catalog for CatalogFile<E> {
     ) -> impl Future<Output = Result<TableStates<'a>, LoadError>> {
         let state = |id: &TableId| at.root().table(*id).map(Cow::Borrowed);
         ready(Ok(match ids {
-            // Nearly always; and much less to do than for a collection.
+            // The usual case; much cheaper than collecting.
             [id] => TableStates::from_buf([state(id)]),
             _ => ids.iter().map(state).collect(),
         }))
@@ -296,12 +298,12 @@ impl<E: Env> Grouped for CatalogFile<E> {
 /// Which requests can be done one after another.
 struct Decided {
     verdicts: Vec<Verdict>,
-    /// What they make of the base, where that is not the same.
+    /// The root after them, if they change anything.
     next: Option<Root>,
 }
 
 fn decide(base: &Snapshot, commit: CommitId, requests: &[&[Action]]) -> Decided {
-    // One copy for all of them, however large the catalog is.
+    // One copy for all requests, however large the catalog is.
     let (mut root, mut changed) = (base.root().clone(), false);
     let verdict = |actions: &&[Action]| {
         let allowed = |name: &Name, entry: &Entry| entry::can_be_kept(entry::MOST_BYTES, name, entry);

@@ -1,5 +1,5 @@
-//! What is to replace a catalog file? A root that is built only when somebody asks for it: most attempts under contention
-//! lose, and then nobody does. Only whether it can be built is looked at first.
+//! The next catalog file. Its root is built on demand: under contention most attempts lose before the store asks for
+//! the bytes. Only whether the changes apply is checked first.
 
 use std::sync::OnceLock;
 
@@ -8,29 +8,29 @@ use glidepath_model::{ByteSize, Changes, CommitId, Overlap, Root, Version};
 
 use super::encoding::{Draft, File};
 use super::size::Size;
-use super::{Place, Snapshot};
+use super::{SharedState, Snapshot};
 
-/// The successor of a base, or the first root of all. It gives the same bytes under the same guard however often it is put.
+/// The successor of a base, or the first root. Repeated puts have the same bytes and the same guard.
 pub(super) enum Next<'a> {
     Built { base: Option<&'a Snapshot>, built: Built },
     Changed { base: &'a Snapshot, commit: CommitId, changes: &'a Changes, built: OnceLock<Built> },
 }
 
-/// A root that is there.
+/// A root that is built already.
 pub(super) struct Built {
     root: Root,
     size: Size,
 }
 
 impl<'a> Next<'a> {
-    /// What follows the base by this commit; `None` where the changes do not apply to it.
+    /// The successor of the base with these changes; `None` if they do not apply.
     #[inline]
     pub(super) fn of(base: &'a Snapshot, commit: CommitId, changes: &'a Changes) -> Option<Self> {
         let applies = changes.overlap(base.root()) == Overlap::None;
         applies.then(|| Self::Changed { base, commit, changes, built: OnceLock::new() })
     }
 
-    /// This root, after its base where there is one.
+    /// This root, after its base if it has one.
     pub(super) fn built(base: Option<&'a Snapshot>, root: Root) -> Self {
         let size = Size::of(&root);
         Self::Built { base, built: Built { root, size } }
@@ -62,11 +62,11 @@ impl<'a> Next<'a> {
         self.base().map_or(Guard::Absent, |base| Guard::Matches(base.tag.clone()))
     }
 
-    pub(super) fn body<'b>(&'b self, place: &'b Place) -> impl Body + 'b {
-        NextFile { next: self, place }
+    pub(super) fn body<'b>(&'b self, shared_state: &'b SharedState) -> impl Body + 'b {
+        NextFile { next: self, shared_state }
     }
 
-    /// Of the encoded file, in bytes.
+    /// The length of the encoded file, in bytes.
     #[inline]
     pub(super) fn length(&self) -> usize {
         match self {
@@ -75,7 +75,7 @@ impl<'a> Next<'a> {
         }
     }
 
-    /// The file as it is once it has been written.
+    /// The file once it has been written.
     pub(super) fn into_file(self) -> File {
         let (base, Built { root, size }) = match self {
             Self::Built { base, built } => (base, built),
@@ -111,10 +111,10 @@ fn build(base: &Snapshot, commit: CommitId, changes: &Changes) -> Built {
     Built { root, size: base.file.size_after(changes) }
 }
 
-/// A file on its way to the store.
+/// A file being sent to the store.
 struct NextFile<'a> {
     next: &'a Next<'a>,
-    place: &'a Place,
+    shared_state: &'a SharedState,
 }
 
 impl Body for NextFile<'_> {
@@ -126,12 +126,12 @@ impl Body for NextFile<'_> {
             }
             Next::Built { built, .. } => (built.root.table_count(), self.next.length()),
         };
-        ByteSize::from_bytes(length as u64) + self.place.filler(tables)
+        ByteSize::from_bytes(length as u64) + self.shared_state.filler(tables)
     }
 
     fn into_payload(self) -> Payload {
         let draft = self.next.draft();
-        Payload { bytes: draft.encode(), filler: self.place.filler(draft.tables()) }
+        Payload { bytes: draft.encode(), filler: self.shared_state.filler(draft.tables()) }
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use crate::entry::tests::trees;
 
     proptest! {
-        /// A root that is built when it is wanted, and its length before that, are those of one built at once.
+        /// A root built on demand, and its length before that, equal those of a root built at once.
         #[test]
         fn what_is_built_late_is_the_same(
             tables in prop::collection::btree_map(0_u32..300, 1_usize..4, 0..140),
@@ -156,7 +156,7 @@ mod tests {
             versions in 0_usize..40,
             entries in trees(),
         ) {
-            // Versions where the next one takes a byte more, and others.
+            // Versions whose successor takes one byte more, and others.
             let version = |id: u32| Version([0, 127, 128, 16_383, u64::from(id)][id as usize % 5]);
             let state = |id, partitions| TableState {
                 version: version(id),
@@ -192,13 +192,13 @@ mod tests {
                     changes.set(TableId(id), edit);
                 }
             }
-            let place = Place::new(Key::new("catalog"), ByteSize::from_bytes(7));
+            let shared_state = SharedState::new(Key::new("catalog"), ByteSize::from_bytes(7));
             let root = changes.apply(base.root(), CommitId(9)).unwrap();
             let now = Next::built(Some(&base), root);
             let late = Next::of(&base, CommitId(9), &changes).unwrap();
             prop_assert_eq!((late.version(), late.commit()), (now.version(), now.commit()));
-            prop_assert_eq!(late.body(&place).size(), now.body(&place).size());
-            prop_assert_eq!(late.body(&place).into_payload(), now.body(&place).into_payload());
+            prop_assert_eq!(late.body(&shared_state).size(), now.body(&shared_state).size());
+            prop_assert_eq!(late.body(&shared_state).into_payload(), now.body(&shared_state).into_payload());
             prop_assert_eq!(late.into_file(), now.into_file());
         }
     }

@@ -1,20 +1,20 @@
-//! How long is a catalog in a file, and how long will it be? Told without building it.
+//! The encoded length of a catalog file, now and after changes, computed without building it.
 
 use glidepath_model::{Changes, Edit, Entry, Name, Root, TableId, TableState, Version};
 
 use crate::entry;
 use crate::wire::varint_length;
 
-/// What the length of a root in a file depends on.
+/// What the encoded length of a root depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// How many tables are kept as numbers.
+    /// The number of tables kept as numbers.
     pub(crate) tables: usize,
-    /// Of their rows, in bytes.
+    /// The length of their rows, in bytes.
     table_bytes: usize,
-    /// How many other entries there are.
+    /// The number of other entries.
     entries: usize,
-    /// Of their rows, in bytes.
+    /// The length of their rows, in bytes.
     entry_bytes: usize,
 }
 
@@ -28,7 +28,7 @@ impl Size {
         }
     }
 
-    /// Of tables and entries in the file, in bytes.
+    /// The length of tables and entries in the file, in bytes.
     pub(crate) fn bytes(self) -> usize {
         let entries = if self.entries == 0 { 0 } else { varint_length(self.entries as u64) + self.entry_bytes };
         varint_length(self.tables as u64) + self.table_bytes + entries
@@ -79,7 +79,7 @@ impl Size {
     }
 }
 
-/// How many bytes more the next version takes.
+/// How many more bytes the next version takes.
 fn longer_when_next(version: Version) -> usize {
     varint_length(version.next().0) - varint_length(version.0)
 }

@@ -1,5 +1,5 @@
-//! The fault table of `docs/protocols/catalog-file.md`, tried by the simulator: writers commit under every fault, and a
-//! checker compares what each was told with what the chain of roots became.
+//! The fault table of `docs/protocols/catalog-file.md`, tested in simulation: writers commit under every fault, and a
+//! checker compares the answers they got with the resulting chain of roots.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::*;
 const STORE: StoreId = StoreId(0);
 const TABLES: u32 = 3;
 
-/// What a writer was told about one commit, keyed by the metadata id that only this commit names.
+/// The answer to one commit, keyed by the metadata id that only this commit names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
     Committed,
@@ -28,7 +28,7 @@ enum Told {
 #[derive(Default)]
 struct History {
     told: RefCell<BTreeMap<u64, Told>>,
-    /// Versions that readers saw, in the order of time per reader.
+    /// How many times a reader saw a version older than one it had seen before.
     backwards: Cell<u32>,
 }
 
@@ -38,8 +38,8 @@ fn advance(at: &Snapshot, table: TableId, metadata: u64) -> Changes {
     Changes::of(table, Edit::Advance(Advance { metadata: MetadataId(metadata), partitions }))
 }
 
-async fn write(env: SimEnv, place: Arc<Place>, commits: u32, history: Rc<History>) {
-    let catalog = CatalogFile::new(env.clone(), env.store(STORE), place);
+async fn write(env: SimEnv, shared_state: Arc<SharedState>, commits: u32, history: Rc<History>) {
+    let catalog = CatalogFile::new(env.clone(), env.store(STORE), shared_state);
     let mut seen = Version(0);
     for _ in 0..commits {
         let Ok(base) = catalog.load().await else { continue };
@@ -64,7 +64,7 @@ async fn write(env: SimEnv, place: Arc<Place>, commits: u32, history: Rc<History
 
 struct Run {
     told: BTreeMap<u64, Told>,
-    /// Every root that the catalog ever had, in the order of their writing.
+    /// Every root that the catalog has had, in the order of writing.
     chain: Vec<File>,
     backwards: u32,
 }
@@ -74,15 +74,15 @@ fn run(seed: u64, faults: Faults, writers: u32, commits: u32) -> Run {
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let setup = Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] };
     let mut simulation = Simulation::new(setup);
-    let place = Arc::new(Place::new(Key::new("catalog"), ByteSize::default()));
+    let shared_state = Arc::new(SharedState::new(Key::new("catalog"), ByteSize::default()));
     let tables = (0..TABLES).map(|id| (TableId(id), TableState::new(1))).collect();
     let first = File::first(Root::from_parts(Version(0), CommitId(1), tables).unwrap());
     simulation.keep_writes(STORE);
-    simulation.seed_object(STORE, &Key::new("catalog"), place.payload(&first));
+    simulation.seed_object(STORE, &Key::new("catalog"), shared_state.payload(&first));
     let history = Rc::new(History::default());
     let starts = (0..writers).map(|n| {
-        let (history, place) = (Rc::clone(&history), Arc::clone(&place));
-        let start = move |env: SimEnv| write(env, place, commits, history);
+        let (history, shared_state) = (Rc::clone(&history), Arc::clone(&shared_state));
+        let start = move |env: SimEnv| write(env, shared_state, commits, history);
         (Instant::ZERO + Span::from_millis(u64::from(n)), start)
     });
     simulation.run(starts);
@@ -114,7 +114,7 @@ fn check(run: &Run) -> Result<(), TestCaseError> {
             Told::Unknown => prop_assert!(times <= 1, "unknown, and there {} times", times),
         }
     }
-    prop_assert!(landed.values().all(|times| *times == 1), "a writer that died left its commit twice");
+    prop_assert!(landed.values().all(|times| *times == 1), "a writer that crashed left its commit twice");
     prop_assert_eq!(run.backwards, 0);
     Ok(())
 }
@@ -145,7 +145,7 @@ proptest! {
         check(&run(seed, storm(), writers, 30))?;
     }
 
-    /// Row 8: zombies so late that the lineage has moved on past them.
+    /// Row 8: zombies so late that the lineage no longer contains their base.
     #[test]
     fn histories_hold_when_zombies_outlive_the_lineage(seed in any::<u64>()) {
         let faults = Faults { late: 0.02, answer_lost: 0.05, timeout: Span::from_secs(5), ..storm() };
@@ -162,7 +162,7 @@ fn without_faults_every_attempt_commits_or_conflicts() {
     assert!(count(&run, Told::Conflict) > 100);
 }
 
-/// Rows 3 to 6, one fault at a time: each does occur, and what can be settled is.
+/// Rows 3 to 6, one fault at a time: each fault occurs, and what can be settled is settled.
 #[test]
 fn each_fault_alone_is_settled() {
     let calm = Faults { timeout: Span::from_millis(500), lateness: Span::from_secs(2), ..Faults::default() };
@@ -180,7 +180,7 @@ fn each_fault_alone_is_settled() {
     }
 }
 
-/// Row 10: a head that is damaged is reported, and survives.
+/// Row 10: a damaged head is reported and not overwritten.
 #[test]
 fn a_damaged_head_stops_the_writer() {
     let model = StoreModel::of(Profile::constant(Span::from_millis(1)));
@@ -189,11 +189,11 @@ fn a_damaged_head_stops_the_writer() {
     let mut simulation = Simulation::new(setup);
     let damaged = Payload::from(bytes::Bytes::from_static(b"GPCF\x02\x00 not this version"));
     simulation.seed_object(STORE, &Key::new("catalog"), damaged.clone());
-    let place = Arc::new(Place::new(Key::new("catalog"), ByteSize::default()));
+    let shared_state = Arc::new(SharedState::new(Key::new("catalog"), ByteSize::default()));
     let said = Rc::new(RefCell::new(String::new()));
     let hear = Rc::clone(&said);
     simulation.run([(Instant::ZERO, move |env: SimEnv| async move {
-        let catalog = CatalogFile::new(env.clone(), env.store(STORE), place);
+        let catalog = CatalogFile::new(env.clone(), env.store(STORE), shared_state);
         *hear.borrow_mut() = catalog.load().await.unwrap_err().to_string();
         assert!(matches!(catalog.create(Vec::new()).await, Outcome::Conflict(_)));
     })]);
@@ -209,12 +209,12 @@ fn of_many_creators_one_wins() {
         let horizon = Instant::ZERO + Span::from_secs(600);
         let setup = Setup { seed, horizon, mode: Mode::LocalClocks, stores: vec![model] };
         let mut simulation = Simulation::new(setup);
-        let place = Arc::new(Place::new(Key::new("catalog"), ByteSize::default()));
+        let shared_state = Arc::new(SharedState::new(Key::new("catalog"), ByteSize::default()));
         let winners = Rc::new(Cell::new(0));
         let starts = (0..6).map(|_| {
-            let (place, winners) = (Arc::clone(&place), Rc::clone(&winners));
+            let (shared_state, winners) = (Arc::clone(&shared_state), Rc::clone(&winners));
             let start = move |env: SimEnv| async move {
-                let catalog = CatalogFile::new(env.clone(), env.store(STORE), place);
+                let catalog = CatalogFile::new(env.clone(), env.store(STORE), shared_state);
                 if let Outcome::Committed(_) = catalog.create(vec![(TableId(0), TableState::new(1))]).await {
                     winners.set(winners.get() + 1);
                 }
@@ -228,7 +228,8 @@ fn of_many_creators_one_wins() {
     }
 }
 
-/// A file of just as many bytes as may be is written and read; one more byte is refused, and of a group as many as fit go in.
+/// A file of exactly the maximum size is written and read; one byte more is refused; of a group, as many requests as
+/// fit are taken.
 #[test]
 fn a_file_is_no_larger_than_it_can_say() {
     let table = |id: u32| Changes::of(TableId(id), Edit::Create(glidepath_model::TableState::new(1)));
@@ -236,17 +237,17 @@ fn a_file_is_no_larger_than_it_can_say() {
         let tables: Vec<_> = (0..tables as u32).map(|id| (TableId(id), glidepath_model::TableState::new(1))).collect();
         File::first(Root::from_parts(Version(0), CommitId(1), tables).unwrap()).encode().len()
     };
-    // Versions later, and so with commits before it.
+    // At later versions, with commits before it.
     let most = length(3) + 2 * 8;
     let model = StoreModel::of(Profile::constant(Span::from_millis(30)));
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![model] });
     simulation.run([(Instant::ZERO, |env: SimEnv| async move {
-        let place = || Place::new(Key::new("catalog"), ByteSize::default());
-        let catalog = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place().of_at_most(most)));
+        let shared_state = || SharedState::new(Key::new("catalog"), ByteSize::default());
+        let catalog = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(shared_state().of_at_most(most)));
         let Outcome::Committed(base) = catalog.create(vec![(TableId(0), glidepath_model::TableState::new(1))]).await
         else {
-            panic!("it fits");
+            panic!("fits");
         };
         let requests = [1, 2, 3].map(|id| table(id).actions());
         let GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Committed(base)) } =
@@ -255,12 +256,14 @@ fn a_file_is_no_larger_than_it_can_say() {
             panic!("one of them fits");
         };
         assert_eq!(verdicts.len(), 1);
-        let Outcome::Committed(base) = catalog.commit(&base, &table(2)).await else { panic!("just as many bytes") };
+        let Outcome::Committed(base) = catalog.commit(&base, &table(2)).await else {
+            panic!("the maximum size is accepted")
+        };
         assert!(matches!(catalog.commit(&base, &table(3)).await, Outcome::Refused(_)));
         let decided = catalog.attempt_group(&base, &[&table(3).actions()]).await;
         let GroupAttempt::Decided { verdicts, outcome: None } = decided else { panic!("{decided:?}") };
         assert!(matches!(&verdicts[..], [Verdict::Failed(_)]), "{verdicts:?}");
-        let reader = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place()));
+        let reader = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(shared_state()));
         let read = reader.load().await.unwrap();
         assert_eq!((read.root().table_count(), read.file.encode().len()), (3, most));
     })]);

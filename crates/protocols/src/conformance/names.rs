@@ -39,7 +39,7 @@ pub(super) async fn parents<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.fits(vec![create(missing.clone(), plain())]).await?;
     let in_table = wrong(&missing, Kind::Table, Kind::Namespace.only());
     trial.refused(vec![create(inside, plain())], in_table).await?;
-    // One request may make the namespace and what is in it.
+    // One request may create a namespace and entries in it.
     let both = vec![create(trial.name("b"), Entry::namespace()), create(trial.name("b/a"), plain())];
     trial.fits(both).await?;
     trial.is(&trial.name("b/a"), Some(&plain())).await
@@ -95,7 +95,7 @@ pub(super) async fn drop_all<C: Grouped>(trial: &Trial<'_, C>) -> Held {
         trial.is(&trial.name(path), Some(&expected).filter(|_| !gone)).await?;
     }
     trial.holds(&["a-b", "ab"]).await?;
-    // The same request may make it again.
+    // The same request may create it again.
     let again = vec![
         Action::DropAll { name: trial.name("ab") },
         create(trial.name("ab"), Entry::namespace()),

@@ -8,11 +8,12 @@ use crate::group::{Grouped, Verdict};
 /// The first number of tables that these points use.
 const FIRST: u32 = 0xc0de_1000;
 
-/// An entry takes at most so many bytes, in every protocol.
+/// The maximum size of an entry in bytes, in every protocol.
 const MOST: usize = 64 << 20;
 
 pub(super) async fn order<C: Grouped>(trial: &Trial<'_, C>) -> Held {
-    // `-` comes before `/`, so what is in `a` lies between `a` and `ab` in the order of whole names, but not in a listing.
+    // `-` comes before `/`, so what is in `a` lies between `a` and `ab` in the order of whole names, but not in a
+    // listing.
     trial.begin(&["ab", "a", "a-b", "a/z", "A", "ü"]).await?;
     let tables = ["a/b", "b", "a/z/t", "0"].map(|path| create(trial.name(path), full()));
     trial.fits(tables.to_vec()).await?;
@@ -46,7 +47,7 @@ pub(super) async fn follow<C: Grouped>(trial: &Trial<'_, C>) -> Held {
         same("all pages together", &found, &all)?;
     }
     same("a page of nothing", &trial.listed(Some(&space), None, 0).await?, &Vec::new())?;
-    // The name that a page ended with may be gone by now.
+    // The last name of a page may be dropped before the next page is read.
     trial.fits(vec![Action::Drop { name: all[50].clone(), kind: Kind::Table, expected: None }]).await?;
     let next = trial.listed(Some(&space), Some(&all[50]), 1).await?;
     same("what follows", &next.first().map(|(name, _)| name), &Some(&all[51]))
@@ -76,7 +77,7 @@ pub(super) async fn root<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     same("the order of the root, and what is not directly in it", &(rising, inside), &(true, None))
 }
 
-/// A table with a property of so many letters.
+/// A table with a property of this many letters.
 fn of_size(letters: usize) -> Entry {
     let mut entry = full();
     entry.properties.insert("large".to_owned(), "x".repeat(letters));

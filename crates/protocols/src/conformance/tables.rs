@@ -1,4 +1,4 @@
-//! Points about tables: their versions and partitions, and the two ways to speak of numbered ones.
+//! Points about tables: their versions and partitions, and the two ways to name numbered ones.
 
 use glidepath_model::{
     Action, Advance, Changes, Edit, Entry, Kind, MetadataId, Name, PartitionId, PartitionVersions, Refusal, TableId,
@@ -20,7 +20,7 @@ fn advance_of(name: &Name, partitions: &[(u32, u64)], metadata: u64) -> Vec<Acti
     vec![Action::Advance { name: name.clone(), advance: advance(partitions, metadata) }]
 }
 
-/// A state of these versions.
+/// A state with these versions.
 fn at(version: u64, metadata: u64, partitions: &[u64]) -> TableState {
     let partitions = partitions.iter().copied().map(Version).collect();
     TableState { version: Version(version), metadata: MetadataId(metadata), partitions }
@@ -47,7 +47,7 @@ pub(super) async fn advance_tables<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.fits(vec![create(name.clone(), full())]).await?;
     trial.fits(advance_of(&name, &[(0, 0), (2, 0)], 7)).await?;
     trial.is(&name, Some(&entry(at(1, 7, &[1, 0, 1])))).await?;
-    // Prepared before that, and still good: it writes another partition.
+    // Prepared before that, and still valid: it writes another partition.
     trial.fits(advance_of(&name, &[(1, 0)], 8)).await?;
     for stale in [&[(0, 0)][..], &[(1, 1), (2, 0)], &[(1, 2)], &[(3, 0)]] {
         trial.refused(advance_of(&name, stale, 9), Refusal::Changed(name.clone())).await?;
@@ -125,7 +125,7 @@ pub(super) async fn numbers_as_names<C: Grouped>(trial: &Trial<'_, C>) -> Held {
         trial.is(&name, Some(&entry)).await?;
         trial.fits(vec![Action::Drop { name: name.clone(), kind: entry.kind, expected: None }]).await?;
     }
-    // Only the way in which names of numbers are written makes one.
+    // Only the exact form of such a name makes a numbered table.
     let near =
         Name::of_parts([format!("t{:08X}", id.0)].iter().map(String::as_str)).expect("letters and digits are a name");
     trial.fits(vec![create(near.clone(), plain())]).await?;

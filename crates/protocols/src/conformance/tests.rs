@@ -1,4 +1,4 @@
-//! Every protocol on a simulated store; and the suite names what a mistake breaks.
+//! Every protocol on a simulated store; and for each mutant, the points that it breaks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,19 +28,19 @@ enum Which {
 const ALL: [Which; 4] = [Which::File, Which::Log, Which::Chain(Layout::Paged), Which::Chain(Layout::Whole)];
 
 fn file(env: &SimEnv) -> CatalogFile<SimEnv> {
-    let place = catalog_file::Place::new(Key::new("catalog"), ByteSize::default());
-    CatalogFile::new(env.clone(), env.store(STORE), Arc::new(place))
+    let shared_state = catalog_file::SharedState::new(Key::new("catalog"), ByteSize::default());
+    CatalogFile::new(env.clone(), env.store(STORE), Arc::new(shared_state))
 }
 
-/// With segments of few records, so that what is read was in a checkpoint, too.
+/// With segments of few records, so that what is read has also been in a checkpoint.
 fn log(env: &SimEnv) -> AppendLog<SimEnv> {
     let limits = Limits { records: 3, ..Limits::default() };
-    AppendLog::new(env.clone(), env.store(STORE), Arc::new(append_log::Place::new("log", limits)))
+    AppendLog::new(env.clone(), env.store(STORE), Arc::new(append_log::SharedState::new("log", limits)))
 }
 
 fn chain(env: &SimEnv) -> ManifestChain<SimEnv> {
-    let place = manifest_chain::Place::new("chain/", 1 << 20).pages_of(512);
-    ManifestChain::new(env.clone(), env.store(STORE), Arc::new(place))
+    let shared_state = manifest_chain::SharedState::new("chain/", 1 << 20).pages_of(512);
+    ManifestChain::new(env.clone(), env.store(STORE), Arc::new(shared_state))
 }
 
 async fn broken(env: SimEnv, which: Which) -> Vec<Violation> {

@@ -1,4 +1,4 @@
-//! What the points have in common: a namespace of their own, and words for what a catalog should not have done.
+//! What the points share: a namespace of their own, and messages about violations.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,12 +8,12 @@ use glidepath_model::{Action, Changes, Entry, Kind, Name, Refusal, TableId, Tabl
 use crate::catalog::Outcome;
 use crate::group::{GroupAttempt, Grouped, Verdict};
 
-/// What a catalog did against a rule.
+/// How a catalog broke a rule.
 pub(super) struct Broken(pub(super) String);
 
 pub(super) type Held = Result<(), Broken>;
 
-/// One try of one point.
+/// One test of one point.
 pub(super) struct Trial<'a, C> {
     writer: &'a C,
     reader: &'a C,
@@ -32,7 +32,7 @@ fn read<T>(what: &str, found: Result<T, crate::LoadError>) -> Result<T, Broken> 
     found.map_err(|error| Broken(format!("{what} failed: {error}")))
 }
 
-/// A table of which nothing is left out.
+/// A table with every optional part.
 pub(super) fn full() -> Entry {
     let base = |text| Name::of_parts(["elsewhere", text]).expect("two words are a name");
     let properties = ["k", "", "other"].map(|key| (key.to_owned(), format!("of {key}")));
@@ -44,7 +44,7 @@ pub(super) fn full() -> Entry {
     }
 }
 
-/// A view of which nothing is left out.
+/// A view with every optional part.
 pub(super) fn full_view() -> Entry {
     Entry { kind: Kind::View, state: None, ..full() }
 }
@@ -75,7 +75,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         Self { writer, reader, space }
     }
 
-    /// The namespace that only this try uses.
+    /// The namespace that only this test uses.
     pub(super) fn space(&self) -> Name {
         Name::of_parts([self.space]).expect("points have names")
     }
@@ -85,14 +85,14 @@ impl<'a, C: Grouped> Trial<'a, C> {
         Name::parse(&format!("{}/{path}", self.space)).expect("points use names")
     }
 
-    /// Creates the namespace, and these in it.
+    /// Creates the namespace, and these namespaces in it.
     pub(super) async fn begin(&self, inside: &[&str]) -> Held {
         let first = create(self.space(), Entry::namespace());
         let inside = inside.iter().map(|path| create(self.name(path), Entry::namespace()));
         self.fits(std::iter::once(first).chain(inside).collect()).await
     }
 
-    /// What becomes of requests that are tried together, on the newest version.
+    /// The verdicts on requests decided together, on the newest version.
     pub(super) async fn batch(&self, requests: &[Vec<Action>]) -> Result<Vec<Verdict>, Broken> {
         let base = read("a load", self.writer.load().await)?;
         let requests: Vec<&[Action]> = requests.iter().map(Vec::as_slice).collect();
@@ -104,7 +104,9 @@ impl<'a, C: Grouped> Trial<'a, C> {
             GroupAttempt::Decided { outcome: Some(Outcome::Unknown(cause)), .. } => {
                 broken(format!("the outcome of a commit is unknown: {cause}"))
             }
-            GroupAttempt::Decided { outcome: Some(Outcome::Conflict(_)), .. } => broken("a conflict with nobody"),
+            GroupAttempt::Decided { outcome: Some(Outcome::Conflict(_)), .. } => {
+                broken("a conflict although there is no other writer")
+            }
             GroupAttempt::NotMade(error) => broken(format!("a commit was not made: {error}")),
         }
     }
@@ -116,7 +118,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         }
     }
 
-    /// Broken unless the request is done.
+    /// Broken unless the request succeeds.
     pub(super) async fn fits(&self, actions: Vec<Action>) -> Held {
         let words = format!("{actions:.200?}");
         match self.ask(actions).await? {
@@ -136,12 +138,12 @@ impl<'a, C: Grouped> Trial<'a, C> {
         }
     }
 
-    /// The version that a reader finds.
+    /// The newest version, as the reader finds it.
     pub(super) async fn version(&self) -> Result<Version, Broken> {
         Ok(self.reader.version(&read("a load", self.reader.load().await)?))
     }
 
-    /// Commits changes to numbered tables; whether that was done, or was a conflict.
+    /// Commits changes to numbered tables. Returns `false` for a conflict.
     pub(super) async fn commits(&self, changes: &Changes) -> Result<bool, Broken> {
         let base = read("a load", self.writer.load().await)?;
         match self.writer.commit(&base, changes).await {
@@ -152,7 +154,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         }
     }
 
-    /// Broken unless a reader finds this under the name.
+    /// Broken unless the reader finds this entry under the name.
     pub(super) async fn is(&self, name: &Name, expected: Option<&Entry>) -> Held {
         let at = read("a load", self.reader.load().await)?;
         let found = read("looking up a name", self.reader.entry(&at, name).await)?;
@@ -162,14 +164,14 @@ impl<'a, C: Grouped> Trial<'a, C> {
         broken(format!("{name} stands for {found:.300?}, not for {expected:.300?}"))
     }
 
-    /// Where a reader finds a numbered table.
+    /// The state of a numbered table, as the reader finds it.
     pub(super) async fn table(&self, id: TableId) -> Result<Option<TableState>, Broken> {
         let at = read("a load", self.reader.load().await)?;
         let states = read("looking up a table", self.reader.tables(&at, &[id]).await)?;
         Ok(states.into_iter().next().flatten().map(std::borrow::Cow::into_owned))
     }
 
-    /// What a reader is listed.
+    /// A listing by the reader.
     pub(super) async fn listed(
         &self,
         namespace: Option<&Name>,
@@ -180,7 +182,7 @@ impl<'a, C: Grouped> Trial<'a, C> {
         read("a listing", self.reader.children(&at, namespace, after, limit).await)
     }
 
-    /// Broken unless the namespace of this try has just these directly in it.
+    /// Broken unless exactly these are directly in the namespace of this test.
     pub(super) async fn holds(&self, expected: &[&str]) -> Held {
         let listed = self.listed(Some(&self.space()), None, usize::MAX).await?;
         let names: Vec<&str> = listed.iter().map(|(name, _)| name.last()).collect();

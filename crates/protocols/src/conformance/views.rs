@@ -1,4 +1,4 @@
-//! Points about views, metadata pointers, and what is asserted.
+//! Points about views, metadata pointers, and assertions.
 
 use glidepath_model::{
     Action, Advance, Assertion, Changes, Edit, Entry, Kind, MetadataId, Name, PartitionId, Refusal, TableId,
@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use super::trial::{Broken, Held, Trial, create, drop_of, full, full_view, plain, same, set, wrong};
 use crate::group::{Grouped, Verdict};
 
-/// A number of tables that no other point uses.
+/// The id of a table that no other point uses.
 const NUMBERED: u32 = 0xc0de_0100;
 
 const WITH_METADATA: &[Kind] = &[Kind::Table, Kind::View];
@@ -82,7 +82,7 @@ pub(super) async fn are_no_tables<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.refused(vec![advance(&view, 1)], wrong(&view, Kind::View, Kind::Table.only())).await?;
     let at_version = Action::Drop { name: view.clone(), kind: Kind::View, expected: Some(Version(0)) };
     trial.refused(vec![at_version], Refusal::Changed(view.clone())).await?;
-    // A view under the name of a number is no numbered table.
+    // A view with the name of a numbered table is not a numbered table.
     let numbered = Name::numbered(TableId(NUMBERED));
     trial.fits(to(&numbered)).await?;
     same("the table", &trial.table(TableId(NUMBERED)).await?, &None)?;
@@ -131,16 +131,17 @@ pub(super) async fn pointer<C: Grouped>(trial: &Trial<'_, C>) -> Held {
         for stale in [None, Some("m0"), Some("m"), Some("")] {
             trial.refused(vec![point(name, stale, "m2")], moved(name, stale, Some("m1"))).await?;
         }
-        // Of two who saw the same, the second loses, in one batch too.
+        // Of two that expect the same pointer, the second loses, also within one batch.
         let both = [vec![point(name, Some("m1"), "m2")], vec![point(name, Some("m1"), "m3")]];
         match &trial.batch(&both).await?[..] {
             [Verdict::Fits, Verdict::Refused(refusal)] => {
                 same("the refusal", refusal, &moved(name, Some("m1"), Some("m2")))?;
             }
-            other => return Err(Broken(format!("of two who move one pointer: {other:?}"))),
+            other => return Err(Broken(format!("of two that move one pointer: {other:?}"))),
         }
         trial.is(name, Some(&points_to("m2"))).await?;
-        // It may be any text, and come back to where it was; it moves with all else that is asked for, or stays.
+        // A pointer may be any text, and may return to an earlier value. It moves together with the other actions of
+        // its request, or not at all.
         let odd = "\u{0}\n%/ ü\u{202e}".repeat(50);
         trial.fits(vec![point(name, Some("m2"), &odd), set(name.clone(), &[("k", None)])]).await?;
         let mut expected = points_to(&odd);
@@ -175,7 +176,7 @@ pub(super) async fn numbered_pointer<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.is(&name, None).await
 }
 
-/// Each that holds, and each that does not with why.
+/// Assertions that hold, and assertions that do not, with the refusal of each.
 fn all_assertions(trial: &(Name, Name, Name, Name)) -> (Vec<Action>, Vec<(Action, Refusal)>) {
     let (table, view, space, none) = trial;
     let exists = |name: &Name, kind| assert(name, Assertion::Exists(kind));
@@ -226,14 +227,14 @@ pub(super) async fn assertions<C: Grouped>(trial: &Trial<'_, C>) -> Held {
         trial.refused(vec![action.clone()], refusal.clone()).await?;
         trial.refused([hold.clone(), vec![action]].concat(), refusal).await?;
     }
-    same("the version after nothing but assertions", &trial.version().await?, &version)
+    same("the version after assertions alone", &trial.version().await?, &version)
 }
 
 pub(super) async fn asserted_changes<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.begin(&[]).await?;
     let [a, b, none] = ["a", "b", "none"].map(|path| trial.name(path));
     trial.fits(vec![create(a.clone(), full())]).await?;
-    // What fails takes all with it, wherever it stands; and so does a change that fails.
+    // One failing action fails the whole request, wherever it is in it; so does a failing change.
     let holds = assert(&a, Assertion::Exists(Kind::Table));
     let fails = assert(&none, Assertion::Exists(Kind::View));
     let change = create(b.clone(), Entry::view());
@@ -242,7 +243,7 @@ pub(super) async fn asserted_changes<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.refused(vec![change.clone(), holds.clone(), fails], not_found()).await?;
     trial.refused(vec![holds.clone(), change.clone(), drop_of(none.clone(), Kind::View)], not_found()).await?;
     trial.holds(&["a"]).await?;
-    // It is about what those before it in the request have made.
+    // It sees the effects of the actions before it in the request.
     let version = trial.version().await?;
     let absent = assert(&b, Assertion::Absent);
     let there = assert(&b, Assertion::Exists(Kind::View));
@@ -251,7 +252,7 @@ pub(super) async fn asserted_changes<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     trial.is(&b, Some(&Entry::view())).await?;
     trial.is(&a, Some(&full())).await?;
     same("the version", &trial.version().await?, &version.next())?;
-    // And those before it in the batch.
+    // And those of the requests before it in the batch.
     let drop_b = drop_of(b.clone(), Kind::View);
     let batch = [vec![there.clone()], vec![drop_b], vec![there], vec![absent], vec![change]];
     let verdicts = trial.batch(&batch).await?;

@@ -1,4 +1,4 @@
-//! How does a leader get the requests of a group done? Steps 2 to 7 and 9 of a group's commit.
+//! The leader of a group: steps 2 to 7 and 9 of a group's commit.
 
 use glidepath_env::{Cause, Env, Purpose};
 use glidepath_model::{Action, Span};
@@ -8,8 +8,8 @@ use super::{Answer, CommitError, Group, GroupAttempt, Grouped, MOST, Request, Re
 use crate::catalog::Outcome;
 use crate::mutant::{self, Mutant};
 
-/// Who commits what the writers of a group ask for. It must run in a task or a thread of its own, so that no writer that goes
-/// away, or is not polled for a while, stops it.
+/// Commits the requests of a group's writers. It must run in a task or a thread of its own, so that no dropped or
+/// unpolled writer stops it.
 #[must_use = "writers wait until a task runs `lead`"]
 pub struct Leader<E: Env, C: Grouped> {
     env: E,
@@ -18,25 +18,26 @@ pub struct Leader<E: Env, C: Grouped> {
     retry_policy: RetryPolicy,
 }
 
-/// The group has a leader, which must end first.
+/// The group has a leader already, which must end first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the group of writers already has a leader; a group has only one")]
 pub struct AlreadyLed;
 
 impl<E: Env, C: Grouped> Leader<E, C> {
-    /// The leader of a group from now on: requests are taken, and wait for [`lead`](Self::lead).
+    /// Becomes the group's leader: requests are accepted, and wait for [`lead`](Self::lead).
     ///
     /// # Errors
-    /// [`AlreadyLed`]
+    /// [`AlreadyLed`] if the group has a leader.
     pub fn new(env: E, catalog: C, group: &Group<C>, retry_policy: RetryPolicy) -> Result<Self, AlreadyLed> {
         let seat = group.queue.seat().ok_or(AlreadyLed)?;
         Ok(Self { env, catalog, seat, retry_policy })
     }
 
-    /// Commits what is asked for, until the group is closed, or nobody is left who could ask, and all are answered.
+    /// Commits requests until all are answered and no more can come, because the group was closed or all its handles
+    /// were dropped.
     ///
-    /// Dropping the future ends the term: those whose requests may have been sent are told that the outcome is unknown, the
-    /// rest that nothing was done, and so is everybody who asks later, until there is another leader.
+    /// Dropping the future ends this. Requests that may have been sent are answered with an unknown outcome, all others
+    /// with "not done", and so are later ones until there is another leader.
     pub async fn lead(self) {
         let Self { env, catalog, seat, retry_policy } = self;
         let work = Work::new(&env, &catalog, retry_policy);
@@ -46,36 +47,36 @@ impl<E: Env, C: Grouped> Leader<E, C> {
     }
 }
 
-/// What it takes to get requests done.
+/// What the leader needs to commit requests.
 pub(super) struct Work<'a, E, C> {
     env: &'a E,
     catalog: &'a C,
     retry_policy: RetryPolicy,
 }
 
-/// A request in hand. Dropped, it tells its writer so (step 9).
+/// A request that the leader has taken. Dropping it answers it (step 9).
 struct Member<C: Grouped> {
     taken: Taken<Request, Answer<C>>,
-    /// Tries that it has taken part in.
+    /// Attempts it has been part of.
     tries: u32,
 }
 
-/// What the next try is made on.
+/// The version that the next attempt is based on.
 struct Base<S> {
-    /// `None`: the newest, which is to be loaded.
+    /// `None`: load the newest.
     at: Option<S>,
-    /// Whether it was the newest at some moment since all requests in hand were taken. What an older one refuses may be
-    /// allowed by now.
+    /// Whether it was the newest at some time since all taken requests were taken. A refusal by an older version may be
+    /// out of date.
     fresh: bool,
 }
 
-/// What is to be done after a try, besides what its end told the requests.
+/// What to do after an attempt.
 enum After {
-    /// Go on at once.
+    /// Continue at once.
     Go,
-    /// Nothing was tried.
+    /// Nothing was sent.
     DecideAgain,
-    /// Wait a little. With why the store turned it away, if that was it.
+    /// Wait a little. Contains the reason if the store refused the write.
     Wait(Option<Cause>),
 }
 
@@ -84,8 +85,8 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
         Self { env, catalog, retry_policy }
     }
 
-    /// Answers these requests, and those that `join` (given how many there is room for) brings meanwhile. Ends when all are
-    /// answered and it brings none.
+    /// Answers these requests, and those that `join` adds meanwhile (its argument is the room left). Ends when all are
+    /// answered and `join` adds none.
     pub(super) async fn answer(
         &self,
         first: Vec<Taken<Request, Answer<C>>>,
@@ -95,7 +96,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
         let mut batch: Vec<Member<C>> = first.into_iter().map(member).collect();
         let (mut base, mut losses) = (Base { at: self.catalog.newest_known(), fresh: false }, 0);
         loop {
-            // Step 2. What comes after the base was read may be refused by it wrongly.
+            // Step 2. A request taken after the base was read may be wrongly refused by that base.
             let joining = join(MOST.saturating_sub(batch.len()));
             base.fresh &= joining.is_empty();
             batch.extend(joining.into_iter().map(member));
@@ -104,7 +105,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
             }
             let after = match self.attempt(&mut batch, &mut base, losses).await {
                 Ok(after) => after,
-                // What cannot be read cannot be committed to. Nothing was sent.
+                // If the base cannot be read, nothing can be committed, and nothing was sent.
                 Err(cause) => return tell_all(batch, &cause),
             };
             match after {
@@ -121,7 +122,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
         }
     }
 
-    /// One try. Leaves in the batch what is to be tried again, and in the base what on.
+    /// One attempt. Leaves in the batch the requests to try again, and in `base` the version to use.
     async fn attempt(
         &self,
         batch: &mut Vec<Member<C>>,
@@ -135,7 +136,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
                 self.catalog.load().await.map_err(Cause::from_error)?
             }
         };
-        // Of those that only assert nothing is ever sent.
+        // Assertions are never sent.
         batch.iter_mut().for_each(|member| member.taken.sent = !Action::only_assert(member.taken.request()));
         let requests: Vec<&[Action]> = batch.iter().map(|member| member.taken.request().as_slice()).collect();
         let tried = self.catalog.attempt_group(&on, &requests).await;
@@ -144,10 +145,13 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
             GroupAttempt::NotMade(error) => return Err(Cause::from_error(error)),
             GroupAttempt::Decided { verdicts, outcome } => (verdicts, outcome),
         };
-        assert!((1..=batch.len()).contains(&verdicts.len()), "a try decides some of its requests, and no others");
+        assert!(
+            (1..=batch.len()).contains(&verdicts.len()),
+            "an attempt decides at least one of its requests, and no others"
+        );
         let fresh = base.fresh || mutant::is(Mutant::GroupRefusesStale);
         Ok(match outcome {
-            // Step 3. All in hand were taken before this version was written.
+            // Step 3. All requests in the batch were taken before this version was written.
             Some(Outcome::Committed(now)) => {
                 tell(batch, verdicts, |verdict, _| decided(verdict, &now));
                 *base = Base { at: Some(now), fresh: true };
@@ -163,7 +167,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
                 tell(batch, verdicts, |_, _| None);
                 After::DecideAgain
             }
-            // Step 5. The next version may be an old one, too: after losing twice in a row, look for the newest.
+            // Step 5. The version found may be old, too: after every second loss, load the newest.
             Some(Outcome::Conflict(newer)) => {
                 tell(batch, verdicts, |_, _| None);
                 *base = Base { at: newer.filter(|_| losses.is_multiple_of(2)), fresh: false };
@@ -192,7 +196,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
         })
     }
 
-    /// Answers those that have been tried often enough.
+    /// Answers requests that have used up their attempts.
     fn give_up(&self, batch: &mut Vec<Member<C>>, denied: Option<&Cause>) {
         let most = self.retry_policy.tries.max(1);
         let (hopeless, rest) = std::mem::take(batch).into_iter().partition(|member| member.tries >= most);
@@ -213,7 +217,7 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
     }
 }
 
-/// What is told by a version that has what fits, or that shows that there was nothing to do.
+/// The answer that a version gives which contains what fits, or which shows that there was nothing to do.
 fn decided<S: Clone>(verdict: &Verdict, at: &S) -> Option<Result<S, CommitError>> {
     Some(match verdict {
         Verdict::Fits => Ok(at.clone()),
@@ -222,14 +226,14 @@ fn decided<S: Clone>(verdict: &Verdict, at: &S) -> Option<Result<S, CommitError>
     })
 }
 
-/// What is told those that were sent, where they did not get in for certain. Those beside them were refused by what is not, or
-/// not certainly, in the catalog; or only assert, perhaps of that, and have nothing to be sent.
+/// The answer to a request that was sent and may not have taken effect. Requests that were refused or only assert get
+/// none: they were decided on changes that may not be in the catalog, and nothing of them was sent.
 fn sent<S>(verdict: &Verdict, request: &[Action], answer: impl Fn() -> CommitError) -> Option<Result<S, CommitError>> {
     let sent = matches!(verdict, Verdict::Fits) && !Action::only_assert(request);
     sent.then(|| Err(answer()))
 }
 
-/// Tells those that were decided what `answer` gives, and leaves in the batch those to whom it gives nothing.
+/// Gives each decided request its answer; keeps those without an answer in the batch.
 fn tell<C: Grouped>(
     batch: &mut Vec<Member<C>>,
     verdicts: Vec<Verdict>,

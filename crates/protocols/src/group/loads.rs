@@ -1,11 +1,12 @@
-//! How do many readers of one process share a load? One request to the store for all who ask at the same time.
+//! Sharing of loads between the readers of one process: one request to the store for all that ask at the same time.
 //!
-//! A load may answer those only who asked before it began: else it could miss a commit that was acknowledged before they asked.
+//! A load may answer only readers that asked before it began. Otherwise it could miss a commit that was acknowledged
+//! before they asked.
 //!
-//! 1. A reader enqueues its wish. Where the queue is full, or there is no loader, it loads by itself.
-//! 2. The [`Loader`], a task of its own, takes all wishes that wait, loads once, and answers them. Meanwhile the next ones gather. Nobody
-//!    waits for company: a wish that finds the loader idle is served at once.
-//! 3. A reader that goes away withdraws its wish. A loader that goes away lets those who wait load by themselves.
+//! 1. A reader enqueues its request. If the queue is full, or there is no loader, it loads by itself.
+//! 2. The [`Loader`], a task of its own, takes all waiting requests, loads once, and answers them. Later requests wait
+//!    for the next load. A request that finds the loader idle is served at once.
+//! 3. A reader that is dropped withdraws its request. When the loader is dropped, waiting readers load by themselves.
 
 use std::sync::Arc;
 
@@ -16,21 +17,21 @@ use crate::mutant::{self, Mutant};
 
 type Loaded<C> = Result<<C as Catalog>::Snapshot, LoadError>;
 
-/// Readers of a process that share loads, and need a [`Loader`]. Clones are handles to the same readers; once all of them are dropped, the
-/// loader ends.
+/// Readers of a process that share loads through a [`Loader`]. Clones are handles to the same readers; when all are
+/// dropped, the loader ends.
 pub struct Loads<C: Catalog> {
     queue: Arc<Queue<(), Loaded<C>>>,
 }
 
 impl<C: Catalog> Loads<C> {
-    /// Readers without a loader yet.
+    /// Readers that have no loader yet.
     #[must_use]
     pub fn new() -> Self {
         Self { queue: Arc::new(Queue::new(MOST_WAITING)) }
     }
 
-    /// As [`Catalog::load`]: at least as new as any commit that was acknowledged before the call. `catalog` is asked only where no loader
-    /// answers.
+    /// As [`Catalog::load`]: at least as new as any commit that was acknowledged before the call. `catalog` is used
+    /// only if no loader answers.
     ///
     /// # Errors
     /// As [`Catalog::load`].
@@ -63,8 +64,8 @@ impl<C: Catalog> Drop for Loads<C> {
     }
 }
 
-/// Who loads for the readers of a process. It must run in a task or a thread of its own, so that no reader that goes away, or is not polled
-/// for a while, stops it.
+/// Loads for the readers of a process. It must run in a task or a thread of its own, so that no dropped or unpolled
+/// reader stops it.
 #[must_use = "readers wait until a task runs `serve`"]
 pub struct Loader<C: Catalog> {
     catalog: C,
@@ -72,16 +73,16 @@ pub struct Loader<C: Catalog> {
 }
 
 impl<C: Catalog> Loader<C> {
-    /// The loader of these readers from now on.
+    /// Becomes the loader of these readers.
     ///
     /// # Errors
-    /// [`AlreadyLed`]
+    /// [`AlreadyLed`] if they have a loader.
     pub fn new(catalog: C, loads: &Loads<C>) -> Result<Self, AlreadyLed> {
         let seat = loads.queue.seat().ok_or(AlreadyLed)?;
         Ok(Self { catalog, seat })
     }
 
-    /// Serves readers until none is left who could ask. Dropping the future ends it: readers then load by themselves.
+    /// Serves readers until all handles are dropped. If this future is dropped, readers load by themselves.
     pub async fn serve(self) {
         let Self { catalog, seat } = self;
         while seat.some().await {

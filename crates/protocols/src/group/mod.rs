@@ -1,25 +1,27 @@
-//! How do many writers of one process share one guarded write?
+//! Group commit: many writers of one process share one guarded write.
 //!
-//! Writers put their requests into a queue and wait for their answers. The *leader*, a task of its own, takes what is in the
-//! queue, a *batch*, and commits it as one version; each request is decided by itself, so one that cannot be done fails alone.
-//! Meanwhile the next requests gather. Nobody waits for company: a leader that finds one request commits it at once.
+//! Writers put their requests into a queue and wait for the answers. The *leader*, a task of its own, takes the queued
+//! requests as a *batch* and commits it as one version. Each request is decided separately, so one that is refused
+//! fails alone. Later requests wait for the next batch. A leader that finds a single request commits it at once.
 //!
-//! Steps (the numbers that comments cite; faults and answers are in `docs/protocols/group-commit.md`):
+//! Steps (comments cite these numbers; faults and answers are in `docs/protocols/group-commit.md`):
 //!
-//! 1. Enqueue the request. Where the queue is full, or nobody leads, it is turned away at once. (`queue.rs`)
-//! 2. The leader takes what is queued, up to [`MOST`] requests, and tries to commit it on top of the newest version known, as
-//!    many from the front as one version holds. (`leader.rs`)
-//! 3. Committed: what could be done is done; what was refused was refused by that very version.
-//! 4. Nothing was to be sent: each is told what was decided, if the base was loaded after all of them were taken; else load the
-//!    newest, and decide again.
-//! 5. Conflict, or turned away for a reason that passes: wait a little, take what has been queued meanwhile, and try again.
-//! 6. Unknown: what was sent is told so, and never sent again. What was refused beside it, or only asserts, is decided again.
-//! 7. Turned away for good: what was sent was not done. What was refused beside it, or only asserts, is decided again.
-//! 8. A caller that goes away withdraws its request, unless it was taken: then it takes its course.
-//! 9. A leader that goes away tells those whose requests it may have sent that the outcome is unknown, and the rest that
-//!    nothing was done.
+//! 1. Enqueue the request. If the queue is full, or there is no leader, it is rejected at once. (`queue.rs`)
+//! 2. The leader takes what is queued, up to [`MOST`] requests, and tries to commit it on top of the newest known
+//!    version: as many requests from the front as one version can hold. (`leader.rs`)
+//! 3. Committed: the requests that fit have taken effect; refusals were decided on that version.
+//! 4. Nothing to send: if the base was loaded after all requests were taken, each gets its answer; otherwise load the
+//!    newest version, and decide again.
+//! 5. Conflict, or a passing denial: wait a little, take what has been queued meanwhile, and try again.
+//! 6. Unknown: requests that were sent get this answer, and are never sent again. Others of the batch (refused, or only
+//!    assertions) are decided again.
+//! 7. Any other denial: requests that were sent failed. Others of the batch (refused, or only assertions) are decided
+//!    again.
+//! 8. A caller that is dropped withdraws its request, unless the leader has taken it: then the leader still commits it.
+//! 9. A leader that is dropped answers requests that it may have sent with an unknown outcome, and the others with "not
+//!    done".
 //!
-//! One who commits alone takes the steps of a leader itself, with a batch of one.
+//! A writer that commits alone takes the leader's steps itself, with a batch of one.
 
 mod leader;
 mod loads;
@@ -36,24 +38,24 @@ pub use leader::{AlreadyLed, Leader};
 pub use loads::{Loader, Loads};
 use queue::{Left, NotQueued, Queue};
 
-/// The locks that the queue is made of: `tests/group_threads.rs` builds it with others, which try every order of threads.
+/// The locks of the queue: `tests/group_threads.rs` replaces them to test every order of threads.
 mod sync {
     pub(super) use std::sync::{Mutex, MutexGuard};
 }
 
-/// Requests that one version takes at most.
+/// The maximum number of requests in one version.
 pub const MOST: usize = 512;
 
-/// Requests that wait for a leader at most, unless a group is told otherwise.
+/// The default maximum number of requests that wait for a leader.
 pub const MOST_WAITING: usize = 4096;
 
 /// A catalog that can commit several requests as one version.
 pub trait Grouped: Catalog {
-    /// The newest version that this process knows of, without a request to the store.
+    /// The newest version that this process knows. Makes no request.
     fn newest_known(&self) -> Option<Self::Snapshot>;
 
-    /// Tries once to commit these requests (one at least) on top of `base`, or of a newer version that it knows of, each decided
-    /// as if those before it were done. Dropping the future leaves the outcome unknown.
+    /// Tries once to commit these requests (at least one) on top of `base` or of a newer known version. Each is decided
+    /// as if those before it were committed. Dropping the future leaves the outcome unknown.
     fn attempt_group(
         &self,
         base: &Self::Snapshot,
@@ -61,25 +63,25 @@ pub trait Grouped: Catalog {
     ) -> impl Future<Output = GroupAttempt<Self::Snapshot>>;
 }
 
-/// What one writer asks for, done whole or not at all.
+/// The actions of one writer's request: all take effect, or none.
 pub type Request = Vec<Action>;
 
-/// How a try of a group ended.
+/// How an attempt for a group ended.
 #[derive(Debug)]
 pub enum GroupAttempt<S> {
-    /// The first of them were decided.
+    /// The first requests were decided.
     Decided {
-        /// One for each that was decided: at least one, and fewer than were given where one version cannot hold them all.
+        /// One for each decided request: at least one, and fewer than were given if one version cannot hold them all.
         verdicts: Vec<Verdict>,
-        /// What became of those that fit, together. `None`: nothing was to be sent, and what fits does so on `base` itself.
+        /// The outcome of those that fit. `None`: there was nothing to send, and they fit `base` itself.
         outcome: Option<Outcome<S>>,
     },
-    /// What had to be read could not be read; no commit was sent.
+    /// The base could not be read; no commit was sent.
     NotMade(LoadError),
 }
 
 impl<S> GroupAttempt<S> {
-    /// The same with another kind of snapshot.
+    /// The same with another type of snapshot.
     pub(crate) fn map<T>(self, snapshot: impl FnOnce(S) -> T) -> GroupAttempt<T> {
         match self {
             Self::Decided { verdicts, outcome } => {
@@ -90,29 +92,29 @@ impl<S> GroupAttempt<S> {
     }
 }
 
-/// Whether one request can be done to the version that was tried.
+/// Whether one request fits the version it was decided on.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// It can, and what it changes is part of what was sent.
+    /// It fits, and its changes are part of what was sent.
     Fits,
-    /// The catalog as it was, with the requests before it done, does not allow it.
+    /// The catalog, with the earlier requests applied, does not allow it.
     Refused(Refusal),
-    /// It cannot be done to any version, because of its size for instance.
+    /// No version allows it, for example because of its size.
     Failed(Cause),
 }
 
-/// How long a request is tried.
+/// How long requests are retried.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
-    /// Tries that a request takes part in before it is given up; at least one.
+    /// The number of attempts that a request takes part in; at least one.
     pub tries: u32,
-    /// Between tries.
+    /// The waits between attempts.
     pub backoff: Backoff,
 }
 
 impl Default for RetryPolicy {
-    /// Sixty tries, from 5 ms of waiting on, doubling to one second, each anything from nothing to that: about half a minute
-    /// in all.
+    /// Sixty attempts. Waits start at 5 ms and double up to one second, each multiplied by a random number from 0 to 1:
+    /// about half a minute in all.
     fn default() -> Self {
         let (first, longest) = (Span::from_millis(5), Span::from_secs(1));
         let jitter = JitterRange { low: 0.0, high: 1.0 };
@@ -120,57 +122,57 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Why a request was not committed, by what the caller can do.
+/// Why a request was not committed, by what the caller can do about it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CommitError {
-    /// The newest version at some moment since the call does not allow it. It was not done.
+    /// The newest version at some time since the call does not allow it. It was not done.
     #[error("{0}")]
     Refused(Refusal),
-    /// Others were always faster. It was not done; it may be tried again.
-    #[error("contention: gave up after {tries} tries")]
+    /// Other commits came first every time. It was not done; it may be tried again.
+    #[error("contention: other commits came first in all {tries} tries")]
     Contention {
-        /// How many.
+        /// The number of attempts.
         tries: u32,
     },
-    /// Too many wait for the same leader. It was not done; it may be tried again later.
+    /// Too many requests wait for the leader. It was not done; it may be tried again later.
     #[error("too many commits at once: {waiting} wait already")]
     Full {
-        /// How many.
+        /// The number of waiting requests.
         waiting: usize,
     },
-    /// It may have been done, or may yet be.
+    /// It may have been done, or may still be.
     #[error("outcome unknown: {0}")]
     Unknown(Cause),
-    /// The store did not do its part, or the request is too large, or nobody leads the group. It was not done.
+    /// The store failed, the request is too large, or the group has no leader. It was not done.
     #[error("not committed: {0}")]
     Failed(Cause),
 }
 
-/// What a request is answered.
+/// The answer to a request.
 pub type Answer<C> = Result<<C as Catalog>::Snapshot, CommitError>;
 
 type QueueOf<C> = Queue<Request, Answer<C>>;
 
-/// Writers of a process that share commits, and need a [`Leader`]. Clones are handles to the same group; once all of them are
-/// dropped, and everybody is answered, its leader ends.
+/// Writers of a process that share commits through a [`Leader`]. Clones are handles to the same group; when all are
+/// dropped and all requests are answered, the leader ends.
 pub struct Group<C: Grouped> {
     queue: Arc<QueueOf<C>>,
 }
 
 impl<C: Grouped> Group<C> {
-    /// A group without a leader, in whose queue at most so many requests wait (and one at least).
+    /// A group without a leader. At most this many requests (and at least one) wait in its queue.
     #[must_use]
     pub fn new(most_waiting: usize) -> Self {
         Self { queue: Arc::new(Queue::new(most_waiting)) }
     }
 
-    /// Requests that wait for the leader, those not counted that it is working on.
+    /// The number of requests that wait for the leader, without those that it has taken.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// Takes no more requests, from whatever handle. The leader answers those that wait, and ends.
+    /// Accepts no more requests, from any handle. The leader answers the waiting ones, and ends.
     pub fn close(&self) {
         self.queue.close();
     }
@@ -195,7 +197,7 @@ impl<C: Grouped> Drop for Group<C> {
     }
 }
 
-/// Commits requests: each again and again until it is done, refused, or hopeless.
+/// Commits requests: retries each until it is committed, refused, or out of attempts.
 pub struct Committer<E: Env, C: Grouped> {
     env: E,
     catalog: C,
@@ -208,12 +210,13 @@ enum Way<C: Grouped> {
 }
 
 impl<E: Env, C: Grouped> Committer<E, C> {
-    /// One whose requests the group's [`Leader`] commits, together with those of others. The catalog is for the caller to read.
+    /// A committer whose requests are committed by the group's [`Leader`], together with those of others. The caller
+    /// reads from the catalog.
     pub fn grouped(env: E, catalog: C, group: Group<C>) -> Self {
         Self { env, catalog, way: Way::Grouped(group) }
     }
 
-    /// One that commits alone.
+    /// A committer that commits alone.
     pub fn alone(env: E, catalog: C, retry_policy: RetryPolicy) -> Self {
         Self { env, catalog, way: Way::Alone(retry_policy) }
     }
@@ -225,8 +228,8 @@ impl<E: Env, C: Grouped> Committer<E, C> {
 
     /// Commits a request.
     ///
-    /// Dropping the future withdraws a request that waits for the leader of a group: then it is not done. One that the leader
-    /// has taken takes its course, and of one that is committed alone the outcome is unknown.
+    /// Dropping the future withdraws a request that waits for the leader of a group: it is not done. A request that the
+    /// leader has taken is still committed. Without a group, the outcome is unknown.
     ///
     /// # Errors
     /// [`CommitError`] says whether it can have been done.

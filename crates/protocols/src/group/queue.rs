@@ -1,11 +1,12 @@
-//! Who waits for the leader of a group, and what has each been told? The queue's logic alone: no requests to a store, no clock.
+//! The queue of a group: which requests wait for the leader, and what each was answered. Only the queue's logic: no
+//! requests to a store, no clock.
 //!
-//! One lock guards the queue, and whatever is decided from what is in it is decided under that lock: who waits, whether there is
-//! a leader, whether somebody can still come. A slot's lock guards its answer. Nobody holds both, and nobody is woken under
-//! either.
+//! One lock guards the queue. Everything that depends on its content is decided under that lock: who waits, whether
+//! there is a leader, whether more requests can come. Another lock guards each slot's answer. The two are never held
+//! together, and no task is woken under either.
 //!
-//! A request is in one place at a time: waiting, in the leader's hands ([`Taken`]), or answered. Whoever lets go of it, in
-//! whatever way, tells the one who waits for it; so nobody waits for an answer that cannot come.
+//! A request is in one state at a time: waiting, taken by the leader ([`Taken`]), or answered. Whatever ends a state
+//! without an answer sends one, so no writer waits for an answer that cannot come.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -24,12 +25,12 @@ pub(super) struct Queue<R, A> {
 /// What the queue's lock guards.
 pub(super) struct State<R, A> {
     pub(super) waiting: VecDeque<Arc<Slot<R, A>>>,
-    /// Those who may still enqueue.
+    /// The number of handles that can still enqueue.
     pub(super) handles: usize,
     /// Whether there is a leader.
     pub(super) led: bool,
     pub(super) closed: bool,
-    /// The leader's, while it waits.
+    /// The leader's waker, while it waits.
     pub(super) leader: Option<Waker>,
 }
 
@@ -44,10 +45,10 @@ struct Answering<A> {
     waker: Option<Waker>,
 }
 
-/// Why there is no answer: the leader let go of the request.
+/// Why there is no answer: the leader dropped the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// It was not in the leader's hands, or nothing of it had been sent.
+    /// The leader had not taken it, or had sent nothing of it.
     NotSent,
     /// It may have been sent.
     Sent,
@@ -56,16 +57,16 @@ pub(super) enum Left {
 /// Why a request was not enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotQueued {
-    /// So many wait already.
+    /// This many wait already.
     Full(usize),
-    /// Nobody would answer.
+    /// There is no leader to answer it.
     NoLeader,
     /// No more requests are taken.
     Closed,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that is done under these locks can panic half-way.
+    // No code under these locks can panic half-way.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -75,7 +76,7 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Leaves the waker of whoever is asking, and does not clone one that is there.
+/// Stores the caller's waker; does not clone it if the stored one wakes the same task.
 fn leave(place: &mut Option<Waker>, waker: &Waker) {
     if place.as_ref().is_none_or(|left| !left.will_wake(waker)) {
         *place = Some(waker.clone());
@@ -83,7 +84,7 @@ fn leave(place: &mut Option<Waker>, waker: &Waker) {
 }
 
 impl<R, A> Queue<R, A> {
-    /// An empty one, with one handle, in which at most so many wait.
+    /// An empty queue with one handle, in which at most this many requests wait.
     pub(super) fn new(most_waiting: usize) -> Self {
         let state = State { waiting: VecDeque::new(), handles: 1, led: false, closed: false, leader: None };
         Self { state: Mutex::new(state), most_waiting: most_waiting.max(1) }
@@ -93,17 +94,17 @@ impl<R, A> Queue<R, A> {
         locked(&self.state)
     }
 
-    /// How many wait, not counting those that the leader has taken.
+    /// The number of waiting requests, without those that the leader has taken.
     pub(super) fn waiting(&self) -> usize {
         self.locked().waiting.len()
     }
 
-    /// One more who may enqueue.
+    /// Adds a handle that can enqueue.
     pub(super) fn add_handle(&self) {
         self.locked().handles += 1;
     }
 
-    /// One less. After the last one the leader ends when it has answered everybody.
+    /// Drops a handle. After the last one, the leader ends when it has answered all requests.
     pub(super) fn drop_handle(&self) {
         let leader = {
             let mut state = self.locked();
@@ -113,7 +114,7 @@ impl<R, A> Queue<R, A> {
         wake(leader);
     }
 
-    /// Takes no more requests. The leader ends when it has answered those that wait.
+    /// Accepts no more requests. The leader ends when it has answered the waiting ones.
     pub(super) fn close(&self) {
         let leader = {
             let mut state = self.locked();
@@ -144,7 +145,7 @@ impl<R, A> Queue<R, A> {
         Ok(Ticket { queue: Some(Arc::clone(self)), slot })
     }
 
-    /// The leader's place, if nobody has it.
+    /// Makes the caller the leader, if there is none.
     pub(super) fn seat(self: &Arc<Self>) -> Option<Seat<R, A>> {
         let was = std::mem::replace(&mut self.locked().led, true);
         (!was).then(|| Seat { queue: Arc::clone(self) })
@@ -175,16 +176,16 @@ impl<R, A> Slot<R, A> {
     }
 }
 
-/// A request of one who commits alone, in the hands of that one.
+/// The request of a writer that commits alone, taken by that writer itself.
 pub(super) fn alone<R, A>(request: R) -> (Taken<R, A>, Ticket<R, A>) {
     let slot = Slot::new(request);
     (Taken { slot: Some(Arc::clone(&slot)), sent: false }, Ticket { queue: None, slot })
 }
 
-/// The future of an answer. Dropped, it withdraws the request if the leader has not taken it; one that was taken takes its
-/// course, and nobody is told.
+/// The future of an answer. Dropping it withdraws the request if the leader has not taken it. A request that was taken
+/// is still committed, and its answer is discarded.
 pub(super) struct Ticket<R, A> {
-    /// Where it may be waiting.
+    /// The queue in which it may be waiting.
     pub(super) queue: Option<Arc<Queue<R, A>>>,
     pub(super) slot: Arc<Slot<R, A>>,
 }
@@ -219,19 +220,19 @@ impl<R, A> Drop for Ticket<R, A> {
     }
 }
 
-/// A request in the leader's hands. Dropped without an answer, it says so to the one who waits.
+/// A request that the leader has taken. If it is dropped without an answer, its writer is told so.
 pub(super) struct Taken<R, A> {
     /// `None` once it is answered.
     slot: Option<Arc<Slot<R, A>>>,
-    /// Whether a write with it may be on its way.
+    /// Whether a write that contains it may have been sent.
     pub(super) sent: bool,
 }
 
 impl<R, A> Taken<R, A> {
     /// # Panics
-    /// Where it has been answered, which ends it.
+    /// If it has been answered.
     pub(super) fn request(&self) -> &R {
-        &self.slot.as_ref().expect("a request is in hand until it is answered").request
+        &self.slot.as_ref().expect("a request that was taken is there until it is answered").request
     }
 
     pub(super) fn answer(mut self, answer: A) {
@@ -249,20 +250,20 @@ impl<R, A> Drop for Taken<R, A> {
     }
 }
 
-/// The leader's place at a queue. Dropped, it is free again, and those that wait are told that nothing was sent.
+/// The leader's role in a queue. Dropping it frees the role, and waiting writers are told that nothing was sent.
 pub(super) struct Seat<R, A> {
     queue: Arc<Queue<R, A>>,
 }
 
 impl<R, A> Seat<R, A> {
-    /// Up to so many requests, in the order in which they came, at once.
+    /// Takes up to this many requests, in the order in which they came.
     pub(super) fn take(&self, most: usize) -> Vec<Taken<R, A>> {
         let mut state = self.queue.locked();
         let taken = most.min(state.waiting.len());
         state.waiting.drain(..taken).map(|slot| Taken { slot: Some(slot), sent: false }).collect()
     }
 
-    /// Waits until there is a request; `false` where none will come any more.
+    /// Waits until there is a request; `false` if no more can come.
     pub(super) async fn some(&self) -> bool {
         std::future::poll_fn(|context| {
             let mut state = self.queue.locked();
@@ -281,7 +282,7 @@ impl<R, A> Seat<R, A> {
 
 impl<R, A> Drop for Seat<R, A> {
     fn drop(&mut self) {
-        // Under one lock: who comes later finds no leader, who came before is told.
+        // Under one lock: requests that come later find no leader, and earlier ones are answered.
         let waiting = {
             let mut state = self.queue.locked();
             (state.led, state.leader) = (false, None);

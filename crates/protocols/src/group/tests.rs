@@ -1,5 +1,5 @@
-//! Writers of one simulated process that share commits. All in `Mode::EveryOperation`: what they share must be seen in the
-//! order of time.
+//! Writers of one simulated process that share commits. All run in `Mode::EveryOperation`: what they share must be seen
+//! in the order of time.
 
 mod answers;
 mod fake;
@@ -17,7 +17,7 @@ use glidepath_model::{Action, Entry, Instant, Kind, Name, Refusal, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
 use super::*;
-use crate::manifest_chain::{Layout, ManifestChain, Place};
+use crate::manifest_chain::{Layout, ManifestChain, SharedState};
 
 const STORE: StoreId = StoreId(0);
 const ROUND_TRIP: Span = Span::from_millis(30);
@@ -35,7 +35,7 @@ fn drop_namespace(text: &str) -> Vec<Action> {
     vec![Action::Drop { name: Name::parse(text).unwrap(), kind: Kind::Namespace, expected: None }]
 }
 
-/// What one writer does: its requests, one after another, from a time on; it is killed at another.
+/// The requests of one writer, one after another, from a given time on. It may be killed at another time.
 #[derive(Clone)]
 struct Plan {
     from_ms: u64,
@@ -44,7 +44,7 @@ struct Plan {
 }
 
 struct Ran {
-    /// For each writer, what it was told and how long that took.
+    /// For each writer, its answers and how long each took.
     told: Vec<Vec<(Told, Span)>>,
     names: Vec<String>,
     versions: u64,
@@ -58,19 +58,21 @@ fn run(plans: Vec<Plan>, grouped: bool, faults: Faults) -> Ran {
     let model = StoreModel { faults, effect: EffectPoint::Half, profile: Profile::constant(ROUND_TRIP) };
     let setup = Setup { seed: 1, horizon: HORIZON, mode: Mode::EveryOperation, stores: vec![model] };
     let mut simulation = Simulation::new(setup);
-    let place = Arc::new(Place::new("", 1 << 20));
+    let shared_state = Arc::new(SharedState::new("", 1 << 20));
     let told = Rc::new(RefCell::new(vec![Vec::new(); plans.len()]));
     let ran = Rc::new(RefCell::new(Ran { told: Vec::new(), names: Vec::new(), versions: 0, ended: Instant::ZERO }));
-    let mut processes = vec![(Instant::ZERO, creator(Arc::clone(&place)))];
+    let mut processes = vec![(Instant::ZERO, creator(Arc::clone(&shared_state)))];
     let group: Group<Chain> = Group::default();
     if grouped {
-        processes.push((Instant::ZERO, leader(Arc::clone(&place), group.clone())));
+        processes.push((Instant::ZERO, leader(Arc::clone(&shared_state), group.clone())));
     }
     for (number, plan) in plans.into_iter().enumerate() {
-        let (place, group) = (Arc::clone(&place), grouped.then(|| group.clone()));
+        let (shared_state, group) = (Arc::clone(&shared_state), grouped.then(|| group.clone()));
         let (start, told, ran) = (after_creation(plan.from_ms), Rc::clone(&told), Rc::clone(&ran));
-        processes
-            .push((start, writer(plan, (place, group), move |answer| told.borrow_mut()[number].push(answer), ran)));
+        processes.push((
+            start,
+            writer(plan, (shared_state, group), move |answer| told.borrow_mut()[number].push(answer), ran),
+        ));
     }
     processes.sort_by_key(|(at, _)| *at);
     let minute_before_the_end = Instant::ZERO + (HORIZON.since(Instant::ZERO) - Span::from_secs(60));
@@ -84,34 +86,34 @@ fn after_creation(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(1000 + ms)
 }
 
-/// Whatever the faults, there is a catalog in the end.
-fn creator(place: Arc<Place>) -> Start {
+/// Creates the catalog, whatever the faults.
+fn creator(shared_state: Arc<SharedState>) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
             while !matches!(
-                Chain::new(env.clone(), env.store(STORE), Arc::clone(&place)).create(Layout::Paged, true).await,
+                Chain::new(env.clone(), env.store(STORE), Arc::clone(&shared_state)).create(Layout::Paged, true).await,
                 Outcome::Committed(_) | Outcome::Conflict(_)
             ) {}
         })
     })
 }
 
-fn leader(place: Arc<Place>, group: Group<Chain>) -> Start {
+fn leader(shared_state: Arc<SharedState>, group: Group<Chain>) -> Start {
     Box::new(move |env: SimEnv| {
-        let chain = Chain::new(env.clone(), env.store(STORE), place);
+        let chain = Chain::new(env.clone(), env.store(STORE), shared_state);
         Box::pin(Leader::new(env, chain, &group, RetryPolicy::default()).unwrap().lead())
     })
 }
 
 fn writer(
     plan: Plan,
-    (place, group): (Arc<Place>, Option<Group<Chain>>),
+    (shared_state, group): (Arc<SharedState>, Option<Group<Chain>>),
     tell: impl Fn((Told, Span)) + 'static,
     ran: Rc<RefCell<Ran>>,
 ) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
-            let chain = Chain::new(env.clone(), env.store(STORE), place);
+            let chain = Chain::new(env.clone(), env.store(STORE), shared_state);
             let committer = match group {
                 Some(group) => Committer::grouped(env.clone(), chain, group),
                 None => Committer::alone(env.clone(), chain, RetryPolicy::default()),
@@ -134,11 +136,11 @@ fn writer(
     })
 }
 
-/// Looks at what there is, until it is seen.
+/// Reads the catalog until that succeeds.
 fn reader(ran: Rc<RefCell<Ran>>) -> Start {
     Box::new(move |env: SimEnv| {
         Box::pin(async move {
-            let chain = Chain::new(env.clone(), env.store(STORE), Arc::new(Place::new("", 1 << 20)));
+            let chain = Chain::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("", 1 << 20)));
             loop {
                 let Ok(head) = chain.load().await else { continue };
                 let Ok(all) = chain.all(&head, None, usize::MAX).await else { continue };
@@ -163,14 +165,14 @@ fn rate(ran: &Ran, commits: u64) -> f64 {
 #[test]
 fn throughput_grows_with_the_writers_of_a_process() {
     let alone = run(many(1, 20), true, Faults::default());
-    // One put a commit and no wait: the rate of the round trip, but for a hint every sixteenth time.
+    // One put per commit and no wait: the rate is that of the round trip, except for a hint every sixteenth time.
     assert!((30.0..=33.4).contains(&rate(&alone, 20)), "{}", rate(&alone, 20));
     let crowd = run(many(200, 10), true, Faults::default());
     assert_eq!(crowd.names.len(), 2000);
     assert!(crowd.told.iter().flatten().all(|(told, _)| told.is_ok()));
     assert!(rate(&crowd, 2000) > 1000.0, "{}", rate(&crowd, 2000));
     assert!(crowd.versions < 40, "{}", crowd.versions);
-    // Each for itself, they are in each other's way.
+    // Without a group, they conflict with each other.
     let apart = run(many(50, 2), false, Faults::default());
     assert!(rate(&apart, 100) < 33.4, "{}", rate(&apart, 100));
 }
@@ -189,7 +191,7 @@ fn alone_nobody_waits_for_company() {
 #[test]
 fn a_refused_request_fails_alone() {
     let plan = |from_ms, request| Plan { from_ms, requests: vec![request], killed_ms: None };
-    // The first leads; the rest share the next version.
+    // The first is committed alone; the others share the next version.
     let plans = vec![
         plan(0, create("first")),
         plan(1, create("a")),
@@ -212,7 +214,7 @@ fn a_refused_request_fails_alone() {
 
 #[test]
 fn a_leader_that_is_killed_takes_nobody_along() {
-    // Killed while its put is under way, and while it waits in the queue.
+    // Killed while its put is in flight, or while it waits in the queue.
     for killed_ms in [1, 10, 20, 29, 31, 45] {
         let mut plans = many(20, 3);
         plans[0].killed_ms = Some(killed_ms);

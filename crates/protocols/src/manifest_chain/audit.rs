@@ -1,5 +1,4 @@
-//! Which objects does a version consist of, and which versions are there? For those who look after a chain, not for
-//! commits: the cost grows with the chain.
+//! The objects of a version, and the existing versions. For inspection, not for commits: the cost grows with the chain.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +12,20 @@ use crate::catalog::LoadError;
 const PAGE: usize = 1000;
 
 impl<E: Env> ManifestChain<E> {
-    /// Every version that is there, oldest first: those that are kept, and older ones whose pages are still needed.
+    /// Every existing version, oldest first: kept ones, and older ones whose pages are still needed.
     ///
     /// # Errors
-    /// Where one cannot be read or listed.
+    /// If a version cannot be read, or the versions cannot be listed.
     pub async fn every_version(&self) -> Result<Vec<Snapshot>, LoadError> {
         let (mut versions, mut after) = (Vec::new(), None::<Key>);
         loop {
-            let page = match self.store.list(&self.place.keys.versions(), after.as_ref(), PAGE).await {
+            let page = match self.store.list(&self.shared_state.keys.versions(), after.as_ref(), PAGE).await {
                 Ok(page) => page,
                 Err(ReadError::NotFound) => break,
                 Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
             };
             for object in &page.objects {
-                if let Some(version) = self.place.keys.version_in(&object.key)
+                if let Some(version) = self.shared_state.keys.version_in(&object.key)
                     && let Some(found) = self.read_version(version, None).await?
                 {
                     versions.push(found);
@@ -41,17 +40,17 @@ impl<E: Env> ManifestChain<E> {
         Ok(versions)
     }
 
-    /// The objects that a version consists of: its own, and those that hold its pages.
+    /// The objects that a version consists of: its own, and those that contain its pages.
     ///
     /// # Errors
-    /// Where an inner page cannot be read.
+    /// If an inner page cannot be read.
     pub async fn objects(&self, at: &Snapshot) -> Result<BTreeSet<Key>, LoadError> {
         let homes = self.homes(at).await?;
-        let own = self.place.keys.version(at.version());
-        Ok(homes.into_iter().map(|home| self.place.keys.home(home)).chain([own]).collect())
+        let own = self.shared_state.keys.version(at.version());
+        Ok(homes.into_iter().map(|home| self.shared_state.keys.home(home)).chain([own]).collect())
     }
 
-    /// Where the pages of a version are.
+    /// The objects in which the pages of a version are.
     pub(super) async fn homes(&self, at: &Snapshot) -> Result<BTreeSet<Home>, LoadError> {
         let Some(root) = at.manifest.root else { return Ok(BTreeSet::new()) };
         self.with_pages(|pages| {

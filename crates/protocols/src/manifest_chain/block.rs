@@ -1,10 +1,10 @@
-//! How are the rows of a `whole` catalog kept as columns?
+//! Blocks: the rows of a `whole` catalog, stored as columns.
 //!
-//! A block is a page of its own kind: an Arrow IPC stream of one schema and one record batch, each buffer compressed with
-//! LZ4. In memory it is a leaf like any other: keys, and the values that `rows.rs` writes. A value that would not come back
-//! to the byte from its columns is kept beside them as it is, so nothing of what anybody wrote is lost.
+//! A block is a kind of page: an Arrow IPC stream with one schema and one record batch, each buffer compressed with
+//! LZ4. In memory it is a leaf like any other: keys, and values as `rows.rs` encodes them. A value that its columns
+//! would not restore byte for byte is also stored unchanged, so nothing that was written is lost.
 //!
-//! Arrow takes some bad input for its caller's mistake, so `measured` looks at all numbers first.
+//! Arrow panics on some invalid input, so `measured` checks all numbers first.
 
 use std::sync::{Arc, LazyLock};
 
@@ -30,11 +30,11 @@ use crate::wire::DecodeError;
 /// Arrow counts the bytes of a column in 31 bits.
 const MOST: usize = 1 << 30;
 
-/// The columns of a block in which no entry has a metadata pointer: those that all blocks had before there were pointers.
+/// The columns of a block without metadata pointers, as all blocks were before pointers existed.
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&NAMES[..NAMES.len() - 1]));
 
-/// The columns of one in which some have. Which of the two it is is told by the kind of the page; the schema in a block is for
-/// other programs.
+/// The columns of a block with metadata pointers. The kind of the page says which of the two it is; the schema stored
+/// in the block is for other programs.
 static WITH_POINTERS: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&NAMES));
 
 const NAMES: [&str; 9] = [
@@ -99,7 +99,7 @@ impl Columns {
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), ArrowError> {
         self.key.append_value(key);
         let entry = entry::decode(value).ok().filter(|entry| entry::encode(entry) == value);
-        // The keys of an index have no value.
+        // Index keys have no value.
         self.as_written.append_option((entry.is_none() && !value.is_empty()).then_some(value));
         self.kind.append_option(entry.as_ref().map(|entry| entry::kind_byte(entry.kind)));
         self.location.append_option(entry.as_ref().and_then(|entry| entry.location.as_ref()));
@@ -151,10 +151,11 @@ impl Columns {
     }
 }
 
-/// Appends these rows as an Arrow stream. Whether it has the column of metadata pointers: where none has one, it has not.
+/// Appends these rows as an Arrow stream. Returns whether it has the column of metadata pointers, which is left out if
+/// no entry has one.
 ///
 /// # Errors
-/// Where one block cannot hold them: more than a gibibyte.
+/// If one block cannot hold them: more than a gibibyte.
 pub(super) fn encode(items: &[(Key, Bytes)], out: &mut Vec<u8>) -> Result<bool, ArrowError> {
     let bytes: usize = items.iter().map(|(key, value)| key.len() + value.len()).sum();
     if bytes > MOST {
@@ -179,7 +180,7 @@ pub(super) fn encode(items: &[(Key, Bytes)], out: &mut Vec<u8>) -> Result<bool, 
     Ok(with_pointers)
 }
 
-/// The rows of an Arrow stream. What it takes in memory is bounded by a multiple of what is given.
+/// The rows of an Arrow stream. The memory used is bounded by a multiple of the input's size.
 pub(super) fn decode(stream: Bytes, with_pointers: bool) -> Result<Vec<(Key, Bytes)>, DecodeError> {
     let schema = schema(with_pointers);
     let Message { batch, body } = measured(&stream, schema)?;

@@ -1,4 +1,4 @@
-//! Which pages does this process have at hand?
+//! The pages that this process keeps in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,13 @@ use super::page::{Home, Page, PageRef};
 use super::tree::{Missing, Pages};
 use crate::wire::DecodeError;
 
-/// Objects of versions whose pages have not all been decoded.
+/// The maximum number of version objects kept whose pages have not all been decoded.
 const RECENT: usize = 32;
 
-/// Pages that were read or written lately. What is in it never changes, so it is never wrong.
+/// Pages read or written recently. Pages never change, so they are never stale.
 ///
-/// Two generations: what is used goes into the young one; when that is full it becomes the old one, and the old one is
+/// Two generations: pages that are used go into the young one. When that is full it becomes the old one, and the old
+/// one is dropped. The maps are only looked up, never iterated, so their order does not matter.
 /// forgotten. Maps are only looked up in, never walked, so that their order does not matter.
 pub(crate) struct Cache {
     inner: Mutex<Inner>,
@@ -32,13 +33,13 @@ struct Inner {
 }
 
 impl Cache {
-    /// Keeps up to twice so many bytes of pages.
+    /// Keeps up to twice this many bytes of pages.
     pub(crate) fn new(room: usize) -> Self {
         Self { inner: Mutex::default(), room }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Entries go in whole, so a panic elsewhere cannot have left one half-written.
+        // Entries are inserted as a whole, so a panic elsewhere cannot leave one half-written.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,7 +55,7 @@ impl Cache {
             }
             inner.in_recent(at)
         };
-        // Without the lock: others look up theirs meanwhile. Two who decode the same page keep equal ones.
+        // Without the lock, so that others can use the cache. Two that decode the same page store equal results.
         let Some(bytes) = bytes else { return Ok(None) };
         let page = Page::decode(&bytes)?;
         self.keep(at, &page);
@@ -65,7 +66,7 @@ impl Cache {
         self.inner().keep(at, page, self.room);
     }
 
-    /// Keeps the object of a version: its pages are likely to be asked for.
+    /// Keeps the object of a version: its pages are likely to be needed.
     pub(crate) fn keep_object(&self, version: Version, object: Bytes) {
         let mut inner = self.inner();
         inner.recent.insert(version.0, object);
@@ -94,7 +95,7 @@ impl Inner {
     }
 }
 
-/// The pages of one operation: those of the process, and those fetched for it, which stay until it is done.
+/// The pages that one operation can use: those of the process, and those fetched for it, which stay until it ends.
 pub(crate) struct AtHand<'a> {
     cache: &'a Cache,
     fetched: BTreeMap<PageRef, Arc<Page>>,
@@ -116,7 +117,7 @@ impl Pages for AtHand<'_> {
         if let Some(page) = self.fetched.get(&at) {
             return Ok(Arc::clone(page));
         }
-        // What is damaged at hand is fetched, and then found to be damaged in the store too.
+        // A page that is damaged in the cache is fetched; if it is damaged in the store too, that is reported then.
         self.cache.get(at).ok().flatten().ok_or_else(|| Missing(vec![at]))
     }
 }

@@ -1,4 +1,4 @@
-//! One try to make the next version of the catalog: steps 1 to 8.
+//! One attempt to make the next version of the catalog: steps 1 to 8.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,37 +7,37 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
 use glidepath_model::{Action, CommitId, Entry, Instant, Name, Need, Refusal, Version, View};
 
-use super::gone::Gone;
+use super::dropped_rows::DroppedRows;
 use super::manifest::{Layout, Manifest};
 use super::page::{Home, Page, PageRef};
 use super::tree::{self, Child, Edit, Packer};
-use super::whole::{Rewrite, Stopped};
+use super::whole::{Rewrite, RewriteError};
 use super::{ManifestChain, RECHECK, Snapshot, is_recent, rows};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::entry;
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 
-/// New pages up to so many bytes go into the version's own object.
+/// New pages of up to this many bytes together go into the version's own object.
 pub(super) const INLINE_MAX: usize = 256 << 10;
 
-/// A pack is full when it has so many bytes: at most those of one page more.
+/// A pack is full when it has this many bytes; it may exceed them by one page.
 const PACK: usize = 4 << 20;
 
-/// Pages in a version's own object take at most so many bytes: places are told in 32 bits.
+/// The maximum size of the pages in a version's own object: offsets have 32 bits.
 pub(super) const MOST_INLINE: usize = 1 << 30;
 
-/// For each group of actions whether it can be done to the base.
+/// For each group of actions, whether it fits the base.
 pub type Verdicts = Vec<Result<(), Refusal>>;
 
-/// How a try ended.
+/// How an attempt ended.
 #[derive(Clone, Debug)]
 pub enum Attempt {
-    /// No group could be done, or none changes anything: nothing was sent.
+    /// No group fits, or none changes anything: nothing was sent.
     Nothing,
-    /// The groups that could be done were sent, together.
+    /// The groups that fit were sent together.
     Ended(Outcome<Snapshot>),
-    /// What had to be read for it could not be read. No version was sent.
+    /// The base could not be read. No version was sent.
     NotMade(LoadError),
 }
 
@@ -50,8 +50,8 @@ struct Draft {
 }
 
 impl<E: Env> ManifestChain<E> {
-    /// Tries once to commit groups of actions on top of `base`, as one version. Each group is done whole or not at all, and
-    /// decided as if those before it had been done; a refused one does not hinder the others.
+    /// Tries once to commit groups of actions on top of `base`, as one version. Each group takes effect as a whole or
+    /// not at all, and is decided as if those before it had been committed. A refused group does not affect the others.
     ///
     /// Dropping the future leaves the outcome unknown.
     pub async fn attempt(&self, base: &Snapshot, groups: &[&[Action]]) -> (Verdicts, Attempt) {
@@ -64,7 +64,7 @@ impl<E: Env> ManifestChain<E> {
             true => self.load().await.unwrap_or_else(|_| base.clone()),
             false => base.clone(),
         };
-        let gone = Gone::of(view.gone());
+        let gone = DroppedRows::of(view.gone());
         let (mut edits, mut grown) = (Vec::new(), 0_i64);
         if base.layout() == Layout::Paged {
             let entries = match self.entries_of(base, &gone).await {
@@ -85,7 +85,8 @@ impl<E: Env> ManifestChain<E> {
         if edits.is_empty() && gone.is_empty() {
             return (verdicts, Attempt::Nothing);
         }
-        // Index keys of different entries never meet. What is there again after it went is written last, and stays.
+        // Index keys of different entries differ. A key that is removed and added again is kept, because its last edit
+        // wins.
         let edits: Vec<Edit> = edits.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect();
         let commit = CommitId(self.env.draw(Purpose::Names));
         let manifest = Manifest {
@@ -106,24 +107,32 @@ impl<E: Env> ManifestChain<E> {
 
     async fn attempt_paged(&self, base: &Snapshot, manifest: Manifest, edits: &[Edit]) -> Attempt {
         // Step 2.
-        match self.with_pages(|pages| tree::apply(pages, self.place.pages, base.manifest.root, edits)).await {
-            Ok(root) => Attempt::Ended(self.install(Draft::of(manifest, root, self.place.inline_max), base.seen).await),
+        match self.with_pages(|pages| tree::apply(pages, self.shared_state.pages, base.manifest.root, edits)).await {
+            Ok(root) => {
+                Attempt::Ended(self.install(Draft::of(manifest, root, self.shared_state.inline_max), base.seen).await)
+            }
             Err(error) => Attempt::NotMade(error),
         }
     }
 
-    async fn attempt_whole(&self, base: &Snapshot, mut manifest: Manifest, edits: &[Edit], gone: &Gone<'_>) -> Attempt {
+    async fn attempt_whole(
+        &self,
+        base: &Snapshot,
+        mut manifest: Manifest,
+        edits: &[Edit],
+        gone: &DroppedRows<'_>,
+    ) -> Attempt {
         // Step 2.
         let mut rewrite = Rewrite::new(self, manifest.version, manifest.commit);
         let done = rewrite.run(base, gone, edits).await;
         let Rewrite { children, staged, dropped, .. } = rewrite;
         manifest.entries = manifest.entries.saturating_sub(dropped);
         if let Err(stopped) = done {
-            // No version refers to the parts, and none ever will: this commit ends here.
+            // No version refers to the parts or ever will: this commit ends here.
             self.delete_packs(&staged).await;
             return match stopped {
-                Stopped::Read(error) => Attempt::NotMade(error),
-                Stopped::Put(denial) => Attempt::Ended(Outcome::Refused(denial)),
+                RewriteError::Read(error) => Attempt::NotMade(error),
+                RewriteError::Put(denial) => Attempt::Ended(Outcome::Refused(denial)),
             };
         }
         let mut object = vec![0; longest_frame(&mut manifest)];
@@ -139,12 +148,12 @@ impl<E: Env> ManifestChain<E> {
         let outcome = self.put_version(manifest, object.into(), base.seen).await;
         self.settle_packs(&outcome, &staged).await;
         if let Outcome::Committed(_) = &outcome {
-            pages.iter().for_each(|(at, page)| self.place.cache.keep(*at, page));
+            pages.iter().for_each(|(at, page)| self.shared_state.cache.keep(*at, page));
         }
         Attempt::Ended(outcome)
     }
 
-    /// Which groups can be done, and what they change.
+    /// Which groups fit, and what they change.
     async fn decide(&self, base: &Snapshot, groups: &[&[Action]]) -> Result<(Verdicts, View), LoadError> {
         let (mut view, mut verdicts) = (View::default(), Verdicts::new());
         for actions in groups {
@@ -170,18 +179,19 @@ impl<E: Env> ManifestChain<E> {
         Ok((verdicts, view))
     }
 
-    /// An entry is in one page, and its place is told in 32 bits, with whatever else is in the same object.
+    /// An entry is stored in one page, and its offset has 32 bits, shared with everything else in the object.
     fn allowed(&self, name: &Name, entry: &Entry) -> Result<(), Refusal> {
-        entry::can_be_kept(self.place.most_entry_bytes, name, entry)
+        entry::can_be_kept(self.shared_state.most_entry_bytes, name, entry)
     }
 
     /// Steps 2 to 7.
     async fn install(&self, draft: Draft, since: Option<Instant>) -> Outcome<Snapshot> {
         let homes: Vec<Home> = draft.packs.iter().map(|(home, _)| *home).collect();
         for (home, bytes) in &draft.packs {
-            let put = self.store.put(&self.place.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
+            let put =
+                self.store.put(&self.shared_state.keys.home(*home), Payload::from(bytes.clone()), Guard::None).await;
             if let Err(error) = put {
-                // No version refers to the packs, and none ever will: this commit ends here.
+                // No version refers to the packs or ever will: this commit ends here.
                 self.delete_packs(&homes).await;
                 return Outcome::Refused(settling::not_staged(error));
             }
@@ -191,7 +201,7 @@ impl<E: Env> ManifestChain<E> {
         if let Outcome::Committed(_) = &outcome {
             for (at, bytes) in &draft.pages {
                 if let Ok(page) = Page::decode(bytes) {
-                    self.place.cache.keep(*at, &page);
+                    self.shared_state.cache.keep(*at, &page);
                 }
             }
         }
@@ -201,7 +211,7 @@ impl<E: Env> ManifestChain<E> {
     /// Deletes packs that are proven not to be in the chain.
     async fn settle_packs(&self, outcome: &Outcome<Snapshot>, packs: &[Home]) {
         match outcome {
-            // Another commit was seen in its place; or nothing was sent.
+            // Another commit's version was read, or nothing was sent.
             Outcome::Conflict(Some(_)) | Outcome::Refused(_) => self.delete_packs(packs).await,
             Outcome::Unknown(_) if mutant::is(Mutant::PacksDeleted) => self.delete_packs(packs).await,
             Outcome::Committed(_) | Outcome::Unknown(_) | Outcome::Conflict(None) => {}
@@ -210,8 +220,8 @@ impl<E: Env> ManifestChain<E> {
 
     async fn delete_packs(&self, packs: &[Home]) {
         for home in packs {
-            // What is left is found by the next vacuum.
-            let _ = self.store.delete(&self.place.keys.home(*home)).await;
+            // The next vacuum finds what is left.
+            let _ = self.store.delete(&self.shared_state.keys.home(*home)).await;
         }
     }
 
@@ -224,7 +234,7 @@ impl<E: Env> ManifestChain<E> {
     ) -> Outcome<Snapshot> {
         let snapshot = Snapshot { manifest: Arc::new(manifest), seen: since };
         let version = snapshot.version();
-        let key = self.place.keys.version(version);
+        let key = self.shared_state.keys.version(version);
         let (first_sent, mut doubt) = (self.env.now(), Doubt::default());
         let delivers_once = self.store.capabilities().delivers_once;
         for round in 0..settling::ROUNDS {
@@ -242,7 +252,7 @@ impl<E: Env> ManifestChain<E> {
             // Steps 4 and 6.
             match self.read_version(version, since).await {
                 Ok(Some(found)) if found.commit() == snapshot.commit() => return self.landed(snapshot, since).await,
-                // Read so late that this very commit may have been there, and been cleaned away: neither an empty slot nor
+                // Read so late that this very commit may have been written and then vacuumed: neither an empty slot nor
                 // another writer's commit in it proves anything.
                 Ok(_) if self.env.now().since(first_sent) >= RECHECK => {
                     let words = format!(
@@ -254,13 +264,13 @@ impl<E: Env> ManifestChain<E> {
                     self.know(&found);
                     return Outcome::Conflict(Some(found));
                 }
-                // Lost, and yet gone: no store does that; nothing was written.
+                // Lost although there is no such version, which a correct store does not do. Nothing was written.
                 Ok(None) if doubt.none() && is_recent(since, self.env.now()) => {
                     return Outcome::Conflict(None);
                 }
                 Ok(None) if doubt.hopeless() => break,
                 Ok(None) => {}
-                // Lost for good, but to whom? It may be this very commit, repeated on its way.
+                // Lost for good, but perhaps to an earlier delivery of this same put.
                 Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => doubt.note(cause),
                 Err(LoadError::NotFound) => {}
             }
@@ -313,7 +323,7 @@ impl Draft {
     }
 }
 
-/// Pages name their places, so they begin behind the longest frame that there may be.
+/// Pages contain their offsets, so they begin after the longest possible frame.
 fn longest_frame(manifest: &mut Manifest) -> usize {
     let home = Home::Pack { version: u64::MAX, commit: u64::MAX, number: u32::MAX };
     let root = manifest.root.replace(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX });
@@ -333,7 +343,7 @@ fn bytes_of(at: PageRef, object: &Bytes, packs: &[(Home, Bytes)]) -> Bytes {
     whole.slice(at.offset as usize..(at.offset + at.length) as usize)
 }
 
-/// Lays out new pages: in the version's own object, or in packs.
+/// Places new pages in the version's own object, or in packs.
 struct PageWriter {
     version: Version,
     commit: CommitId,

@@ -1,11 +1,11 @@
-//! What the registry needs of this protocol.
+//! The registry's interface to this protocol.
 
 use std::sync::Arc;
 
 use glidepath_env::Env;
 use glidepath_model::{Changes, Edit, Version};
 
-use super::{Layout, ManifestChain, Place, Sizes, Snapshot, upkeep};
+use super::{Layout, ManifestChain, SharedState, Sizes, Snapshot, upkeep};
 use crate::afterwards::{Frozen, Made, Write, at_once, first_written};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::registry::{Creation, Design, Settings};
@@ -14,7 +14,7 @@ use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError};
 /// The protocol: a chain of versions.
 pub enum Chain {}
 
-/// Bytes of pages kept at hand.
+/// Bytes of pages kept in memory.
 const CACHED_BYTES: usize = 64 << 20;
 
 impl Design for Chain {
@@ -25,20 +25,20 @@ impl Design for Chain {
     const LAYOUTS: &'static [Layout] = &[Layout::Paged, Layout::Whole];
 
     type Snapshot = Snapshot;
-    type Place = Place;
+    type SharedState = SharedState;
     type Catalog<E: Env> = ManifestChain<E>;
 
-    fn place(prefix: &str, settings: &Settings) -> Place {
-        let place = Place::new(prefix, CACHED_BYTES);
+    fn shared_state(prefix: &str, settings: &Settings) -> SharedState {
+        let shared_state = SharedState::new(prefix, CACHED_BYTES);
         match settings.tiny {
-            None => place,
-            // Trees of several levels; every second process puts its pages into packs, however few they are.
-            Some(number) => tiny(place.pages_of(256 << (number % 3)), number.is_multiple_of(2)),
+            None => shared_state,
+            // Trees of several levels; every second process puts all its pages into packs.
+            Some(number) => tiny(shared_state.pages_of(256 << (number % 3)), number.is_multiple_of(2)),
         }
     }
 
-    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Place>) -> ManifestChain<E> {
-        ManifestChain::new(env, store, place)
+    fn open<E: Env>(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> ManifestChain<E> {
+        ManifestChain::new(env, store, shared_state)
     }
 
     async fn create<E: Env>(catalog: &ManifestChain<E>, creation: Creation) -> Outcome<Snapshot> {
@@ -87,14 +87,14 @@ impl Design for Chain {
     }
 
     /// Versions are never overwritten.
-    fn versions(place: Place, writes: &[Write]) -> Result<Vec<Made>, String> {
+    fn versions(shared_state: SharedState, writes: &[Write]) -> Result<Vec<Made>, String> {
         let world = Frozen::of(first_written(writes));
-        let chain = ManifestChain::new(world.clone(), world, Arc::new(place));
+        let chain = ManifestChain::new(world.clone(), world, Arc::new(shared_state));
         let broken = |error: LoadError| error.to_string();
         let (mut before, mut versions) = (None, Vec::new());
         for at in at_once(chain.every_version()).map_err(broken)? {
             let changed = at_once(chain.changed(before.as_ref(), &at, usize::MAX)).map_err(broken)?;
-            let key = chain.place.keys.version(at.version());
+            let key = chain.shared_state.keys.version(at.version());
             let write = writes.iter().position(|write| write.key == key).unwrap_or(0);
             let changed = changed.into_iter().map(|changed| (changed.name, changed.now)).collect();
             versions.push(Made { version: at.version(), write, changed });
@@ -105,9 +105,9 @@ impl Design for Chain {
 }
 
 /// Blocks of a few rows.
-fn tiny(place: Place, large_parts: bool) -> Place {
+fn tiny(shared_state: SharedState, large_parts: bool) -> SharedState {
     match large_parts {
-        true => place.whole_sized(Sizes { block_bytes: 8 << 10, ..Sizes::default() }),
-        false => place.inline_up_to(0).whole_sized(Sizes { block_bytes: 4 << 10, part_bytes: 1 }),
+        true => shared_state.whole_sized(Sizes { block_bytes: 8 << 10, ..Sizes::default() }),
+        false => shared_state.inline_up_to(0).whole_sized(Sizes { block_bytes: 4 << 10, part_bytes: 1 }),
     }
 }

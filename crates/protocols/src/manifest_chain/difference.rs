@@ -1,7 +1,7 @@
-//! In which items do two trees differ? A walk over both at once that leaves out every page that both have.
+//! The items in which two trees differ: a walk over both trees at once that skips every page they share.
 //!
-//! The walk is plain computation: it says which pages it must see next, and whoever walks fetches them. In memory are one
-//! page of each height of each tree.
+//! The walk makes no requests: it names the pages that it needs next, and its caller fetches them. It holds one page of
+//! each height of each tree in memory.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -10,43 +10,43 @@ use bytes::Bytes;
 
 use super::page::{Key, Page, PageRef};
 
-/// Where a walk over two trees stands.
+/// The state of a walk over two trees.
 pub(super) struct Walk {
     before: Side,
     now: Side,
 }
 
-/// What is ahead in one tree, the next one last.
+/// What remains in one tree, the next one last.
 struct Side(Vec<Ahead>);
 
 enum Ahead {
     Item(Key, Bytes),
-    /// A page, with the bound that the page above gives it.
+    /// A page, and its lower bound from the page above.
     Page(PageRef, Key),
     /// The end of what is below an inner page.
     End(PageRef),
 }
 
-/// What a walk comes to.
+/// The next result of a walk.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Pages must be seen: answer with [`Walk::opened`].
+    /// Pages are needed: answer with [`Walk::opened`].
     Open {
-        /// Of the tree before.
+        /// In the tree before.
         before: Option<PageRef>,
-        /// Of the tree now, with the least key that may be in it.
+        /// In the tree now, with the least key that may be in it.
         now: Option<(PageRef, Key)>,
     },
-    /// A key does not have the same value in both.
+    /// A key whose values differ.
     Differs {
-        /// Which.
+        /// The key.
         key: Key,
         /// Its value before.
         before: Option<Bytes>,
         /// Its value now.
         now: Option<Bytes>,
     },
-    /// Both trees are at their ends.
+    /// Both trees end here.
     Done,
 }
 
@@ -57,7 +57,7 @@ impl Walk {
         Self { before: side(before), now: side(now) }
     }
 
-    /// Goes on to the next thing. Pages that both trees have are left out, unless `look` says that they must be seen.
+    /// Goes on to the next step. Skips pages that both trees have, unless `look` wants to see them.
     pub(super) fn step(&mut self, look: impl Fn(PageRef) -> bool) -> Step {
         loop {
             self.before.pass_ends();
@@ -70,7 +70,7 @@ impl Walk {
                     continue;
                 }
                 (Some(Ahead::Page(before, _)), Some(Ahead::Page(now, _))) => {
-                    // The higher one first, so that the pages below it can meet the other.
+                    // Opens the higher page first, because the pages below it may be equal to the other.
                     let (open_before, open_now) = (before.leaf <= now.leaf, now.leaf <= before.leaf);
                     self.open(open_before, open_now)
                 }
@@ -105,13 +105,13 @@ impl Walk {
         Step::Differs { key, before: before.map(|(_, value)| value), now: now.map(|(_, value)| value) }
     }
 
-    /// Goes on below pages that were to be seen; below those that cannot be seen there is nothing.
+    /// Continues below pages that were requested; a page that cannot be read is treated as empty.
     pub(super) fn opened(&mut self, before: Option<(PageRef, Arc<Page>)>, now: Option<(PageRef, Arc<Page>)>) {
         self.before.enter(before);
         self.now.enter(now);
     }
 
-    /// The inner pages that the walk is below of, in the tree now.
+    /// The inner pages above the walk's position, in the tree now.
     pub(super) fn above(&self) -> impl Iterator<Item = PageRef> {
         self.now.0.iter().filter_map(|ahead| if let Ahead::End(at) = ahead { Some(*at) } else { None })
     }

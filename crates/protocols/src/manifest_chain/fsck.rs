@@ -1,14 +1,16 @@
-//! Is a chain whole? Looks at every object of it, and changes nothing.
+//! Checks that a chain is complete. Reads every object of it, and changes nothing.
 //!
-//! 1. List the versions, newest first. Each kept one must decode, follow the one before it, and be without a gap.
-//! 2. Walk the tree of the newest; of each older one, what the next newer one does not share with it (`trees.rs`).
-//! 3. What is older than the kept versions, and each pack, must be referred to by a kept version; else it is garbage.
-//! 4. The hint must name a version that there is, not too long ago.
+//! 1. List the versions, newest first. Each kept one must decode and follow the one before it, without gaps.
+//! 2. Walk the tree of the newest version; of each older one, the part that the next newer one does not share
+//!    (`trees.rs`).
+//! 3. Every version older than the kept ones, and every pack, must be referred to by a kept version; otherwise it is
+//!    garbage.
+//! 4. The hint must name an existing version that is not too old.
 //!
-//! In memory: a page of each height, the cache, the names of the objects that kept versions refer to, references to damaged
-//! pages and those above them, and up to [`MOST`] findings. Every page is read once, not once per version.
+//! In memory: a page of each height, the cache, the names of the objects that kept versions refer to, references to
+//! damaged pages and those above them, and up to [`MOST`] findings. Every page is read once, not once per version.
 //!
-//! May run beside writers and vacuums: what a vacuum makes old meanwhile is not held against the chain.
+//! May run concurrently with writers and vacuums: what a vacuum removes meanwhile is not reported.
 
 mod finding;
 mod trees;
@@ -28,35 +30,35 @@ pub use finding::{Extent, Finding, Severity, Trouble};
 /// Keys listed at a time.
 const PAGE: usize = 1000;
 
-/// Findings that are told; those beyond are counted.
+/// The maximum number of findings reported; the others are counted.
 const MOST: usize = 1000;
 
-/// After so many objects that the store does not read, it is the store.
+/// After this many objects that cannot be read, the store itself is taken to have failed.
 const MOST_UNREAD: u32 = 20;
 
-/// A hint so far behind has been failing to be left for some time: one is left every sixteenth version.
+/// A hint this far behind has not been updated for some time: writers update it every sixteenth version.
 const HINT_LATE: u64 = 64;
 
-/// What a look at all of a chain found.
+/// The result of checking a chain.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// What is not as it should be; a thousand at most.
+    /// What is wrong; at most a thousand findings.
     pub findings: Vec<Finding>,
     /// How many more there are.
     pub more_findings: u64,
-    /// The newest version that there is an object of.
+    /// The newest version that has an object.
     pub newest: Version,
-    /// The oldest that should be kept.
+    /// The oldest version that should be kept.
     pub oldest: Version,
-    /// Kept versions that were looked at.
+    /// Kept versions that were checked.
     pub versions: u64,
-    /// Pages that were looked at.
+    /// Pages that were checked.
     pub pages: u64,
     /// Entries of the newest version that could be read.
     pub entries: u64,
     /// Packs and objects of older versions that are needed.
     pub older_objects: u64,
-    /// The newest version all of which can be read.
+    /// The newest version that can be read completely.
     pub whole: Option<Version>,
 }
 
@@ -68,35 +70,35 @@ impl Checked {
     }
 }
 
-/// A look in progress.
+/// A check in progress.
 struct Look<'a, E: Env> {
     chain: &'a ManifestChain<E>,
     checked: Checked,
-    /// The newest version that decodes has been seen.
+    /// Whether a version that decodes has been seen.
     begun: bool,
     unread: u32,
-    /// Where pages of kept versions are.
+    /// The objects in which pages of kept versions are.
     homes: BTreeSet<Home>,
-    /// Pages that cannot be read, and those above them. Only asked, never walked.
+    /// Pages that cannot be read, and those above them. Only looked up, never iterated.
     bad: HashSet<PageRef>,
     missing: BTreeSet<Home>,
-    /// The object of the version that is being walked.
+    /// The object of the version that is being checked.
     object: (Version, Bytes),
     /// Entries of that version that could be read.
     count: i64,
-    /// By how much the version looked at last is off in its number of entries.
+    /// The error in the number of entries of the version checked last.
     off_by: i64,
-    /// Whether something could not be read that may refer to anything.
+    /// Whether something that could not be read may refer to any object.
     blind: bool,
-    /// Versions that were listed, and not there when they were read.
+    /// Versions that were listed but did not exist when they were read.
     vanished: Vec<Version>,
 }
 
 impl<E: Env> ManifestChain<E> {
-    /// Looks at every object of the chain.
+    /// Checks every object of the chain.
     ///
     /// # Errors
-    /// Where there is no version at all, or the store does not answer.
+    /// If there is no version at all, or the store does not answer.
     pub async fn fsck(&self) -> Result<Checked, LoadError> {
         let mut look = Look {
             chain: self,
@@ -119,7 +121,7 @@ impl<E: Env> ManifestChain<E> {
             look.gap(version, version);
         }
         let mut checked = look.checked;
-        // What a vacuum has made old meanwhile may rightly be gone.
+        // Versions that a vacuum has made old meanwhile may be missing.
         if let Ok(head) = self.load().await
             && head.oldest_kept() > checked.oldest
         {
@@ -129,16 +131,16 @@ impl<E: Env> ManifestChain<E> {
         Ok(checked)
     }
 
-    /// Writes a hint that names the newest version, and returns that.
+    /// Writes a hint that names the newest version, and returns that version.
     ///
     /// # Errors
-    /// Where the newest version cannot be found or the hint not be written.
+    /// If the newest version cannot be found, or the hint cannot be written.
     pub async fn mend_hint(&self) -> Result<Version, LoadError> {
         let version = self.load().await?.version();
         let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
-        match self.store.put(&self.place.keys.hint(), payload, Guard::None).await {
+        match self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await {
             Ok(_) => Ok(version),
-            Err(PutError::Lost) => Err(LoadError::Failed(Cause::words("a write without a condition was lost"))),
+            Err(PutError::Lost) => Err(LoadError::Failed(Cause::words("a put without a guard was lost"))),
             Err(PutError::Unknown(cause) | PutError::Refused(Denial { cause, .. })) => Err(LoadError::Failed(cause)),
         }
     }
@@ -153,11 +155,11 @@ impl<E: Env> Look<'_, E> {
     }
 
     fn report_version(&mut self, trouble: Trouble, version: Version) {
-        let object = self.chain.place.keys.version(version);
+        let object = self.chain.shared_state.keys.version(version);
         self.report(trouble, object, Some(version));
     }
 
-    /// An object, or its absence; `None` where the store does not read it, which is reported.
+    /// An object, or `Some(None)` if there is none; `None` if the store cannot read it, which is reported.
     async fn read(&mut self, key: &Key, version: Option<Version>) -> Result<Option<Option<Object>>, LoadError> {
         match self.chain.store.get(key).await {
             Ok(object) => Ok(Some(Some(object))),
@@ -187,9 +189,9 @@ impl<E: Env> Look<'_, E> {
     async fn versions(&mut self) -> Result<(), LoadError> {
         let (mut newer, mut last, mut after) = (None::<Manifest>, None::<Version>, None::<Key>);
         loop {
-            let page = self.list(&self.chain.place.keys.versions(), after.as_ref()).await?;
+            let page = self.list(&self.chain.shared_state.keys.versions(), after.as_ref()).await?;
             for object in &page.objects {
-                let Some(version) = self.chain.place.keys.version_in(&object.key) else {
+                let Some(version) = self.chain.shared_state.keys.version_in(&object.key) else {
                     self.report(Trouble::Foreign, object.key.clone(), None);
                     continue;
                 };
@@ -221,7 +223,7 @@ impl<E: Env> Look<'_, E> {
 
     fn gap(&mut self, first: Version, last: Version) {
         self.blind = true;
-        let object = self.chain.place.keys.version(last);
+        let object = self.chain.shared_state.keys.version(last);
         self.report(Trouble::Gap(first, last), object, Some(last));
     }
 
@@ -235,7 +237,8 @@ impl<E: Env> Look<'_, E> {
         let object = match self.read(key, Some(version)).await? {
             Some(Some(object)) => object,
             Some(None) => {
-                // Between the listing and now a vacuum may have come by; what it makes old is taken off in the end.
+                // A vacuum may have run since the listing; versions that it made old are removed from the result at the
+                // end.
                 self.vanished.push(version);
                 return Ok(None);
             }
@@ -288,9 +291,9 @@ impl<E: Env> Look<'_, E> {
     async fn packs(&mut self) -> Result<(), LoadError> {
         let mut after = None::<Key>;
         loop {
-            let page = self.list(&self.chain.place.keys.packs(), after.as_ref()).await?;
+            let page = self.list(&self.chain.shared_state.keys.packs(), after.as_ref()).await?;
             for object in &page.objects {
-                match self.chain.place.keys.pack_in(&object.key) {
+                match self.chain.shared_state.keys.pack_in(&object.key) {
                     Some(Home::Pack { version, .. }) if version > self.checked.newest.0 => {
                         // The chain may have grown since its versions were listed.
                         let ahead = version > self.chain.load().await.map_or(version, |head| head.version().0) + 1;
@@ -310,7 +313,7 @@ impl<E: Env> Look<'_, E> {
 
     /// Step 4.
     async fn hint(&mut self) -> Result<(), LoadError> {
-        let key = self.chain.place.keys.hint();
+        let key = self.chain.shared_state.keys.hint();
         let Some(found) = self.read(&key, None).await? else { return Ok(()) };
         let newest = self.checked.newest;
         let trouble = match found.map(|object| object.payload.bytes) {
@@ -334,10 +337,10 @@ impl<E: Env> Look<'_, E> {
         Ok(())
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>) -> Result<glidepath_env::Page, LoadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>) -> Result<glidepath_env::ListPage, LoadError> {
         match self.chain.store.list(prefix, after, PAGE).await {
             Ok(page) => Ok(page),
-            Err(ReadError::NotFound) => Ok(glidepath_env::Page::default()),
+            Err(ReadError::NotFound) => Ok(glidepath_env::ListPage::default()),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
         }
     }

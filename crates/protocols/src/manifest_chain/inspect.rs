@@ -1,4 +1,4 @@
-//! What was the catalog at an earlier version, and what did a version change? For people who look into a chain.
+//! Earlier versions of a catalog, and what a version changed. For inspecting a chain.
 
 use glidepath_env::{Cause, Env};
 use glidepath_model::{CommitId, Version};
@@ -21,17 +21,17 @@ impl Snapshot {
 }
 
 impl<E: Env> ManifestChain<E> {
-    /// What is at a version; `None` where nothing is. A version before [`Snapshot::oldest_kept`] of the newest may be there
-    /// and not be whole, nor ever have been in the chain.
+    /// The content of a version; `None` if there is none. A version before [`Snapshot::oldest_kept`] of the newest may
+    /// be incomplete, or may never have been in the chain.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub async fn version_at(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
         self.read_version(version, None).await
     }
 
-    /// Up to `limit` names that two versions (`None`: nothing at all) differ in, in the order of their namespaces. Reads only
-    /// pages that one of them has and the other has not.
+    /// Up to `limit` names in which two versions (`None`: an empty one) differ, in the order of their namespaces. Reads
+    /// only pages that are not in both.
     ///
     /// # Errors
     /// As [`entry`](crate::Catalog::entry).
@@ -54,7 +54,7 @@ impl<E: Env> ManifestChain<E> {
                 Step::Differs { key, before, now } => {
                     let name = rows::name_in(&key);
                     let name = name.ok_or_else(|| LoadError::Undecodable(Cause::words("a key is not a name")))?;
-                    // Keys of the indices follow from the entries.
+                    // Index keys follow from the entries.
                     if rows::by_name(&name) == key {
                         let entry = |value: Option<bytes::Bytes>| value.map(|value| entry::decode(&value)).transpose();
                         let (before, now) = (entry(before).map_err(damaged)?, entry(now).map_err(damaged)?);

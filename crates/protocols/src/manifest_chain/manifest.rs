@@ -1,4 +1,4 @@
-//! What does the object of one version say?
+//! The content of a version's object.
 
 use bytes::Bytes;
 use glidepath_env::Key;
@@ -17,13 +17,13 @@ const INDEXED: u16 = 1;
 /// Feature flag: the catalog has the layout [`Layout::Whole`], with blocks of columns for leaves.
 const WHOLE: u16 = 2;
 
-/// How a catalog's entries lie in objects. Chosen when it is created, for good.
+/// How a chain stores its entries. Chosen when it is created; cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Layout {
-    /// An ordered tree of small pages: a commit writes those that it touches.
+    /// An ordered tree of small pages: a commit writes the pages that it changes.
     #[default]
     Paged,
-    /// One file of columns: a commit writes all of it anew.
+    /// One file of columns: each commit rewrites it.
     Whole,
 }
 
@@ -48,17 +48,17 @@ pub(crate) struct Manifest {
     pub(crate) commit: CommitId,
     /// The commit of the version before; 0 for the first.
     pub(crate) before: CommitId,
-    /// Versions before this one may have been cleaned away.
+    /// Versions before this one may have been vacuumed.
     pub(crate) oldest: Version,
-    /// By the writer's clock, in milliseconds since 1970.
+    /// When it was written, by the writer's clock, in milliseconds since 1970.
     pub(crate) written_ms: u64,
-    /// How many entries there are.
+    /// The number of entries.
     pub(crate) entries: u64,
     pub(crate) indexed: bool,
     pub(crate) layout: Layout,
-    /// `None` where there is no entry.
+    /// `None` if there is no entry.
     pub(crate) root: Option<PageRef>,
-    /// What a newer version of Glidepath added, kept in the versions that follow.
+    /// Fields that a newer version of Glidepath added, kept in later versions.
     pub(crate) unknown: Vec<Field>,
 }
 
@@ -83,7 +83,7 @@ impl Manifest {
         out
     }
 
-    /// Reads the frame that an object begins with.
+    /// Decodes the frame at the beginning of an object.
     pub(crate) fn decode(object: &Bytes) -> Result<Self, DecodeError> {
         let (flags, content) = FRAME.open(object)?;
         let mut reader = Reader(content);
@@ -102,7 +102,7 @@ impl Manifest {
     }
 }
 
-/// The names of a chain's objects, below its prefix.
+/// The keys of a chain's objects, below its prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys(String);
 
@@ -112,7 +112,7 @@ impl Keys {
         Self(prefix.to_owned())
     }
 
-    /// Counted down from the greatest number, so that a listing begins with the newest version.
+    /// The number is subtracted from the greatest one, so that a listing begins with the newest version.
     pub(crate) fn version(&self, version: Version) -> Key {
         Key::new(&format!("{}versions/{:016x}", self.0, u64::MAX - version.0))
     }

@@ -1,8 +1,8 @@
-//! Does an Arrow stream say sensible numbers? Asked before Arrow reads it: of some that are wrong it makes a panic, or an
-//! allocation of any size.
+//! Checks the numbers in an Arrow stream before Arrow reads it: some wrong numbers make Arrow panic, or allocate any
+//! amount of memory.
 //!
-//! What is not asked here, Arrow itself refuses: offsets that fall or lead too far, text that is not UTF-8, buffers that are
-//! too short for their rows.
+//! Arrow itself rejects what is not checked here: offsets that fall or are too large, text that is not UTF-8, buffers
+//! that are too short for their rows.
 
 use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
 use arrow_schema::{DataType, Schema};
@@ -10,22 +10,22 @@ use bytes::Bytes;
 
 use crate::wire::{DecodeError, Reader, shared};
 
-/// What every message begins with, before its length.
+/// The beginning of every message, before its length.
 const CONTINUATION: u32 = u32::MAX;
 
-/// LZ4 cannot make more than so many bytes of one.
+/// LZ4 expands one byte to at most this many.
 const MOST_OF_ONE: u64 = 255;
 
-/// Before a compressed buffer: how long it is when it is not compressed. -1: it is not.
+/// Stands before a buffer in place of its uncompressed length: the buffer is not compressed.
 const NOT_COMPRESSED: i64 = -1;
 
-/// A record batch, and the bytes that its buffers are in.
+/// A record batch, and the bytes that contain its buffers.
 pub(super) struct Message<'a> {
     pub(super) batch: RecordBatch<'a>,
     pub(super) body: Bytes,
 }
 
-/// The one record batch of a stream, which has the columns of this schema.
+/// The only record batch of a stream, checked against the columns of this schema.
 pub(super) fn measured<'a>(stream: &'a Bytes, columns: &Schema) -> Result<Message<'a>, DecodeError> {
     let mut reader = Reader(stream);
     // The schema is known.
@@ -39,7 +39,7 @@ pub(super) fn measured<'a>(stream: &'a Bytes, columns: &Schema) -> Result<Messag
     let body = reader.0.get(..length).ok_or(DecodeError::Truncated)?;
     reader.0 = &reader.0[length..];
     if reader.0 != [CONTINUATION.to_le_bytes(), [0; 4]].concat() {
-        return Err(DecodeError::Content("an Arrow stream that does not end behind its batch"));
+        return Err(DecodeError::Content("an Arrow stream that does not end after its batch"));
     }
     numbers(&batch, body, columns)?;
     Ok(Message { batch, body: shared(stream, body) })
@@ -86,7 +86,7 @@ fn numbers(batch: &RecordBatch<'_>, body: &[u8], columns: &Schema) -> Result<(),
     Ok(())
 }
 
-/// How long a buffer is when it is not compressed.
+/// The uncompressed length of a buffer.
 fn content_bytes(buffer: &[u8]) -> Result<u64, DecodeError> {
     let (says, rest) = buffer.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
     let (says, rest) = (i64::from_le_bytes(*says), rest.len() as u64);
@@ -97,7 +97,7 @@ fn content_bytes(buffer: &[u8]) -> Result<u64, DecodeError> {
     says.ok_or(DecodeError::Content("a column with an impossible length"))
 }
 
-/// The bytes of one number in each buffer of a column: which are there, where each begins, what it is.
+/// The width in bytes of one number in each buffer of a column: validity, offsets, values.
 fn add_widths(column: &DataType, widths: &mut Vec<u64>) {
     widths.push(1);
     match column {

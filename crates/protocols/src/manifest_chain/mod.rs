@@ -1,23 +1,24 @@
-//! A chain of versions of the whole catalog: a commit puts the object of version N + 1 if there is none.
+//! A chain of versions of the whole catalog: a commit puts the object of version N + 1 if absent.
 //!
-//! The entries are in an ordered tree of pages that never change (`tree.rs`); a commit writes the pages it touches, from
-//! leaf to root, into the object that it puts: O(log entries) bytes and, met by nobody, one request. Versions are never
-//! replaced, so what was committed can always be told from what was not.
+//! The entries are in an ordered tree of pages that never change (`tree.rs`). A commit writes the pages that it
+//! changes, from leaf to root, into the object that it puts: O(log entries) bytes and, without contention, one request.
+//! Versions are never replaced, so what was committed can always be determined.
 //!
-//! Steps of a commit (the numbers that comments cite; faults and invariants are in `docs/protocols/manifest-chain.md`):
+//! Steps of a commit (comments cite these numbers; faults and invariants are in `docs/protocols/manifest-chain.md`):
 //!
-//! 1. Look up what the actions are about in the base version, and decide them (`glidepath_model::View`).
-//! 2. Write the changed pages anew. What is too much for one object goes into packs, which are put first; nothing refers
-//!    to them yet.
-//! 3. Put the object of the next version if there is none.
-//! 4. Lost: read that version. It is this very commit (something on the way repeated it): committed. It is another: a conflict
-//!    for good; the packs are proven to be garbage and deleted.
-//! 5. Refused, for certain: nothing happened; the packs are deleted.
-//! 6. Anything else: read that version, as in 4; while there is none, put the same again: at most one of the two takes effect.
+//! 1. Look up what the actions need in the base version, and decide them (`glidepath_model::View`).
+//! 2. Write new versions of the changed pages. What is too much for one object goes into packs, which are put first;
+//!    nothing refers to them yet.
+//! 3. Put the object of the next version if absent.
+//! 4. Lost: read that version. If it is this very commit (something on the way repeated the put): committed. If it is
+//!    another: a conflict; the packs are proven to be garbage and are deleted.
+//! 5. Certainly refused: nothing happened; the packs are deleted.
+//! 6. Anything else: read that version, as in 4. While there is none, repeat the put: at most one of the two takes
+//!    effect.
 //! 7. What cannot be settled stays unknown, and its packs stay.
-//! 8. Committed after a long time: make sure that the version is still among those that are kept (a writer that slept may
-//!    have put a version that had been cleaned away).
-//! 9. Now and then, leave a hint where the chain ends. Whether that works does not matter.
+//! 8. Committed after a long time: check that the version is still among the kept ones (a writer that slept may have
+//!    put a version that had been vacuumed).
+//! 9. Now and then, update the hint. Whether that succeeds does not matter.
 
 mod audit;
 mod block;
@@ -25,8 +26,8 @@ mod cache;
 mod commit;
 mod design;
 mod difference;
+mod dropped_rows;
 mod fsck;
-mod gone;
 mod inspect;
 mod manifest;
 mod measured;
@@ -62,19 +63,19 @@ use tree::PageSize;
 pub use vacuum::{Grace, Swept, VacuumError};
 pub use whole::Sizes;
 
-/// A writer that took longer than this checks that the versions it knows are still kept. No grace period is shorter than
+/// A writer that took longer than this checks that the versions it knows are still kept. Every grace period is at least
 /// twice as long.
 const RECHECK: Span = Span::from_secs(300);
 
-/// Times that a reader looks anew because what it had been told of was gone when it came.
+/// How often a reader starts again because a version that it had been told of was missing when it read it.
 const OPENINGS: u32 = 8;
 
-/// Whether that time, if there is one, was so short a while ago that nothing can have been cleaned away since.
+/// Whether that time, if there is one, was so recent that nothing can have been vacuumed since.
 fn is_recent(seen: Option<Instant>, now: Instant) -> bool {
     seen.is_some_and(|seen| now.since(seen) < RECHECK)
 }
 
-/// Every so many versions a hint says where the chain ends.
+/// A hint is written for every version whose number is a multiple of this.
 const HINT_EVERY: u64 = 16;
 
 /// A catalog in a chain of versions.
@@ -82,23 +83,23 @@ const HINT_EVERY: u64 = 16;
 pub struct ManifestChain<E: Env> {
     env: E,
     store: E::Objects,
-    place: Arc<Place>,
+    shared_state: Arc<SharedState>,
 }
 
-/// What all of a process's handles to one catalog share: where it is, and what the process knows of it.
-pub struct Place {
+/// What all handles of a process to one catalog share: its keys and settings, and what the process knows of it.
+pub struct SharedState {
     keys: Keys,
     cache: Cache,
     inline_max: usize,
     most_entry_bytes: usize,
     pages: PageSize,
     sizes: Sizes,
-    /// The newest version that this process knows of.
+    /// The newest version that this process knows.
     newest: Mutex<Option<Snapshot>>,
 }
 
-impl Place {
-    /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept at hand.
+impl SharedState {
+    /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept in memory.
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
@@ -107,29 +108,30 @@ impl Place {
         Self { keys, cache, inline_max, most_entry_bytes, pages, sizes, newest: Mutex::new(None) }
     }
 
-    /// New pages of a [`Layout::Paged`] catalog have at most so many bytes, or 4096 where that is less: for a deep tree of few
-    /// entries. Writers of one catalog may differ in it.
+    /// Limits new pages of a [`Layout::Paged`] catalog to this many bytes (at most 4096): makes a deep tree with few
+    /// entries. Writers of one catalog may use different limits.
     #[must_use]
     pub fn pages_of(self, bytes: usize) -> Self {
         Self { pages: PageSize::of(bytes), ..self }
     }
 
-    /// Changed pages of more than so many bytes together (1 GiB at most) go into packs, not into the version's own object.
+    /// Changed pages of more than this many bytes together (1 GiB at most) go into packs instead of the version's own
+    /// object.
     #[must_use]
     pub fn inline_up_to(self, bytes: usize) -> Self {
         Self { inline_max: bytes.min(commit::MOST_INLINE), ..self }
     }
 
-    /// As if an entry could have no more than so many bytes.
+    /// Limits entries to this many bytes.
     #[cfg(test)]
     fn entries_of_at_most(self, bytes: usize) -> Self {
         Self { most_entry_bytes: bytes, ..self }
     }
 
-    /// How large blocks and parts of a [`Layout::Whole`] catalog become that this process writes.
+    /// The sizes of the blocks and parts of a [`Layout::Whole`] catalog that this process writes.
     #[must_use]
     pub fn whole_sized(self, Sizes { block_bytes, part_bytes }: Sizes) -> Self {
-        // Places are told in 32 bits.
+        // Offsets have 32 bits.
         let within = |bytes: usize| bytes.clamp(1, 1 << 30);
         Self { sizes: Sizes { block_bytes: within(block_bytes), part_bytes: within(part_bytes) }, ..self }
     }
@@ -139,18 +141,18 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     manifest: Arc<Manifest>,
-    /// A time, by the process's clock, at which it was the newest version or not yet written. What follows it cannot have
-    /// been cleaned away before a grace period from then. `None` where it was asked for by its number, and may be long past.
+    /// A time, by the process's clock, at which it was the newest version or not yet written. What follows it cannot
+    /// have been vacuumed within a grace period from then. `None` if it was read by its number, and may be old.
     seen: Option<Instant>,
 }
 
 impl Snapshot {
-    /// Whether what follows it can be relied on to be there, or not yet written, at this time.
+    /// Whether the versions after it are, at this time, sure to exist or not to have been written yet.
     fn is_recent(&self, now: Instant) -> bool {
         is_recent(self.seen, now)
     }
 
-    /// Its place in the chain.
+    /// Its position in the chain.
     #[must_use]
     pub fn version(&self) -> Version {
         self.manifest.version
@@ -174,13 +176,13 @@ impl Snapshot {
         self.manifest.written_ms
     }
 
-    /// Versions before this one may be gone.
+    /// Versions before this one may have been removed.
     #[must_use]
     pub fn oldest_kept(&self) -> Version {
         self.manifest.oldest
     }
 
-    /// How its entries lie in objects.
+    /// How it stores its entries.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.manifest.layout
@@ -194,10 +196,10 @@ impl Snapshot {
 }
 
 impl<E: Env> ManifestChain<E> {
-    /// A handle to the catalog at this place. Makes no request.
+    /// A handle to this catalog. Makes no request.
     #[must_use]
-    pub fn new(env: E, store: E::Objects, place: Arc<Place>) -> Self {
-        Self { env, store, place }
+    pub fn new(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> Self {
+        Self { env, store, shared_state }
     }
 
     /// Creates an empty catalog, with indices by type and by base object or without. `Conflict` if there is one.
@@ -214,7 +216,8 @@ impl<E: Env> ManifestChain<E> {
             root: None,
             unknown: Vec::new(),
         };
-        // A catalog whose first versions have been cleaned away is one, too. That there is none was so at some time from now on.
+        // A catalog whose first versions have been vacuumed exists, too. If there is none, that holds for some time
+        // after this one.
         let since = self.env.now();
         match self.load().await {
             Err(LoadError::NotFound) => {}
@@ -225,14 +228,14 @@ impl<E: Env> ManifestChain<E> {
         self.put_version(manifest, object, Some(since)).await
     }
 
-    /// The newest version at some moment during the call, looked for from the newest known on.
+    /// The newest version at some time during the call, searched for from the newest known one.
     async fn find_newest(&self) -> Result<Snapshot, LoadError> {
         let known = self.known().as_ref().filter(|head| head.is_recent(self.env.now())).cloned();
         let mut head = match known {
             Some(known) => known,
             None => self.open().await?,
         };
-        // Twice as far each time, until there is nothing; then back to where the chain goes on.
+        // Doubles the distance until there is no version, then goes back to the end of the chain.
         let mut step = 1;
         loop {
             let began = self.env.now();
@@ -241,7 +244,8 @@ impl<E: Env> ManifestChain<E> {
                     head = newer;
                     step *= 2;
                 }
-                // Asked so late that the next version may have come and gone: look where the chain is now.
+                // Read so late that the next version may have been written and vacuumed: find the current end of the
+                // chain.
                 None if !head.is_recent(self.env.now()) => {
                     head = self.open().await?;
                     step = 1;
@@ -256,9 +260,9 @@ impl<E: Env> ManifestChain<E> {
         }
     }
 
-    /// The newest version by what may lag: the hint, and a listing. Where they name none, the first version tells whether there is
-    /// a catalog: while it may be too young for listings, it is not yet cleaned away. Where they name versions and none of these
-    /// is there, they were cleaned away since, which says that there is a catalog; so it looks again.
+    /// The newest version according to the hint and a listing, both of which may lag. If they name no version, read the
+    /// first one to learn whether there is a catalog: if it is too new for listings, it has not been vacuumed yet. If
+    /// they name versions and none of these exists, they were vacuumed meanwhile, so there is a catalog: try again.
     async fn open(&self) -> Result<Snapshot, LoadError> {
         for _ in 0..OPENINGS {
             let began = self.env.now();
@@ -266,7 +270,7 @@ impl<E: Env> ManifestChain<E> {
             if named.is_empty() {
                 match self.read_version(Version(0), Some(began)).await? {
                     Some(first) if !mutant::is(Mutant::ListingTrusted) => return Ok(first),
-                    // Looked for so late that it may have come and gone.
+                    // Read so late that it may have been written and vacuumed.
                     None if !is_recent(Some(began), self.env.now()) => continue,
                     _ => return Err(LoadError::NotFound),
                 }
@@ -280,28 +284,30 @@ impl<E: Env> ManifestChain<E> {
                 return Err(LoadError::NotFound);
             }
         }
-        let words = "the versions that the hint and the listing name are missing: they are lost, or vacuumed faster than they are read";
+        let words = "the versions that the hint and the listing name are missing: they are lost, or vacuumed faster \
+             than they are read";
         Err(LoadError::Failed(Cause::words(words)))
     }
 
-    /// The versions that the hint and a listing name, the newest first.
+    /// The versions that the hint and a listing name, newest first.
     async fn named(&self) -> Result<Vec<Version>, LoadError> {
-        let hinted = match self.store.get(&self.place.keys.hint()).await {
+        let hinted = match self.store.get(&self.shared_state.keys.hint()).await {
             Ok(object) => object.payload.bytes.first_chunk::<8>().map(|bytes| Version(u64::from_le_bytes(*bytes))),
             Err(_) => None,
         };
-        let listed = match self.store.list(&self.place.keys.versions(), None, 1).await {
-            Ok(page) => page.objects.first().and_then(|first| self.place.keys.version_in(&first.key)),
+        let listed = match self.store.list(&self.shared_state.keys.versions(), None, 1).await {
+            Ok(page) => page.objects.first().and_then(|first| self.shared_state.keys.version_in(&first.key)),
             Err(ReadError::NotFound) => None,
-            // The hint alone will not do: it may be old, and the version it names still there for its pages' sake.
+            // The hint alone is not enough: it may be old, and its version may only be left because its pages are
+            // needed.
             Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
         };
         Ok([hinted.max(listed), hinted.min(listed)].into_iter().flatten().collect())
     }
 
-    /// What is in the chain at a version; `None` where nothing is. `seen` is as in [`Snapshot`].
+    /// The content of the chain at a version; `None` if there is none. `seen` is as in [`Snapshot`].
     async fn read_version(&self, version: Version, seen: Option<Instant>) -> Result<Option<Snapshot>, LoadError> {
-        match self.store.get(&self.place.keys.version(version)).await {
+        match self.store.get(&self.shared_state.keys.version(version)).await {
             Ok(object) => {
                 let manifest = Manifest::decode(&object.payload.bytes);
                 let manifest = manifest.map_err(|error| LoadError::Undecodable(Cause::from_error(error)))?;
@@ -309,7 +315,7 @@ impl<E: Env> ManifestChain<E> {
                     let words = format!("the object of {version} says that it is {}", manifest.version);
                     return Err(LoadError::Undecodable(Cause::words(words)));
                 }
-                self.place.cache.keep_object(version, object.payload.bytes);
+                self.shared_state.cache.keep_object(version, object.payload.bytes);
                 Ok(Some(Snapshot { manifest: Arc::new(manifest), seen }))
             }
             Err(ReadError::NotFound) => Ok(None),
@@ -318,8 +324,8 @@ impl<E: Env> ManifestChain<E> {
     }
 
     fn known(&self) -> MutexGuard<'_, Option<Snapshot>> {
-        // What is inside is replaced whole, so a panic elsewhere cannot have left it half-written.
-        self.place.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        // The value is replaced as a whole, so a panic elsewhere cannot leave it half-written.
+        self.shared_state.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn know(&self, head: &Snapshot) {
@@ -333,7 +339,7 @@ impl<E: Env> ManifestChain<E> {
     async fn leave_hint(&self, version: Version) {
         if version.0.is_multiple_of(HINT_EVERY) {
             let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
-            let _ = self.store.put(&self.place.keys.hint(), payload, Guard::None).await;
+            let _ = self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is in a page of the tree, and where is it?
+//! Pages of the tree, and references to them.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ pub(crate) enum Home {
         version: u64,
         /// The writer's commit.
         commit: u64,
-        /// Which of that commit's packs, counted from 0.
+        /// The index of this pack among those of the commit.
         number: u32,
     },
 }
 
-/// Where a page is. Pages never change, and what is at a place is never replaced.
+/// The location of a page. Pages never change, and the bytes at a location are never replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PageRef {
-    /// In which object.
+    /// The object.
     pub home: Home,
     /// Whether it is a leaf.
     pub leaf: bool,
-    /// Of its first byte in that object.
+    /// The offset of its first byte in the object.
     pub offset: u32,
-    /// In bytes, checksum included.
+    /// Its length in bytes, including the checksum.
     pub length: u32,
 }
 
@@ -43,17 +43,17 @@ pub(crate) type Key = Bytes;
 /// A page as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
-    /// Keys and values, by rising key.
+    /// Keys and values, in rising order of keys.
     Leaf(Vec<(Key, Bytes)>),
-    /// Pages below, each with a key that is no greater than its least and greater than all of the page before.
+    /// Pages below, each with a key that is at most its least key and greater than all keys of the page before.
     Inner(Vec<(Key, PageRef)>),
 }
 
 const LEAF: u8 = 0;
 const INNER: u8 = 1;
-/// A leaf whose items are kept as columns.
+/// A leaf whose items are stored as columns.
 const BLOCK: u8 = 2;
-/// The same, where entries have metadata pointers: with one column more.
+/// The same with the column of metadata pointers.
 const POINTING_BLOCK: u8 = 3;
 const IN_PACK: u8 = 1;
 const IS_LEAF: u8 = 2;
@@ -90,7 +90,7 @@ impl Page {
         out.extend_from_slice(&page);
     }
 
-    /// Of keys and values; more than a block of columns has in the store.
+    /// The size of keys and values; larger than a block of columns is in the store.
     pub(crate) fn content_bytes(&self) -> usize {
         match self {
             Self::Leaf(items) => items.iter().map(|(key, value)| key.len() + value.len()).sum(),
@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// Reads a page; keys and values share its bytes.
+    /// Decodes a page; keys and values share its bytes.
     pub(crate) fn decode(bytes: &Bytes) -> Result<Arc<Self>, DecodeError> {
         let mut reader = Reader(checked(bytes)?);
         let kind = reader.array::<1>()?[0];
@@ -137,10 +137,10 @@ impl Page {
     }
 }
 
-/// A leaf of these items as columns.
+/// A leaf of these items, as columns.
 ///
 /// # Errors
-/// Where they are too large for one.
+/// If they are too large for one block.
 pub(crate) fn encode_block(items: &[(Key, Bytes)]) -> Result<Bytes, ArrowError> {
     let mut page = vec![BLOCK];
     if block::encode(items, &mut page)? {
@@ -150,7 +150,7 @@ pub(crate) fn encode_block(items: &[(Key, Bytes)]) -> Result<Bytes, ArrowError> 
     Ok(page.into())
 }
 
-/// Makes sure that these are the bytes of a leaf of columns, as they were written.
+/// Checks that these are the bytes of a block, as they were written.
 pub(crate) fn check_block(bytes: &[u8]) -> Result<(), DecodeError> {
     match checked(bytes)?.first() {
         Some(&(BLOCK | POINTING_BLOCK)) => Ok(()),

@@ -1,4 +1,4 @@
-//! What is in the catalog at a version?
+//! Reading the catalog at a version.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
 use crate::entry;
 
-/// Requests for pages that one operation makes at a time.
+/// The maximum number of concurrent page requests of one operation.
 const FETCHES: usize = 16;
 
 impl<E: Env> ManifestChain<E> {
     /// What a name stands for.
     ///
     /// # Errors
-    /// `Failed` also where the snapshot is so old that it is no longer kept.
+    /// Also `Failed` if the snapshot is so old that it is no longer kept.
     pub(super) async fn find_entry(&self, at: &Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
         let key = rows::by_name(name);
         let value = self.with_pages(|pages| tree::get(pages, at.manifest.root, &key)).await?;
         value.map(|bytes| entry::decode(&bytes).map_err(damaged)).transpose()
     }
 
-    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, behind `after` where given.
+    /// Up to `limit` entries directly in a namespace (`None` for the root), by name, after `after` if given.
     ///
     /// # Errors
     /// As [`entry`](crate::Catalog::entry).
@@ -43,7 +43,7 @@ impl<E: Env> ManifestChain<E> {
         self.scan(at, behind(between, after), limit).await
     }
 
-    /// Up to `limit` entries, in the order of their namespaces, behind `after` where given.
+    /// Up to `limit` entries, in the order of their namespaces, after `after` if given.
     ///
     /// # Errors
     /// As [`entry`](crate::Catalog::entry).
@@ -56,7 +56,7 @@ impl<E: Env> ManifestChain<E> {
         self.scan(at, behind(rows::all(), after), limit).await
     }
 
-    /// Names of namespaces, or of tables. By the index; without one, by looking at every entry.
+    /// Names of all entries of a kind. Uses the index if there is one, otherwise reads every entry.
     ///
     /// # Errors
     /// As [`entry`](crate::Catalog::entry).
@@ -65,7 +65,7 @@ impl<E: Env> ManifestChain<E> {
         self.names(at, rows::of_kind(kind), wanted).await
     }
 
-    /// Names of all that was made from `base`. By the index; without one, by looking at every entry.
+    /// Names of all entries made from `base`. Uses the index if there is one, otherwise reads every entry.
     ///
     /// # Errors
     /// As [`entry`](crate::Catalog::entry).
@@ -103,12 +103,12 @@ impl<E: Env> ManifestChain<E> {
         items.iter().map(entry).collect()
     }
 
-    /// Runs an operation on the tree, and fetches the pages that it misses.
+    /// Runs an operation on the tree, and fetches the pages that it lacks.
     pub(super) async fn with_pages<T>(
         &self,
         operation: impl Fn(&AtHand<'_>) -> Result<T, Missing>,
     ) -> Result<T, LoadError> {
-        let mut pages = AtHand::new(&self.place.cache);
+        let mut pages = AtHand::new(&self.shared_state.cache);
         loop {
             match operation(&pages) {
                 Ok(done) => return Ok(done),
@@ -125,7 +125,7 @@ impl<E: Env> ManifestChain<E> {
     }
 
     async fn fetch(&self, at: PageRef) -> Result<Arc<Page>, LoadError> {
-        let key = self.place.keys.home(at.home);
+        let key = self.shared_state.keys.home(at.home);
         let range = u64::from(at.offset)..u64::from(at.offset) + u64::from(at.length);
         match self.store.get_range(&key, range).await {
             Ok(object) => {
@@ -150,7 +150,7 @@ fn behind(between: Between, after: Option<&Name>) -> Between {
 
 pub(super) fn gone(key: &Key) -> LoadError {
     let words = "this version of the catalog is no longer kept (load a newer one), or it is damaged";
-    LoadError::Failed(Cause::words(format!("{key} is gone: {words}")))
+    LoadError::Failed(Cause::words(format!("{key} is missing: {words}")))
 }
 
 fn not_a_name() -> LoadError {

@@ -1,12 +1,12 @@
-//! How are entries and the indices over them kept as keys and values of the tree?
+//! Entries and the indices over them as keys and values of the tree.
 //!
 //! | key | value | |
 //! |---|---|---|
-//! | `o` parent 0 last | the entry | by name: what is directly in a namespace lies together |
+//! | `o` parent 0 last | the entry | by name: what is directly in a namespace is adjacent |
 //! | `t` kind parent 0 last | nothing | index by type |
 //! | `b` base 0 parent 0 last | nothing | index by base object |
 //!
-//! Names have no byte 0, so no two keys meet.
+//! Names contain no byte 0, so all keys differ.
 
 use bytes::Bytes;
 use glidepath_model::{Entry, Kind, Name};
@@ -20,7 +20,7 @@ const BY_NAME: u8 = b'o';
 const BY_KIND: u8 = b't';
 const BY_BASE: u8 = b'b';
 
-/// Where keys begin and end: everything in between, the end not included.
+/// A range of keys, without its end.
 pub(crate) struct Between {
     pub(crate) from: Vec<u8>,
     pub(crate) to: Vec<u8>,
@@ -37,7 +37,7 @@ impl Between {
         Self { from: prefix, to }
     }
 
-    /// Only what comes behind this key.
+    /// Only the keys after this one.
     pub(crate) fn after(mut self, key: &[u8]) -> Self {
         if key >= self.from.as_slice() {
             self.from = [key, &[0]].concat();
@@ -59,22 +59,23 @@ pub(crate) fn by_name(name: &Name) -> Key {
     [&[BY_NAME][..], &place_of(name)].concat().into()
 }
 
-/// Whether a key that begins so is an entry's, and not one of an index.
+/// Whether a key with this first byte is an entry's, not an index key.
 pub(crate) fn is_entry_key(first: u8) -> bool {
     first == BY_NAME
 }
 
-/// What is directly in a namespace, or in the root.
+/// The entries directly in a namespace or in the root.
 pub(crate) fn children(namespace: Option<&Name>) -> Between {
     Between::prefix([&[BY_NAME][..], &place(namespace.map_or("", Name::as_str), "")].concat())
 }
 
-/// All that is in a namespace, however deep.
+/// Everything in a namespace, at all depths.
 pub(crate) fn entries_within(namespace: &Name) -> [Between; 2] {
     within_behind(&[BY_NAME], namespace)
 }
 
-/// Where the rows of all that is in a namespace are, those of indices too. By base object there are others in between.
+/// The ranges that contain the rows of everything in a namespace, including index rows. The ranges by base object
+/// contain others too.
 pub(crate) fn within(namespace: &Name) -> Vec<Between> {
     let by_kind = Kind::ALL.map(|kind| within_behind(&[BY_KIND, kind_byte(kind)], namespace));
     let mut places = vec![Between::prefix(vec![BY_BASE])];
@@ -82,7 +83,7 @@ pub(crate) fn within(namespace: &Name) -> Vec<Between> {
     places
 }
 
-/// The places behind this prefix whose parent is the namespace, or is in it.
+/// The ranges with this prefix whose parent is the namespace, or is in it.
 fn within_behind(prefix: &[u8], namespace: &Name) -> [Between; 2] {
     [b"\0", b"/"].map(|end| Between::prefix([prefix, namespace.as_str().as_bytes(), end].concat()))
 }
@@ -92,17 +93,17 @@ pub(crate) fn all() -> Between {
     Between::prefix(vec![BY_NAME])
 }
 
-/// All of a kind.
+/// All entries of a kind.
 pub(crate) fn of_kind(kind: Kind) -> Between {
     Between::prefix(vec![BY_KIND, kind_byte(kind)])
 }
 
-/// All that was made from this.
+/// All entries made from this one.
 pub(crate) fn with_base(base: &Name) -> Between {
     Between::prefix([&[BY_BASE][..], base.as_str().as_bytes(), &[0]].concat())
 }
 
-/// The name in a key of any of the three; `None` if it is none.
+/// The name in a key of any of the three kinds; `None` if it is not a key.
 pub(crate) fn name_in(key: &[u8]) -> Option<Name> {
     let place = match key.split_first()? {
         (&BY_NAME, place) => place,
@@ -115,7 +116,7 @@ pub(crate) fn name_in(key: &[u8]) -> Option<Name> {
     if parent.is_empty() { Name::parse(last).ok() } else { Name::parse(&format!("{parent}/{last}")).ok() }
 }
 
-/// What must be written for an entry that was, and is now, so.
+/// The edits for an entry that changes from `before` to `now`.
 pub(crate) fn edits(name: &Name, before: Option<&Entry>, now: Option<&Entry>, indexed: bool, edits: &mut Vec<Edit>) {
     edits.push((by_name(name), now.map(encode)));
     if !indexed {
@@ -135,7 +136,7 @@ pub(crate) fn edits(name: &Name, before: Option<&Entry>, now: Option<&Entry>, in
     edits.extend(new.iter().filter(|key| !old.contains(key)).map(|key| (key.clone(), Some(Bytes::new()))));
 }
 
-/// The keys of an entry in the indices.
+/// The index keys of an entry.
 pub(crate) fn index_keys(name: &Name, entry: &Entry) -> Vec<Key> {
     let place = place_of(name);
     let mut keys = vec![Key::from([&[BY_KIND, kind_byte(entry.kind)][..], &place].concat())];

@@ -1,5 +1,5 @@
-//! Both layouts against a map, the parts of `whole` catalogs, long chains, and what commits cost. The fault table of
-//! `docs/protocols/manifest-chain.md` is tried by `glidepath-check`.
+//! Both layouts against a map, the parts of `whole` catalogs, long chains, and the costs of commits. `glidepath-check`
+//! tests the fault table of `docs/protocols/manifest-chain.md`.
 
 mod costs;
 mod edges;

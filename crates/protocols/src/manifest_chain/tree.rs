@@ -1,7 +1,7 @@
 //! An ordered map in pages that never change: a change writes new pages from the leaf up to the root, and nothing else.
 //!
-//! All of it is plain computation over pages at hand. Where a page is missing the operation stops and says which; whoever
-//! called it fetches those and calls again.
+//! This code makes no requests. If a page is not in memory, the operation stops and names it; the caller fetches it and
+//! calls again.
 
 use std::sync::Arc;
 
@@ -9,20 +9,21 @@ use bytes::Bytes;
 
 use super::page::{Key, PAGE_OVERHEAD, Page, PageRef, REFERENCE};
 
-/// Pages at hand.
+/// The pages in memory.
 pub(crate) trait Pages {
-    /// The page, or word that it must be fetched.
+    /// The page, or the request to fetch it.
     fn page(&self, at: PageRef) -> Result<Arc<Page>, Missing>;
 }
 
-/// Pages that must be fetched before the operation can go on.
+/// Pages that must be fetched before the operation can continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing(pub(crate) Vec<PageRef>);
 
-/// A page has at most so many bytes, unless it has no more items than it must: one in a leaf, two below another page.
+/// The maximum size of a page in bytes. A page with the minimum number of items (one in a leaf, two otherwise) may be
+/// larger.
 pub(crate) const PAGE_MAX: usize = 4096;
 
-/// How large new pages become. Writers of one tree may differ in it.
+/// The size of new pages. Writers of one tree may use different sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageSize {
     max: usize,
@@ -35,7 +36,7 @@ impl Default for PageSize {
 }
 
 impl PageSize {
-    /// Of at most so many bytes, within what a page may have.
+    /// At most this many bytes, within the limits of a page.
     pub(crate) fn of(bytes: usize) -> Self {
         Self { max: bytes.clamp(4 * PAGE_OVERHEAD, PAGE_MAX) }
     }
@@ -50,7 +51,7 @@ impl PageSize {
     }
 }
 
-/// What becomes of a key: a new value, or none.
+/// The new value of a key, or its removal.
 pub(crate) type Edit = (Key, Option<Bytes>);
 
 /// A page below another: stored, or still to be written.
@@ -67,7 +68,7 @@ pub(crate) enum Node {
     Inner(Vec<(Key, Child)>),
 }
 
-/// Nodes with the least keys they may hold, by rising key.
+/// Nodes with the least keys they may hold, in rising order of keys.
 type Row = Vec<(Key, Child)>;
 
 /// The value of a key.
@@ -84,13 +85,13 @@ pub(crate) fn get(pages: &impl Pages, root: Option<PageRef>, key: &[u8]) -> Resu
     }
 }
 
-/// Pages that are asked for before they are needed, at most.
+/// The maximum number of pages requested before they are needed.
 const MOST_AHEAD: usize = 15;
 
-/// A page of 4 KiB has fewer than so many items: what is wanted beyond them is in other pages for sure.
+/// A page of 4 KiB has fewer items than this: more items are certainly in other pages.
 const ITEMS_OF_A_LEAF: usize = 128;
 
-/// Up to `limit` items from `from` on (inclusive) and before `to`, by rising key.
+/// Up to `limit` items from `from` on (inclusive) and before `to`, in rising order of keys.
 pub(crate) fn range(
     pages: &impl Pages,
     root: Option<PageRef>,
@@ -99,7 +100,7 @@ pub(crate) fn range(
 ) -> Result<Vec<(Key, Bytes)>, Missing> {
     let mut found = Vec::new();
     let Some(root) = root else { return Ok(found) };
-    // Pages still to be looked at, the next one last.
+    // Pages still to be read, the next one last.
     let mut ahead = vec![root];
     while let Some(at) = ahead.pop() {
         let page = pages.page(at).map_err(|missing| with_next(missing, pages, &ahead, limit - found.len()))?;
@@ -117,7 +118,7 @@ pub(crate) fn range(
                 let first = child_of(children, from);
                 let below = children[first..].iter().take_while(|(least, _)| least.as_ref() < to);
                 let mut below: Vec<PageRef> = below.map(|(_, child)| *child).collect();
-                // The least key of the first child is only a bound: it holds what is smaller, too.
+                // The least key of the first child is only a bound: the child may also hold smaller keys.
                 if below.is_empty() {
                     below.push(children[first].1);
                 }
@@ -128,7 +129,7 @@ pub(crate) fn range(
     Ok(found)
 }
 
-/// A missing page, and those after it that will be needed too, so that all of them are fetched at a time.
+/// A missing page and the pages after it that will be needed too, so that all are fetched at the same time.
 fn with_next(Missing(mut missing): Missing, pages: &impl Pages, ahead: &[PageRef], wanted: usize) -> Missing {
     let mut covered = missing.iter().map(|at| items_below(*at)).sum::<usize>();
     for at in ahead.iter().rev().take(MOST_AHEAD) {
@@ -141,12 +142,12 @@ fn with_next(Missing(mut missing): Missing, pages: &impl Pages, ahead: &[PageRef
     Missing(missing)
 }
 
-/// Items below a page, or more.
+/// An upper bound of the items below a page.
 fn items_below(at: PageRef) -> usize {
     if at.leaf { ITEMS_OF_A_LEAF } else { ITEMS_OF_A_LEAF * ITEMS_OF_A_LEAF }
 }
 
-/// The tree after these edits (by rising key, each key once): its new root, `None` where nothing is left.
+/// The tree after these edits (in rising order, each key once): its new root, `None` if nothing is left.
 pub(crate) fn apply(
     pages: &impl Pages,
     size: PageSize,
@@ -178,7 +179,7 @@ pub(crate) fn apply(
     }
 }
 
-/// What a stored page becomes by these edits: no page, one, or several.
+/// A stored page after these edits: no page, one, or several.
 fn rebuild(pages: &impl Pages, size: PageSize, at: PageRef, edits: &[Edit]) -> Result<Row, Missing> {
     let page = pages.page(at)?;
     let children = match &*page {
@@ -222,7 +223,7 @@ fn leaves(size: PageSize, items: &[(Key, Bytes)], edits: &[Edit]) -> Row {
     split(size, edited(items, edits), grows_at_end).into_iter().map(leaf).collect()
 }
 
-/// These items after these edits, both by rising key.
+/// These items after these edits, both in rising order of keys.
 pub(super) fn edited(items: &[(Key, Bytes)], edits: &[Edit]) -> Vec<(Key, Bytes)> {
     let mut all = Vec::with_capacity(items.len() + edits.len());
     let mut old = items.iter().peekable();
@@ -259,7 +260,7 @@ fn merged(pages: &impl Pages, size: PageSize, row: Row) -> Result<Row, Missing> 
                 children.extend(more);
                 done.extend(named(first, split(size, children, false), inner));
             }
-            // Pages of one row are all at the same height.
+            // Pages of one row have the same height.
             (before, after) => {
                 done.push((first, Child::New(Box::new(before))));
                 done.push((least, Child::New(Box::new(after))));
@@ -278,8 +279,8 @@ fn named<T>(first: Key, parts: Vec<Vec<(Key, T)>>, page: impl Fn(Vec<(Key, T)>) 
     row
 }
 
-/// Cuts items into pages: as few as hold them, evenly filled; where a tree grows at its end, filled from the front, so that
-/// what is written in rising order leaves full pages behind.
+/// Divides items into pages: as few as possible, evenly filled. At the end of the tree pages are filled from the front,
+/// so that writing in rising order leaves full pages.
 fn split<T: Weighed>(size: PageSize, items: Vec<(Key, T)>, grows_at_end: bool) -> Vec<Vec<(Key, T)>> {
     let room = size.room();
     if grows_at_end {
@@ -289,7 +290,7 @@ fn split<T: Weighed>(size: PageSize, items: Vec<(Key, T)>, grows_at_end: bool) -
     }
 }
 
-/// As few parts as hold the items, evenly filled.
+/// As few parts as can hold the items, evenly filled.
 pub(super) fn cut<T>(items: Vec<T>, room: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     cut_to(items, (1, room), weight)
 }
@@ -300,12 +301,12 @@ fn cut_to<T>(items: Vec<T>, (least, room): (usize, usize), weight: impl Fn(&T) -
     filled_to(total.div_ceil(parts).min(room), items, (least, room), weight)
 }
 
-/// Parts of about `aim` bytes, and of no more than `room` unless they have no more items than the least number.
+/// Parts of about `aim` bytes, and at most `room` unless a part has the minimum number of items.
 fn filled_to<T>(aim: usize, items: Vec<T>, (least, room): (usize, usize), weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     let (mut parts, mut filled) = (Vec::<Vec<T>>::new(), usize::MAX);
     for item in items {
         let bytes = weight(&item);
-        // Half an item beyond the aim is nearer to it than half an item before, but never beyond the room.
+        // Rounds to the nearest number of items, but never beyond `room`.
         let enough = parts.last().is_none_or(|part| part.len() >= least);
         if enough && (filled == usize::MAX || filled + bytes > room || filled + bytes / 2 > aim) {
             parts.push(Vec::new());
@@ -319,9 +320,9 @@ fn filled_to<T>(aim: usize, items: Vec<T>, (least, room): (usize, usize), weight
     parts
 }
 
-/// What an item takes in a page besides its key.
+/// The size of an item in a page, without its key.
 pub(crate) trait Weighed {
-    /// So many items a page has at least, however large they are, but for the last page of a row.
+    /// The minimum number of items in a page, however large they are, except for the last page of a row.
     const LEAST: usize;
 
     fn bytes(&self) -> usize;
@@ -336,7 +337,7 @@ impl Weighed for Bytes {
 }
 
 impl Weighed for Child {
-    /// With one, as long keys would have it, a tree would grow in height for ever and never come to a root.
+    /// With 1, which long keys would suggest, the tree would grow in height for ever.
     const LEAST: usize = 2;
 
     fn bytes(&self) -> usize {
@@ -361,7 +362,7 @@ impl Child {
         })
     }
 
-    /// How many bytes of new pages hang below, this one included.
+    /// The bytes of the new pages below, including this one.
     pub(crate) fn new_bytes(&self) -> usize {
         let Self::New(node) = self else { return 0 };
         let below = match &**node {
@@ -371,7 +372,7 @@ impl Child {
         node.bytes() + below
     }
 
-    /// Writes the new pages, those below first, and returns where this one is.
+    /// Writes the new pages, those below first, and returns the reference to this one.
     pub(crate) fn write(self, packer: &mut impl Packer) -> PageRef {
         let node = match self {
             Self::Stored(at) => return at,
@@ -397,18 +398,18 @@ impl Node {
     }
 }
 
-/// Takes new pages and says where they will be.
+/// Takes new pages and returns where they will be.
 pub(crate) trait Packer {
     fn add(&mut self, page: Page) -> PageRef;
 }
 
-/// The index of the child that holds a key.
+/// The index of the child that may contain a key.
 fn child_of(children: &[(Key, PageRef)], key: &[u8]) -> usize {
     children.partition_point(|(least, _)| least.as_ref() <= key).saturating_sub(1)
 }
 
-/// Shows every reference of the tree to `seen`, which says whether to look below it. Leaves are not read; what is missing is
-/// named a level at a time.
+/// Passes every reference of the tree to `seen`, which says whether to continue below it. Does not read leaves; returns
+/// missing pages one level at a time.
 pub(crate) fn references(
     pages: &impl Pages,
     root: PageRef,

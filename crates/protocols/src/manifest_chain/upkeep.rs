@@ -1,4 +1,4 @@
-//! What people who look after any catalog ask of a chain.
+//! Maintenance of a chain, behind the interface for all catalogs.
 
 use glidepath_env::{Cause, Env};
 use glidepath_model::Span;
@@ -38,11 +38,11 @@ pub(super) async fn vacuum<E: Env>(chain: &ManifestChain<E>, keep: Keep) -> Resu
 pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result<Report, LoadError> {
     let checked = match chain.fsck().await {
         Ok(checked) => checked,
-        // There is no version; whether there ever was one, hint and packs tell.
+        // There is no version; hint and packs show whether there ever was one.
         Err(LoadError::NotFound) => return lost(chain).await,
         Err(error) => return Err(error),
     };
-    // Writing over what may be damaged, or deleting beside it, could make it worse.
+    // Overwriting damaged objects, or deleting others, could increase the damage.
     let mended = if mend && !checked.is_damaged() { mended(chain, &checked).await? } else { Vec::new() };
     let looked_at = vec![
         Count::of("versions", "versions", checked.versions),
@@ -61,14 +61,14 @@ pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result
     })
 }
 
-/// A chain of which no version is there.
+/// A chain without any version left.
 async fn lost<E: Env>(chain: &ManifestChain<E>) -> Result<Report, LoadError> {
     match chain.load().await {
         Err(LoadError::Undecodable(cause)) => {
             let finding = upkeep::Finding {
                 severity: upkeep::Severity::Damage,
                 trouble: "versions-lost",
-                object: chain.place.keys.versions(),
+                object: chain.shared_state.keys.versions(),
                 version: None,
                 found: cause.to_string(),
                 advice: "restore the versions from a backup or from older ones that the store kept".to_owned(),
@@ -91,7 +91,7 @@ fn told(finding: &Finding) -> upkeep::Finding {
     }
 }
 
-/// Mends what is proven, and says what was done.
+/// Repairs what is proven, and says what was done.
 async fn mended<E: Env>(chain: &ManifestChain<E>, checked: &Checked) -> Result<Vec<String>, LoadError> {
     let mut done = Vec::new();
     let has = |wanted: fn(&Trouble) -> bool| checked.findings.iter().any(|finding| wanted(&finding.trouble));
@@ -100,7 +100,7 @@ async fn mended<E: Env>(chain: &ManifestChain<E>, checked: &Checked) -> Result<V
         done.push(format!("the hint says {version} now"));
     }
     if has(|trouble| matches!(trouble, Trouble::Unused)) {
-        // Makes no version old, and deletes what is of none of the kept ones.
+        // Makes no version old, and deletes objects that no kept version needs.
         let grace = Grace { versions: u64::MAX, age: Span::from_nanos(u64::MAX) };
         let swept = chain.vacuum(grace).await.map_err(|error| match error {
             VacuumError::Load(load) => load,

@@ -1,16 +1,17 @@
-//! Which objects does nobody need any more?
+//! Vacuum: finds and deletes the objects that no kept version needs.
 //!
-//! Pages never come back: a page that a version no longer refers to is in none of the later ones. So of all that was
-//! written for versions up to the oldest that is kept, what that one refers to is needed, and nothing else; what was
-//! written for later versions is not looked at. One walk over the inner pages of one version tells it all.
+//! A page that a version no longer refers to is in none of the later ones. So of everything written for versions up to
+//! the oldest kept one, exactly what that version refers to is needed; what was written for later versions is not
+//! examined. One walk over the inner pages of one version is enough.
 //!
 //! 1. Find the oldest version to keep: by number, and by the time since its successor was written.
-//! 2. Commit a version that says so, with the same entries. From here on nobody begins to read older versions.
+//! 2. Commit a version with the same entries that names it. From then on no reader begins to read older versions.
 //! 3. Walk the oldest kept version, and collect the objects that it refers to.
-//! 4. List versions older than it, and packs for versions up to it, page by page; delete those that are not among them.
+//! 4. List versions older than it, and packs for versions up to it, page by page; delete those that were not collected.
 //!
-//! Safe at any point: if it stops, the next one goes on; two at a time delete what both may. A pack for a version that is
-//! taken can never be referred to: the commit that staged it has lost, or is in the chain and in the walk.
+//! It may stop at any point; the next vacuum continues. Two at a time delete only what each may delete. A pack for a
+//! version that exists can no longer become referred to: the commit that wrote it has lost, or is in the chain and in
+//! the walk.
 
 use std::collections::BTreeSet;
 
@@ -27,19 +28,19 @@ use crate::mutant::{self, Mutant};
 /// Keys listed at a time.
 const PAGE: usize = 1000;
 
-/// Versions that cannot be read and are passed over in step 1.
+/// The number of versions that cannot be read and are skipped in step 1.
 const UNREAD: usize = 8;
 
-/// Tries of step 2.
+/// The maximum number of attempts in step 2.
 const TRIES: u32 = 20;
 
 /// How long versions are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Grace {
-    /// So many versions before the newest are kept, whatever their age.
+    /// This many versions before the newest are kept, whatever their age.
     pub versions: u64,
-    /// A version is kept for so long after the next one was written. Must be longer than any reader holds on to a version
-    /// and any clock is off; at least ten minutes.
+    /// A version is kept for this long after the next one was written. Must exceed the time for which any reader uses a
+    /// version and the error of any clock; at least ten minutes.
     pub age: Span,
 }
 
@@ -47,7 +48,7 @@ impl Grace {
     /// The shortest age allowed.
     pub const SHORTEST: Span = Span::from_nanos(2 * RECHECK.as_nanos());
 
-    /// Next to nothing is kept.
+    /// Keeps as little as possible.
     pub const LEAST: Self = Self { versions: 2, age: Self::SHORTEST };
 }
 
@@ -56,7 +57,7 @@ impl Grace {
 pub struct Swept {
     /// The oldest version that is kept now.
     pub oldest: Version,
-    /// The newest version as the vacuum began to delete.
+    /// The newest version when the vacuum began to delete.
     pub newest: Version,
     /// Objects of older versions that were deleted.
     pub versions: u64,
@@ -66,22 +67,22 @@ pub struct Swept {
     pub kept: u64,
 }
 
-/// Why a vacuum stopped. What it deleted until then was not needed; run it again.
+/// Why a vacuum stopped. Everything deleted before was not needed; run it again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VacuumError {
-    /// Readers could lose what they read.
+    /// Readers could lose versions that they read.
     #[error("the grace period is {given}; at least {least} is needed, so that no reader or sleeping writer loses what it still needs", given = .0, least = Grace::SHORTEST)]
     TooShort(Span),
     /// The chain could not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The version that says what is kept could not be committed.
-    #[error("could not commit the version that says what is kept: {0}")]
+    /// The version that names the oldest kept one could not be committed.
+    #[error("could not commit the version that names the oldest kept one: {0}")]
     Commit(Cause),
-    /// The store would not list or delete.
+    /// The store failed to list or delete.
     #[error("could not {what}: {cause}")]
     Store {
-        /// "list versions", say.
+        /// For example "list versions".
         what: &'static str,
         /// Why.
         cause: Cause,
@@ -89,8 +90,8 @@ pub enum VacuumError {
 }
 
 impl<E: Env> ManifestChain<E> {
-    /// Deletes what no kept version needs. May run beside readers, writers and other vacuums. In memory are the names of
-    /// the objects that the oldest kept version refers to, and one page of a listing.
+    /// Deletes what no kept version needs. May run concurrently with readers, writers and other vacuums. In memory: the
+    /// names of the objects that the oldest kept version refers to, and one page of a listing.
     ///
     /// # Errors
     /// [`VacuumError`]; it can always be run again.
@@ -106,16 +107,16 @@ impl<E: Env> ManifestChain<E> {
         let head = self.load().await?;
         let swept = Swept { oldest: head.oldest_kept(), newest: head.version(), ..Swept::default() };
         if head.oldest_kept() > oldest {
-            // Another vacuum is further on, and sees to the rest.
+            // Another vacuum keeps fewer versions, and deletes the rest.
             return Ok(swept);
         }
-        // Also where nothing is newly old: an earlier vacuum may have stopped, or a sleeper have written.
+        // Also if no version became old: an earlier vacuum may have stopped, or a writer that slept may have written.
         let needed = self.needed_by(oldest).await?;
         let mut swept = Swept { oldest, ..swept };
-        let behind = self.place.keys.version(oldest);
+        let behind = self.shared_state.keys.version(oldest);
         swept.versions = self
-            .sweep("list versions", &self.place.keys.versions(), Some(behind), &mut |key| {
-                let version = self.place.keys.version_in(key)?;
+            .sweep("list versions", &self.shared_state.keys.versions(), Some(behind), &mut |key| {
+                let version = self.shared_state.keys.version_in(key)?;
                 let needed = needed.contains(&Home::Version(version.0)) && !mutant::is(Mutant::NeededDeleted);
                 let gone = version < oldest && !needed;
                 swept.kept += u64::from(!gone);
@@ -123,8 +124,8 @@ impl<E: Env> ManifestChain<E> {
             })
             .await?;
         swept.packs = self
-            .sweep("list packs", &self.place.keys.packs(), None, &mut |key| {
-                let home = self.place.keys.pack_in(key)?;
+            .sweep("list packs", &self.shared_state.keys.packs(), None, &mut |key| {
+                let home = self.shared_state.keys.pack_in(key)?;
                 let gone = matches!(home, Home::Pack { version, .. } if version <= oldest.0) && !needed.contains(&home);
                 swept.kept += u64::from(!gone);
                 Some(gone)
@@ -133,7 +134,7 @@ impl<E: Env> ManifestChain<E> {
         Ok(swept)
     }
 
-    /// Step 1. Ages rise with distance from the head, so the border is found by halving.
+    /// Step 1. Ages rise with the distance from the head, so a binary search finds the oldest version.
     async fn oldest_to_keep(&self, head: &Snapshot, grace: Grace) -> Result<Version, VacuumError> {
         let now = self.env.unix_ms();
         let age_ms = grace.age.as_nanos() / 1_000_000;
@@ -144,7 +145,7 @@ impl<E: Env> ManifestChain<E> {
             let old = |written_ms: u64| written_ms.saturating_add(age_ms) <= now || mutant::is(Mutant::AgeIgnored);
             match self.written_from(middle, latest).await? {
                 Some((version, written_ms)) if old(written_ms) => keep = version,
-                // What cannot be read has no age: it is not taken for old.
+                // What cannot be read has no age and does not count as old.
                 _ => latest = middle - 1,
             }
         }
@@ -152,8 +153,8 @@ impl<E: Env> ManifestChain<E> {
         Ok(Version(keep + u64::from(too_far)))
     }
 
-    /// The first version from `from` to `latest` that can be read, and when it was written. One that is lost or damaged does
-    /// not keep the vacuum from what is older; after [`UNREAD`] of them it goes no further.
+    /// The first version from `from` to `latest` that can be read, and when it was written. Skips missing or damaged
+    /// versions, so that older ones can still be removed; stops after [`UNREAD`] of them.
     async fn written_from(&self, from: u64, latest: u64) -> Result<Option<(u64, u64)>, LoadError> {
         for version in (from..=latest).take(UNREAD) {
             match self.version_at(Version(version)).await {

@@ -1,17 +1,18 @@
-//! How does a commit write a `whole` catalog anew without holding it in memory?
+//! Rewriting a `whole` catalog in a commit without holding it in memory.
 //!
-//! The tree has two levels: a root in the version's own object, with a reference to each block; and the blocks, one after
-//! another in parts, which are packs. A commit
+//! The tree has two levels: a root in the version's own object, with a reference to each block; and the blocks, which
+//! are stored in sequence in parts. Parts are packs. A commit
 //!
 //! 1. reads the parts of the base version, one at a time, each with one request;
-//! 2. copies the blocks that it does not touch as they are, once their checksums hold; decodes, edits and encodes those that
-//!    it does, and leaves out the rows of what goes with its namespace, which are nowhere listed. A block that would be less
-//!    than a quarter full takes in the next one, the last one the one before;
+//! 2. copies unchanged blocks as they are, after checking their checksums; decodes, edits and encodes the others, and
+//!    leaves out the rows of everything dropped with its namespace, which no list names. A block that would be less
+//!    than a quarter full is merged with the next one, the last one with the one before;
 //! 3. puts a part whenever it is full, and the last one;
-//! 4. puts the version with the new root, and goes on as every commit does.
+//! 4. puts the version with the new root, and continues as every commit does.
 //!
-//! In memory are a part being read, a part being filled, a block or two, the root, and what the commit changes. No new version
-//! refers to a part of an older one, but for a vacuum's, which has the entries of the version before it.
+//! In memory are a part being read, a part being filled, a block or two, the root, and the commit's changes. A new
+//! version never refers to parts of older ones, except for the version that a vacuum commits, which has the entries of
+//! the version before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Denial, Env, Guard, ObjectStore, Payload, ReadError};
 use glidepath_model::{CommitId, Version};
 
-use super::gone::Gone;
+use super::dropped_rows::DroppedRows;
 use super::page::{Home, Key, Page, PageRef, check_block, encode_block};
 use super::read::damaged;
 use super::tree::{Edit, cut, edited};
@@ -28,13 +29,13 @@ use super::{ManifestChain, Snapshot, rows};
 use crate::catalog::LoadError;
 use crate::settling::not_staged;
 
-/// How large the pieces of a `whole` catalog become: at least a byte, at most 1 GiB. May differ from writer to writer.
+/// The sizes of the pieces of a `whole` catalog: at least a byte, at most 1 GiB. Writers may use different sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// A block is cut before its keys and values are longer than this, before compression; a row counts for 256 bytes at
-    /// least, so that this also bounds the rows. An entry that is longer has a block of its own.
+    /// The maximum size of a block's keys and values before compression. A row counts as at least 256 bytes, so this
+    /// also limits the rows. A larger entry has a block of its own.
     pub block_bytes: usize,
-    /// A part is put before it is longer than this, unless a single block is.
+    /// The maximum size of a part, unless a single block is larger.
     pub part_bytes: usize,
 }
 
@@ -45,33 +46,33 @@ impl Default for Sizes {
     }
 }
 
-/// What a row counts for at least.
+/// The minimum size that a row counts as.
 pub(super) const ROW: usize = 256;
 
 type Item = (Key, Bytes);
 
-/// Why a rewrite stopped. What it put is not referred to by anything.
-pub(super) enum Stopped {
+/// Why a rewrite stopped. Nothing refers to what it has put.
+pub(super) enum RewriteError {
     Read(LoadError),
     Put(Denial),
 }
 
-/// A block on its way into a part.
+/// A block to be added to a part.
 struct Block {
     least: Key,
     bytes: Bytes,
-    /// Its rows, if they are at hand.
+    /// Its rows, if decoded.
     page: Option<Arc<Page>>,
 }
 
-/// Takes rows and blocks by rising key, and makes parts of them.
+/// Takes rows and blocks in rising order of keys, and makes parts of them.
 pub(super) struct Rewrite<'a, E: Env> {
     chain: &'a ManifestChain<E>,
     version: Version,
     commit: CommitId,
-    /// Rows too few for a block.
+    /// Rows not yet in a block.
     pending: Vec<Item>,
-    /// The newest block, which may still have to take in what comes after it.
+    /// The newest block; rows after it may still be merged into it.
     held: Option<Block>,
     filling: Vec<u8>,
     number: u32,
@@ -79,11 +80,11 @@ pub(super) struct Rewrite<'a, E: Env> {
     pub(super) children: Vec<(Key, PageRef)>,
     /// Parts that were put, or may have been.
     pub(super) staged: Vec<Home>,
-    /// Entries that went with their namespace.
+    /// Entries dropped with their namespace.
     pub(super) dropped: u64,
 }
 
-/// How many of the rows are entries.
+/// The number of rows that are entries.
 fn entries(items: &[Item]) -> u64 {
     items.iter().filter(|(key, _)| key.first().is_some_and(|first| rows::is_entry_key(*first))).count() as u64
 }
@@ -99,8 +100,13 @@ impl<'a, E: Env> Rewrite<'a, E> {
         Self { chain, version, commit, pending, held, filling, number, children, staged, dropped }
     }
 
-    /// Steps 1 to 3: the rows of `base` that are not gone, after these edits (by rising key, each key once).
-    pub(super) async fn run(&mut self, base: &Snapshot, gone: &Gone<'_>, edits: &[Edit]) -> Result<(), Stopped> {
+    /// Steps 1 to 3: the rows of `base` without `gone`, after these edits (in rising order, each key once).
+    pub(super) async fn run(
+        &mut self,
+        base: &Snapshot,
+        gone: &DroppedRows<'_>,
+        edits: &[Edit],
+    ) -> Result<(), RewriteError> {
         let children = self.blocks_of(base).await?;
         if children.is_empty() {
             self.take(edited(&[], edits)).await?;
@@ -112,7 +118,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
             let (edits, after) = rest.split_at(mine);
             rest = after;
             if part.as_ref().is_none_or(|(home, _)| *home != at.home) {
-                // One part at a time: nothing may hold on to the one before.
+                // One part at a time: nothing may keep the one before in memory.
                 self.let_go();
                 drop(part.take());
                 part = Some((at.home, self.read(at.home).await?));
@@ -120,40 +126,46 @@ impl<'a, E: Env> Rewrite<'a, E> {
             let whole = part.as_ref().map(|(_, bytes)| bytes).cloned().unwrap_or_default();
             let (from, to) = (at.offset as usize, at.offset as usize + at.length as usize);
             if to > whole.len() {
-                return Err(Stopped::Read(damaged(crate::wire::DecodeError::Truncated)));
+                return Err(RewriteError::Read(damaged(crate::wire::DecodeError::Truncated)));
             }
             let touched = gone.may_be_in(least, next.map(|next| &next[..]));
-            let page = self.chain.place.cache.get(*at).ok().flatten();
+            let page = self.chain.shared_state.cache.get(*at).ok().flatten();
             let block = Block { least: least.clone(), bytes: whole.slice(from..to), page };
             self.block(block, touched.then_some(gone), edits).await?;
         }
         self.end().await
     }
 
-    async fn blocks_of(&self, base: &Snapshot) -> Result<Vec<(Key, PageRef)>, Stopped> {
+    async fn blocks_of(&self, base: &Snapshot) -> Result<Vec<(Key, PageRef)>, RewriteError> {
         let Some(root) = base.manifest.root else { return Ok(Vec::new()) };
-        let page = self.chain.with_pages(|pages| super::tree::Pages::page(pages, root)).await.map_err(Stopped::Read)?;
+        let page =
+            self.chain.with_pages(|pages| super::tree::Pages::page(pages, root)).await.map_err(RewriteError::Read)?;
         match &*page {
             Page::Inner(children) => Ok(children.clone()),
             Page::Leaf(_) => {
                 let words = "the root of a whole catalog is not a list of blocks";
-                Err(Stopped::Read(LoadError::Undecodable(Cause::words(words))))
+                Err(RewriteError::Read(LoadError::Undecodable(Cause::words(words))))
             }
         }
     }
 
-    async fn read(&self, home: Home) -> Result<Bytes, Stopped> {
-        let key = self.chain.place.keys.home(home);
+    async fn read(&self, home: Home) -> Result<Bytes, RewriteError> {
+        let key = self.chain.shared_state.keys.home(home);
         match self.chain.store.get(&key).await {
             Ok(object) => Ok(object.payload.bytes),
-            Err(ReadError::NotFound) => Err(Stopped::Read(super::read::gone(&key))),
-            Err(ReadError::Failed(cause)) => Err(Stopped::Read(LoadError::Failed(cause))),
+            Err(ReadError::NotFound) => Err(RewriteError::Read(super::read::gone(&key))),
+            Err(ReadError::Failed(cause)) => Err(RewriteError::Read(LoadError::Failed(cause))),
         }
     }
 
-    /// Step 2. `gone` where some of its rows may be.
-    async fn block(&mut self, block: Block, gone: Option<&Gone<'_>>, edits: &[Edit]) -> Result<(), Stopped> {
-        let broken = |error| Stopped::Read(damaged(error));
+    /// Step 2. `gone` is given if some of its rows may be in the block.
+    async fn block(
+        &mut self,
+        block: Block,
+        gone: Option<&DroppedRows<'_>>,
+        edits: &[Edit],
+    ) -> Result<(), RewriteError> {
+        let broken = |error| RewriteError::Read(damaged(error));
         let untouched = edits.is_empty() && self.pending.is_empty();
         if untouched && gone.is_none() {
             return self.copy(block).await;
@@ -176,12 +188,12 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.take(if edits.is_empty() { items.into_owned() } else { edited(&items, edits) }).await
     }
 
-    async fn copy(&mut self, block: Block) -> Result<(), Stopped> {
-        check_block(&block.bytes).map_err(|error| Stopped::Read(damaged(error)))?;
+    async fn copy(&mut self, block: Block) -> Result<(), RewriteError> {
+        check_block(&block.bytes).map_err(|error| RewriteError::Read(damaged(error)))?;
         self.push(block).await
     }
 
-    async fn take(&mut self, items: Vec<Item>) -> Result<(), Stopped> {
+    async fn take(&mut self, items: Vec<Item>) -> Result<(), RewriteError> {
         if self.pending.is_empty() {
             self.pending = items;
         } else {
@@ -192,15 +204,15 @@ impl<'a, E: Env> Rewrite<'a, E> {
     }
 
     fn sizes(&self) -> Sizes {
-        self.chain.place.sizes
+        self.chain.shared_state.sizes
     }
 
-    /// Makes blocks of the rows that wait, evenly filled.
-    async fn flush(&mut self) -> Result<(), Stopped> {
+    /// Makes blocks of the pending rows, evenly filled.
+    async fn flush(&mut self) -> Result<(), RewriteError> {
         let items = std::mem::take(&mut self.pending);
         for items in cut(items, self.sizes().block_bytes, weight) {
             let bytes =
-                encode_block(&items).map_err(|error| Stopped::Put(Denial::certain(Cause::from_error(error))))?;
+                encode_block(&items).map_err(|error| RewriteError::Put(Denial::certain(Cause::from_error(error))))?;
             let Some((least, _)) = items.first() else { continue };
             let least = least.clone();
             self.push(Block { least, bytes, page: Some(Arc::new(Page::Leaf(items))) }).await?;
@@ -208,15 +220,15 @@ impl<'a, E: Env> Rewrite<'a, E> {
         Ok(())
     }
 
-    async fn push(&mut self, block: Block) -> Result<(), Stopped> {
+    async fn push(&mut self, block: Block) -> Result<(), RewriteError> {
         match self.held.replace(block) {
             Some(before) => self.place(before).await,
             None => Ok(()),
         }
     }
 
-    /// Gives a block its place.
-    async fn place(&mut self, block: Block) -> Result<(), Stopped> {
+    /// Adds a block to the current part.
+    async fn place(&mut self, block: Block) -> Result<(), RewriteError> {
         let Block { least, bytes, page } = block;
         if self.filling.len() + bytes.len() > self.sizes().part_bytes {
             self.put_part().await?;
@@ -226,8 +238,8 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.filling.extend_from_slice(&bytes);
         self.children.push((least, at));
         if let Some(page) = page {
-            // Also if the commit comes to nothing: no other page will ever be of that place.
-            self.chain.place.cache.keep(at, &page);
+            // Also if the commit fails: no other page will ever have this location.
+            self.chain.shared_state.cache.keep(at, &page);
         }
         Ok(())
     }
@@ -237,34 +249,35 @@ impl<'a, E: Env> Rewrite<'a, E> {
     }
 
     /// Step 3.
-    async fn put_part(&mut self) -> Result<(), Stopped> {
+    async fn put_part(&mut self) -> Result<(), RewriteError> {
         if self.filling.is_empty() {
             return Ok(());
         }
         let (home, bytes) = (self.home(), Bytes::from(std::mem::take(&mut self.filling)));
         self.staged.push(home);
         self.number += 1;
-        let put = self.chain.store.put(&self.chain.place.keys.home(home), Payload::from(bytes), Guard::None).await;
-        put.map(drop).map_err(|error| Stopped::Put(not_staged(error)))
+        let put =
+            self.chain.store.put(&self.chain.shared_state.keys.home(home), Payload::from(bytes), Guard::None).await;
+        put.map(drop).map_err(|error| RewriteError::Put(not_staged(error)))
     }
 
-    /// Keeps what is held without the part that it came from.
+    /// Copies what is still needed of a part, so that the part can be freed.
     fn let_go(&mut self) {
         if let Some(held) = &mut self.held {
             held.bytes = Bytes::copy_from_slice(&held.bytes);
         }
     }
 
-    async fn end(&mut self) -> Result<(), Stopped> {
-        // What is left is too little for a block: the one before takes it in.
+    async fn end(&mut self) -> Result<(), RewriteError> {
+        // The rest is too small for a block: merge it into the block before.
         if !self.pending.is_empty()
             && let Some(held) = self.held.take()
         {
             let page = held.page.map_or_else(|| Page::decode(&held.bytes), Ok);
-            let page = page.map_err(|error| Stopped::Read(damaged(error)))?;
+            let page = page.map_err(|error| RewriteError::Read(damaged(error)))?;
             let Page::Leaf(items) = &*page else {
                 let error = crate::wire::DecodeError::Content("an inner page where a block should be");
-                return Err(Stopped::Read(damaged(error)));
+                return Err(RewriteError::Read(damaged(error)));
             };
             self.pending.splice(..0, items.iter().cloned());
         }

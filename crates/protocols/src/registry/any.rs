@@ -1,8 +1,9 @@
-//! The code that is the same for each protocol, made of the list in `registry.rs`: choices between a few cases.
+//! The code that is the same for each protocol, generated from the list in `registry.rs`: it selects the protocol at
+//! run time.
 
 macro_rules! protocols {
     ($($(#[doc = $doc:literal])* $variant:ident: $design:ty $(, if $feature:literal)?;)*) => {
-        /// A protocol that a catalog may be kept by.
+        /// The protocol of a catalog.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Protocol {
             $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant,)*
@@ -37,23 +38,23 @@ macro_rules! protocols {
 
         /// What the handles of a process to one catalog share, whatever its protocol.
         #[derive(Clone)]
-        pub enum AnyPlace {
-            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant(Arc<<$design as Design>::Place>),)*
+        pub enum AnySharedState {
+            $($(#[cfg(feature = $feature)])? $(#[doc = $doc])* $variant(Arc<<$design as Design>::SharedState>),)*
         }
 
-        impl AnyPlace {
+        impl AnySharedState {
             /// A handle to the catalog. Makes no request.
             pub fn open<E: Env>(&self, env: E, store: E::Objects) -> AnyCatalog<E> {
                 match self {
-                    $($(#[cfg(feature = $feature)])? Self::$variant(place) => {
-                        AnyCatalog::$variant(<$design>::open(env, store, Arc::clone(place)))
+                    $($(#[cfg(feature = $feature)])? Self::$variant(shared_state) => {
+                        AnyCatalog::$variant(<$design>::open(env, store, Arc::clone(shared_state)))
                     })*
                 }
             }
         }
 
         impl Protocol {
-            /// As people write it, and as the label has it.
+            /// Its name, as people write it and as the label has it.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -61,19 +62,20 @@ macro_rules! protocols {
                 }
             }
 
-            /// The catalog of this protocol below a prefix (empty, or ending in `/`).
+            /// The state shared by the handles to the catalog of this protocol below a prefix (empty, or ending in
+            /// `/`).
             #[must_use]
-            pub fn place(self, prefix: &str, settings: &Settings) -> AnyPlace {
+            pub fn shared_state(self, prefix: &str, settings: &Settings) -> AnySharedState {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant => {
-                        AnyPlace::$variant(Arc::new(<$design>::place(prefix, settings)))
+                        AnySharedState::$variant(Arc::new(<$design>::shared_state(prefix, settings)))
                     })*
                 }
             }
         }
 
         impl Protocol {
-            /// Does something that depends on the protocol's types.
+            /// Runs an operation that depends on the protocol's types.
             pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant => visitor.visit::<$design>(),)*
@@ -101,7 +103,7 @@ macro_rules! protocols {
             /// See [`Design::oldest`].
             ///
             /// # Errors
-            /// Where the store cannot be read, or the snapshot is of another protocol.
+            /// If the store cannot be read, or the snapshot is of another protocol.
             pub async fn oldest(&self, newest: &AnySnapshot) -> Result<Version, LoadError> {
                 match (self, newest) {
                     $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(newest)) => {
@@ -114,7 +116,7 @@ macro_rules! protocols {
             /// See [`Design::version_at`].
             ///
             /// # Errors
-            /// Where the store cannot be read.
+            /// If the store cannot be read.
             pub async fn version_at(&self, version: Version) -> Result<Option<AnySnapshot>, LoadError> {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => {
@@ -126,7 +128,7 @@ macro_rules! protocols {
             /// See [`Design::changed`].
             ///
             /// # Errors
-            /// Where the store cannot be read, or a snapshot is of another protocol.
+            /// If the store cannot be read, or a snapshot is of another protocol.
             pub async fn changed(
                 &self,
                 before: &AnySnapshot,
@@ -154,14 +156,14 @@ macro_rules! protocols {
             /// See [`Design::fsck`].
             ///
             /// # Errors
-            /// Where there is no catalog, or the store does not answer.
+            /// If there is no catalog, or the store does not answer.
             pub async fn fsck(&self, mend: bool) -> Result<Report, LoadError> {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => <$design>::fsck(catalog, mend).await,)*
                 }
             }
 
-            /// Creates the catalog, without a look at the label: for those who chose the place themselves.
+            /// Creates the catalog without checking the label: for callers that chose the prefix themselves.
             pub async fn create_here(&self, creation: Creation) -> Outcome<AnySnapshot> {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => {

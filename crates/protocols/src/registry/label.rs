@@ -1,4 +1,5 @@
-//! The object that says which protocol keeps a catalog. It is written once, before the catalog is created, and never changes.
+//! The label: the object that names a catalog's protocol. It is written once, before the catalog is created, and never
+//! changes.
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, ReadError};
@@ -13,7 +14,7 @@ fn key(prefix: &str) -> Key {
     Key::new(&format!("{prefix}protocol"))
 }
 
-/// What the label says; `None` where there is none.
+/// The protocol that the label names; `None` if there is no label.
 pub(super) async fn read<E: Env>(store: &E::Objects, prefix: &str) -> Result<Option<Protocol>, LoadError> {
     match store.get(&key(prefix)).await {
         Ok(object) => {
@@ -22,7 +23,8 @@ pub(super) async fn read<E: Env>(store: &E::Objects, prefix: &str) -> Result<Opt
             let known = name.and_then(Protocol::named);
             known.map(Some).ok_or_else(|| {
                 let found = name.map_or_else(|| "no name".to_owned(), |name| format!("{name:?}"));
-                let words = format!("the object `protocol` says {found}, which is no protocol that this version knows");
+                let words =
+                    format!("the object `protocol` says {found}, which is not a protocol that this version knows");
                 LoadError::Undecodable(Cause::words(words))
             })
         }
@@ -31,7 +33,7 @@ pub(super) async fn read<E: Env>(store: &E::Objects, prefix: &str) -> Result<Opt
     }
 }
 
-/// That there is none, though there is a catalog.
+/// The finding that a catalog has no label.
 pub(super) fn missing(prefix: &str) -> Finding {
     Finding {
         severity: Severity::Note,
@@ -43,8 +45,7 @@ pub(super) fn missing(prefix: &str) -> Finding {
     }
 }
 
-/// Puts the label where there is none. `None` once it names this protocol, whoever wrote it: then nobody can make it name another
-/// one.
+/// Puts the label if absent. `None` if it now names this protocol, whoever wrote it: it can no longer name another one.
 pub(super) async fn put<E: Env>(
     env: &E,
     store: &E::Objects,

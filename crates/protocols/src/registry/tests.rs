@@ -29,7 +29,7 @@ fn names_are_those_that_find_a_protocol() {
     assert_eq!(Protocol::named("tickets-of-old"), None);
 }
 
-/// Through a handle of any protocol a catalog is what it is through its own.
+/// A catalog behaves the same through a handle of any protocol and through its own.
 #[test]
 fn a_catalog_of_any_protocol_does_what_a_catalog_must() {
     for &protocol in Protocol::ALL {
@@ -68,7 +68,7 @@ async fn relabel(env: &SimEnv, label: &'static str) {
     assert!(env.store(STORE).put(&Key::new("protocol"), label, Guard::None).await.is_ok());
 }
 
-/// Its objects say what it is, and nobody can create another one.
+/// Its objects show its protocol, and no other catalog can be created.
 #[test]
 fn a_catalog_whose_label_is_lost_is_found_and_keeps_its_place() {
     for &kept in Protocol::ALL {
@@ -92,7 +92,7 @@ fn a_catalog_whose_label_is_lost_is_found_and_keeps_its_place() {
     }
 }
 
-/// Neither is another one created beside it, nor is it said that there is none.
+/// No other catalog is created beside it, and the error is not that there is none.
 #[test]
 fn a_catalog_whose_label_says_another_protocol_is_told_of() {
     for &kept in Protocol::ALL {
@@ -113,7 +113,7 @@ fn a_catalog_whose_label_says_another_protocol_is_told_of() {
     }
 }
 
-/// Nothing is created over what is left of a catalog.
+/// No catalog is created over the remains of another.
 #[test]
 fn a_catalog_without_its_beginning_is_not_created_anew() {
     alone(|env| async move {
@@ -135,7 +135,7 @@ fn a_catalog_without_its_beginning_is_not_created_anew() {
     });
 }
 
-/// Who dies between label and catalog leaves a place that only the same protocol may take.
+/// A process that crashes between label and catalog leaves a prefix that only the same protocol may use.
 #[test]
 fn a_creation_that_died_is_made_again() {
     alone(|env| async move {

@@ -1,4 +1,5 @@
-//! Of which protocols are there objects below a prefix? Asked before a catalog is created, and where the label is missing or wrong.
+//! Finds the protocols that have objects below a prefix. Used before a catalog is created, and if the label is missing
+//! or wrong.
 
 use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
 
@@ -15,7 +16,8 @@ impl Visitor for TracesOf {
     }
 }
 
-/// The protocols that left objects below a prefix, each with the first of these objects. Up to one listing for each sort of objects.
+/// The protocols that have objects below a prefix, each with the first of these objects. Makes up to one listing for
+/// each kind of object.
 ///
 /// # Errors
 /// A listing failed.
@@ -36,7 +38,7 @@ async fn first<E: Env>(store: &E::Objects, prefix: &str, traces: &[&str]) -> Res
             ReadError::Failed(cause) => LoadError::Failed(cause),
             ReadError::NotFound => LoadError::Failed(Cause::words("the store does not list its objects")),
         })?;
-        // The listing may begin with an object whose key only begins as this one.
+        // The listing may begin with an object whose key only has this one as a prefix.
         let key = page.objects.into_iter().next().map(|listed| listed.key);
         if let Some(key) = key.filter(|key| trace.ends_with('/') || *key == begins) {
             return Ok(Some(key));

@@ -1,4 +1,4 @@
-//! A store in memory that answers at once and counts everything, and the world of one process around it.
+//! A store in memory that answers at once and counts its requests, and the world of one process around it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Env, Guard, Key, Listed, Metadata, Object, ObjectStore, Page,
+    Appended, Body, Capabilities, Cause, DeleteError, Env, Guard, Key, ListPage, Listed, Metadata, Object, ObjectStore,
     Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
 use crate::Catalog;
-use crate::manifest_chain::{ManifestChain, Place};
+use crate::manifest_chain::{ManifestChain, SharedState};
 
-/// What a store was asked for.
+/// The requests made to a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) gets: u64,
@@ -28,11 +28,11 @@ pub(crate) struct Counts {
     pub(crate) deletes: u64,
     pub(crate) read_bytes: u64,
     pub(crate) written_bytes: u64,
-    /// The most bytes of packs that were in the client's hands at one time: read and not let go, or being put.
+    /// The most bytes of packs that the client held at one time: read and not freed, or being put.
     pub(crate) most_bytes: u64,
 }
 
-/// What becomes of a put.
+/// Decides the outcome of a put.
 type Fate = Box<dyn FnMut(&Key) -> Option<PutError>>;
 type Once = Box<dyn FnOnce()>;
 
@@ -41,9 +41,9 @@ pub(crate) struct World {
     objects: Rc<RefCell<BTreeMap<Key, (Bytes, u64)>>>,
     counts: Rc<Cell<Counts>>,
     fate: Rc<RefCell<Option<Fate>>>,
-    /// The same, once it has landed: what its sender hears.
+    /// The same after it has taken effect: the answer that its sender gets.
     heard: Rc<RefCell<Option<Fate>>>,
-    /// Puts by key, whatever became of them.
+    /// Puts by key, whatever their outcome.
     puts: Rc<RefCell<BTreeMap<Key, u64>>>,
     unread: Rc<RefCell<Option<Key>>>,
     /// What happens between the next listing and its answer.
@@ -56,7 +56,7 @@ pub(crate) struct World {
     drawn: Rc<Cell<u64>>,
 }
 
-/// Bytes that tell when nobody has them any more.
+/// Bytes that report when they are freed.
 struct Told(Bytes, Arc<AtomicU64>);
 
 impl AsRef<[u8]> for Told {
@@ -71,7 +71,7 @@ impl Drop for Told {
     }
 }
 
-/// What a future gives that never waits.
+/// The result of a future that never waits.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -80,11 +80,11 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl World {
-    pub(crate) fn chain(&self, place: Place) -> ManifestChain<Self> {
-        ManifestChain::new(self.clone(), self.clone(), Arc::new(place))
+    pub(crate) fn chain(&self, shared_state: SharedState) -> ManifestChain<Self> {
+        ManifestChain::new(self.clone(), self.clone(), Arc::new(shared_state))
     }
 
-    /// What was counted since the last time.
+    /// The counts since the last call.
     pub(crate) fn counted(&self) -> Counts {
         self.counts.take()
     }
@@ -138,7 +138,7 @@ impl World {
             .sum()
     }
 
-    /// Does something to an object behind everybody's back.
+    /// Changes an object without the clients' knowledge.
     pub(crate) fn tamper(&self, key: &str, with: impl FnOnce(&mut Vec<u8>)) {
         let mut objects = self.objects.borrow_mut();
         let object = objects.get_mut(&Key::new(key)).expect("an object of this key");
@@ -151,7 +151,7 @@ impl World {
         self.objects.borrow_mut().remove(&Key::new(key));
     }
 
-    /// Drops the objects that the newest version does not need, as a vacuum would in the end.
+    /// Removes the objects that the newest version does not need, as vacuums eventually would.
     pub(crate) fn forget_older(&self, chain: &ManifestChain<Self>) {
         let head = at_once(chain.load()).expect("there is a newest version");
         let needed = at_once(chain.objects(&head)).expect("and it can be read");
@@ -279,7 +279,7 @@ impl ObjectStore for World {
         Ok(Appended { tag: Tag::number(generation + 1), end })
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.count(|counts| counts.lists += 1);
         let objects = self.objects.borrow();
         let wanted = |key: &Key| key.as_str().starts_with(prefix.as_str()) && after.is_none_or(|after| key > after);
@@ -296,7 +296,7 @@ impl ObjectStore for World {
         if let Some(happens) = happens {
             happens();
         }
-        Ok(Page { objects: found, more })
+        Ok(ListPage { objects: found, more })
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {

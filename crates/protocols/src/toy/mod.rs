@@ -1,7 +1,7 @@
-//! The least that a protocol can be: one object, and of two who replace it at the same time the later loses. It settles nothing: what a
-//! store does not answer clearly stays unknown.
+//! A minimal protocol: one object; of two concurrent commits, the later one loses. It settles nothing: an unclear
+//! answer stays unknown.
 //!
-//! It shows that this folder and a line in `registry.rs` are all that a protocol takes. Only tests can name it.
+//! It shows that a protocol takes only this folder and a line in `registry.rs`. Only tests can name it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ pub enum Toy {}
 pub struct ToyCatalog<E: Env> {
     env: E,
     store: E::Objects,
-    place: Arc<Key>,
+    shared_state: Arc<Key>,
 }
 
-/// A root, and the tag of the object that it was in.
+/// A root, and the tag of its object.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     root: Root,
@@ -38,12 +38,12 @@ pub struct Snapshot {
 impl<E: Env> ToyCatalog<E> {
     async fn put(&self, root: Root, guard: Guard) -> Outcome<Snapshot> {
         let body = Payload::from(File::first(root.clone()).encode());
-        match self.store.put(&self.place, body, guard).await {
+        match self.store.put(&self.shared_state, body, guard).await {
             Ok(tag) => Outcome::Committed(Snapshot { root, tag }),
             Err(PutError::Lost) if self.store.capabilities().delivers_once => Outcome::Conflict(None),
             Err(PutError::Refused(denial)) if denial.certain => Outcome::Refused(denial),
-            // It may have been the first of two deliveries that won.
-            Err(PutError::Lost) => Outcome::Unknown(Cause::words("lost, perhaps to itself")),
+            // Its own first delivery may have won.
+            Err(PutError::Lost) => Outcome::Unknown(Cause::words("lost, perhaps to an earlier delivery of itself")),
             Err(PutError::Refused(denial)) => Outcome::Unknown(denial.cause),
             Err(PutError::Unknown(cause)) => Outcome::Unknown(cause),
         }
@@ -54,7 +54,7 @@ impl<E: Env> Catalog for ToyCatalog<E> {
     type Snapshot = Snapshot;
 
     async fn load(&self) -> Result<Snapshot, LoadError> {
-        let object = self.store.get(&self.place).await.map_err(|error| match error {
+        let object = self.store.get(&self.shared_state).await.map_err(|error| match error {
             ReadError::NotFound => LoadError::NotFound,
             ReadError::Failed(cause) => LoadError::Failed(cause),
         })?;
@@ -127,15 +127,15 @@ impl Design for Toy {
     const SHARES: bool = false;
 
     type Snapshot = Snapshot;
-    type Place = Key;
+    type SharedState = Key;
     type Catalog<E: Env> = ToyCatalog<E>;
 
-    fn place(prefix: &str, _: &Settings) -> Key {
+    fn shared_state(prefix: &str, _: &Settings) -> Key {
         Key::new(&format!("{prefix}toy"))
     }
 
-    fn open<E: Env>(env: E, store: E::Objects, place: Arc<Key>) -> ToyCatalog<E> {
-        ToyCatalog { env, store, place }
+    fn open<E: Env>(env: E, store: E::Objects, shared_state: Arc<Key>) -> ToyCatalog<E> {
+        ToyCatalog { env, store, shared_state }
     }
 
     async fn create<E: Env>(catalog: &ToyCatalog<E>, creation: Creation) -> Outcome<Snapshot> {
@@ -151,12 +151,12 @@ impl Design for Toy {
     }
 
     fn fsck<E: Env>(catalog: &ToyCatalog<E>, _: bool) -> impl Future<Output = Result<Report, LoadError>> {
-        look_at_newest::<Self, E>(catalog, Key::clone(&catalog.place))
+        look_at_newest::<Self, E>(catalog, Key::clone(&catalog.shared_state))
     }
 
-    fn versions(place: Key, writes: &[Write]) -> Result<Vec<Made>, String> {
+    fn versions(shared_state: Key, writes: &[Write]) -> Result<Vec<Made>, String> {
         let (mut before, mut versions) = (Root::empty(), Vec::new());
-        for (number, write) in writes.iter().enumerate().filter(|(_, write)| write.key == place) {
+        for (number, write) in writes.iter().enumerate().filter(|(_, write)| write.key == shared_state) {
             let object = write.object.as_ref().ok_or("the catalog was deleted")?;
             let now = File::decode(&object.bytes).map_err(|error| error.to_string())?.root().clone();
             versions.push(Made { version: now.version, write: number, changed: changed(&before, &now) });

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
+    Appended, Body, Cause, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, Payload, PutError, ReadError,
+    Tag,
 };
 use glidepath_model::{ByteSize, Instant};
 
@@ -103,7 +104,7 @@ pub(crate) enum Answer {
     Head(Result<Metadata, ReadError>),
     Put(Result<Tag, PutError>),
     Append(Result<Appended, PutError>),
-    List(Result<Page, ReadError>),
+    List(Result<ListPage, ReadError>),
     Delete(Result<(), DeleteError>),
 }
 
@@ -226,7 +227,7 @@ impl Act for Append<'_> {
 }
 
 impl Act for List<'_> {
-    act!(List, Result<Page, ReadError>);
+    act!(List, Result<ListPage, ReadError>);
 
     #[inline]
     fn perform(self, state: &mut StoreState) -> Self::Answer {

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range};
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Denial, Guard, Key, Listed, Metadata, Object, Page, Payload, PutError, ReadError, Tag,
+    Appended, Body, Denial, Guard, Key, ListPage, Listed, Metadata, Object, Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
@@ -191,7 +191,7 @@ impl StoreState {
         Ok(Appended { tag: self.write(key, joined), end })
     }
 
-    pub(crate) fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Page {
+    pub(crate) fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> ListPage {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after.clone()),
             _ => Bound::Included(prefix.clone()),
@@ -205,7 +205,7 @@ impl StoreState {
             .filter(|(_, stored)| shown(stored))
             .map(|(key, stored)| Listed { key: key.clone(), size: stored.payload.size() });
         let objects = matching.by_ref().take(limit).collect();
-        Page { objects, more: matching.next().is_some() }
+        ListPage { objects, more: matching.next().is_some() }
     }
 }
 

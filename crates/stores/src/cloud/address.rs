@@ -1,4 +1,4 @@
-//! Where is the store? A user's URL gives a provider, a bucket, a prefix and an endpoint.
+//! The address of a store: a user's URL gives a provider, a bucket, a prefix and an endpoint.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -14,22 +14,22 @@ pub(crate) struct Address {
     /// Bucket or container.
     pub(crate) bucket: String,
     pub(crate) keys: Keys,
-    /// Without a slash at its end; none for the provider's own.
+    /// Without a slash at its end; `None` for the provider's own.
     pub(crate) endpoint: Option<Url>,
     pub(crate) region: Option<String>,
     /// Azure's storage account.
     pub(crate) account: Option<String>,
-    /// The zone of a directory bucket of S3 Express One Zone; none for any other bucket.
+    /// The zone of a directory bucket of S3 Express One Zone; `None` for any other bucket.
     pub(crate) zone: Option<String>,
-    /// Whether it takes appends at an offset: Azure and directory buckets do, S3 otherwise where the URL says so.
+    /// Whether it supports appends at an offset: Azure and directory buckets do, other S3 servers if the URL says so.
     pub(crate) append: bool,
-    /// For people, without anything that may be secret.
+    /// The URL for messages, without anything that may be secret.
     pub(crate) shown: String,
 }
 
 impl Address {
     pub(crate) fn parse(url: &Url) -> Result<Self, OpenError> {
-        // Neither a password nor a parameter's value is ever shown.
+        // Passwords and values of parameters are never shown.
         let shown = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
         Self::checked(url, &shown).map_err(|why| OpenError::Url { url: shown, why })
     }
@@ -83,14 +83,14 @@ impl Address {
         self.endpoint.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned())
     }
 
-    /// Whether what is sent can be read on the way.
+    /// Whether requests are sent unencrypted.
     pub(crate) fn in_the_clear(&self) -> bool {
         self.endpoint.as_ref().is_some_and(|url| url.scheme() == "http")
     }
 }
 
-/// The zone in the name of a directory bucket; none in that of any other. No other bucket may have a name that ends so
-/// (Amazon S3 User Guide, "General purpose bucket naming rules").
+/// The zone in the name of a directory bucket; `None` for other buckets, whose names may not end like that (Amazon S3
+/// User Guide, "General purpose bucket naming rules").
 fn zone(bucket: &str) -> Result<Option<String>, String> {
     let Some(name) = bucket.strip_suffix("--x-s3") else { return Ok(None) };
     let part = |part: &str| {
@@ -103,7 +103,8 @@ fn zone(bucket: &str) -> Result<Option<String>, String> {
             Ok(Some(zone.to_owned()))
         }
         _ => Err(format!(
-            "{bucket:?} is no name of a directory bucket, though it ends like one; they look like NAME--ZONE--x-s3, for example \
+            "{bucket:?} is not the name of a directory bucket, although it ends like one; such names look like \
+             NAME--ZONE--x-s3, for example \
              lake--use1-az4--x-s3, in lower case and with at most 63 characters"
         )),
     }
@@ -124,7 +125,7 @@ fn endpoint(value: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The storage account that an endpoint of Azure names: in its path (an emulator), else in its host.
+/// The storage account in an endpoint of Azure: in its path for an emulator, otherwise in its host.
 fn account(endpoint: &Url) -> Option<String> {
     let in_path = endpoint.path_segments().and_then(|mut parts| parts.next()).filter(|part| !part.is_empty());
     match endpoint.host() {

@@ -1,13 +1,13 @@
-//! How does an append at an offset reach a store of a cloud? By one request whose offset the provider itself checks:
-//! `PutObject` with a write offset on servers compatible with S3 Express One Zone, `Append Block` with an append position
-//! on Azure.
+//! Appends at an offset on stores in a cloud: one request whose offset the provider itself checks. This is `PutObject`
+//! with a write offset on servers compatible with S3 Express One Zone, and `Append Block` with an append position on
+//! Azure.
 //!
-//! An append blob has to exist before a block can be appended, so an append at 0 on Azure is two requests. Together they
-//! mean:
+//! An append blob must exist before a block can be appended, so an append at 0 on Azure takes two requests:
 //!
-//! 1. `Put Blob` of an empty append blob, if there is none of that name. An existing blob proves nothing: an empty one
-//!    may be left from a writer that died after this step, and counts as absent for an append at 0.
-//! 2. `Append Block` at position 0. It alone decides: if another writer appended between the steps, this request loses.
+//! 1. `Put Blob` of an empty append blob, if there is no blob with that name. An existing blob proves nothing: an empty
+//!    one may be left by a writer that crashed after this step, and counts as absent for an append at 0.
+//! 2. `Append Block` at position 0. Only this request decides: if another writer appended between the steps, it is
+//!    lost.
 //! 3. If the blob was deleted between the steps, nothing was appended: start again with step 1.
 //! 4. If the second step is refused, the empty blob of the first is deleted, on condition that it is unchanged.
 
@@ -28,16 +28,16 @@ use super::wire::Trace;
 /// How often an append at 0 starts again because the object was deleted between its two steps.
 const MOST_BEGINNINGS: usize = 8;
 
-/// A write by hand that was not acknowledged.
+/// A write without the library that was not acknowledged.
 struct Failure {
     meaning: WriteMeaning,
     ending: Ending,
-    /// Whether any of its bytes can have left.
+    /// Whether any of its bytes can have left this process.
     sent: bool,
 }
 
 impl CloudStore {
-    /// [`glidepath_env::ObjectStore::append`]. An append of nothing is refused: no provider takes one.
+    /// [`glidepath_env::ObjectStore::append`]. An empty append is refused, because no provider accepts one.
     pub(super) async fn append_at(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
         let path = self.path(key).map_err(|cause| PutError::Refused(Denial::certain(cause)))?;
         let body = flat(payload)?;
@@ -50,7 +50,8 @@ impl CloudStore {
             Provider::Azure => self.append_block(&path, body, offset).await,
             Provider::Gcs => refused("Google Cloud Storage has no append at an offset"),
             Provider::S3 => refused(
-                "S3 offers appends in directory buckets only, whose names end in --x-s3; for another server that takes write offsets \
+                "S3 offers appends in directory buckets only, whose names end in --x-s3; for another server that \
+                 takes write offsets \
                  say ?append=true",
             ),
         }
@@ -62,7 +63,7 @@ impl CloudStore {
         let request = || Request { method: Method::PUT, path, query: "", headers: headers.clone(), body: body.clone() };
         let answer = self.write_by_hand(Operation::Append, Condition::Offset, request).await;
         let headers = answer.map_err(|failure| self.not_appended(&failure))?;
-        // A server that does not know the write offset answers 200 too, and has put the tail in the place of the object.
+        // A server that does not know the write offset also answers 200, and has replaced the object by the tail.
         if offset > 0 && number(&headers, "x-amz-object-size") != Some(end) {
             return Err(PutError::Unknown(Cause::words(format!(
                 "{}: the answer to an append does not say that the object has {end} bytes now; the server may have put \
@@ -107,7 +108,7 @@ impl CloudStore {
         Err(PutError::Refused(Denial { cause, certain: false, passing: true }))
     }
 
-    /// Sees to it that there is a blob; returns its ETag where it was created by this very call.
+    /// Makes sure that there is a blob; returns its ETag if this call created it.
     async fn create_append_blob(&self, path: &Path) -> Result<Option<String>, PutError> {
         let headers = vec![("x-ms-blob-type", "AppendBlob".to_owned()), ("if-none-match", "*".to_owned())];
         let request = || Request { method: Method::PUT, path, query: "", headers: headers.clone(), body: Bytes::new() };
@@ -118,7 +119,7 @@ impl CloudStore {
         }
     }
 
-    /// Tidies up, as far as it goes: an empty append blob that stays does no harm to the next appender.
+    /// Cleans up if possible: an empty append blob that stays does no harm to the next appender.
     async fn delete_if_unchanged(&self, path: &Path, etag: String) {
         let headers = vec![("if-match", etag)];
         let request = Request { method: Method::DELETE, path, query: "", headers, body: Bytes::new() };
@@ -127,8 +128,8 @@ impl CloudStore {
         drop(permit);
     }
 
-    /// Sends a write until it is anything but turned away for now; never again once it may have happened. Returns the
-    /// headers of the acknowledgement.
+    /// Sends a write, and repeats it while it is refused for a passing reason; never repeats it if it may have taken
+    /// effect. Returns the headers of the acknowledgement.
     async fn write_by_hand<'a>(
         &self,
         operation: Operation,
@@ -184,7 +185,7 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     text(headers, name)?.parse().ok()
 }
 
-/// In one piece, which is what can be signed.
+/// In one piece, because only that can be signed.
 fn flat(payload: Payload) -> Result<Bytes, PutError> {
     if payload.filler.as_bytes() == 0 {
         return Ok(payload.bytes);

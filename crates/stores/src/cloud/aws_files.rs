@@ -1,15 +1,15 @@
-//! Which credentials do the files of Amazon's own tools hold? Those of one profile, from `~/.aws/credentials` and
+//! The credentials in the files of Amazon's own tools: those of one profile, from `~/.aws/credentials` and
 //! `~/.aws/config`: an access key, its secret, a session token, and a region.
 //!
-//! A profile that must fetch its credentials (single sign-on, roles, processes) causes an error that says what to
-//! do; nothing is fetched here. Nothing read here is ever printed.
+//! A profile that must fetch its credentials (single sign-on, roles, processes) is an error that says what to do;
+//! nothing is fetched here. Nothing read here is ever printed.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Settings of a profile by which Amazon's tools would fetch credentials, and this crate does not.
+/// Settings of profiles whose credentials Amazon's tools fetch, which this crate does not do.
 const FETCHED_BY: [&str; 7] = [
     "sso_session",
     "sso_start_url",
@@ -20,11 +20,11 @@ const FETCHED_BY: [&str; 7] = [
     "credential_source",
 ];
 
-/// What the files say of one profile.
+/// The settings of one profile.
 pub(super) struct Profile {
     pub(super) keys: Option<Keys>,
     pub(super) region: Option<String>,
-    /// Set where there are no keys: how the profile would get some.
+    /// Set if there are no keys: the setting by which Amazon's tools would fetch them.
     pub(super) fetched_by: Option<&'static str>,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct Keys {
 
 type Settings = HashMap<String, String>;
 
-/// The profile that `AWS_PROFILE` names, or `default`; `variable` looks up the environment. `None` if no variable asks for a
-/// profile and there is none.
+/// The profile that `AWS_PROFILE` names, or `default`; `variable` looks up the environment. `None` if no variable asks
+/// for a profile and there is no default one.
 pub(super) fn profile(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Profile>, String> {
     let named = variable("AWS_PROFILE");
     let name = named.clone().unwrap_or_else(|| "default".to_owned());
@@ -51,7 +51,7 @@ pub(super) fn profile(variable: impl Fn(&str) -> Option<String>) -> Result<Optio
     let mut found = None;
     let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
     let config = file("AWS_CONFIG_FILE", "config");
-    // Where both files have a setting, that in the credentials file counts.
+    // If both files have a setting, the credentials file takes precedence.
     for (path, prefix) in [(config, "profile "), (credentials, "")] {
         let Some(path) = path else { continue };
         let mut sections = read(&path)?;
@@ -85,7 +85,7 @@ fn of_settings(name: &str, mut settings: Settings) -> Result<Profile, String> {
     Ok(Profile { keys, region, fetched_by })
 }
 
-/// What to do about a profile whose credentials are fetched.
+/// The message for a profile whose credentials must be fetched.
 pub(super) fn cannot_fetch(by: &str) -> String {
     format!(
         "the profile in ~/.aws gets its credentials by {by}, which is not supported; put them into the environment: \
@@ -93,7 +93,7 @@ pub(super) fn cannot_fetch(by: &str) -> String {
     )
 }
 
-/// The sections of a file; none where there is no file.
+/// The sections of a file; empty if there is no file.
 fn read(path: &Path) -> Result<HashMap<String, Settings>, String> {
     match fs::read_to_string(path) {
         Ok(text) => sections(&text).map_err(|line| {
@@ -104,12 +104,12 @@ fn read(path: &Path) -> Result<HashMap<String, Settings>, String> {
     }
 }
 
-/// The sections of a text, or the number of the first line that makes no sense. The line itself may be a secret.
+/// The sections of a text, or the number of the first invalid line. The line itself may be a secret.
 fn sections(text: &str) -> Result<HashMap<String, Settings>, usize> {
     let mut sections: HashMap<String, Settings> = HashMap::new();
     let mut section = None;
     for (index, line) in text.lines().enumerate() {
-        // Indented lines belong to a nested setting, none of which is wanted here.
+        // Indented lines belong to a nested setting, and none of those is needed here.
         let nested = line.starts_with([' ', '\t']);
         let line = line.trim();
         if nested || line.is_empty() || line.starts_with(['#', ';']) {

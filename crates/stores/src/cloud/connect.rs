@@ -1,4 +1,4 @@
-//! How is a provider's client created? From an address and the environment variables that the provider's own tools read.
+//! Creates a provider's client from an address and the environment variables that the provider's own tools read.
 
 use std::env;
 use std::sync::Arc;
@@ -43,14 +43,14 @@ impl Client {
     }
 }
 
-/// The library's repeats are off. It repeats whatever failed, conditional writes too, and then takes its own first
-/// attempt's effect for another writer's.
+/// Switches the library's retries off. It retries every failure, including guarded writes, and then takes the effect of
+/// its own first request for another writer's.
 fn no_repeats() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
-/// The client of an address, and beside it the one for what the library does not offer. Makes no request. `repeats` are for
-/// asking for sessions.
+/// The library's client for an address, and the client for requests that the library does not offer. Makes no request.
+/// `repeats` is for requests of sessions.
 pub(crate) fn connect(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client, Signed), String> {
     match address.provider {
         Provider::S3 => s3(address, connector, repeats),
@@ -72,8 +72,8 @@ fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client,
         address.endpoint().or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
     let base = url_of_bucket(address, endpoint.as_deref(), &region);
     let keys = profile.and_then(|profile| profile.keys);
-    // A plain endpoint is somebody's own server. Without an access key it is asked without any, rather than with that of the
-    // machine's role, which nobody meant for it.
+    // An unencrypted endpoint is a user's own server. Without an access key, requests to it are anonymous: the
+    // credentials of the machine's role must not be sent there.
     let anonymous = address.in_the_clear() && variable("AWS_ACCESS_KEY_ID").is_none() && keys.is_none();
     if let Some(keys) = keys {
         builder = builder.with_access_key_id(keys.id).with_secret_access_key(keys.secret);
@@ -85,7 +85,7 @@ fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client,
         .with_region(&region)
         .with_skip_signature(anonymous)
         .with_s3_express(false)
-        // Exactly this URL, whatever the environment says: the requests by hand go there too.
+        // Exactly this URL, whatever the environment says, because requests without the library use it too.
         .with_config(AmazonS3ConfigKey::S3Endpoint, &base)
         .with_virtual_hosted_style_request(true);
     let store = builder.clone().build().map_err(|error| chain(&error))?;
@@ -96,13 +96,13 @@ fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client,
     }
     let (wire, tally) = (connector.client(), connector.tally());
     let sessions = Sessions::new(Source { wire, base: base.clone(), region, credentials: provider, repeats, tally });
-    // What the sessions sign, nobody else does.
+    // The sessions do all the signing.
     builder = builder.with_skip_signature(true).with_http_connector(sessions.clone());
     let store = builder.build().map_err(|error| chain(&error))?;
     Ok((Client::S3(store), Signed::new(HttpClient::new(sessions), base, Credentials::None)))
 }
 
-/// Without a slash at its end. A directory bucket has a host of its own in its zone, and none elsewhere.
+/// Without a slash at its end. Without an endpoint, a directory bucket has its own host in its zone.
 fn url_of_bucket(address: &Address, endpoint: Option<&str>, region: &str) -> String {
     match (endpoint, &address.zone, &address.bucket) {
         (Some(endpoint), _, bucket) => format!("{}/{bucket}", endpoint.trim_end_matches('/')),
@@ -111,7 +111,7 @@ fn url_of_bucket(address: &Address, endpoint: Option<&str>, region: &str) -> Str
     }
 }
 
-/// The profile in the files of Amazon's tools, unless the environment already has what goes before it.
+/// The profile in the files of Amazon's tools, unless the environment has settings that take precedence.
 fn profile(address: &Address) -> Result<Option<Profile>, String> {
     if variable("AWS_ACCESS_KEY_ID").is_some() || variable("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() {
         return Ok(None);
@@ -130,7 +130,7 @@ fn azure(address: &Address, connector: &Connector) -> Result<(Client, Signed), S
         .with_retry(no_repeats())
         .with_allow_http(true)
         .with_http_connector(connector.clone());
-    // What Azure's own command line reads, beside the library's own names.
+    // Also the variables that Azure's own command line reads.
     let account = address.account.clone().or_else(|| variable("AZURE_STORAGE_ACCOUNT_NAME"));
     let account = account.or_else(|| variable("AZURE_STORAGE_ACCOUNT")).unwrap_or_default();
     if !account.is_empty() {
@@ -150,7 +150,7 @@ fn azure(address: &Address, connector: &Connector) -> Result<(Client, Signed), S
 }
 
 fn gcs(address: &Address, connector: &Connector) -> Result<(Client, Signed), String> {
-    // An emulator has no use for credentials, so it is no matter what is wrong with those of the machine.
+    // An emulator needs no credentials, so invalid ones on this machine must not be an error.
     let builder = match address.in_the_clear() {
         true => GoogleCloudStorageBuilder::new(),
         false => GoogleCloudStorageBuilder::from_env(),
@@ -161,7 +161,7 @@ fn gcs(address: &Address, connector: &Connector) -> Result<(Client, Signed), Str
         builder = builder.with_base_url(&endpoint);
     }
     if address.in_the_clear() {
-        // An emulator asks for no token, and one sent in the clear would be given away.
+        // An emulator needs no token, and one sent unencrypted would be disclosed.
         let nobody = GcpCredential { bearer: String::new() };
         builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody)));
     }

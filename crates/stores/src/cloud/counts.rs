@@ -1,16 +1,16 @@
-//! How much traffic did a store cause? Requests, bytes and repeats of each operation, counted on the wire.
+//! The traffic that a store causes: requests, bytes and repeats of each operation, counted on the wire.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use glidepath_model::ByteSize;
 
-/// What requests are made for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Operation {
     /// Reading an object or a range of it.
     Get,
-    /// Asking for its size and tag.
+    /// Reading its size and tag.
     Head,
     /// Writing it.
     Put,
@@ -33,11 +33,11 @@ impl Operation {
 /// The traffic of one operation since the store was opened, over all its clones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationCounts {
-    /// Requests that were handed to the network, repeats among them.
+    /// Requests sent to the network, including repeats.
     pub requests: u64,
     /// How many of them repeated an earlier one.
     pub repeats: u64,
-    /// How many were answered by something else than success, or not at all. A lost race is among them.
+    /// Requests that were answered with an error, or not at all. This includes lost guarded writes.
     pub failures: u64,
     /// Bodies sent; headers are not counted.
     pub sent: ByteSize,

@@ -1,20 +1,25 @@
-//! How does a store list in order if its own listings have no order? Directory buckets of S3 Express One Zone return keys in any
-//! order, accept only prefixes that end in a slash, and accept no start key. So each listing reads the whole folder, and
-//! keeps the smallest matching keys: as many as were requested, and one more.
+//! Ordered listings on stores whose own listings have no order. Directory buckets of S3 Express One Zone return keys in
+//! any order, accept only prefixes that end in a slash, and accept no start key. So each listing reads the whole
+//! folder, and keeps the smallest matching keys: as many as were requested, and one more.
 //!
 //! Memory is O(limit). Requests are one per 1000 objects of the folder, however few keys are requested.
 
 use std::collections::BTreeMap;
 
-use glidepath_env::{Key, Listed, Page, ReadError};
+use glidepath_env::{Key, ListPage, Listed, ReadError};
 use glidepath_model::ByteSize;
 use object_store::list::PaginatedListOptions;
 
 use super::{CloudStore, PAGE_LIMIT};
 
 impl CloudStore {
-    /// [`glidepath_env::ObjectStore::list`] where the provider's listings have no order.
-    pub(super) async fn list_folder(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    /// [`glidepath_env::ObjectStore::list`] for providers whose listings have no order.
+    pub(super) async fn list_folder(
+        &self,
+        prefix: &Key,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<ListPage, ReadError> {
         let keys = &self.0.address.keys;
         let full = keys.full(prefix.as_str());
         let folder = &full[..full.rfind('/').map_or(0, |slash| slash + 1)];
@@ -39,11 +44,11 @@ impl CloudStore {
     }
 }
 
-/// The least keys of those that were added. One that is added twice counts once.
+/// The smallest of the added keys. A key added twice counts once.
 struct Least {
     objects: BTreeMap<Box<str>, u64>,
     limit: usize,
-    /// Whether one did not fit.
+    /// Whether there was no room for one.
     more: bool,
 }
 
@@ -61,9 +66,9 @@ impl Least {
         }
     }
 
-    fn page(self) -> Page {
+    fn page(self) -> ListPage {
         let listed = |(key, size): (Box<str>, u64)| Listed { key: Key::new(&key), size: ByteSize::from_bytes(size) };
-        Page { objects: self.objects.into_iter().map(listed).collect(), more: self.more }
+        ListPage { objects: self.objects.into_iter().map(listed).collect(), more: self.more }
     }
 }
 

@@ -1,12 +1,13 @@
-//! How does an emulator of Google Cloud Storage take an upload? fake-gcs-server, the only emulator, accepts uploads in Google's JSON
-//! dialect only, and the client library sends them in the XML dialect. For plain `http://` endpoints a PUT is translated into a media
-//! upload, and the answer back into what the library expects. Requests to Google itself are not changed.
+//! Translates uploads for an emulator of Google Cloud Storage. fake-gcs-server, the only emulator, accepts uploads in
+//! Google's JSON dialect only, but the client library sends them in the XML dialect. For plain `http://` endpoints a
+//! PUT is translated into a media upload, and the answer into what the library expects. Requests to Google itself are
+//! not changed.
 
 use async_trait::async_trait;
 use http::{HeaderValue, Method, Uri};
 use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
 
-/// A client that speaks both dialects.
+/// A client that translates.
 pub(super) fn translated(client: HttpClient) -> HttpClient {
     HttpClient::new(Translator(client))
 }
@@ -31,18 +32,19 @@ impl HttpService for Translator {
             && let Some(generation) = generation(&body)
         {
             parts.headers.insert("x-goog-generation", generation);
-            // The library insists on one; our tags on this provider are generations.
+            // The library requires an ETag; our tags on this provider are generations.
             parts.headers.insert("etag", HeaderValue::from_static("\"none\""));
         }
         Ok(HttpResponse::from_parts(parts, body.into()))
     }
 }
 
-/// Where a PUT to `/bucket/name` is uploaded to. The name is percent-encoded already, so it can stand in a query as it is.
+/// The upload URL for a PUT to `/bucket/name`. The name is already percent-encoded, so a query can contain it
+/// unchanged.
 fn upload(uri: &Uri, guard: Option<&str>) -> Result<Uri, http::Error> {
     let (bucket, name) = uri.path().trim_start_matches('/').split_once('/').unwrap_or((uri.path(), ""));
     let guard = guard.map_or(String::new(), |generation| format!("&ifGenerationMatch={generation}"));
-    // What is a sign of its own in a query and is none in a path.
+    // Characters that have a meaning in a query but not in a path.
     let name = name.replace('&', "%26").replace('+', "%2B").replace('=', "%3D");
     let mut parts = uri.clone().into_parts();
     parts.path_and_query =

@@ -1,10 +1,10 @@
-//! Which object does a key name? Conversion between keys and the provider's names under the store's prefix.
+//! Conversion between keys and the provider's object names under the store's prefix.
 
 use object_store::path::Path;
 
 use super::outcome::Provider;
 
-/// The part of a bucket that a store is: everything below a prefix.
+/// The part of a bucket that belongs to a store: everything below a prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     /// Empty, or ends in `/`.
@@ -31,12 +31,12 @@ impl Keys {
         exact(&format!("{}{key}", self.prefix), self.provider)
     }
 
-    /// The full name of what may not be a whole key: a prefix or the place to list from.
+    /// The full name for something that need not be a whole key: a prefix, or the start of a listing.
     pub(crate) fn full(&self, part: &str) -> String {
         format!("{}{part}", self.prefix)
     }
 
-    /// The key that an object's full name stands for, if it belongs to the store.
+    /// The key of an object's full name, if the object belongs to the store.
     pub(crate) fn key<'a>(&self, full: &'a str) -> Option<&'a str> {
         full.strip_prefix(&self.prefix).filter(|key| !key.is_empty())
     }
@@ -44,7 +44,7 @@ impl Keys {
 
 /// The name, byte for byte; a name that the library would change is refused.
 fn exact(name: &str, provider: Provider) -> Result<Path, String> {
-    let wrong = |why: &str| Err(format!("cloud stores take no key such as {name:?}: {why}"));
+    let wrong = |why: &str| Err(format!("cloud stores do not accept a key such as {name:?}: {why}"));
     if name.chars().any(char::is_control) {
         return wrong("it has control characters");
     }
@@ -52,11 +52,11 @@ fn exact(name: &str, provider: Provider) -> Result<Path, String> {
         return wrong("it has a part between slashes that is empty, \".\" or \"..\"");
     }
     if name.trim() != name {
-        // The provider would take it, but the listing's parser trims it.
+        // The provider would accept it, but the listing's parser trims it.
         return wrong("it begins or ends with white space");
     }
     if provider == Provider::Azure && name.contains('\\') {
-        return wrong("Azure takes a backslash for a slash");
+        return wrong("Azure treats a backslash as a slash");
     }
     match Path::parse(name) {
         Ok(path) if path.as_ref() == name => Ok(path),

@@ -1,9 +1,9 @@
-//! What does the end of a request mean for the object? One table per provider, as pure
-//! functions; `docs/stores/` prints the tables, and the tests below check them.
+//! The meaning of a request's ending for the object: one table per provider, as pure functions; `docs/stores/` prints
+//! the tables, and the tests below check them.
 
 use std::fmt;
 
-/// Whose protocol is spoken.
+/// The provider whose protocol is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// Amazon S3 and compatibles.
@@ -29,78 +29,78 @@ impl fmt::Display for Provider {
 pub(crate) enum Ending {
     /// The server answered.
     Answered(Answer),
-    /// No connection came about, so no byte of the request left.
+    /// There was no connection, so no byte of the request left this process.
     NotConnected {
-        /// Whether the time allowed for connecting ran out, rather than the connection being turned down at once.
+        /// Whether connecting timed out; otherwise the connection was refused at once.
         timed_out: bool,
-        /// For people.
+        /// The reason, for people.
         why: String,
     },
-    /// The connection broke, or the time ran out, with the request possibly sent.
+    /// The connection broke or timed out; the request may have been sent.
     Broken {
-        /// For people.
+        /// The reason, for people.
         why: String,
     },
-    /// The request was not even tried: no credentials, an impossible key.
+    /// The request was not sent: no credentials, an impossible key.
     NotTried {
-        /// For people.
+        /// The reason, for people.
         why: String,
     },
 }
 
-/// A server's answer, as far as its meaning goes.
+/// The parts of a server's answer that matter for its meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// HTTP status.
     pub(crate) status: u16,
-    /// The provider's own name for the error, where it gave one. The answer to a HEAD has no body and, except on Azure, no
-    /// code.
+    /// The provider's own code for the error, if the answer has one. The answer to a HEAD has no body and, except on
+    /// Azure, no code.
     pub(crate) code: Option<String>,
-    /// The provider's own words.
+    /// The provider's own message.
     pub(crate) words: Option<String>,
 }
 
-/// The condition that went with a write.
+/// The condition sent with a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Always.
+    /// None.
     None,
     /// There is no object of this key.
     Absent,
-    /// The object is in a certain state.
+    /// The object is in a given state.
     Matches,
-    /// The object has a certain size.
+    /// The object has a given size.
     Offset,
 }
 
-/// What a write's ending means.
+/// The meaning of a write's ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteMeaning {
-    /// It happened.
+    /// It took effect.
     Done,
     /// The condition did not hold; nothing was written.
     Lost,
-    /// It may have happened, or may yet.
+    /// It may have taken effect, or may still do so.
     Unknown,
-    /// Turned away before any effect.
+    /// Refused before any effect.
     Refused {
-        /// Whether the server only asked to come again later.
+        /// Whether the server asked to send it again later.
         later: bool,
     },
 }
 
-/// What a read's ending means.
+/// The meaning of a read's ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMeaning {
-    /// Here it is.
+    /// The object was read.
     Done,
-    /// The range asked for begins at or beyond the end.
+    /// The requested range begins at or beyond the end.
     BeyondEnd,
     /// There is no such object.
     NotFound,
-    /// Says nothing about the object.
+    /// The read failed; this says nothing about the object.
     Failed {
-        /// Whether another try may help.
+        /// Whether a repeat may help.
         later: bool,
     },
 }
@@ -119,7 +119,7 @@ fn of_write_answer(provider: Provider, condition: Condition, answer: &Answer) ->
     let code = answer.code.as_deref().unwrap_or_default();
     match answer.status {
         200..=299 => WriteMeaning::Done,
-        // Some compatible servers answer a failed If-None-Match so.
+        // Some compatible servers answer this to a failed If-None-Match.
         304 if condition == Condition::Absent => WriteMeaning::Lost,
         // Redirects are not followed: the server that answered did nothing.
         300..=399 => WriteMeaning::Refused { later: false },
@@ -127,21 +127,21 @@ fn of_write_answer(provider: Provider, condition: Condition, answer: &Answer) ->
         404 if matches!(condition, Condition::Matches | Condition::Offset) && names_missing_object(code) => {
             WriteMeaning::Lost
         }
-        // Comes from something between us and the store, which may have passed the request on.
+        // From something on the way, which may have passed the request on.
         408 => WriteMeaning::Unknown,
-        // S3 has 409 for a write that met another one in flight and was turned away: neither won nor lost.
+        // S3 answers 409 to a write that met another one in flight and was refused: neither done nor lost.
         409 if provider == Provider::Azure && guarded && code == "BlobAlreadyExists" => WriteMeaning::Lost,
-        // A lease is no condition of ours, nor is a limit to a blob's size.
+        // A lease is not one of our conditions, nor is a limit on a blob's size.
         412 if guarded && !code.starts_with("Lease") && code != "MaxBlobSizeConditionNotMet" => WriteMeaning::Lost,
         429 => WriteMeaning::Refused { later: true },
         400..=499 | 501 => WriteMeaning::Refused { later: false },
-        // Only in the provider's own words is it a promise that nothing happened; a gateway's 503 is not.
+        // Only the provider's own code promises that nothing happened; a gateway's 503 does not.
         503 if asks_to_slow_down(provider, code) => WriteMeaning::Refused { later: true },
         _ => WriteMeaning::Unknown,
     }
 }
 
-/// The meaning of a delete's ending; [`WriteMeaning::Lost`] is not among them.
+/// The meaning of a delete's ending; never [`WriteMeaning::Lost`].
 pub(crate) fn of_delete(provider: Provider, ending: &Ending) -> WriteMeaning {
     match ending {
         Ending::Answered(answer) if says_missing(answer) => WriteMeaning::Done,
@@ -153,7 +153,7 @@ pub(crate) fn of_delete(provider: Provider, ending: &Ending) -> WriteMeaning {
 pub(crate) fn of_read(ending: &Ending) -> ReadMeaning {
     match ending {
         Ending::NotTried { .. } => ReadMeaning::Failed { later: false },
-        // One that took long to fail will take long again, and whoever waits had better be told.
+        // A connection that timed out will probably time out again, so the caller gets the error at once.
         Ending::NotConnected { timed_out, .. } => ReadMeaning::Failed { later: !timed_out },
         Ending::Broken { .. } => ReadMeaning::Failed { later: true },
         Ending::Answered(answer) => match answer.status {
@@ -172,8 +172,8 @@ pub(crate) fn names_missing(ending: &Ending) -> bool {
     matches!(ending, Ending::Answered(answer) if answer.status == 404 && code(answer))
 }
 
-/// Whether a request on a directory bucket was refused because of the sender's session, which a new session may change. A HEAD is
-/// answered without a code.
+/// Whether a request on a directory bucket was refused because of its session, so that a new session may help. The
+/// answer to a HEAD has no code.
 pub(crate) fn may_be_the_session(ending: &Ending) -> bool {
     let Ending::Answered(answer) = ending else { return false };
     let token = |code: &str| matches!(code, "ExpiredToken" | "InvalidToken");
@@ -184,7 +184,7 @@ fn names_missing_object(code: &str) -> bool {
     matches!(code, "NoSuchKey" | "BlobNotFound" | "ResourceNotFound")
 }
 
-/// A 404 with another code is about something else: the bucket, or (versitygw) the sender.
+/// A 404 with another code is about something else: the bucket or, on versitygw, the sender.
 fn says_missing(answer: &Answer) -> bool {
     answer.status == 404 && answer.code.as_deref().is_none_or(names_missing_object)
 }
@@ -203,11 +203,12 @@ impl Ending {
         matches!(self, Self::Answered(_) | Self::Broken { .. })
     }
 
-    /// Whether a write that was refused for this reason may be accepted a little later by itself.
+    /// Whether a write refused for this reason may be accepted a little later.
     pub(crate) fn passes(&self) -> bool {
         match self {
             Self::NotTried { .. } => false,
-            // A server that starts anew turns connections down for a while; one that does not answer is not waited for again.
+            // A server that restarts refuses connections for a while; a server that does not answer is not waited for
+            // again.
             Self::NotConnected { timed_out, .. } => !timed_out,
             Self::Broken { .. } => true,
             Self::Answered(answer) => {
@@ -224,7 +225,7 @@ impl fmt::Display for Ending {
             Self::Answered(answer) => write!(f, "{answer}"),
             Self::NotConnected { why, .. } => write!(f, "no connection: {why}"),
             Self::Broken { why } => write!(f, "the connection broke or the time ran out: {why}"),
-            // Where a cloud's own machines are told what they may: the last place that is looked in.
+            // The address at which a cloud's own machines get credentials: the last place that is tried.
             Self::NotTried { why } if why.contains("169.254.169.254") => {
                 write!(f, "no credentials in the environment, in files, or from this machine's role ({why})")
             }
@@ -253,12 +254,13 @@ impl Answer {
             (301 | 307 | 308, _) => "; is this the bucket's region? Set ?region=",
             (401 | 403, _) | (_, "XAdminUserNotFound") => "; check the credentials and their permissions",
             (_, "NoSuchBucket" | "ContainerNotFound") => "; create it first, or correct the URL",
-            // A missing object is told otherwise.
+            // A missing object has another message.
             (404, "") => "; is there such a bucket or container?",
             (_, "ConditionalRequestConflict") => "; another conditional write was in flight, send it again",
             (_, "InvalidBlobType") => "; an object that was put cannot be appended to, only one that an append created",
             (_, "BlockCountExceedsLimit" | "TooManyParts") => {
-                "; the object has as many appends as the provider allows (Azure 50,000, S3 Express One Zone 10,000): go on \
+                "; the object has as many appends as the provider allows (Azure 50,000, S3 Express One Zone 10,000): \
+                 go on \
                  in another object"
             }
             (501, _) => "; the store does not offer this",

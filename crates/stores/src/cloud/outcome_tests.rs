@@ -1,4 +1,4 @@
-//! Does each row of the tables hold?
+//! Tests each row of the tables.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Can the store be used, and does it honour guards? The probe tries it, because a server that ignores conditional headers answers
-//! 200 to everything.
+//! Tests whether the store can be used and honours guards. A server that ignores conditional headers answers 200 to
+//! everything, so the probe makes real requests.
 
 use bytes::Bytes;
 use glidepath_env::{Guard, Key, ObjectStore, Payload, PutError};
@@ -8,21 +8,21 @@ use super::CloudStore;
 use crate::open::OpenError;
 
 impl CloudStore {
-    /// Tries put-if-absent, put-if-match and, where the store offers them, appends, on a scratch key which no other program may
-    /// use; removes what it wrote.
+    /// Tries put-if-absent, put-if-match and, if the store offers them, appends, on a scratch key that no other program
+    /// may use. Removes what it wrote.
     ///
     /// # Errors
-    /// [`OpenError::Unusable`] where the store cannot be reached or written, or does not honour a guard, in words that say
+    /// [`OpenError::Unusable`] if the store cannot be reached or written, or does not honour a guard. The text says
     /// what to do.
     pub async fn probe(&self, scratch: &Key) -> Result<(), OpenError> {
         let mut result = self.try_guards(scratch).await;
         if result.is_ok() && self.capabilities().append {
             result = self.try_appends(scratch).await;
         }
-        // After a refusal there is nothing to remove, and whatever went wrong is worth more than what goes wrong now.
+        // After a refusal there is nothing to remove, and the first error matters more than one from here.
         let _ = self.delete(scratch).await;
         let url = self.0.address.shown.clone();
-        // Said once is enough.
+        // The URL needs to be in the message only once.
         result.map_err(|why| OpenError::Unusable { why: why.replace(&format!("{url}: "), ""), url })
     }
 
@@ -49,7 +49,7 @@ impl CloudStore {
         }
     }
 
-    /// What was put need not be of the kind that can be appended to, so it begins with no object.
+    /// Some stores cannot append to an object that was put, so this begins without an object.
     async fn try_appends(&self, scratch: &Key) -> Result<(), String> {
         self.delete(scratch).await.map_err(|error| error.to_string())?;
         let append = |content: &'static str, offset| self.append(scratch, Payload::from(Bytes::from(content)), offset);

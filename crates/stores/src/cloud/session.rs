@@ -1,10 +1,9 @@
-//! How does a directory bucket of S3 Express One Zone identify its clients? By sessions: `CreateSession`, signed with the
-//! credentials that were found, returns an access key that is valid for five minutes, and every other request is
-//! signed with that key.
+//! Sessions of directory buckets of S3 Express One Zone. `CreateSession`, signed with the client's own credentials,
+//! returns an access key that is valid for five minutes; every other request is signed with that key.
 //!
-//! All requests on such a bucket are signed here, those of the client library and our own. (The
-//! library has sessions of its own. They work with Amazon's address only, so they cannot be tested; and
-//! the library signs for the service `s3`, Amazon's own tools for `s3express`.)
+//! All requests on such a bucket are signed here, those of the client library and our own. (The library has sessions of
+//! its own. They work with Amazon's address only, so they cannot be tested; and the library signs for the service `s3`,
+//! Amazon's own tools for `s3express`.)
 //!
 //! Without a session nothing is sent, so the lack of a session never makes the outcome of a write unknown.
 
@@ -27,29 +26,29 @@ use super::counts::{Operation, Tally};
 use super::outcome::{self, Ending, ReadMeaning};
 use super::wire::{Trace, chain, element};
 
-/// What requests on directory buckets are signed for.
+/// The service name in signatures for directory buckets.
 const SERVICE: &str = "s3express";
 
-/// Where a session's token goes; the token of other temporary credentials has a header of its own.
+/// The header for a session's token; the token of other temporary credentials has another header.
 const TOKEN: HeaderName = HeaderName::from_static("x-amz-s3session-token");
 
-/// How long a session lasts whose end its answer does not tell (Amazon S3 API reference, `CreateSession`).
+/// The lifetime of a session if the answer does not give it (Amazon S3 API reference, `CreateSession`).
 const USUAL_LIFETIME: Duration = Duration::from_secs(5 * 60);
 
-/// However long a server says that it lasts.
+/// The maximum lifetime, whatever a server says.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// A session is replaced so long before its end, or a fifth of its life before where that is less.
+/// A session is replaced this long before its end, or a fifth of its lifetime before if that is less.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// The time without another attempt, after no new session could be created and while the old one is still valid.
+/// The pause after a failure to create a new session, while the old one is still valid.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Signs requests on one bucket, and keeps the session for it. Clones share it.
+/// Signs requests on one bucket, and holds its session. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions(Arc<Inner>);
 
-/// What sessions are asked for with.
+/// What is needed to request sessions.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) wire: HttpClient,
@@ -57,7 +56,7 @@ pub(crate) struct Source {
     pub(crate) base: String,
     pub(crate) region: String,
     pub(crate) credentials: AwsCredentialProvider,
-    /// How often `CreateSession` is sent again. It has no effect that a repeat could spoil.
+    /// How often `CreateSession` is repeated, which is always safe.
     pub(crate) repeats: u32,
     pub(crate) tally: Arc<Tally>,
 }
@@ -66,11 +65,11 @@ pub(crate) struct Source {
 struct Inner {
     source: Source,
     current: Mutex<Option<Arc<Session>>>,
-    /// A request for a session holds this, so that one renewal runs at a time.
+    /// Held while a session is requested, so that only one request runs at a time.
     renewal: tokio::sync::Mutex<Option<Failure>>,
 }
 
-/// Why the last renewal gave nothing, for those who waited for it.
+/// Why the last renewal failed, for the requests that waited for it.
 #[derive(Debug)]
 struct Failure {
     at: Instant,
@@ -91,7 +90,7 @@ impl Sessions {
         Self(Arc::new(Inner { source, current: Mutex::default(), renewal: tokio::sync::Mutex::default() }))
     }
 
-    /// A session that holds and is not the one that was `refused`.
+    /// A valid session other than `refused`.
     async fn session(&self, refused: Option<&Arc<Session>>) -> Result<Arc<Session>, String> {
         let began = Instant::now();
         let held = || {
@@ -100,14 +99,14 @@ impl Sessions {
         };
         let mut renewal = match held() {
             Some(held) if began < held.renew_from => return Ok(held),
-            // While the old one holds, only one request waits for the new one.
+            // While the old session is valid, only one request waits for the new one.
             Some(held) => match self.0.renewal.try_lock() {
                 Ok(renewal) => renewal,
                 Err(_) => return Ok(held),
             },
             None => self.0.renewal.lock().await,
         };
-        // Somebody else may have renewed it meanwhile, or failed to; then one failure is enough for all who waited.
+        // Another request may have renewed it meanwhile, or failed to; one failure is enough for all that waited.
         let held = match (held(), &*renewal) {
             (Some(held), _) if Instant::now() < held.renew_from => return Ok(held),
             (None, Some(failure)) if failure.at >= began => return Err(failure.why.clone()),
@@ -143,7 +142,7 @@ impl Sessions {
         }
     }
 
-    /// `CreateSession`, once. Without a mode it gives all permissions that the sender has, even if only reading.
+    /// Sends `CreateSession` once. Without a mode, the session has all permissions of the sender, even if only reading.
     async fn ask(&self) -> Result<Session, Ending> {
         let Source { wire, base, region, credentials, .. } = &self.0.source;
         let not_tried = |why: String| Ending::NotTried { why };
@@ -184,13 +183,13 @@ impl HttpService for Sessions {
             }
             HttpError::new(HttpErrorKind::Request, std::io::Error::other(why))
         };
-        // In one piece, which is what can be signed; one that is in one piece already is not copied.
+        // In one piece, because only that can be signed; a body in one piece is not copied.
         let (parts, body) = request.into_parts();
         let request = HttpRequest::from_parts(parts, body.collect().await?.to_bytes().into());
         let session = self.session(None).await.map_err(not_tried)?;
         let response = self.send(&session, request.clone()).await?;
-        // A session may end before its time (a clock is wrong, a permission was taken back and given again). Whoever was not
-        // let in has done nothing, so the request may be sent again; once, with a session that was not refused yet.
+        // A session may end early (a wrong clock, a permission withdrawn and granted again). A request refused for this
+        // reason had no effect, so it is repeated once, with a session that has not been refused yet.
         let refused = trace.as_ref().filter(|trace| outcome::may_be_the_session(&trace.ending(None)));
         let Some(refused) = refused else { return Ok(response) };
         self.0.source.tally.repeat(refused.operation());
@@ -213,7 +212,7 @@ fn refusal(ending: &Ending) -> String {
     format!("no session could be created, and a directory bucket needs one: {ending}{permission}")
 }
 
-/// The session in an answer. Its end is reckoned from the server's own clock, so that ours may be wrong.
+/// The session in an answer. Its lifetime is computed from the server's own clock, so ours may be wrong.
 fn read(headers: &HeaderMap, body: &str, began: Instant) -> Option<Session> {
     let mut token = HeaderValue::try_from(element(body, "SessionToken")?).ok()?;
     token.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! When is a session renewed, and what is read from an answer? Tests.
+//! Tests of when a session is renewed, and how an answer is read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ fn a_session_lasts_as_long_as_the_server_says_by_its_own_clock() {
     assert!(read(&HeaderMap::new(), "<Error><Code>SlowDown</Code></Error>", began).is_none());
 }
 
-/// Answers no request, and counts the requests.
+/// Fails all requests, and counts them.
 #[derive(Debug, Default)]
 struct Silent(Arc<AtomicU64>);
 
@@ -41,7 +41,7 @@ struct Silent(Arc<AtomicU64>);
 impl HttpService for Silent {
     async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpError> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        // The test has one thread: so often everybody else has had a turn, and waits.
+        // The test has one thread: after this many turns all other tasks are waiting.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -77,7 +77,7 @@ async fn one_failure_is_enough_for_all_who_wait() {
         assert!(why.contains("no session could be created"), "{why}");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    // Whoever comes later asks again.
+    // A later request tries again.
     sessions.session(None).await.unwrap_err();
     assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
@@ -94,7 +94,7 @@ async fn an_old_session_serves_until_its_end_while_there_is_no_new_one() {
         assert_eq!(sessions.session(None).await.unwrap().token, "T+/=");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1, "it asks again only after a pause");
-    // Once it was refused it serves nobody.
+    // After it was refused it is not used any more.
     let refused = sessions.session(None).await.unwrap();
     sessions.session(Some(&refused)).await.unwrap_err();
 }

@@ -1,5 +1,5 @@
-//! How are requests made that the client library does not offer? Directly, with the library's own signing: single deletes
-//! and appends.
+//! Requests that the client library does not offer: single deletes and appends, sent directly, with the library's
+//! signing.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::outcome::Ending;
 use super::wire::{Trace, chain};
 
-/// Everything is encoded that S3's signature wants encoded, and the slashes are left.
+/// Encodes everything that S3's signature requires to be encoded, except slashes.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// The identity of the sender.
+/// The credentials of the sender.
 #[derive(Clone)]
 pub(crate) enum Credentials {
     Aws { provider: AwsCredentialProvider, region: String },
@@ -37,12 +37,12 @@ pub(crate) struct Signed {
     credentials: Credentials,
 }
 
-/// A request by hand.
+/// A request made without the library.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a Path,
-    /// With its question mark, or empty.
+    /// Includes its question mark, or is empty.
     pub(crate) query: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Bytes,
@@ -53,7 +53,7 @@ impl Signed {
         Self { client, base, credentials }
     }
 
-    /// Sends it, once. With the ending come the headers of a successful answer.
+    /// Sends it once. Returns the ending and, for a success, the headers of the answer.
     pub(crate) async fn send(&self, request: Request<'_>, trace: &Arc<Trace>) -> (Ending, HeaderMap) {
         let mut message = match self.message(request) {
             Ok(message) => message,
@@ -64,7 +64,7 @@ impl Signed {
         }
         message.extensions_mut().insert(Arc::clone(trace));
         match self.client.execute(message).await {
-            // The outcome is in the headers; the body, mostly empty, is read so that the connection can serve again.
+            // The outcome is in the headers; the body is read so that the connection can be reused.
             Ok(response) => {
                 let (parts, body) = response.into_parts();
                 let _ = body.bytes().await;
@@ -82,7 +82,7 @@ impl Signed {
         for (name, value) in request.headers {
             builder = builder.header(HeaderName::from_static(name), value);
         }
-        // The length is part of what Azure has signed; an empty PUT must say that it is empty.
+        // Azure's signature includes the length; an empty PUT must state that it is empty.
         if !request.body.is_empty() || request.method == Method::PUT {
             builder = builder.header(CONTENT_LENGTH, request.body.len());
         }

@@ -1,6 +1,6 @@
-//! What really went over the wire? This layer under the client library sees every exchange. It counts them, and it records
-//! how the exchange of an operation ended, because the library's own errors are not exact enough (it reports every
-//! 409 as "already exists", and most broken connections alike).
+//! The layer under the client library, which sees every exchange with a server. It counts exchanges, and records how
+//! each one of an operation ended, because the library's own errors are not exact enough (it reports every 409 as
+//! "already exists", and does not distinguish most broken connections).
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,17 +21,17 @@ use super::counts::{Operation, Tally};
 use super::outcome::{Answer, Ending};
 use crate::open::Options;
 
-/// A connection that idled longer is not used again. Azurite closes them after 5 s and S3 after a few more; a request that
-/// meets the closing is of unknown outcome, which costs more than a new connection.
+/// A connection that was idle for longer is not reused. Azurite closes idle connections after 5 s and S3 after a few
+/// more; a request on a connection that is being closed is of unknown outcome, which costs more than a new connection.
 const IDLE_LIMIT: Duration = Duration::from_secs(4);
 
-/// What is read of an error's body at most, in bytes.
+/// The maximum number of bytes read from an error's body.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
-/// What is quoted of a server's own words at most, in characters.
+/// The maximum number of characters quoted from a server's message.
 const WORDS_LIMIT: usize = 200;
 
-/// The traces of one operation: what for, and how its last exchange ended. Travels with the request.
+/// The trace of one operation: its kind, and how its last exchange ended. Attached to the request.
 #[derive(Debug)]
 pub(crate) struct Trace {
     operation: Operation,
@@ -44,18 +44,18 @@ impl Trace {
         Arc::new(Self { operation, ending: Mutex::new(None), sent: AtomicBool::new(false) })
     }
 
-    /// The extensions by which a request carries it.
+    /// The extensions that attach it to a request.
     pub(crate) fn extensions(self: &Arc<Self>) -> http::Extensions {
         let mut extensions = http::Extensions::new();
         extensions.insert(Arc::clone(self));
         extensions
     }
 
-    /// How the exchange ended. `error` is what the client library made of it: `None` where it was content.
+    /// How the exchange ended. `error` is the library's error, or `None` for a success.
     pub(crate) fn ending(&self, error: Option<&(dyn Error + 'static)>) -> Ending {
         let seen = self.ending.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match (seen, error) {
-            // A success that the library could not make use of: the body broke off, or a header is missing.
+            // A success that the library could not use: the body broke off, or a header is missing.
             (Some(Ending::Answered(answer)), Some(error)) if (200..300).contains(&answer.status) => {
                 Ending::Broken { why: chain(error) }
             }
@@ -65,30 +65,30 @@ impl Trace {
         }
     }
 
-    /// Whether the server answered with success, however the library reports it.
+    /// Whether the server answered with success, whatever the library reports.
     pub(crate) fn succeeded(&self) -> bool {
         let seen = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(&*seen, Some(Ending::Answered(answer)) if (200..300).contains(&answer.status))
     }
 
-    /// What the exchange is for.
+    /// The kind of operation.
     pub(crate) fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// Whether bytes of the request can have left this process, in any of the times that it was sent.
+    /// Whether bytes of the request can have left this process, in any exchange.
     pub(crate) fn was_sent(&self) -> bool {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Says how the exchange ended; only the last word counts, but what was sent once has been sent.
+    /// Records how an exchange ended. Only the last ending counts, but whether bytes were sent accumulates.
     pub(crate) fn note(&self, ending: Ending) {
         self.sent.fetch_or(ending.was_sent(), Ordering::Relaxed);
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
     }
 }
 
-/// Makes the clients that the library talks through; all share one pool of connections.
+/// Creates the clients that the library uses; all share one pool of connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     client: HttpClient,
@@ -96,7 +96,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// `rewrite` may put something between the counting and the network.
+    /// `rewrite` may insert a client between the counting and the network.
     pub(crate) fn new(
         options: &Options,
         tally: &Arc<Tally>,
@@ -128,9 +128,9 @@ fn network(options: &Options) -> Result<reqwest::Client, reqwest::Error> {
         .timeout(duration(options.request_timeout))
         .connect_timeout(duration(options.connect_timeout))
         .pool_idle_timeout(IDLE_LIMIT)
-        // A redirected PUT may arrive as a GET, whose success is none.
+        // A redirected PUT may arrive as a GET, whose success would be wrong.
         .redirect(reqwest::redirect::Policy::none())
-        // Nobody but us repeats anything.
+        // Only this crate repeats requests.
         .retry(reqwest::retry::never())
         .http1_only()
         .tcp_nodelay(true)
@@ -158,7 +158,7 @@ impl HttpService for Network {
     }
 }
 
-/// Exact in the one thing that decides about a write: whether a connection came about.
+/// Exact about the one fact that decides the meaning of a write: whether there was a connection.
 fn of_network(error: reqwest::Error) -> HttpError {
     let kind = if error.is_connect() {
         HttpErrorKind::Connect
@@ -170,7 +170,7 @@ fn of_network(error: reqwest::Error) -> HttpError {
     HttpError::new(kind, error.without_url())
 }
 
-/// Notes and counts what passes.
+/// Records and counts exchanges.
 #[derive(Debug)]
 struct Wire {
     client: HttpClient,
@@ -181,7 +181,7 @@ struct Wire {
 impl HttpService for Wire {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let trace = request.extensions().get::<Arc<Trace>>().cloned();
-        // Only what the library itself fetches carries no trace: credentials.
+        // Only the library's own requests have no trace: those for credentials.
         let operation = trace.as_ref().map_or(Operation::Credentials, |trace| trace.operation);
         let note = |ending| {
             if let Some(trace) = &trace {
@@ -189,7 +189,7 @@ impl HttpService for Wire {
             }
         };
         self.tally.request(operation, request.body().content_length());
-        // Dropped before there is an answer, it may have been sent.
+        // If it is dropped before there is an answer, it may have been sent.
         note(Ending::Broken { why: "given up".to_owned() });
         let response = match self.client.execute(request).await {
             Ok(response) => response,
@@ -211,7 +211,7 @@ impl HttpService for Wire {
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(counted)));
         }
         self.tally.failure(operation);
-        // The status alone says much; a body that breaks off takes nothing from it.
+        // The status is enough if the body breaks off.
         let body = Limited::new(body, ERROR_BODY_LIMIT).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         self.tally.received(operation, body.len());
         note(Ending::Answered(of_answer(status, &parts.headers, &String::from_utf8_lossy(&body))));
@@ -233,7 +233,7 @@ fn of_answer(status: u16, headers: &HeaderMap, body: &str) -> Answer {
     Answer {
         status,
         code: header("x-ms-error-code").or_else(|| element(body, "Code")),
-        // Of the body only this element: others quote what was signed.
+        // Only this element of the body: others quote what was signed.
         words: element(body, "Message").map(|words| words.chars().take(WORDS_LIMIT).collect()),
     }
 }
@@ -285,7 +285,8 @@ mod tests {
         let error = std::io::Error::other("no ETag");
         assert_eq!(trace.ending(Some(&error)), Ending::Broken { why: "no ETag".to_owned() });
         assert!(matches!(Trace::new(Operation::Put).ending(Some(&error)), Ending::NotTried { .. }));
-        // A request that was turned away, and then could not be sent again for want of a session, has been sent.
+        // A request that was refused, and then could not be repeated because no session could be created, has been
+        // sent.
         let trace = Trace::new(Operation::Put);
         assert!(!trace.was_sent());
         trace.note(Ending::Answered(Answer { status: 403, ..Answer::default() }));

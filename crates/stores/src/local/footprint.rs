@@ -1,4 +1,4 @@
-//! Which of a store's folders and lock files did a process add to a directory that it used for a while, and may it remove them?
+//! The folders and lock files that a process added to a directory that it used for a while, and their removal.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 
-/// What was in a store's directory before the store was opened there.
+/// The content of a store's directory before the store was opened there.
 #[derive(Debug)]
 pub struct Footprint {
-    /// Folders that were not there, the deepest first.
+    /// Folders that did not exist, the deepest first.
     missing: Vec<PathBuf>,
     locks: PathBuf,
     writers: PathBuf,
-    /// Lock files that were there.
+    /// Lock files that existed.
     known: BTreeSet<OsString>,
 }
 
 impl Footprint {
-    /// Looks at the directory that a URL names; `None` where it names another kind of store.
+    /// Examines the directory that a URL names; `None` if it names another kind of store.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn before_opening(url: &str) -> io::Result<Option<Self>> {
         let directory = Url::parse(url).ok().filter(|url| url.scheme() == "file");
         let Some(directory) = directory.and_then(|url| url.to_file_path().ok()) else { return Ok(None) };
@@ -34,21 +34,21 @@ impl Footprint {
         let missing = missing.filter(|folder| !folder.exists()).map(Path::to_owned).collect();
         let known = match fs::read_dir(&locks) {
             Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?,
-            // There is no store, or something else is there that is no folder: opening the store says what is wrong.
+            // There is no store, or something that is not a folder: opening the store reports what is wrong.
             Err(_) => BTreeSet::new(),
         };
         Ok(Some(Self { missing, locks, writers, known }))
     }
 
-    /// Removes lock files and folders that were not there, once the store is closed, and returns those that stay: folders
-    /// with something in them, lock files that a process holds or that have a mark. Objects are not touched. Another process may use the
-    /// store at the same time; it creates again what it needs.
+    /// Removes the lock files and folders that did not exist before, after the store was closed. Returns those that
+    /// stay: folders that are not empty, lock files that a process holds or that have a mark. Does not touch objects.
+    /// Another process may use the store at the same time; it creates again what it needs.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn remove(self) -> io::Result<Vec<PathBuf>> {
         let mut stays = Vec::new();
-        // While another process has the store open, its folder is in there.
+        // While another process has the store open, its folder is in this one.
         let in_use = fs::read_dir(&self.writers).is_ok_and(|mut entries| entries.next().is_some());
         for entry in if in_use { None } else { fs::read_dir(&self.locks).ok() }.into_iter().flatten() {
             let entry = entry?;
@@ -67,8 +67,8 @@ impl Footprint {
     }
 }
 
-/// Whether a lock file is gone. It is removed under its own lock: a process that waits for the lock checks afterwards whether the file is
-/// still the one at this path.
+/// Removes a lock file; returns whether it is gone. It is removed under its own lock: a process that waits for the lock
+/// checks afterwards whether the file is still the one at this path.
 fn remove_lock(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -82,7 +82,7 @@ fn remove_lock(path: &Path) -> io::Result<bool> {
     if !same_file(&file, path)? {
         return Ok(true);
     }
-    // What is in it says that something is to be made durable yet.
+    // A mark in it means that something must still be made durable.
     let clear = file.metadata()?.len() == 0;
     if clear {
         fs::remove_file(path)?;
@@ -90,7 +90,7 @@ fn remove_lock(path: &Path) -> io::Result<bool> {
     Ok(clear)
 }
 
-/// Whether what is open is what is at this path now. (While it is open, its number is given to nothing else.)
+/// Whether an open file is the one at this path now. (While it is open, its number is not reused.)
 fn same_file(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match fs::metadata(path) {

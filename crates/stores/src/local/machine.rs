@@ -1,4 +1,4 @@
-//! What does this machine's file system look like behind the seam? Every call is done when it returns.
+//! This machine's file system behind the `Files` trait. Every call is done when it returns.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,7 +14,8 @@ use glidepath_model::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine;
 
-/// How long a process has waited for a lock. While the machine sleeps, no process blocks another, so this clock may stand still then.
+/// A clock for measuring how long a process has waited for a lock. While the machine sleeps, no process blocks another,
+/// so the clock may stop then.
 static BEGAN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
 impl Files for Machine {
@@ -47,7 +48,7 @@ impl Files for Machine {
         file.sync_data()
     }
 
-    /// A name that is given or taken away need not change what `fdatasync` looks at.
+    /// Not `fdatasync`: it need not sync names that were added or removed.
     async fn sync_folder(&self, folder: &File) -> io::Result<()> {
         folder.sync_all()
     }
@@ -101,7 +102,7 @@ impl Files for Machine {
         Instant::from_nanos(u64::try_from(BEGAN.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Blocks, as every call does.
+    /// Blocks, as every call here does.
     async fn sleep_until(&self, at: Instant) {
         std::thread::sleep(Duration::from_nanos(at.since(self.now()).as_nanos()));
     }

@@ -1,6 +1,6 @@
-//! A server that behaves as a directory bucket of S3 Express One Zone, after Amazon's documentation: it lets in by sessions
-//! only, and lists in no order, by small pages, and by folders only. Objects are those of [`tiny`]. It does not recompute
-//! signatures; it looks at who signed, for which service, and what is covered.
+//! A server that behaves like a directory bucket of S3 Express One Zone, according to Amazon's documentation: it
+//! requires sessions, and lists without order, in small pages, and only by folders. Objects are those of [`tiny`]. It
+//! does not recompute signatures; it checks who signed, for which service, and what is signed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -15,24 +15,24 @@ use super::tiny::{self, Bucket, Request, act, answer_with, refuse};
 
 /// The bucket.
 pub const NAME: &str = "lake--use1-az4--x-s3";
-/// Who may ask for a session, with any secret.
+/// The access key id that may request a session, with any secret.
 pub const KEY_ID: &str = "BASE";
-/// The token that comes with it.
+/// The token that belongs to it.
 pub const BASE_TOKEN: &str = "base-token";
 pub const REGION: &str = "us-east-1";
 
 /// How strict it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Requests for which a session is good.
+    /// The number of requests for which a session is valid.
     pub uses: u64,
-    /// Seconds for which it says that a session is good, under an hour. It does not look at its clock.
+    /// The lifetime of sessions in its answers, in seconds, under an hour. The server does not enforce it.
     pub lasts: u64,
     /// Keys in a page of a listing.
     pub page: usize,
-    /// Appends that one object takes.
+    /// The maximum number of appends to one object.
     pub most_parts: u64,
-    /// Whether nobody gets a session.
+    /// Whether no session is given to anyone.
     pub closed: bool,
 }
 
@@ -42,15 +42,15 @@ impl Default for Rules {
     }
 }
 
-/// What it has, and what it saw.
+/// The state of the server, and what it saw.
 pub struct Directory {
     pub rules: Rules,
     bucket: Bucket,
-    /// By token: the access key, and for how many requests more.
+    /// By token: the access key, and the number of requests left.
     sessions: HashMap<String, (String, u64)>,
     given: u64,
     ended: u64,
-    /// What a client did that no client of Amazon's may do.
+    /// Client requests that break Amazon's rules.
     pub mistakes: Vec<String>,
 }
 
@@ -82,19 +82,19 @@ impl Server {
         self.directory.lock().unwrap()
     }
 
-    /// How many sessions it gave, and how many requests it turned away because theirs had ended.
+    /// The number of sessions given, and of requests refused because their session had ended.
     pub fn sessions(&self) -> (u64, u64) {
         let directory = self.look();
         (directory.given, directory.ended)
     }
 
-    /// The store, through whatever listens on this port.
+    /// The store, reached through this port.
     pub fn url(port: u16) -> url::Url {
         url::Url::parse(&format!("s3://{NAME}/below?endpoint=http://127.0.0.1:{port}")).unwrap()
     }
 }
 
-/// Who signed a request, and for what.
+/// Who signed a request, and what is signed.
 struct Signed {
     key: String,
     region: String,
@@ -131,7 +131,7 @@ impl Directory {
             Some((key, uses)) if *key == signed.key && *uses > 0 => *uses -= 1,
             Some((key, _)) if *key == signed.key => {
                 self.ended += 1;
-                // Amazon does not say by which status. Either must do.
+                // Amazon does not document the status. Both must work.
                 return match self.ended % 2 {
                     0 => refuse("400 Bad Request", "ExpiredToken", with_body),
                     _ => refuse("403 Forbidden", "AccessDenied", with_body),
@@ -150,7 +150,7 @@ impl Directory {
         act(&mut self.bucket, request, &name, true)
     }
 
-    /// Notes what is wrong about how a request is signed.
+    /// Records what is wrong with the signing of a request.
     fn check(&mut self, request: &Request) -> Option<Signed> {
         let mut wrong = |why: &str| self.mistakes.push(format!("{} {}: {why}", request.method, request.target));
         let Some(signed) = signed(request) else {
@@ -172,7 +172,7 @@ impl Directory {
             wrong("its token is in the wrong header");
         }
         if !session && (signed.key != KEY_ID || request.header(own).as_deref() != Some(BASE_TOKEN)) {
-            wrong("somebody unknown asks for a session");
+            wrong("an unknown client asks for a session");
         }
         for header in ["host", "x-amz-date", "x-amz-content-sha256", own] {
             if !signed.covers.iter().any(|covered| covered == header) {
@@ -181,12 +181,12 @@ impl Directory {
         }
         let hash = request.header("x-amz-content-sha256").unwrap_or_default();
         if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            wrong(&format!("{hash:?} is no hash of the content"));
+            wrong(&format!("{hash:?} is not a hash of the content"));
         }
         Some(signed)
     }
 
-    /// By a clock of its own, which is wrong.
+    /// The times are those of the server's own clock, which is wrong.
     fn create_session(&mut self) -> Vec<u8> {
         if self.rules.closed {
             return refuse("403 Forbidden", "AccessDenied", true);
@@ -211,7 +211,7 @@ impl Directory {
             self.mistakes.push(format!("a listing by {query}"));
             return refuse("400 Bad Request", "InvalidRequest", true);
         }
-        // An order that is no order of names, and stays while objects come and go.
+        // An order unrelated to names, which stays the same while objects are added and removed.
         let place = |name: &str| {
             let mut hasher = DefaultHasher::new();
             name.hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! What the tests of cloud stores have in common: the servers that `scripts/servers` started, and the conformance suite
-//! with a server's known deviations.
+//! What the tests of cloud stores share: the servers that `scripts/servers` started, and the conformance suite with a
+//! server's known deviations.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 #![allow(clippy::unwrap_used, reason = "only tests use it, and may fail")]
@@ -38,7 +38,7 @@ impl End {
     }
 }
 
-/// A server's URL, or nothing where it was not started and need not have been.
+/// A server's URL; `None` if it was not started and is not required.
 pub fn server(variable: &str) -> Option<Url> {
     match std::env::var(variable) {
         Ok(url) => Some(Url::parse(&url).unwrap()),
@@ -54,7 +54,7 @@ pub fn server(variable: &str) -> Option<Url> {
     }
 }
 
-/// The same server, under a prefix that nobody else uses.
+/// The same server, under an unused prefix.
 pub fn fresh(mut url: Url, name: &str) -> Url {
     #[expect(clippy::disallowed_methods, reason = "a name that no earlier run took")]
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
@@ -66,7 +66,7 @@ pub fn open(url: &Url) -> CloudStore {
     open_with(url, &Options::default())
 }
 
-/// As anybody opens it.
+/// Opens the store as any user does.
 pub fn open_with(url: &Url, options: &Options) -> CloudStore {
     match glidepath_stores::open(url.as_str(), options).unwrap() {
         Store::Cloud(store) => store,
@@ -74,8 +74,8 @@ pub fn open_with(url: &Url, options: &Options) -> CloudStore {
     }
 }
 
-/// A store through a faulty proxy. What waits for an answer that does not come in time is another handle than the rest: a busy
-/// machine may take long for an answer that does come.
+/// A store through a faulty proxy. Requests whose answer does not arrive in time use a separate handle with a shorter
+/// timeout, because a busy machine may need long for other answers.
 pub struct Faulty {
     patient: CloudStore,
     impatient: CloudStore,
@@ -87,7 +87,7 @@ impl Faulty {
         Self { patient: open(url), impatient: open_with(url, &impatient) }
     }
 
-    /// The one to send a request through that these faults strike.
+    /// The handle for a request that meets these faults.
     pub fn under(&self, faults: &[Fault]) -> &CloudStore {
         let late = faults.iter().any(|fault| matches!(fault, Fault::SlowAnswer | Fault::Zombie));
         if late { &self.impatient } else { &self.patient }
@@ -97,7 +97,7 @@ impl Faulty {
 /// A point that a server breaks, and why.
 pub type Deviation = (&'static str, &'static str);
 
-/// Every point must hold, except the deviations, which must not: one that was mended is to be struck off the list.
+/// Every point must hold, except the deviations, which must not: remove a deviation from the list when it is fixed.
 pub async fn conforms(url: &Url, deviations: &[Deviation]) {
     let handles: Vec<CloudStore> = (0..16).map(|_| open(url)).collect();
     let mut wrong = Vec::new();
@@ -107,7 +107,7 @@ pub async fn conforms(url: &Url, deviations: &[Deviation]) {
             (Ok(()), None) => {}
             (Err(violation), Some(reason)) => println!("known: {violation}; because {reason}"),
             (Err(violation), None) => wrong.push(violation.to_string()),
-            (Ok(()), Some(_)) => wrong.push(format!("{} holds after all", point.name)),
+            (Ok(()), Some(_)) => wrong.push(format!("{} holds, but is listed as a deviation", point.name)),
         }
     }
     assert!(deviations.iter().all(|(name, _)| POINTS.iter().any(|point| point.name == *name)));

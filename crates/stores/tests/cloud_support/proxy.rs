@@ -1,4 +1,4 @@
-//! A proxy that does what networks do: loses answers, resets, dawdles, repeats.
+//! A proxy with the faults of networks: it loses answers, resets connections, delays and repeats requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LockResult, Mutex, MutexGuard};
@@ -10,29 +10,29 @@ use tokio::sync::Semaphore;
 /// What happens to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// None: it passes. For an operation whose later request is to be struck.
+    /// No fault: the request passes. Used to reach a later request of an operation.
     Pass,
-    /// It is answered so without being passed on: status, and the code in an XML body.
+    /// The proxy answers instead of the server: status, and the code in an XML body.
     Answer(u16, &'static str),
     /// It takes effect, and the connection closes without an answer.
     LoseAnswer,
     /// It takes effect, and the connection closes half-way through the answer.
     CutAnswer,
-    /// The connection closes before all of it was read; it is not passed on.
+    /// The connection closes before the whole request was read; it is not passed on.
     ResetRequest,
-    /// It takes effect at once, and its sender has given up before the answer comes.
+    /// It takes effect at once, but the sender stops waiting before the answer arrives.
     SlowAnswer,
-    /// It is held back until the test lets it go on, after its sender gave up.
+    /// It is held back until the test releases it, after its sender has stopped waiting.
     Zombie,
-    /// It is delivered twice; the first answer is given.
+    /// It is delivered twice; the sender gets the first answer.
     Twice,
 }
 
-/// Faults for the next requests, one each; then everything passes. Clones are of one plan.
+/// Faults for the next requests, one each; after them, everything passes. Clones share one plan.
 #[derive(Clone)]
 pub struct Plan {
     faults: Arc<Mutex<VecDeque<Fault>>>,
-    /// A permit for each zombie that may go on.
+    /// A permit for each zombie that is released.
     released: Arc<Semaphore>,
     /// A permit for each zombie that the server has answered.
     arrived: Arc<Semaphore>,
@@ -44,20 +44,20 @@ impl Plan {
         Self { faults: Arc::default(), released: none(), arrived: none() }
     }
 
-    /// The faults that have not struck yet.
+    /// The faults that have not occurred yet.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, VecDeque<Fault>>> {
         self.faults.lock()
     }
 
-    /// Lets a zombie go on, and waits until the server has answered it.
+    /// Releases a zombie, and waits until the server has answered it.
     pub async fn deliver_zombie(&self) {
         self.released.add_permits(1);
         self.arrived.acquire().await.unwrap().forget();
     }
 }
 
-/// Starts a proxy to a port of this machine, and returns its own port. With `own_host` the server is told that it was
-/// asked by its own name: fake-gcs-server wants that, and a signature that covers the name forbids it.
+/// Starts a proxy to a port of this machine, and returns its own port. With `own_host`, the server gets its own name as
+/// the host: fake-gcs-server needs that, but a signature that covers the host forbids it.
 pub async fn start(upstream: u16, own_host: bool) -> (u16, Plan) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -71,7 +71,7 @@ pub async fn start(upstream: u16, own_host: bool) -> (u16, Plan) {
     (port, plan)
 }
 
-/// One request per connection, which keeps what is tested apart.
+/// One request per connection, which keeps the tests independent.
 async fn serve(mut client: TcpStream, upstream: u16, own_host: bool, plan: Plan) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -87,7 +87,7 @@ async fn serve(mut client: TcpStream, upstream: u16, own_host: bool, plan: Plan)
         text.lines().find_map(|line| line.strip_prefix("content-length:")).map_or(0, |n| n.trim().parse().unwrap());
     let mut body = vec![0; length];
     client.read_exact(&mut body).await?;
-    // The server closes after its answer, which is then known to be whole.
+    // The server closes the connection after its answer, which is then known to be complete.
     head.truncate(head.len() - 2);
     if own_host {
         let lines = String::from_utf8_lossy(&head).into_owned();
@@ -114,7 +114,7 @@ async fn serve(mut client: TcpStream, upstream: u16, own_host: bool, plan: Plan)
     match fault {
         Some(Fault::LoseAnswer) => return Ok(()),
         Some(Fault::CutAnswer) => return client.write_all(&answer[..answer.len() - 3]).await,
-        // Whatever ends this wait: it closed the connection.
+        // However this wait ends, the client has closed the connection.
         Some(Fault::SlowAnswer) => drop(client.read_u8().await),
         Some(Fault::Twice) => drop(pass(upstream, &head).await?),
         _ => {}

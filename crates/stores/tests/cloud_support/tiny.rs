@@ -1,5 +1,5 @@
-//! A server of a few lines with just enough of S3 for the tests: objects in memory, ETags that are numbers, guards, ranges,
-//! and the write offsets of S3 Express One Zone, which no server that can be installed offers.
+//! A small server with just enough of S3 for the tests: objects in memory, numeric ETags, guards, ranges, and the write
+//! offsets of S3 Express One Zone, which no server offers that can be installed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Appends that one object takes, unless told otherwise; Amazon's limit is 10,000.
+/// The default maximum number of appends to one object; Amazon's limit is 10,000.
 pub const MOST_PARTS: u64 = 20;
 
 pub struct Bucket {
@@ -23,30 +23,30 @@ pub struct Stored {
     appends: u64,
 }
 
-/// A request as it came.
+/// A request as received.
 pub struct Request {
     pub method: String,
-    /// Path and query, as they came.
+    /// Path and query, as received.
     pub target: String,
     head: String,
     body: Vec<u8>,
 }
 
 impl Bucket {
-    /// An empty one, whose objects take so many appends.
+    /// An empty bucket, whose objects accept this many appends.
     pub fn new(most_parts: u64) -> Self {
         Self { objects: HashMap::new(), writes: 0, most_parts }
     }
 }
 
-/// What a request depends on.
+/// The conditions of a request.
 struct Conditions {
     absent: bool,
     matches: Option<String>,
     offset: Option<usize>,
 }
 
-/// Starts it and returns its port. Without `honest` it ignores conditional headers, as some servers do.
+/// Starts the server and returns its port. Without `honest` it ignores conditional headers, as some servers do.
 pub async fn start(honest: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -88,7 +88,7 @@ impl Request {
     }
 }
 
-/// Does what a request asks for to the object under `path`, and returns the answer.
+/// Applies a request to the object under `path`, and returns the answer.
 pub fn act(bucket: &mut Bucket, request: &Request, path: &str, honest: bool) -> Vec<u8> {
     let conditions = Conditions {
         absent: honest && request.header("if-none-match").is_some(),
@@ -167,7 +167,7 @@ fn answer(status: &str, tag: Option<u64>, body: &[u8], with_body: bool) -> Vec<u
     answer_with(status, tag, "", body, with_body)
 }
 
-/// `more` is whole lines of the header.
+/// `more` contains whole header lines.
 pub fn answer_with(status: &str, tag: Option<u64>, more: &str, body: &[u8], with_body: bool) -> Vec<u8> {
     let etag = tag.map_or(String::new(), |tag| format!("etag: \"{tag}\"\r\n"));
     let length = body.len();

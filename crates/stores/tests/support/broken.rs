@@ -1,12 +1,12 @@
-//! Stores that are broken on purpose: the store in memory, with one fault in front of it.
+//! Stores that are broken on purpose: the store in memory behind one fault.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    PutError, ReadError, Tag,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, ObjectStore,
+    Payload, PutError, ReadError, Tag,
 };
 use glidepath_model::ByteSize;
 use glidepath_stores::memory::MemoryStore;
@@ -15,7 +15,7 @@ use glidepath_stores::memory::MemoryStore;
 pub(crate) enum Fault {
     // Guards and tags.
     IgnoresGuards,
-    /// Looks, and writes a moment later: what a server without a lock does.
+    /// Reads, and writes a moment later, as a server without a lock does.
     LooksThenWrites,
     WritesWhatItLost,
     AbsentNeverHolds,
@@ -24,7 +24,7 @@ pub(crate) enum Fault {
     UnguardedOnlyCreates,
     /// The tag is the size.
     TagsAreSizes,
-    /// A tag counts the writes since the object was made.
+    /// A tag counts the writes since the object was created.
     TagsBeginAgain,
     /// Put returns another text for the tag than get and head.
     QuotesTags,
@@ -69,14 +69,14 @@ pub(crate) struct BrokenStore {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// What some faults have to remember.
+/// The state that some faults need.
 #[derive(Default)]
 struct Memory {
     /// What a key held before its last write.
     before: BTreeMap<Key, Object>,
     writes: BTreeMap<Key, u64>,
     was_put: BTreeMap<Key, bool>,
-    listed: Page,
+    listed: ListPage,
     frozen: BTreeMap<Key, Tag>,
 }
 
@@ -97,7 +97,7 @@ impl BrokenStore {
         self.memory.lock().expect("no test panics while it holds this")
     }
 
-    /// The key that it uses instead.
+    /// The key that the fault uses instead.
     fn key(&self, key: &Key) -> Key {
         match self.fault {
             Fault::FoldsCase => Key::new(&key.as_str().to_lowercase()),
@@ -109,7 +109,7 @@ impl BrokenStore {
         }
     }
 
-    /// The tag that it shows for an object.
+    /// The tag that the fault shows for an object.
     fn shown(&self, key: &Key, size: ByteSize, tag: Tag) -> Tag {
         let memory = self.memory();
         match self.fault {
@@ -126,7 +126,7 @@ impl BrokenStore {
         Some((size, self.shown(key, size, tag)))
     }
 
-    /// Whether it says that the guard holds.
+    /// Whether the fault says that the guard holds.
     async fn holds(&self, key: &Key, guard: &Guard) -> bool {
         let now = self.shown_now(key).await;
         match (guard, self.fault) {
@@ -134,7 +134,7 @@ impl BrokenStore {
             (Guard::Absent, Fault::AbsentNeverHolds) | (Guard::Matches(_), Fault::MatchesNeverHolds) => false,
             (Guard::Absent, _) => now.is_none(),
             (Guard::Matches(_), Fault::MatchesHoldsWhereNothingIs) if now.is_none() => true,
-            // What it took for another text it takes in either form.
+            // A tag that it has changed is accepted in either form.
             (Guard::Matches(tag), Fault::QuotesTags) => {
                 now.is_some_and(|(_, now)| now == *tag || now.to_string() == format!("\"{tag}\""))
             }
@@ -192,7 +192,7 @@ impl BrokenStore {
     }
 }
 
-/// The store in memory answers at once.
+/// The result of a future on the store in memory, which never waits.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
@@ -237,7 +237,7 @@ impl ObjectStore for BrokenStore {
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let (key, payload) = (&self.key(key), self.changed(body.into_payload()));
-        // Lets others in between their read and their write.
+        // Lets other writers run between this read and this write.
         tokio::task::yield_now().await;
         if let Some(refusal) = self.refusal(key, &payload, &guard).await {
             return Err(refusal);
@@ -292,7 +292,7 @@ impl ObjectStore for BrokenStore {
         Ok(Appended { tag: self.shown(key, ByteSize::from_bytes(appended.end), appended.tag), end: appended.end })
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let after = after.filter(|_| self.fault != Fault::IgnoresAfter);
         let limit = if self.fault == Fault::IgnoresLimit { usize::MAX } else { limit };
         let mut page = self.inner.list(prefix, after, limit).await?;

@@ -1,4 +1,4 @@
-//! What the tests of stores have in common.
+//! What the tests of stores share.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 #![allow(dead_code, reason = "each test uses some of it")]
@@ -11,7 +11,7 @@ use std::process::{self, ChildStdout, Command, Stdio};
 
 use glidepath_env::conformance::Violation;
 
-/// Fails with every violation there is.
+/// Fails with all violations, if there are any.
 pub(crate) fn none(violations: &[Violation]) {
     let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
     assert!(lines.is_empty(), "the contract is broken:\n{}", lines.join("\n"));
@@ -21,13 +21,13 @@ const TASK: &str = "GLIDEPATH_TEST_TASK";
 const DIRECTORY: &str = "GLIDEPATH_TEST_DIRECTORY";
 const ARGUMENT: &str = "GLIDEPATH_TEST_ARGUMENT";
 
-/// Another process of this test program, in which one test does a task.
+/// Another process of this test program, in which one test runs a task.
 pub(crate) struct Child {
     process: process::Child,
     output: Lines<BufReader<ChildStdout>>,
 }
 
-/// In a child that was started for this task: the directory and the argument it was given.
+/// In a child started for this task: the directory and the argument it was given.
 pub(crate) fn child_task(task: &str) -> Option<(String, String)> {
     let given = |name| std::env::var(name).ok();
     (given(TASK)? == task).then_some((given(DIRECTORY)?, given(ARGUMENT)?))
@@ -40,7 +40,7 @@ impl Child {
         Self::spawn(command, task, directory, argument)
     }
 
-    /// Starts it so that no file can grow beyond 64 KiB, and trying is an error instead of a signal.
+    /// Starts it so that no file can grow beyond 64 KiB, and exceeding that is an error instead of a signal.
     pub(crate) fn start_without_room(test: &str, task: &str, directory: &Path) -> Self {
         let mut command = Command::new("bash");
         command.args(["-c", r#"trap "" XFSZ; ulimit -f 64; exec "$0" "$@""#]);
@@ -55,7 +55,7 @@ impl Child {
         Self { process, output }
     }
 
-    /// Waits for its end, which must be a success.
+    /// Waits for its end, which must be successful.
     pub(crate) fn succeeds(mut self) {
         let output: Vec<String> = self.output.map_while(Result::ok).collect();
         let status = self.process.wait().unwrap();
@@ -68,7 +68,7 @@ impl Child {
         self.output.next()?.ok()
     }
 
-    /// Ends it at once, as `kill -9` does, and returns what it had still said. It must not have ended by itself.
+    /// Kills it, as `kill -9` does, and returns the rest of its output. It must not have ended by itself.
     pub(crate) fn kill(mut self) -> Vec<String> {
         assert_eq!(self.process.try_wait().unwrap(), None, "the process ended by itself");
         self.process.kill().unwrap();

@@ -45,7 +45,7 @@ pub(super) enum Load {
 
 /// The result.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outcome {
+pub(super) struct CellResult {
     /// Latencies of the commits, in the order in which they ended.
     pub(super) latencies_ms: Vec<f64>,
     /// Commits that landed within the time.
@@ -68,7 +68,7 @@ impl World {
     }
 
     /// Runs a cell. The same seed gives the same outcome.
-    pub(super) fn run(&self, cell: Cell, seed: u64) -> Outcome {
+    pub(super) fn run(&self, cell: Cell, seed: u64) -> CellResult {
         let setup = Setup {
             seed,
             horizon: Instant::ZERO + HORIZON,
@@ -79,7 +79,7 @@ impl World {
         let mut simulation = Simulation::new(setup);
         simulation.seed_object(STORE, &version_key(1), manifest(0));
         let catalog = Catalog { costs: self.costs, sizes: cell.sizes, indexed: cell.indexed };
-        let outcome: Rc<RefCell<Outcome>> = Rc::default();
+        let outcome: Rc<RefCell<CellResult>> = Rc::default();
         let writers = match cell.load {
             Load::Continuous(_) => 1,
             Load::Concurrent(writers) => writers,
@@ -92,7 +92,7 @@ impl World {
     }
 }
 
-async fn work(env: SimEnv, catalog: Catalog, load: Load, outcome: Rc<RefCell<Outcome>>) {
+async fn work(env: SimEnv, catalog: Catalog, load: Load, outcome: Rc<RefCell<CellResult>>) {
     let requests: Rc<Shared<u64>> = Rc::default();
     let mut peer = Peer::open(env.clone(), catalog, Rc::clone(&requests)).await;
     let (opened, until) = (env.now(), Instant::ZERO + CONCURRENT);
@@ -118,7 +118,7 @@ async fn work(env: SimEnv, catalog: Catalog, load: Load, outcome: Rc<RefCell<Out
     outcome.requests += requests.get();
 }
 
-impl Outcome {
+impl CellResult {
     /// The quantile of the latency.
     pub(super) fn quantile_ms(&self, share: f64) -> f64 {
         let mut sorted = self.latencies_ms.clone();

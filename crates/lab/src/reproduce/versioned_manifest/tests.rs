@@ -1,6 +1,6 @@
 //! The model of the original sends the same requests as the original, and reproduces some published cells.
 
-use super::cell::Outcome;
+use super::cell::CellResult;
 use super::*;
 
 fn world() -> (Published, World) {
@@ -45,7 +45,7 @@ fn every_published_cell_is_there() {
 #[test]
 fn the_same_seed_gives_the_same_figures() {
     let (published, world) = world();
-    let run = |seed| -> Outcome {
+    let run = |seed| -> CellResult {
         world.run(Cell { sizes: published.sizes(1_000), indexed: true, load: Load::Concurrent(20) }, seed)
     };
     assert_eq!(run(3), run(3));

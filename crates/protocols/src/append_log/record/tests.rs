@@ -85,7 +85,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// A record of any kind, flags and content, rightly framed: what a faulty writer, or a newer one, could make.
+/// A correctly framed record of any kind, flags and content: what a faulty or newer writer could make.
 fn framed(kind: u8, flags: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = ((FRAME + content.len()) as u32).to_le_bytes().to_vec();
     bytes.extend([kind, flags]);
@@ -107,7 +107,7 @@ proptest! {
         let mut bytes = record.encode();
         let place = place.index(bytes.len());
         bytes[place] ^= 1 << bit;
-        // What follows must not let a longer length go through.
+        // Bytes after the record must not make a longer length valid.
         bytes.resize(bytes.len() + 300, 0);
         prop_assert!(Record::decode(&bytes).is_err());
     }
@@ -135,7 +135,7 @@ proptest! {
         let _ = super::super::checkpoint::decode_hint(&content);
     }
 
-    /// As above, but so near to the truth that the decoder gets to the end of it now and then.
+    /// As above, but close enough to valid input that the decoder sometimes reads to the end.
     #[test]
     fn small_lies_are_refused_without_panic(
         record in records(), place in any::<prop::sample::Index>(), byte in any::<u8>()
@@ -180,7 +180,7 @@ fn headers_are_read_by_mark_format_features_and_number() {
     assert_eq!(Header::decode(&bytes[..15], 5), Err(DecodeError::Truncated));
 }
 
-/// What is there now must be read by every version that follows.
+/// Every later version must read the bytes that exist now.
 #[test]
 fn the_bytes_of_actions_on_views_and_pointers_are_these() {
     let name = || Name::parse("a").unwrap();

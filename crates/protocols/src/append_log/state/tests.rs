@@ -61,7 +61,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// What a root becomes by a record; `None` where that is void.
+/// The root after a record; `None` if the record is void.
 fn plainly(root: &Root, record: &Record) -> Option<Root> {
     match record.intent.as_ref()? {
         Intent::Changes(changes) => changes.apply(root, record.commit).ok(),
@@ -83,7 +83,7 @@ fn first() -> State {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// However the tail is cut into reads, and whatever is folded beside whole roots.
+    /// Folding a segment in pieces equals applying each record to a whole root.
     #[test]
     fn a_fold_is_what_the_plain_rule_says(records in prop::collection::vec(records(), 1..40), cut in 1_usize..40) {
         let mut plain = first().root().unwrap();
@@ -131,6 +131,6 @@ proptest! {
         let _ = first().fold(&tail, None);
         let folded = first().fold(&first().with_header(bytes), None);
         let closed = records.iter().any(|record| record.closes);
-        prop_assert!(folded.is_err() || closed || tail.is_empty(), "rubbish was read as a record");
+        prop_assert!(folded.is_err() || closed || tail.is_empty(), "invalid bytes were read as a record");
     }
 }

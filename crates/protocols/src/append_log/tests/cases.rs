@@ -1,4 +1,4 @@
-//! Single rows of the fault table, each set up by hand; and how many requests each way takes.
+//! Single rows of the fault table, each set up explicitly; and the number of requests of each path.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,13 +9,13 @@ use glidepath_model::{Changes, CommitId, Instant, Span, TableId, TableState, Ver
 use glidepath_sim::{Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 
 use super::super::record::{Header, Intent, Record};
-use super::super::{AppendLog, Landing, Limits, Place, Snapshot, checkpoint};
+use super::super::{AppendLog, Landing, Limits, SharedState, Snapshot, checkpoint};
 use super::counting::{CountingEnv, CountingStore};
 use super::world::{STORE, advance, first_root, limits, seed_catalog, storm, world};
 use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::settling::Doubt;
 
-/// Runs one process in a calm world that holds these objects.
+/// Runs one process in a simulation without faults that holds these objects.
 fn alone<F: Future<Output = ()> + 'static>(
     objects: &[(&str, Vec<u8>)],
     process: impl FnOnce(SimEnv) -> F + 'static,
@@ -35,12 +35,12 @@ fn alone<F: Future<Output = ()> + 'static>(
     simulation
 }
 
-fn place(records: u64) -> Arc<Place> {
-    Arc::new(Place::new("catalog", limits(records)))
+fn shared_state(records: u64) -> Arc<SharedState> {
+    Arc::new(SharedState::new("catalog", limits(records)))
 }
 
 fn log(env: &SimEnv, records: u64) -> AppendLog<SimEnv> {
-    AppendLog::new(env.clone(), env.store(STORE), place(records))
+    AppendLog::new(env.clone(), env.store(STORE), shared_state(records))
 }
 
 fn next(at: &Snapshot, metadata: u64) -> Changes {
@@ -94,7 +94,8 @@ fn what_was_prepared_against_another_version_is_void_and_leaves_no_gap() {
     });
 }
 
-/// Row 9: whoever closed segment 0 died before the checkpoint. Nobody waits; the next to close a segment writes it.
+/// Row 9: the process that closed segment 0 crashed before it wrote the checkpoint. No process waits; the next one to
+/// close a segment writes it.
 #[test]
 fn a_folder_that_died_blocks_nobody() {
     let bytes = segment(&[(0, 0, 10, false), (0, 1, 11, true)]);
@@ -104,7 +105,7 @@ fn a_folder_that_died_blocks_nobody() {
         assert_eq!(env.peek(STORE, &Key::new(SECOND)), None);
         assert_eq!(commit(&log, 13).await.0.version, Version(4));
         assert!(env.peek(STORE, &Key::new(SECOND)).is_some());
-        // Somebody who knows nothing comes to the same.
+        // A process that knows nothing reads the same state.
         let other = super::cases::log(&env, 2).load().await.unwrap();
         assert_eq!((other.0.version, other.0.segment.number), (Version(4), 2));
     });
@@ -112,7 +113,7 @@ fn a_folder_that_died_blocks_nobody() {
     assert_eq!(&hint.bytes[..], b"2\n");
 }
 
-/// Row 10: a segment whose own checkpoint cannot be written stays open, until it has all that a provider takes.
+/// Row 10: a segment whose own checkpoint cannot be written stays open, up to the provider's limit.
 #[test]
 fn a_log_that_cannot_be_folded_goes_on_until_it_is_full() {
     let full: Vec<_> = (1..super::super::HARD_RECORDS).map(|n| (0, n, n, false)).collect();
@@ -120,7 +121,7 @@ fn a_log_that_cannot_be_folded_goes_on_until_it_is_full() {
     let [first, second] = segments;
     alone(&[catalog(), (SEGMENT, first), ("catalog/log/00000000000000000001", second)], async |env| {
         let store = CountingStore::new(env.store(STORE));
-        let log = AppendLog::new(CountingEnv(env.clone()), store.clone(), place(2));
+        let log = AppendLog::new(CountingEnv(env.clone()), store.clone(), shared_state(2));
         store.refuse_puts(true);
         let at = commit(&log, 30_001).await;
         assert_eq!((at.0.segment.number, at.0.records), (1, super::super::HARD_RECORDS));
@@ -144,7 +145,8 @@ fn what_stands_behind_the_end_of_a_segment_does_not_count() {
     });
 }
 
-/// Row 12: whoever slept at the beginning of a segment until it was emptied has lost, though nothing is there any more.
+/// Row 12: a writer that slept at the beginning of a segment until it was emptied gets a conflict, although the segment
+/// has no records left.
 #[test]
 fn a_sleeper_at_an_emptied_segment_is_told_of_a_conflict() {
     for before in 0..4 {
@@ -162,7 +164,7 @@ fn a_sleeper_at_an_emptied_segment_is_told_of_a_conflict() {
             let vacuumed = writer.vacuum(0).await.unwrap();
             assert!(vacuumed.segments >= 2 && vacuumed.checkpoints == vacuumed.segments - 1, "{vacuumed:?}");
             assert!(matches!(sleeper.commit(&base, &next(&base, 77)).await, Outcome::Conflict(None)));
-            // Neither knows of it; and the sleeper, who begins where the segment was, finds its way.
+            // Neither state contains its commit, and the sleeper, whose segment was emptied, finds the newest state.
             let newcomer = log(&env);
             for log in [&sleeper, &writer, &newcomer] {
                 let at = log.load().await.unwrap();
@@ -174,7 +176,7 @@ fn a_sleeper_at_an_emptied_segment_is_told_of_a_conflict() {
     }
 }
 
-/// Row 11: the outcome is not known yet, and the vacuum has been there.
+/// Row 11: the outcome is not settled yet, and a vacuum has removed the evidence.
 #[test]
 fn what_was_vacuumed_before_it_was_settled_stays_unknown() {
     for before in [0, 1] {
@@ -196,7 +198,7 @@ fn what_was_vacuumed_before_it_was_settled_stays_unknown() {
     }
 }
 
-/// Row 13: what a newer version wrote is passed over where it says that it may be, and stops everybody where not.
+/// Row 13: records of a newer version are skipped if they may be, and otherwise stop every reader.
 #[test]
 fn unknown_records_stop_everybody_unless_they_may_be_skipped() {
     let unknown = |kind: u8, flags: u8| {
@@ -219,7 +221,7 @@ fn unknown_records_stop_everybody_unless_they_may_be_skipped() {
     }
 }
 
-/// Row 14: appends are all or nothing, so half a record is damage; and damage that comes while a writer settles leaves
+/// Row 14: appends are all or nothing, so half a record is damage. Damage that appears while a writer settles leaves
 /// its outcome unknown.
 #[test]
 fn damage_stops_everybody() {
@@ -236,7 +238,7 @@ fn damage_stops_everybody() {
         let (id, payload) = (CommitId(77), bytes::Bytes::from_static(b"never sent"));
         let ending = log.settle(&base, id, payload, Doubt::default()).await;
         assert!(matches!(ending, Landing::Ended(Outcome::Unknown(_))));
-        // Lost to whom? To itself, perhaps, had something repeated it; and the rubbish does not tell.
+        // The append was lost, perhaps to an earlier delivery of itself, and the damaged bytes do not tell.
         assert!(matches!(log.commit(&base, &next(&base, 12)).await, Outcome::Unknown(_)));
         assert!(matches!(log.load().await, Err(LoadError::Undecodable(_))));
         store.delete(&Key::new(SEGMENT)).await.unwrap();
@@ -267,7 +269,7 @@ fn a_store_that_cannot_append_is_refused_before_anything_is_written() {
     assert!(simulation.writes(STORE).is_empty());
 }
 
-/// What nobody could read back is not written: it would stop everybody.
+/// A record that cannot be decoded is not written: it would stop every reader.
 #[test]
 fn changes_that_could_not_be_read_back_are_refused() {
     let simulation = alone(&[catalog()], async |env| {
@@ -284,7 +286,7 @@ fn changes_that_could_not_be_read_back_are_refused() {
     assert_eq!(simulation.writes(STORE).len(), 2);
 }
 
-/// What a checkpoint may not hold is neither created nor counted to.
+/// Versions that a checkpoint cannot hold are neither created nor reached by counting.
 #[test]
 fn versions_that_a_checkpoint_could_not_hold_are_refused() {
     alone(&[], async |env| {
@@ -333,13 +335,13 @@ fn of_many_creators_one_wins() {
 fn requests_are_as_few_as_the_page_says() {
     alone(&[], async |env| {
         let store = CountingStore::new(env.store(STORE));
-        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), place(10));
+        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), shared_state(10));
         let log = open();
         assert!(matches!(log.create(first_root().tables().cloned().collect()).await, Outcome::Committed(_)));
         assert_eq!(store.taken(), ["put checkpoint", "put head"]);
 
         let mut at = log.load().await.unwrap();
-        assert_eq!(store.taken(), ["get log"], "nothing new, where no segment is yet");
+        assert_eq!(store.taken(), ["get log"], "nothing new, before the first segment");
         for metadata in 1..=9 {
             let Outcome::Committed(now) = log.commit(&at, &next(&at, metadata)).await else { panic!("lost") };
             at = now;
@@ -356,7 +358,7 @@ fn requests_are_as_few_as_the_page_says() {
         assert_eq!(store.taken(), ["get head", "get checkpoint", "get log"], "opening");
         commit(&other, 11).await;
         assert_eq!(store.taken(), ["get log", "append log"], "load and commit");
-        // The first one does not know of that yet. Its changes are to another table.
+        // The first process does not know of that yet. Its changes are to another table.
         let Outcome::Committed(_) = log.commit(&now, &next(&now, 12)).await else { panic!("lost") };
         assert_eq!(store.taken(), ["append log", "get log", "append log"], "collided, without a conflict");
         let at = other.load().await.unwrap();
@@ -367,12 +369,12 @@ fn requests_are_as_few_as_the_page_says() {
     });
 }
 
-/// Opening takes as many requests after many commits as after few; and a hint may be lost, lie, or lie far back.
+/// Opening takes as many requests after many commits as after few. A hint may be missing, wrong or old.
 #[test]
 fn opening_takes_a_fixed_number_of_requests() {
     alone(&[catalog()], async |env| {
         let store = CountingStore::new(env.store(STORE));
-        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), place(20));
+        let open = || AppendLog::new(CountingEnv(env.clone()), store.clone(), shared_state(20));
         let (log, hint) = (open(), Key::new("catalog/head"));
         let opened = async || {
             store.taken();
@@ -396,27 +398,30 @@ fn opening_takes_a_fixed_number_of_requests() {
         write("3\n").await;
         assert_eq!(opened().await, (Version(4005), 8), "far behind: two segments, then hint and listing");
         write("1000000\n").await;
-        assert_eq!(opened().await, (Version(4005), 5), "a lie");
+        assert_eq!(opened().await, (Version(4005), 5), "a wrong hint");
         write("rubbish").await;
         assert_eq!(opened().await, (Version(4005), 4), "no hint");
         write("3\n").await;
         log.vacuum(2).await.unwrap();
-        assert_eq!(opened().await, (Version(4005), 5), "what it leads to is gone");
+        assert_eq!(opened().await, (Version(4005), 5), "its checkpoint is missing");
     });
 }
 
-/// Limits differ between writers, and the hard ones hold whatever they say.
+/// Limits differ between writers, and the hard limits hold for all of them.
 #[test]
 fn limits_are_kept_within_what_every_provider_takes() {
     let wild = Limits { records: u64::MAX, size: glidepath_model::ByteSize::from_bytes(u64::MAX), tries: 0 };
-    let place = Place::new("catalog", wild);
-    assert_eq!((place.limits.records, place.limits.size.as_bytes(), place.limits.tries), (9_000, 64 << 20, 1));
+    let shared_state = SharedState::new("catalog", wild);
+    assert_eq!(
+        (shared_state.limits.records, shared_state.limits.size.as_bytes(), shared_state.limits.tries),
+        (9_000, 64 << 20, 1)
+    );
     let mut simulation = world(1, Faults::default(), Mode::EveryOperation);
     seed_catalog(&simulation);
     simulation.run([(Instant::ZERO, async |env: SimEnv| {
         let size = glidepath_model::ByteSize::from_bytes(1000);
-        let place = Arc::new(Place::new("catalog", Limits { records: 1000, size, tries: 4 }));
-        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        let shared_state = Arc::new(SharedState::new("catalog", Limits { records: 1000, size, tries: 4 }));
+        let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
         for metadata in 1..100 {
             commit(&log, metadata).await;
         }

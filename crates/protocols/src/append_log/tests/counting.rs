@@ -1,17 +1,17 @@
-//! A view of the simulated world that writes down every request, and can refuse puts.
+//! A view of the simulated world that records every request, and can refuse puts.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, Metadata, Object, ObjectStore, Page, Payload,
-    Purpose, PutError, ReadError, Tag,
+    Appended, Body, Capabilities, DeleteError, Denial, Env, Guard, Key, ListPage, Metadata, Object, ObjectStore,
+    Payload, Purpose, PutError, ReadError, Tag,
 };
 use glidepath_model::Instant;
 use glidepath_sim::{SimEnv, SimStore};
 
-/// What was asked for, such as `append log`: the operation and the kind of object.
+/// The requests made, such as `append log`: the operation and the kind of object.
 type Requests = Rc<RefCell<Vec<String>>>;
 
 #[derive(Clone)]
@@ -29,12 +29,12 @@ impl CountingStore {
         Self { inner, requests: Requests::default(), no_puts: Rc::default() }
     }
 
-    /// Whether puts are refused from now on, appends not.
+    /// Sets whether puts are refused from now on; appends are not.
     pub(super) fn refuse_puts(&self, refuse: bool) {
         self.no_puts.set(refuse);
     }
 
-    /// What was asked for since this was last called.
+    /// The requests made since the last call.
     pub(super) fn taken(&self) -> Vec<String> {
         self.requests.take()
     }
@@ -98,7 +98,7 @@ impl ObjectStore for CountingStore {
         self.inner.append(key, payload, offset).await
     }
 
-    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Page, ReadError> {
+    async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         self.note("list", prefix);
         self.inner.list(prefix, after, limit).await
     }

@@ -9,7 +9,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Changes, Edit, Instant, Name, Span, TableId, TableState, Version};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
-use super::super::{AppendLog, Limits, MOST_APPEND_BYTES, MOST_RECORD_BYTES, Place};
+use super::super::{AppendLog, Limits, MOST_APPEND_BYTES, MOST_RECORD_BYTES, SharedState};
 use super::world::{advance, limits};
 use crate::catalog::{Catalog, Outcome};
 use crate::group::{CommitError, Committer, Group, GroupAttempt, Grouped, Leader, RetryPolicy, Verdict};
@@ -23,24 +23,24 @@ type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 struct Ran {
-    /// For each table how often its writer was told "committed", and how often "unknown".
+    /// For each table, how often its writer was told "committed", and how often "unknown".
     told: Vec<(u64, u64)>,
     versions: Vec<Version>,
     took: Span,
 }
 
-/// Each writer has a table of its own, in a process that all share.
+/// Each writer has a table of its own; all share one process.
 fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     let profile = Profile::constant(Span::from_millis(30));
     let model = StoreModel { faults, effect: EffectPoint::Half, profile };
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 3, horizon, mode: Mode::EveryOperation, stores: vec![model] });
-    let place = Arc::new(Place::new("log/", limits));
+    let shared_state = Arc::new(SharedState::new("log/", limits));
     let group: Group<AppendLog<SimEnv>> = Group::default();
     let told = Rc::new(RefCell::new(vec![(0, 0); writers as usize]));
     let (ended, versions) = (Rc::new(Cell::new(Instant::ZERO)), Rc::new(RefCell::new(Vec::new())));
     let mut processes: Vec<(Instant, Start)> = Vec::new();
-    let creator = Arc::clone(&place);
+    let creator = Arc::clone(&shared_state);
     let create = move |env: SimEnv| -> Life {
         Box::pin(async move {
             let tables: Vec<_> = (0..writers).map(|id| (TableId(id), TableState::new(1))).collect();
@@ -50,12 +50,13 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     };
     processes.push((Instant::ZERO, Box::new(create)));
     let begin = Instant::ZERO + Span::from_secs(100);
-    processes.push((begin, leader(Arc::clone(&place), group.clone())));
+    processes.push((begin, leader(Arc::clone(&shared_state), group.clone())));
     for writer in 0..writers {
-        let (place, group, told, ended) = (Arc::clone(&place), group.clone(), Rc::clone(&told), Rc::clone(&ended));
+        let (shared_state, group, told, ended) =
+            (Arc::clone(&shared_state), group.clone(), Rc::clone(&told), Rc::clone(&ended));
         let start = move |env: SimEnv| -> Life {
             Box::pin(async move {
-                let log = AppendLog::new(env.clone(), env.store(STORE), place);
+                let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
                 let committer = Committer::grouped(env.clone(), log, group);
                 for number in 0..COMMITS {
                     let Ok(at) = committer.catalog().load().await else { continue };
@@ -76,7 +77,7 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     let seen = Rc::clone(&versions);
     let look = move |env: SimEnv| -> Life {
         Box::pin(async move {
-            let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("log/", limits)));
+            let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("log/", limits)));
             loop {
                 let Ok(at) = log.load().await else { continue };
                 *seen.borrow_mut() = (0..writers).map(|id| at.table(TableId(id)).unwrap().version).collect();
@@ -90,9 +91,9 @@ fn run(writers: u32, faults: Faults, limits: Limits) -> Ran {
     Ran { told: told.take(), versions: versions.take(), took: ended.get().since(begin) }
 }
 
-fn leader(place: Arc<Place>, group: Group<AppendLog<SimEnv>>) -> Start {
+fn leader(shared_state: Arc<SharedState>, group: Group<AppendLog<SimEnv>>) -> Start {
     Box::new(move |env: SimEnv| {
-        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
         Box::pin(Leader::new(env, log, &group, RetryPolicy::default()).unwrap().lead())
     })
 }
@@ -104,7 +105,7 @@ fn writers_of_different_tables_share_appends() {
     assert_eq!(ran.told, vec![(u64::from(COMMITS), 0); WRITERS as usize]);
     assert_eq!(ran.versions, vec![Version(u64::from(COMMITS)); WRITERS as usize]);
     let rate = commits as f64 / ran.took.as_secs_f64();
-    // Each for itself: an append of 30 ms each, and a load of 30 ms before it.
+    // One by one, each commit would take an append of 30 ms and a load of 30 ms.
     assert!(rate > 200.0, "{rate}");
 }
 
@@ -128,7 +129,7 @@ fn large(id: u32, partitions: usize) -> Changes {
     Changes::of(TableId(id), glidepath_model::Edit::Create(TableState::new(partitions)))
 }
 
-/// What a group of writers that create these tables at once is told, and what is written.
+/// The answers that a group of writers gets that create these tables at the same time, and what is written.
 fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
     let model = StoreModel::of(Profile::constant(Span::from_millis(30)));
     let horizon = Instant::ZERO + Span::from_secs(3600);
@@ -139,8 +140,8 @@ fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
     let count = Rc::clone(&found);
     let start = move |env: SimEnv| -> Life {
         Box::pin(async move {
-            let place = Arc::new(Place::new("log/", limits(1 << 20)));
-            let log = AppendLog::new(env.clone(), env.store(STORE), place);
+            let shared_state = Arc::new(SharedState::new("log/", limits(1 << 20)));
+            let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
             assert!(matches!(log.create(Vec::new()).await, Outcome::Committed(_)));
             let at = log.load().await.unwrap();
             let requests: Vec<_> = tables.iter().map(Changes::actions).collect();
@@ -151,8 +152,9 @@ fn created_at_once(tables: Vec<Changes>) -> (Vec<bool>, Vec<usize>, usize) {
                 seen.borrow_mut().extend(verdicts.iter().map(|verdict| matches!(verdict, Verdict::Fits)));
                 rest.drain(..verdicts.len());
             }
-            let reader = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("log/", limits(1 << 20))));
-            let at = reader.load().await.expect("everybody reads what was written");
+            let reader =
+                AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("log/", limits(1 << 20))));
+            let at = reader.load().await.expect("every process can read what was written");
             count.set((0..tables.len() as u32).filter(|id| at.table(TableId(*id)).is_some()).count());
         })
     };
@@ -181,7 +183,7 @@ fn batches_over_the_limit_go_in_several_appends() {
 
 #[test]
 fn a_record_is_as_large_as_an_append_and_no_larger() {
-    // A partition takes eight bytes, all else of such a record 43.
+    // A partition takes eight bytes, the rest of such a record 43.
     let most = (MOST_RECORD_BYTES - 43) / 8;
     let (told, appends, found) = created_at_once(vec![large(0, 1), large(1, most), large(2, most + 1), large(3, 1)]);
     assert_eq!((told, found), (vec![true, true, false, true], 3));
@@ -189,7 +191,8 @@ fn a_record_is_as_large_as_an_append_and_no_larger() {
     assert!(appends.iter().any(|bytes| MOST_APPEND_BYTES - bytes < 32), "{appends:?}");
 }
 
-/// Another handle of the process has got further than the base: what is asserted is decided there, and must not be told of the base.
+/// Another handle of the process knows a newer state than the base: assertions are decided on that, and must not be
+/// reported for the base.
 #[test]
 fn what_is_only_asserted_is_told_of_no_older_place() {
     let model = StoreModel {
@@ -202,8 +205,8 @@ fn what_is_only_asserted_is_told_of_no_older_place() {
     let done = Rc::new(Cell::new(false));
     let told = Rc::clone(&done);
     simulation.run([(Instant::ZERO, move |env: SimEnv| async move {
-        let place = Arc::new(Place::new("log/", Limits::default()));
-        let log = AppendLog::new(env.clone(), env.store(STORE), place);
+        let shared_state = Arc::new(SharedState::new("log/", Limits::default()));
+        let log = AppendLog::new(env.clone(), env.store(STORE), shared_state);
         let Outcome::Committed(old) = log.create(Vec::new()).await else { panic!("not created") };
         let create = Changes::of(TableId(1), Edit::Create(TableState::new(1)));
         assert!(matches!(log.commit(&old, &create).await, Outcome::Committed(_)));
@@ -212,7 +215,7 @@ fn what_is_only_asserted_is_told_of_no_older_place() {
         let GroupAttempt::Decided { outcome: Some(Outcome::Conflict(Some(newer))), .. } =
             log.attempt_group(&old, &[&version]).await
         else {
-            panic!("told of the base, which has no such table")
+            panic!("reported for the base, which has no such table")
         };
         assert_eq!(newer.version(), Version(1));
         for (base, request, fits) in [
@@ -225,7 +228,7 @@ fn what_is_only_asserted_is_told_of_no_older_place() {
             };
             assert_eq!(matches!(verdicts[..], [Verdict::Fits]), fits);
         }
-        // One that commits alone finds the way from there.
+        // A writer that commits alone continues from there.
         let committer = Committer::alone(env.clone(), log.clone(), RetryPolicy::default());
         assert_eq!(committer.commit(version.to_vec()).await.unwrap().version(), Version(1));
         told.set(true);

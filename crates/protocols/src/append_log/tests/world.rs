@@ -1,5 +1,5 @@
-//! A simulated world for the log: writers and vacuums under faults, what they were told, and a checker that folds all
-//! that was ever written by rules of its own.
+//! A simulated world for the log: writers and vacuums under faults, the answers they got, and a checker that folds
+//! everything ever written by an implementation of its own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ use proptest::prelude::*;
 use smallvec::smallvec;
 
 use super::super::record::{HEADER, Intent, Record};
-use super::super::{AppendLog, Limits, Place, Snapshot, checkpoint};
+use super::super::{AppendLog, Limits, SharedState, Snapshot, checkpoint};
 use crate::catalog::{Catalog, Outcome};
 
 pub(super) const STORE: StoreId = StoreId(0);
 pub(super) const TABLES: u32 = 3;
-/// A table that comes and goes.
+/// A table that is created and dropped repeatedly.
 pub(super) const FLEETING: TableId = TableId(TABLES);
 
-/// What a writer was told about one commit, keyed by the metadata id that only this commit names.
+/// The answer to one commit, keyed by the metadata id that only this commit names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Told {
     Committed,
@@ -36,16 +36,16 @@ pub(super) enum Told {
     Unknown,
 }
 
-/// Who does what in a run.
+/// What the processes of a run do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) faults: Faults,
     pub(super) writers: u32,
     pub(super) commits: u32,
     pub(super) limits: Limits,
-    /// Beside the writers, so many processes vacuum all the time.
+    /// Besides the writers, this many processes vacuum all the time.
     pub(super) vacuums: u32,
-    /// Writers sleep now and then between reading and committing, up to this long.
+    /// Writers sometimes sleep between reading and committing, up to this long.
     pub(super) pause: Span,
     /// Writers drop an attempt that takes longer than this.
     pub(super) patience: Span,
@@ -54,7 +54,7 @@ pub(super) struct Plan {
 #[derive(Default)]
 pub(super) struct History {
     told: RefCell<BTreeMap<u64, Told>>,
-    /// All snapshots that anybody got.
+    /// All snapshots that any process got.
     seen: RefCell<Vec<Snapshot>>,
     /// The newest version that was acknowledged.
     acknowledged: Cell<Version>,
@@ -96,7 +96,7 @@ pub(super) fn one_of(env: &SimEnv, count: u32) -> u32 {
     (unit_interval(env.draw(Purpose::Tables)) * f64::from(count)) as u32
 }
 
-/// One advance that names the metadata id; now and then, beside it, the fleeting table comes or goes.
+/// One advance that names the metadata id; sometimes the fleeting table is also created or dropped.
 fn changes(env: &SimEnv, at: &Snapshot, metadata: u64) -> Changes {
     let table = TableId(one_of(env, TABLES));
     let mut changes = Changes::of(table, advance(at.table(table).unwrap(), metadata));
@@ -110,7 +110,7 @@ fn changes(env: &SimEnv, at: &Snapshot, metadata: u64) -> Changes {
     changes
 }
 
-/// The future's end, or `None` at `deadline`: then it was dropped.
+/// The future's result, or `None` if it was dropped at `deadline`.
 async fn within<F: Future>(env: &SimEnv, deadline: Instant, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut bell = pin!(env.sleep_until(deadline));
@@ -129,12 +129,12 @@ impl History {
 }
 
 async fn write(env: SimEnv, plan: Plan, history: Rc<History>) {
-    let open = || AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("catalog", plan.limits)));
+    let open = || AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("catalog", plan.limits)));
     let mut log = open();
     let mut seen = Version(0);
     for _ in 0..plan.commits {
         if one_of(&env, 10) == 0 {
-            // The process starts anew and knows nothing.
+            // The process restarts and knows nothing.
             log = open();
         }
         let acknowledged = history.acknowledged.get();
@@ -147,7 +147,7 @@ async fn write(env: SimEnv, plan: Plan, history: Rc<History>) {
         let metadata = env.draw(Purpose::Transaction) | 1;
         let changes = changes(&env, &base, metadata);
         let attempt = log.commit(&base, &changes);
-        // Where nothing goes wrong nobody is impatient, and clocks may be local.
+        // Without faults no attempt needs a deadline, and clocks may be local.
         let outcome = match plan.faults == Faults::default() {
             true => Some(attempt.await),
             false => within(&env, env.now() + plan.patience, attempt).await,
@@ -171,9 +171,9 @@ async fn write(env: SimEnv, plan: Plan, history: Rc<History>) {
 }
 
 async fn vacuum(env: SimEnv, plan: Plan) {
-    let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(Place::new("catalog", plan.limits)));
+    let log = AppendLog::new(env.clone(), env.store(STORE), Arc::new(SharedState::new("catalog", plan.limits)));
     for _ in 0..10 * plan.commits {
-        // Under faults most stop half-way; what they did is in the store.
+        // Under faults most vacuums stop half-way; their effects are in the store.
         let _ = log.vacuum(2).await;
         env.sleep_until(env.now() + Span::from_millis(300)).await;
     }
@@ -226,13 +226,13 @@ impl Run {
         self.told.values().filter(|told| **told == what).count()
     }
 
-    /// How many times a segment was emptied.
+    /// How many times segments were emptied.
     pub(super) fn emptied(&self) -> usize {
         self.writes.iter().filter(|write| write.bytes.starts_with(b"GPLE")).count()
     }
 }
 
-/// All that was ever written, by kind and number.
+/// Everything ever written, by kind and number.
 #[derive(Default)]
 struct Written {
     segments: BTreeMap<u64, Vec<u8>>,
@@ -246,7 +246,11 @@ fn sort_out(run: &Run) -> Result<Written, TestCaseError> {
         let number = bytes.get(8..16).map_or(0, |number| u64::from_le_bytes(number.try_into().unwrap()));
         match bytes.get(..4) {
             Some(b"GPLS") => {
-                prop_assert!(!written.emptied.contains_key(&number), "segment {} came back from the dead", number);
+                prop_assert!(
+                    !written.emptied.contains_key(&number),
+                    "segment {} was written after it was emptied",
+                    number
+                );
                 let before = written.segments.insert(number, bytes.to_vec()).unwrap_or_default();
                 prop_assert!(bytes.starts_with(&before), "segment {} was overwritten", number);
             }
@@ -261,7 +265,7 @@ fn sort_out(run: &Run) -> Result<Written, TestCaseError> {
     Ok(written)
 }
 
-/// Every root that the catalog ever had, by the rules of the log and nothing else.
+/// Every root that the catalog has had, computed only from the rules of the log.
 pub(super) fn chain(run: &Run) -> Result<Vec<Root>, TestCaseError> {
     let written = sort_out(run)?;
     let mut chain = vec![first_root()];
@@ -272,10 +276,10 @@ pub(super) fn chain(run: &Run) -> Result<Vec<Root>, TestCaseError> {
         }
         let (mut rest, mut closed) = (&bytes[HEADER..], false);
         while !rest.is_empty() {
-            prop_assert!(!closed, "something was appended behind the end of segment {}", number);
+            prop_assert!(!closed, "something was appended after the end of segment {}", number);
             let (record, behind) = Record::decode(rest).unwrap();
             let last = &chain[chain.len() - 1];
-            let Some(Intent::Changes(changes)) = record.intent else { panic!("nobody writes other records") };
+            let Some(Intent::Changes(changes)) = record.intent else { panic!("no writer writes other records") };
             let next = changes.apply(last, record.commit);
             prop_assert!(next.is_ok(), "a void record: its writer must have known that it would be");
             chain.extend(next);
@@ -290,8 +294,9 @@ pub(super) fn chain(run: &Run) -> Result<Vec<Root>, TestCaseError> {
     Ok(chain)
 }
 
-/// What was acknowledged is in the chain exactly once; what was refused or lost is not; what is unknown may be; every
-/// snapshot that anybody got is in it; no load was older than what had been acknowledged, or seen by the same reader.
+/// What was acknowledged is in the chain exactly once; what was refused or lost is not; what is unknown may be. Every
+/// snapshot that a process got is in the chain. No load is older than what had been acknowledged, or read by the same
+/// reader, before it.
 pub(super) fn check(run: &Run) -> Result<Vec<Root>, TestCaseError> {
     let chain = chain(run)?;
     let mut landed = BTreeMap::<u64, u32>::new();
@@ -313,10 +318,10 @@ pub(super) fn check(run: &Run) -> Result<Vec<Root>, TestCaseError> {
             Told::Unknown => prop_assert!(times <= 1, "unknown, and there {} times", times),
         }
     }
-    prop_assert!(landed.values().all(|times| *times == 1), "a writer that died left its commit twice");
+    prop_assert!(landed.values().all(|times| *times == 1), "a writer that crashed left its commit twice");
     for snapshot in &run.seen {
         let root = snapshot.0.root();
-        prop_assert_eq!(chain.get(snapshot.0.version.0 as usize), root.as_ref(), "a snapshot that never was");
+        prop_assert_eq!(chain.get(snapshot.0.version.0 as usize), root.as_ref(), "a snapshot that is not in the chain");
     }
     prop_assert_eq!(run.stale, 0, "loads that went back");
     Ok(chain)

@@ -49,7 +49,7 @@ proptest! {
         prop_assert!(File::decode(&bytes[..cut]).is_err());
     }
 
-    /// So near to the truth that the decoder gets to the end of it now and then.
+    /// Close enough to valid input that the decoder sometimes reads to the end.
     #[test]
     fn small_lies_are_refused_without_panic(
         file in files(), place in any::<prop::sample::Index>(), byte in any::<u8>()
@@ -65,14 +65,14 @@ proptest! {
         }
     }
 
-    /// Arbitrary content behind a valid header and checksum: what a faulty writer could make.
+    /// Arbitrary content after a valid header and checksum: what a faulty writer could make.
     #[test]
     fn nonsense_is_refused_without_panic(content in prop::collection::vec(any::<u8>(), 0..200), flags in 0..=ENTRIES) {
         let mut bytes = FRAME.begin(flags, HEAD + content.len() + CHECKSUM);
         bytes.extend_from_slice(&content);
         put_checksum(&mut bytes);
         if let Ok(file) = File::decode(&bytes) {
-            // Varints have longer spellings; what was understood must mean the same when written again.
+            // A varint may have longer encodings; a decoded file must mean the same after it is encoded again.
             prop_assert_eq!(File::decode(&file.encode()), Ok(file));
         }
         prop_assert!(File::decode(&content).is_err());
@@ -93,7 +93,7 @@ fn newer_formats_and_features_are_refused_by_name() {
     assert_eq!(with(0, b'X'), DecodeError::OtherKind { expected: "a catalog file" });
 }
 
-/// What was written before there were entries is written so still, byte for byte.
+/// Catalogs without entries are encoded as before entries existed, byte for byte.
 #[test]
 fn a_catalog_of_numbers_has_no_flag_and_no_section() {
     let tables = vec![(TableId(1), TableState::new(1)), (TableId(300), TableState::new(2))];
@@ -136,5 +136,5 @@ fn entries_must_make_a_tree() {
     assert!(wrong(&[("b", space()), ("a", space())], ENTRIES), "out of order");
     assert!(wrong(&[("a", space()), ("a", space())], ENTRIES), "twice");
     assert!(wrong(&[("t00000001", table())], ENTRIES), "a table that is kept as a number");
-    assert!(wrong(&[("a//b", space())], ENTRIES), "no name");
+    assert!(wrong(&[("a//b", space())], ENTRIES), "an invalid name");
 }

@@ -1,4 +1,4 @@
-//! Is what each request is told the truth, whatever becomes of the batch, of the callers and of the leader?
+//! Tests that each answer is true, whatever happens to the batch, the callers and the leader.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,7 +41,7 @@ fn answers_go_to_those_who_asked() {
 
 #[test]
 fn a_stale_base_refuses_nothing() {
-    // This process knows a version in which 1 is there; somebody else has dropped it, and made 2.
+    // This process knows a version that contains 1; another process has dropped 1 and created 2.
     let run = || {
         let mut office = Office::new(&[]);
         {
@@ -71,16 +71,16 @@ fn mates_of_an_unknown_outcome_are_decided_again() {
     let run = |landed| Office::new(&[Ending::Unknown(landed)]).told(&[Create(1), Create(1), Drop(9)]);
     let told = run(false);
     assert!(unknown(&told[0]));
-    assert_eq!(version(&told[1]), Some(1), "nothing that is there refuses it");
+    assert_eq!(version(&told[1]), Some(1), "the catalog allows it");
     assert_eq!(refused(&told[2]), Some(Refused::Missing(9)));
     let told = run(true);
     assert!(unknown(&told[0]));
     assert_eq!(refused(&told[1]), Some(Refused::Exists(1)));
     let told = mutant::with(Mutant::GroupUnknownIsNotDone, || run(true));
-    assert!(failed(&told[0], "no answer"), "and yet it is there");
+    assert!(failed(&told[0], "no answer"), "although it took effect");
 }
 
-/// They make no version, and are told one that was the newest since they asked.
+/// Assertions make no version, and are answered by a version that was the newest at some time since they were asked.
 #[test]
 fn those_that_only_assert_are_answered_by_what_is_there() {
     let stale = || {
@@ -99,14 +99,14 @@ fn those_that_only_assert_are_answered_by_what_is_there() {
     assert_eq!((refused(&told[0]), version(&told[1])), (Some(Refused::Missing(1)), Some(3)));
     assert_eq!(office.numbers.0.borrow().head.0.0, 3, "no version");
     let told = mutant::with(Mutant::GroupRefusesStale, || stale().told(&[Look(1)]));
-    assert_eq!(version(&told[0]), Some(1), "long ago");
-    // Beside one that changes something, in its order.
+    assert_eq!(version(&told[0]), Some(1), "a stale version");
+    // Beside changes, in their order.
     let told = Office::new(&[]).told(&[Look(1), Create(1), Look(1), Drop(1), Look(1)]);
     assert_eq!([&told[1], &told[2], &told[3]].map(version), [Some(1); 3]);
     assert_eq!([&told[0], &told[4]].map(refused), [Some(Refused::Missing(1)); 2]);
 }
 
-/// Of them nothing is sent, so whatever becomes of what was sent beside them, they are decided again.
+/// Assertions are never sent, so they are decided again, whatever the outcome of the changes sent beside them.
 #[test]
 fn those_that_only_assert_do_not_share_a_bad_end() {
     for (ending, there) in [
@@ -124,7 +124,7 @@ fn those_that_only_assert_do_not_share_a_bad_end() {
         assert_eq!(refused(&told[1]).is_none(), there, "{ending:?}");
         assert!(version(&told[2]).is_some(), "{ending:?}");
     }
-    // A leader that dies had sent nothing of it.
+    // The leader crashed before it sent anything of it.
     let mut office = Office::new(&[Ending::Panics]);
     let (mut look, _) = office.ask(Look(1));
     let (mut create, _) = office.ask(Create(1));
@@ -153,7 +153,7 @@ fn who_always_loses_is_told_so_after_as_many_tries_as_were_asked_for() {
     let beaten: Vec<_> = (100..110).map(|other| Ending::Beaten(Create(other))).collect();
     let mut office = Office::new(&beaten);
     let (mut first, _) = office.ask(Create(1));
-    // The second joins when the first has been tried three times, and gets as many tries as it.
+    // The second joins after three attempts for the first, and gets as many attempts as the first.
     (0..4).for_each(|_| office.poll());
     assert_eq!(office.tries().len(), 4);
     let (mut second, _) = office.ask(Create(2));
@@ -201,7 +201,7 @@ fn callers_that_go_away_are_withdrawn_or_take_their_course() {
     office.poll();
     let (late, _) = office.ask(Create(3));
     let (mut last, _) = office.ask(Create(4));
-    // The first is gone before it was taken, the third goes while its version is under way.
+    // The first is dropped before it is taken, the third while its version is in flight.
     (0..1).for_each(|_| office.poll());
     assert_eq!(poll(&mut mate).as_ref().and_then(version), Some(1));
     drop(late);
@@ -246,7 +246,7 @@ fn a_full_queue_says_so() {
     let asking: Vec<_> = (0..2).map(|number| office.ask(Create(number))).collect();
     let told = office.ask(Create(2)).1;
     assert!(matches!(told, Some(Err(CommitError::Full { waiting: 2 }))));
-    // Those in the leader's hands leave room for others; so do those that go away.
+    // Requests that the leader has taken do not count towards the limit, nor do dropped ones.
     office.poll();
     assert_eq!(office.group.waiting(), 0);
     let (third, _) = office.ask(Create(3));
@@ -277,13 +277,13 @@ fn a_leader_ends_when_nobody_is_left() {
     let mut office = Office::new(&[]);
     let group = std::mem::replace(&mut office.group, super::super::Group::new(1));
     office.work();
-    assert!(office.leader.is_some(), "there is a handle yet");
+    assert!(office.leader.is_some(), "one handle is left");
     drop(group);
     office.work();
     assert!(office.leader.is_none());
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Ask(Ask),
@@ -323,10 +323,11 @@ fn endings() -> impl Strategy<Value = Ending> {
     ]
 }
 
-/// A request on its way, and how much had taken effect when it was asked.
+/// An open request, and the length of the log when it was asked.
 type Open = (Ask, usize, Asking);
 
-/// A refusal, or that what is asserted holds, and between which lengths of the log it must be right at some point.
+/// An answer (a refusal, or that an assertion holds), and the two lengths of the log between which it must be right at
+/// some point.
 type Answered = (Ask, Result<(), Refused>, usize, usize);
 
 fn collect(office: &Office, open: &mut Vec<Open>, answers: &mut Vec<Answered>, counts: &mut Counts) {
@@ -342,7 +343,7 @@ fn collect(office: &Office, open: &mut Vec<Open>, answers: &mut Vec<Answered>, c
     });
 }
 
-/// How often something of a kind was asked: done for certain, and perhaps.
+/// The changes asked for: certainly done, and perhaps done.
 #[derive(Default)]
 struct Counts {
     done: Vec<Ask>,
@@ -379,8 +380,9 @@ fn names_at(log: &[Ask]) -> BTreeSet<u32> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// Callers and leaders that go away at any time, others that commit, and every end of a version: what is acknowledged took
-    /// effect once, what is denied did not, and each refusal was right at some moment between question and answer.
+    /// Callers and leaders are dropped at any time, others commit, and versions end in every way. An acknowledged
+    /// change took effect once, a denied one did not, and each refusal was right at some time between question and
+    /// answer.
     #[test]
     fn everybody_is_told_the_truth(
         events in prop::collection::vec(events(), 1..60),
@@ -390,7 +392,7 @@ proptest! {
         let mut office = Office::new(&endings);
         office.numbers.0.borrow_mut().room = room;
         let (mut open, mut answers, mut counts) = (Vec::<Open>::new(), Vec::new(), Counts::default());
-        // A version that another process makes is told apart by nobody: it is part of the log like any other.
+        // Versions of other processes are part of the log like any others.
         for event in events.into_iter().chain([Event::Work(200)]) {
             match event {
                 Event::Ask(ask) => {
@@ -418,15 +420,15 @@ proptest! {
                 Event::LeaderGoes => {
                     office.leader = None;
                     collect(&office, &mut open, &mut answers, &mut counts);
-                    prop_assert!(open.is_empty(), "left behind: {}", open.len());
+                    prop_assert!(open.is_empty(), "without an answer after the leader was dropped: {}", open.len());
                     office.lead();
                 }
             }
             collect(&office, &mut open, &mut answers, &mut counts);
         }
-        prop_assert!(open.is_empty(), "left waiting: {}", open.len());
+        prop_assert!(open.is_empty(), "without an answer: {}", open.len());
         let world = office.numbers.0.borrow();
-        // Those that came first took effect as others' do.
+        // The commits that came first took effect like any others.
         let beaten = endings.iter().filter_map(|ending| match ending {
             Ending::Beaten(other) => Some(*other),
             _ => None,

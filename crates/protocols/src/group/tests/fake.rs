@@ -1,4 +1,5 @@
-//! A catalog of numbers that does what it is told to, and writers and a leader that go on one poll at a time: no clock, no store.
+//! A catalog of numbers with given outcomes, and writers and a leader that advance one poll at a time: no clock, no
+//! store.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -13,7 +14,7 @@ use glidepath_sim::SimStore;
 use super::super::*;
 use crate::catalog::TableStates;
 
-/// A world without time.
+/// An environment without time.
 pub(super) struct Timeless;
 
 impl Env for Timeless {
@@ -38,9 +39,9 @@ impl Env for Timeless {
 pub(super) enum Ask {
     Create(u32),
     Drop(u32),
-    /// Only asserts that it is there.
+    /// Only asserts that it exists.
     Look(u32),
-    /// More than any version holds.
+    /// More than any version can hold.
     TooMuch,
 }
 
@@ -96,13 +97,13 @@ impl Refused {
     }
 }
 
-/// What becomes of one version that is sent.
+/// The outcome of one version that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Told,
-    /// Somebody else commits first, this.
+    /// Another writer commits this first.
     Beaten(Ask),
-    /// With whether it landed.
+    /// Says whether it took effect.
     Unknown(bool),
     /// The store is busy.
     Busy,
@@ -113,18 +114,18 @@ pub(super) enum Ending {
 
 pub(super) type At = (Version, BTreeSet<u32>);
 
-/// What is in the store, and in what order it came there.
+/// The content of the store, and the order in which it was written.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) head: At,
     pub(super) known: Option<At>,
-    /// Told where there is none.
+    /// `Told` if there is none left.
     pub(super) endings: VecDeque<Ending>,
-    /// Requests that one version holds at most; 0 for any number.
+    /// The maximum number of requests in one version; 0: no limit.
     pub(super) room: usize,
-    /// What was asked in each try.
+    /// The requests of each attempt.
     pub(super) tries: Vec<Vec<Ask>>,
-    /// All that ever took effect, in its order.
+    /// Everything that took effect, in order.
     pub(super) log: Vec<Ask>,
 }
 
@@ -241,7 +242,7 @@ impl Grouped for Numbers {
         if fitting.is_empty() {
             return GroupAttempt::Decided { verdicts, outcome: None };
         }
-        // On its way.
+        // Pending once, as a request in flight is.
         let mut sent = false;
         std::future::poll_fn(|_| if std::mem::replace(&mut sent, true) { Poll::Ready(()) } else { Poll::Pending })
             .await;
@@ -253,7 +254,7 @@ impl Grouped for Numbers {
 pub(super) type Told = Answer<Numbers>;
 pub(super) type Asking = Pin<Box<dyn Future<Output = Told>>>;
 
-/// A group, its leader, and what they work on.
+/// A group, its leader, and their catalog.
 pub(super) struct Office {
     pub(super) numbers: Numbers,
     pub(super) group: Group<Numbers>,
@@ -280,12 +281,12 @@ impl Office {
         Leader::new(Timeless, self.numbers.clone(), &self.group, self.retry_policy)
     }
 
-    /// Another leader, where there is none.
+    /// Starts another leader, after the last one ended.
     pub(super) fn lead(&mut self) {
         self.leader = Some(Box::pin(self.leader().unwrap().lead()));
     }
 
-    /// Asks, as far as that goes without waiting.
+    /// Asks and polls once.
     pub(super) fn ask(&self, ask: Ask) -> (Asking, Option<Told>) {
         let committer = Committer::grouped(Timeless, self.numbers.clone(), self.group.clone());
         let mut asking: Asking = Box::pin(async move { committer.commit(ask.request()).await });
@@ -293,7 +294,7 @@ impl Office {
         (asking, told)
     }
 
-    /// Asks for all of these at once; returns what they are told.
+    /// Asks for all of these at the same time; returns the answers.
     pub(super) fn told(&mut self, asks: &[Ask]) -> Vec<Told> {
         let mut asking: Vec<_> = asks.iter().map(|ask| self.ask(*ask)).collect();
         self.work();
@@ -309,7 +310,7 @@ impl Office {
         }
     }
 
-    /// Lets the leader do all that it can.
+    /// Polls the leader until it has nothing left to do.
     pub(super) fn work(&mut self) {
         (0..200).for_each(|_| self.poll());
     }

@@ -1,4 +1,4 @@
-//! Readers that share loads: how many requests they make, and who answers them.
+//! Readers that share loads: how many requests are made, and who answers.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -6,13 +6,13 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::tests::counted::{World, at_once};
 
-type Counted = ManifestChain<World>;
+type CountingChain = ManifestChain<World>;
 type Load<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 
-/// A catalog whose requests are counted, and what one load of it takes.
-fn catalog() -> (World, Counted, u64) {
+/// A catalog that counts its requests, and the number of requests of one load.
+fn catalog() -> (World, CountingChain, u64) {
     let world = World::default();
-    let chain = world.chain(Place::new("", 1 << 20));
+    let chain = world.chain(SharedState::new("", 1 << 20));
     assert!(matches!(at_once(chain.create(Layout::Paged, true)), Outcome::Committed(_)));
     assert!(at_once(chain.load()).is_ok());
     world.counted();
@@ -21,12 +21,12 @@ fn catalog() -> (World, Counted, u64) {
     (world, chain, counts.gets + counts.lists)
 }
 
-fn readers<'a>(count: usize, loads: &'a Loads<Counted>, catalog: &'a Counted) -> Vec<Load<'a>> {
+fn readers<'a>(count: usize, loads: &'a Loads<CountingChain>, catalog: &'a CountingChain) -> Vec<Load<'a>> {
     let reader = |_| -> Load<'a> { Box::pin(async { loads.load(catalog).await.is_ok() }) };
     (0..count).map(reader).collect()
 }
 
-/// Those that are not yet answered.
+/// The readers without an answer yet.
 fn polled(mut readers: Vec<Load<'_>>) -> Vec<Load<'_>> {
     let mut context = Context::from_waker(Waker::noop());
     readers.retain_mut(|reader| match reader.as_mut().poll(&mut context) {
@@ -44,10 +44,10 @@ fn those_who_ask_at_the_same_time_share_one_load() {
     let (world, catalog, requests) = catalog();
     let loads = Loads::new();
     let loader = Loader::new(catalog.clone(), &loads).unwrap();
-    assert!(Loader::new(catalog.clone(), &loads).is_err(), "there is one already");
+    assert!(Loader::new(catalog.clone(), &loads).is_err(), "there already is one");
     let mut waiting = polled(readers(100, &loads, &catalog));
     assert_eq!(waiting.len(), 100);
-    // One goes away.
+    // One reader is dropped.
     waiting.pop();
     let mut serve = pin!(loader.serve());
     let mut context = Context::from_waker(Waker::noop());
@@ -62,7 +62,7 @@ fn without_a_loader_each_loads_by_itself() {
     let (world, catalog, requests) = catalog();
     let loads = Loads::new();
     assert_eq!(polled(readers(3, &loads, &catalog)).len(), 0);
-    // It goes away before it has served those who wait.
+    // The loader is dropped before it has served the waiting readers.
     let loader = Loader::new(catalog.clone(), &loads).unwrap();
     let waiting = polled(readers(4, &loads, &catalog));
     drop(loader);

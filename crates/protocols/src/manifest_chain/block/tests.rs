@@ -12,7 +12,7 @@ fn entries() -> impl Strategy<Value = Bytes> {
     let unknown = prop::collection::vec((0_u64..99, prop::collection::vec(any::<u8>(), 0..9)), 0..3);
     let kind = prop::sample::select(Kind::ALL.to_vec());
     let texts = (prop::option::of(".{0,9}"), prop::option::weighted(0.1, ".{0,9}"));
-    // Some of them are what nothing of their kind can be.
+    // Some are invalid for their kind.
     (kind, texts, properties, names, state, unknown).prop_map(
         |(kind, (location, pointer), properties, names, state, mut unknown)| {
             unknown.sort();
@@ -34,7 +34,7 @@ fn entries() -> impl Strategy<Value = Bytes> {
     )
 }
 
-/// Rows as they are, keys of indices, and what no writer of ours writes.
+/// Rows as they are, index keys, and rows that our writers never write.
 fn items() -> impl Strategy<Value = Vec<(Key, Bytes)>> {
     let value = prop_oneof![
         4 => entries(),
@@ -51,7 +51,7 @@ fn stream(items: &[(Key, Bytes)]) -> (Vec<u8>, bool) {
     (out, with_pointers)
 }
 
-/// How much a block may grow in memory: its offsets and bitmaps, and LZ4 at its best.
+/// Bounds the memory of a decoded block: offsets and bitmaps, and the best compression of LZ4.
 fn bounded(items: &[(Key, Bytes)], stored: usize) {
     let content: usize = items.iter().map(|(key, value)| key.len() + value.len()).sum();
     assert!(content <= stored * 1000, "{content} bytes of {stored}");
@@ -60,7 +60,7 @@ fn bounded(items: &[(Key, Bytes)], stored: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// To the byte, whatever the values are.
+    /// Every value is restored byte for byte.
     #[test]
     fn what_was_written_is_read(items in items()) {
         let page = encode_block(&items).unwrap();
@@ -83,7 +83,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Bytes that no writer of ours wrote, under a checksum that holds: an error, or rows that are bounded.
+    /// Bytes that our writers never write, with a matching checksum: an error, or bounded rows.
     #[test]
     fn a_mistaken_writer_does_no_harm(
         items in items(),
@@ -108,7 +108,7 @@ proptest! {
         }
     }
 
-    /// Numbers of eight bytes where lengths and offsets are.
+    /// Eight-byte numbers, where lengths and offsets are.
     #[test]
     fn wild_numbers_do_no_harm(
         items in items(),
@@ -147,7 +147,7 @@ fn wild() -> impl Strategy<Value = i64> {
 #[test]
 fn a_block_that_says_it_is_huge_allocates_nothing() {
     let (mut page, _) = stream(&[(Key::from_static(b"key"), Bytes::from(vec![7; 5000]))]);
-    // The values' column: 5000 bytes before compression.
+    // The column of values: 5000 bytes before compression.
     let says = 5000_i64.to_le_bytes();
     let place = page.windows(8).position(|bytes| bytes == says).expect("the length before compression");
     page[place..place + 8].copy_from_slice(&(1_i64 << 45).to_le_bytes());
@@ -183,7 +183,7 @@ fn columns_are_named_and_typed_for_other_programs() {
     assert!(reader.next().is_none());
 }
 
-/// Each row's, none where it has none; and a block without any is as it was before there were pointers.
+/// Each row's pointer; a block without pointers is encoded as before pointers existed.
 #[test]
 fn pointers_have_a_column_where_there_are_some() {
     let entry = |pointer: Option<&str>, entry| Entry { pointer: pointer.map(str::to_owned), ..entry };
@@ -198,7 +198,7 @@ fn pointers_have_a_column_where_there_are_some() {
         let page = encode_block(&rows(view)).unwrap();
         assert_eq!(page[0], kind, "{view:?}");
         assert_eq!(*Page::decode(&page).unwrap(), Page::Leaf(rows(view)));
-        // Under the other kind it has other columns than it should.
+        // Under the other kind it has a wrong number of columns.
         let mut other = page[..page.len() - 4].to_vec();
         other[0] = 5 - kind;
         put_checksum(&mut other);
@@ -214,7 +214,7 @@ fn pointers_have_a_column_where_there_are_some() {
     assert_eq!(kinds.iter().collect::<Vec<_>>(), [Some(2), Some(1), None]);
 }
 
-/// What an older version of Glidepath leaves that knows no pointers: it keeps them among the fields that it does not know.
+/// The block of an older version of Glidepath without pointers: it keeps them among its unknown fields.
 #[test]
 fn a_pointer_among_unknown_fields_comes_back_to_the_byte() {
     let value = entry::encode(&Entry { pointer: Some("m".to_owned()), ..Entry::table(None, TableState::new(1)) });

@@ -43,7 +43,7 @@ impl Shelf {
         child.map(|child| child.write(self))
     }
 
-    /// What a walk comes to, and how many pages of the tree now it opened.
+    /// The results of a walk, and how many pages of the tree now it opened.
     fn walk(&self, before: Option<PageRef>, now: Option<PageRef>) -> (Vec<Step>, usize) {
         let (mut walk, mut found, mut opened) = (Walk::new(before, now), Vec::new(), 0);
         loop {
@@ -83,7 +83,7 @@ proptest! {
                 .collect();
             prop_assert_eq!(shelf.walk(from, to).0, wanted);
         }
-        // All pages but those that were written anew are shared; where the height changed, a few more are seen.
+        // All pages that were not written again are shared; if the height changed, a few more are opened.
         let opened = shelf.walk(root, next).1;
         prop_assert!(opened <= fresh + 8, "{} of {} pages, {} new", opened, shelf.0.len(), fresh);
     }

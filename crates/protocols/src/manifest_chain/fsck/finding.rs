@@ -1,4 +1,4 @@
-//! What can be wrong with a chain, what does it mean, and what is to be done?
+//! Findings: what can be wrong with a chain, what it means, and what to do about it.
 
 use std::fmt;
 
@@ -8,41 +8,41 @@ use glidepath_model::{CommitId, Name, Version};
 pub use crate::upkeep::Severity;
 use crate::wire::DecodeError;
 
-/// Something that is not as it should be.
+/// One finding of a check.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What.
+    /// What is wrong.
     pub trouble: Trouble,
-    /// The object it is in, or that is missing.
+    /// The object that it is in, or that is missing.
     pub object: Key,
     /// The newest version that is affected.
     pub version: Option<Version>,
 }
 
-/// What is not as it should be.
+/// What is wrong with a chain.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// An object of a version that cannot be decoded.
+    /// A version whose object cannot be decoded.
     Undecodable(DecodeError),
-    /// A version that says that it is another.
+    /// A version whose object says that it is another one.
     OtherVersion(Version),
-    /// Versions that should be kept and are not there, first and last.
+    /// The first and last of versions that should be kept and do not exist.
     Gap(Version, Version),
-    /// The commit that a version says it follows is not the one that the version before was made by.
+    /// A version names another commit as its predecessor than the one that made the version before it.
     BrokenChain {
-        /// What it says.
+        /// The commit that it names.
         says: CommitId,
-        /// What is there.
+        /// The commit that made the version before.
         found: CommitId,
     },
-    /// A version says that older ones are kept than before it, or none at all.
+    /// A version says that older versions are kept than its predecessor says, or that no version is kept.
     WrongOldest(Version),
-    /// An object that pages are needed from is gone; the part that its first such page held.
+    /// An object with needed pages is missing; the extent is what its first such page held.
     MissingObject(Extent),
     /// A page cannot be decoded.
     DamagedPage {
-        /// Of its first byte in the object.
+        /// The offset of its first byte in the object.
         offset_bytes: u32,
         /// Why.
         reason: DecodeError,
@@ -51,50 +51,50 @@ pub enum Trouble {
     },
     /// A page holds keys that belong elsewhere.
     Disorder {
-        /// Of its first byte in the object.
+        /// The offset of its first byte in the object.
         offset_bytes: u32,
     },
-    /// A key that is not a name's, or an entry that makes no sense.
+    /// A key that is not that of a name, or an invalid entry.
     BadItem(String),
-    /// The number of entries.
+    /// A wrong number of entries.
     WrongCount {
         /// As the version says.
         says: u64,
         /// As found.
         found: u64,
     },
-    /// An entry that an index does not have.
+    /// An entry that is missing in an index.
     NotIndexed(Name),
-    /// A key of an index without an entry that it fits.
+    /// An index key without an entry that matches it.
     StrayIndex(Name),
-    /// An entry in a namespace that is not there.
+    /// An entry in a namespace that does not exist.
     Orphan(Name),
     /// The hint names a version beyond the newest.
     HintAhead(Version),
     /// The hint is not a number.
     HintDamaged,
-    /// The hint names a version that is long past, or there is none.
+    /// The hint names a version long past, or there is no hint.
     HintBehind(Option<Version>),
-    /// The store does not read an object.
+    /// The store cannot read an object.
     Unread(Cause),
     /// A pack or an old version that no kept version refers to.
     Unused,
-    /// A pack for a version that is still to come.
+    /// A pack for a version that does not exist yet.
     Pending,
-    /// A pack for a version that could only be written once the next one, which is not there, was.
+    /// A pack for a version whose predecessor does not exist either.
     PackAhead,
     /// An object that this protocol does not write.
     Foreign,
 }
 
-/// A part of the tree that is lost: from this key on, up to before that one, as far as they are known.
+/// The lost part of a tree: from one key to before another, where these are known.
 #[derive(Clone, Debug, Default)]
 pub struct Extent {
-    /// The first.
+    /// The first lost key.
     pub from: Option<Name>,
-    /// What comes after it.
+    /// The key after the lost ones.
     pub to: Option<Name>,
-    /// Whether the index that it is in follows from the entries, so that none are lost.
+    /// Whether it is part of an index, which can be derived from the entries: then no entry is lost.
     pub only_index: bool,
 }
 
@@ -140,7 +140,7 @@ impl Finding {
         }
     }
 
-    /// What is to be done about it.
+    /// What to do about it.
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self.trouble {
@@ -151,7 +151,8 @@ impl Finding {
             | Trouble::OtherVersion(_)
             | Trouble::MissingObject(_)
             | Trouble::DamagedPage { .. } => {
-                "restore the object from a backup, or from the store's own versions of objects; until then, stop all commits \
+                "restore the object from a backup, or from the store's own versions of objects; until then, stop all \
+                 commits \
                  and run no vacuum"
             }
             Trouble::Gap(..) => {
@@ -177,7 +178,7 @@ impl Finding {
             }
             Trouble::Unread(_) => "try again; if it still fails, the object is damaged: restore it from a backup",
             Trouble::Unused => "harmless: `vacuum` deletes it when its version is older than the kept ones",
-            Trouble::Pending => "a commit is under way, or its writer died: leave it, `vacuum` finds it later",
+            Trouble::Pending => "a commit is in progress, or its writer crashed: leave it, `vacuum` finds it later",
             Trouble::Foreign => "no action needed: fsck and vacuum ignore it",
         }
     }
@@ -189,7 +190,9 @@ impl fmt::Display for Finding {
         match &self.trouble {
             Trouble::Undecodable(error) => write!(f, "this version cannot be decoded: {error}"),
             Trouble::OtherVersion(says) => write!(f, "this version says that it is {says}"),
-            Trouble::Gap(first, last) if first == last => write!(f, "{first} is missing between others that are kept"),
+            Trouble::Gap(first, last) if first == last => {
+                write!(f, "{first} is missing, but versions before and after it are kept")
+            }
             Trouble::Gap(first, last) => write!(f, "versions {} to {} are missing", first.0, last.0),
             Trouble::BrokenChain { says, found } => {
                 write!(f, "this version says that it follows {says}, but the version before it was made by {found}")
@@ -217,13 +220,14 @@ impl fmt::Display for Finding {
             Trouble::HintAhead(says) => {
                 write!(
                     f,
-                    "the hint says {says}, beyond the newest version: newer versions have been lost, or the hint is wrong"
+                    "the hint says {says}, beyond the newest version: newer versions have been lost, or the hint is \
+                     wrong"
                 )
             }
             Trouble::HintDamaged => f.write_str("the hint is not a number"),
             Trouble::HintBehind(Some(says)) => write!(f, "the hint says {says}, which is outdated"),
             Trouble::HintBehind(None) => f.write_str("there is no hint near the end of the chain"),
-            Trouble::Unread(cause) => write!(f, "the store does not read this object: {cause}"),
+            Trouble::Unread(cause) => write!(f, "the store cannot read this object: {cause}"),
             Trouble::Unused => f.write_str("no kept version needs this object"),
             Trouble::Pending => f.write_str("this pack is for a version that does not exist yet"),
             Trouble::PackAhead => {

@@ -1,4 +1,4 @@
-//! Rules of the tree that only a mistake in the code could break, broken on purpose in a simulated store.
+//! Rules of the tree that only a defect in the code could break, broken on purpose in a simulated store.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use super::*;
 use crate::Outcome;
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::{self, Edit, Packer};
-use crate::manifest_chain::{Attempt, Layout, Place, Snapshot, rows};
+use crate::manifest_chain::{Attempt, Layout, SharedState, Snapshot, rows};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<SimEnv>;
 
-/// Runs something on an empty catalog.
+/// Runs a future on an empty catalog.
 fn with_chain<T: 'static, F: Future<Output = T> + 'static>(life: impl FnOnce(Chain) -> F + 'static) -> T {
     let model = StoreModel {
         faults: Faults::default(),
@@ -30,7 +30,7 @@ fn with_chain<T: 'static, F: Future<Output = T> + 'static>(life: impl FnOnce(Cha
     let told = Rc::clone(&result);
     simulation.run(vec![(Instant::ZERO, move |env: SimEnv| async move {
         let store = env.store(StoreId(0));
-        let chain = Chain::new(env, store, Arc::new(Place::new("", 1 << 20)));
+        let chain = Chain::new(env, store, Arc::new(SharedState::new("", 1 << 20)));
         assert!(matches!(chain.create(Layout::Paged, true).await, Outcome::Committed(_)));
         *told.borrow_mut() = Some(life(chain).await);
     })]);
@@ -50,7 +50,7 @@ impl Packer for Pack {
     }
 }
 
-/// Commits what no writer would.
+/// Commits edits that no correct writer would commit.
 async fn forge(chain: &Chain, edits: &[Edit], entries: u64) -> Snapshot {
     let base = chain.load().await.unwrap();
     let child = chain
@@ -61,7 +61,7 @@ async fn forge(chain: &Chain, edits: &[Edit], entries: u64) -> Snapshot {
     let mut pack = Pack(Home::Pack { version: version.0, commit: commit.0, number: 0 }, Vec::new());
     let root = child.map(|child| child.write(&mut pack));
     let payload = Payload::from(Bytes::from(pack.1));
-    chain.store.put(&chain.place.keys.home(pack.0), payload, Guard::None).await.unwrap();
+    chain.store.put(&chain.shared_state.keys.home(pack.0), payload, Guard::None).await.unwrap();
     let manifest = Manifest { version, commit, before: base.commit(), entries, root, ..(*base.manifest).clone() };
     let object = manifest.encode().into();
     match chain.put_version(manifest, object, base.seen).await {
@@ -95,7 +95,8 @@ fn put_entry(text: &str, entry: &Entry, indexed: bool) -> Vec<Edit> {
     edits
 }
 
-/// What fsck says of a catalog with "a" and "a/b" that was then changed so, with more versions behind.
+/// The findings of fsck in a catalog with "a" and "a/b" that was then changed by these edits, with more versions after
+/// them.
 fn after(edits: Vec<Edit>, entries: u64, undone: Vec<Edit>) -> Vec<(&'static str, u64)> {
     with_chain(move |chain| async move {
         assert!(act(&chain, create("a")).await && act(&chain, create("a/b")).await);
@@ -117,7 +118,7 @@ fn after(edits: Vec<Edit>, entries: u64, undone: Vec<Edit>) -> Vec<(&'static str
 fn broken_rules_are_found_once_in_the_newest_version_that_breaks_them() {
     let removed = |edits: Vec<Edit>| edits.into_iter().map(|(key, _)| (key, None)).collect::<Vec<Edit>>();
     let index = |text: &str| put(text, true).into_iter().skip(1).collect::<Vec<Edit>>();
-    // Version 3 breaks a rule, version 4 has it still.
+    // Version 3 breaks a rule, version 4 still does.
     assert_eq!(after(put("c", true), 3, vec![]), []);
     assert_eq!(after(put("c", true), 7, vec![]), [("wrong-count", 4)]);
     assert_eq!(after(put("c", false), 3, vec![]), [("not-indexed", 4)]);
@@ -127,7 +128,7 @@ fn broken_rules_are_found_once_in_the_newest_version_that_breaks_them() {
     assert_eq!(after(put("x/c", true), 3, vec![]), [("orphan", 4)]);
     let nonsense = vec![(rows::by_name(&name("c")), Some(Bytes::from_static(b"nonsense")))];
     assert_eq!(after(nonsense, 3, vec![]), [("bad-item", 4)]);
-    // Version 3 breaks a rule, version 4 mends it.
+    // Version 3 breaks a rule, version 4 repairs it.
     assert_eq!(after(put("c", false), 3, removed(put("c", false))), [("not-indexed", 3)]);
     assert_eq!(after(removed(index("a")), 2, index("a")), [("not-indexed", 3)]);
     assert_eq!(after(index("c"), 2, removed(index("c"))), [("stray-index", 3)]);
@@ -142,15 +143,15 @@ fn views_keep_the_same_rules() {
     assert_eq!(after(put_view(true), 3, vec![]), []);
     assert_eq!(after(put_view(false), 3, vec![]), [("not-indexed", 4)]);
     assert_eq!(after(put_view(true).split_off(1), 2, vec![]), [("stray-index", 4)]);
-    // The index has it as of another kind.
+    // The index has it with another kind.
     let table = put_entry("c", &Entry::table(None, TableState::new(1)), true).split_off(1);
     let mut both = after([put_view(false), table].concat(), 3, vec![]);
     both.sort_unstable();
     assert_eq!(both, [("not-indexed", 4), ("stray-index", 4)]);
-    // Nothing can be in it.
+    // A view cannot contain anything.
     let inside = [put_view(true), put("c/d", true)].concat();
     assert_eq!(after(inside, 4, vec![]), [("orphan", 4)]);
-    // What nothing of its kind can have.
+    // Entries that are invalid for their kind.
     for flawed in [&b"\0\x05\x01m"[..], b"\x02\x04\x0b\0\0\0\0\0\0\0\0\0\x01\0", b"\x03"] {
         let edits = vec![(rows::by_name(&name("c")), Some(Bytes::from_static(flawed)))];
         assert_eq!(after(edits, 3, vec![]), [("bad-item", 4)]);
@@ -160,7 +161,7 @@ fn views_keep_the_same_rules() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// A vacuum among them. And what changed from version to version adds up to what there is.
+    /// Includes vacuums. The changes from version to version add up to the catalog.
     #[test]
     fn what_writers_do_is_whole(steps in prop::collection::vec((0..8_u8, 0..3_u8, any::<bool>()), 1..60)) {
         with_chain(move |chain| async move {
@@ -203,13 +204,13 @@ proptest! {
     }
 }
 
-/// Versions lost in the middle: whoever stands before them takes the last one before them for the newest, and would go on
-/// from there. That, too, is found.
+/// Versions in the middle are missing: a reader before them takes the last one before the gap for the newest, and a
+/// writer would continue from there. The check finds that too.
 #[test]
 fn lost_versions_are_a_gap_and_a_fork_across_them_is_a_broken_chain() {
     for layout in Layout::ALL {
         let (world, gone) = (World::default(), |version: u64| format!("versions/{:016x}", u64::MAX - version));
-        let writer = || world.chain(Place::new("", 1 << 20));
+        let writer = || world.chain(SharedState::new("", 1 << 20));
         let sleeper = writer();
         assert!(matches!(at_once(sleeper.create(layout, true)), Outcome::Committed(_)));
         assert!(at_once(act(&sleeper, create("a"))) && at_once(act(&sleeper, create("b"))));
@@ -217,7 +218,7 @@ fn lost_versions_are_a_gap_and_a_fork_across_them_is_a_broken_chain() {
             assert!(at_once(act(&writer(), create(&format!("n{number}")))));
         }
         (3..=5).for_each(|version| world.remove(&gone(version)));
-        // It knows version 2, and no more is to be found from there.
+        // It knows version 2, and finds no later version from there.
         assert_eq!(at_once(sleeper.load()).unwrap().version(), Version(2));
         for looks in [&sleeper, &writer()] {
             let checked = at_once(looks.fsck()).unwrap();
@@ -238,7 +239,7 @@ fn lost_versions_are_a_gap_and_a_fork_across_them_is_a_broken_chain() {
         let broken = checked.findings.iter().find(|finding| finding.word() == "broken-chain");
         assert_eq!(broken.and_then(|finding| finding.version), Some(Version(6)), "{:?}", checked.findings);
         assert!(!checked.findings.iter().any(|finding| finding.word() == "gap"));
-        // The oldest that should be kept are gone: a gap at the end.
+        // The oldest versions that should be kept are missing: a gap at the end.
         (0..=1).for_each(|version| world.remove(&gone(version)));
         let checked = at_once(writer().fsck()).unwrap();
         assert!(checked.findings.iter().any(|finding| matches!(finding.trouble, Trouble::Gap(Version(0), Version(1)))));

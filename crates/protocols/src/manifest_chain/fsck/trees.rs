@@ -1,6 +1,5 @@
-//! Is the tree of a version whole, and does it keep the rules? Of what the next newer version does not share with it.
-//!
-//! A rule that holds for the newer version can only be broken here by what differs: so only that is looked at.
+//! Checks of a version's tree: is it complete, and does it keep the rules? Only the part that the next newer version
+//! does not share is checked: a rule that holds in the newer version can be broken here only where the two differ.
 
 use std::sync::Arc;
 
@@ -27,18 +26,18 @@ struct Difference {
     here: Option<Bytes>,
 }
 
-/// Why a page is not there.
+/// Why a page cannot be used.
 enum Lost {
     Object,
     Page(DecodeError),
-    /// Reported.
+    /// The store cannot read it; this has been reported.
     Unread,
 }
 
 impl<E: Env> Look<'_, E> {
     /// Step 2.
     pub(super) async fn tree(&mut self, at: &Manifest, newer: Option<&Manifest>) -> Result<(), LoadError> {
-        // Where one has indices and the other has not, the rules differ.
+        // If only one of the two has indices, their rules differ.
         let newer = newer.filter(|newer| newer.indexed == at.indexed);
         if newer.is_none() {
             self.count = 0;
@@ -85,7 +84,7 @@ impl<E: Env> Look<'_, E> {
 
     fn compare_count(&mut self, at: &Manifest) {
         let off_by = i64::try_from(at.entries).unwrap_or(i64::MAX).saturating_sub(self.count);
-        // Each commit counts on from the one before: a mistake is passed on, and told once.
+        // Each commit adds to the count of the one before, so an error propagates; it is reported once.
         if off_by != 0 && off_by != self.off_by {
             let found = u64::try_from(self.count).unwrap_or_default();
             self.report_version(Trouble::WrongCount { says: at.entries, found }, at.version);
@@ -93,12 +92,12 @@ impl<E: Env> Look<'_, E> {
         self.off_by = off_by;
     }
 
-    /// Keys of leaves must rise from each to the next.
+    /// Keys of leaves must rise from each leaf to the next.
     fn order(&mut self, at: &Manifest, place: PageRef, page: &Page, last: &mut Option<Key>) {
         let Page::Leaf(items) = page else { return };
         let (Some((first, _)), Some((end, _))) = (items.first(), items.last()) else { return };
         if last.as_ref().is_some_and(|last| last >= first) {
-            let object = self.chain.place.keys.home(place.home);
+            let object = self.chain.shared_state.keys.home(place.home);
             self.report(Trouble::Disorder { offset_bytes: place.offset }, object, Some(at.version));
         }
         *last = Some(end.clone());
@@ -106,7 +105,7 @@ impl<E: Env> Look<'_, E> {
 
     fn lost(&mut self, at: &Manifest, place: PageRef, lost: Lost, bound: &Key, walk: &Walk) {
         self.bad.extend(walk.above());
-        // What hangs below it is not known.
+        // The pages below it are not known.
         self.blind |= !place.leaf;
         if !self.bad.insert(place) {
             return;
@@ -124,12 +123,12 @@ impl<E: Env> Look<'_, E> {
             Lost::Object => Trouble::MissingObject(extent),
             Lost::Page(reason) => Trouble::DamagedPage { offset_bytes: place.offset, reason, lost: extent },
         };
-        let object = self.chain.place.keys.home(place.home);
+        let object = self.chain.shared_state.keys.home(place.home);
         self.report(trouble, object, Some(at.version));
     }
 
     async fn page(&mut self, at: PageRef) -> Result<Result<Arc<Page>, Lost>, LoadError> {
-        if let Ok(Some(page)) = self.chain.place.cache.get(at) {
+        if let Ok(Some(page)) = self.chain.shared_state.cache.get(at) {
             return Ok(Ok(page));
         }
         let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.length));
@@ -137,7 +136,7 @@ impl<E: Env> Look<'_, E> {
             let object = &self.object.1;
             object.slice((from as usize).min(object.len())..(to as usize).min(object.len()))
         } else {
-            let key = self.chain.place.keys.home(at.home);
+            let key = self.chain.shared_state.keys.home(at.home);
             match self.chain.store.get_range(&key, from..to).await {
                 Ok(object) => object.payload.bytes,
                 Err(ReadError::NotFound) => return Ok(Err(Lost::Object)),
@@ -157,20 +156,20 @@ impl<E: Env> Look<'_, E> {
                 "a leaf where an inner page should be, or an inner page where a leaf should be",
             ))),
             Ok(page) => {
-                self.chain.place.cache.keep(at, &page);
+                self.chain.shared_state.cache.keep(at, &page);
                 Ok(page)
             }
             Err(error) => Err(Lost::Page(error)),
         })
     }
 
-    /// Looks something up in a version's tree; `None` where a page for it is lost.
+    /// Looks something up in a version's tree; `None` if a page that it needs is lost.
     async fn look_up<T>(
         &mut self,
         operation: impl Fn(&AtHand<'_>) -> Result<T, Missing>,
     ) -> Result<Option<T>, LoadError> {
         let chain = self.chain;
-        let mut pages = AtHand::new(&chain.place.cache);
+        let mut pages = AtHand::new(&chain.shared_state.cache);
         loop {
             match operation(&pages) {
                 Ok(done) => return Ok(Some(done)),
@@ -186,7 +185,7 @@ impl<E: Env> Look<'_, E> {
         }
     }
 
-    /// The rules that a key is part of. What is not decided, because a page is lost, is not held against it.
+    /// Checks the rules that concern a key. What cannot be decided because a page is lost is not reported.
     async fn differs(
         &mut self,
         at: &Manifest,
@@ -233,7 +232,7 @@ impl<E: Env> Look<'_, E> {
         self.family(at, &name, here.as_ref(), newer.as_ref()).await
     }
 
-    /// What is in a namespace needs it.
+    /// Entries in a namespace need the namespace.
     async fn family(
         &mut self,
         at: &Manifest,
@@ -252,7 +251,7 @@ impl<E: Env> Look<'_, E> {
                 self.report_version(Trouble::Orphan(name.clone()), at.version);
             }
         }
-        // Children that the newer version has too do not differ; it is their namespace that does.
+        // Children that the newer version also has do not differ; their namespace does.
         if is_namespace(newer) && !is_namespace(here) {
             let between = rows::children(Some(name));
             let found = self.look_up(|pages| tree::range(pages, at.root, (&between.from, &between.to), 1)).await?;
@@ -271,7 +270,7 @@ impl<E: Env> Look<'_, E> {
         let fits = index_keys(at, &name, entry.as_ref()).contains(&key);
         match (newer, here) {
             (_, Some(_)) if !fits => self.report_version(Trouble::StrayIndex(name), at.version),
-            // Where the entry differs too, it has been told there.
+            // If the entry differs too, that was reported there.
             (Some(_), None) if fits && !self.told(&name, at) => {
                 self.report_version(Trouble::NotIndexed(name), at.version);
             }
@@ -286,7 +285,7 @@ impl<E: Env> Look<'_, E> {
     }
 }
 
-/// What the indices of a version have of an entry.
+/// The index keys of an entry in a version.
 fn index_keys(at: &Manifest, name: &Name, entry: Option<&Entry>) -> Vec<Key> {
     match entry {
         Some(entry) if at.indexed => rows::index_keys(name, entry),

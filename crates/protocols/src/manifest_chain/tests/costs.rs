@@ -1,4 +1,4 @@
-//! What a commit costs in each layout, counted in memory. Prints a table, whose figures are in the page of the protocol:
+//! The costs of a commit in each layout, counted in memory. Prints the table whose figures are on the protocol's page:
 //!
 //!     GLIDEPATH_COSTS_ROWS=1000,100000,1000000 cargo test --release -p glidepath-protocols costs_of_commits -- --nocapture
 
@@ -8,10 +8,10 @@ use glidepath_model::{Action, Entry, Name, TableState};
 
 use super::layouts::commit;
 use crate::catalog::{Catalog, Outcome};
-use crate::manifest_chain::{Layout, Place};
+use crate::manifest_chain::{Layout, SharedState};
 use crate::tests::counted::{Counts, World, at_once};
 
-/// Entries that are created in one commit of the filling.
+/// Entries created per commit while the catalog is filled.
 const BATCH: u64 = 25_000;
 
 /// Commits that are counted.
@@ -35,7 +35,7 @@ struct Measured {
 
 fn measured(layout: Layout, indexed: bool, rows: u64) -> Measured {
     let world = World::default();
-    let chain = world.chain(Place::new("", 64 << 20));
+    let chain = world.chain(SharedState::new("", 64 << 20));
     assert!(matches!(at_once(chain.create(layout, indexed)), Outcome::Committed(_)));
     for first in (0..rows).step_by(BATCH as usize) {
         commit(&chain, &[(first..rows.min(first + BATCH)).map(create).collect()]);
@@ -62,14 +62,14 @@ fn measured(layout: Layout, indexed: bool, rows: u64) -> Measured {
     Measured { counts: world.counted(), file_bytes, milliseconds }
 }
 
-/// How long this thread has been running, whatever else the machine does; where that is not told, the time of day.
+/// The processor time of this thread; the time of day if that is not available.
 fn busy() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = told.and_then(|told| told.split_whitespace().next()?.parse().ok());
     nanoseconds.map_or_else(|| UNIX_EPOCH.elapsed().unwrap(), Duration::from_nanos)
 }
 
-/// What is measured where nothing else is asked for.
+/// The sizes measured by default.
 const ROWS: [u64; 2] = [500, 10_000];
 
 fn rows() -> Vec<u64> {
@@ -101,7 +101,7 @@ fn costs_of_commits() {
         let (more_rows, more_written) =
             (rows[rows.len() - 1] as f64 / rows[0] as f64, written[written.len() - 1] / written[0]);
         match layout {
-            // A level of pages more, or two.
+            // One or two levels of pages more.
             Layout::Paged => assert!(more_written < 4.0, "{more_rows} times the rows, {more_written} times the bytes"),
             Layout::Whole => {
                 assert!(more_written > more_rows / 2.0, "{more_rows} times the rows, {more_written} times the bytes");
@@ -110,11 +110,11 @@ fn costs_of_commits() {
     }
 }
 
-/// What the table says of `whole`, for a few rows, so that it cannot become wrong unnoticed.
+/// The figures for `whole` in the table, for a few rows, so that a test fails if they change.
 #[test]
 fn a_whole_commit_is_three_requests_and_the_file() {
     let Measured { counts, file_bytes, .. } = measured(Layout::Whole, true, 20_000);
-    // One read, the part, and the version; in twenty commits one or two hints.
+    // One read, one put of the part, and one of the version; in twenty commits one or two hints.
     assert!((3 * COMMITS..=3 * COMMITS + 2 + 8).contains(&(counts.gets + counts.puts)), "{counts:?}");
     assert_eq!((counts.lists, counts.deletes), (0, 0));
     let each = counts.written_bytes / COMMITS;

@@ -1,11 +1,11 @@
-//! What a refusal proves, and what is made of versions that cannot be read.
+//! What a refusal proves, and how versions that cannot be read are treated.
 
 use glidepath_env::{Cause, Denial, PutError};
 use glidepath_model::{Action, Entry, Kind, Name, Span, TableState, Version};
 
 use super::layouts::commit;
 use crate::catalog::{Catalog, LoadError, Outcome};
-use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, Place, Sizes, Snapshot, Trouble};
+use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, SharedState, Sizes, Snapshot, Trouble};
 use crate::mutant::{self, Mutant};
 use crate::tests::counted::{World, at_once};
 
@@ -19,11 +19,11 @@ fn drop_of(text: &str) -> Action {
     Action::Drop { name: Name::parse(text).unwrap(), kind: Kind::Table, expected: None }
 }
 
-/// A catalog whose commits all put packs.
+/// A catalog in which every commit puts packs.
 fn created(layout: Layout) -> (World, Chain, Snapshot) {
     let world = World::default();
     let sizes = Sizes { block_bytes: 512, part_bytes: 1 };
-    let chain = world.chain(Place::new("", 1 << 20).inline_up_to(0).whole_sized(sizes));
+    let chain = world.chain(SharedState::new("", 1 << 20).inline_up_to(0).whole_sized(sizes));
     assert!(matches!(at_once(chain.create(layout, true)), Outcome::Committed(_)));
     commit(&chain, &[(0..9).map(|number| create(&format!("t{number}"))).collect()]);
     let head = at_once(chain.load()).unwrap();
@@ -38,12 +38,12 @@ fn key_of(version: Version) -> String {
     format!("versions/{:016x}", u64::MAX - version.0)
 }
 
-/// What something between answers of itself, 409 or 403, say, to the second delivery.
+/// The answer of something on the way, such as 409 or 403, to the second delivery.
 fn answered(passing: bool) -> PutError {
     PutError::Refused(Denial { cause: Cause::words("409 to the second delivery"), certain: false, passing })
 }
 
-/// The first delivery lands, the second is refused: the commit is in the chain, and what it refers to stays.
+/// The first delivery takes effect, the second is refused: the commit is in the chain, and its objects stay.
 #[test]
 fn a_refusal_of_a_second_delivery_deletes_nothing() {
     for layout in Layout::ALL {
@@ -54,7 +54,7 @@ fn a_refusal_of_a_second_delivery_deletes_nothing() {
             let ended = attempt(&chain, &base, create("mine"));
             assert!(matches!(&ended, Attempt::Ended(Outcome::Committed(_))), "{layout:?}: {ended:?}");
             world.all_well();
-            let head = at_once(world.chain(Place::new("", 0)).load()).unwrap();
+            let head = at_once(world.chain(SharedState::new("", 0)).load()).unwrap();
             assert_eq!((head.version(), head.entries()), (base.version().next(), 10));
             let checked = at_once(chain.fsck()).unwrap();
             assert!(checked.findings.is_empty(), "{layout:?}: {checked:?}");
@@ -62,7 +62,8 @@ fn a_refusal_of_a_second_delivery_deletes_nothing() {
     }
 }
 
-/// Nothing is there and nothing proves that nothing will be: unknown, soon where the reason does not pass, and packs stay.
+/// Nothing was written, and nothing proves that nothing will be: unknown (at once if the reason does not pass by
+/// itself), and packs stay.
 #[test]
 fn a_refusal_of_one_delivery_is_no_proof() {
     for layout in Layout::ALL {
@@ -86,7 +87,7 @@ fn a_refusal_of_one_delivery_is_no_proof() {
     }
 }
 
-/// A version that is lost or damaged is not taken for old.
+/// A missing or damaged version does not count as old.
 #[test]
 fn a_vacuum_takes_nothing_for_old_that_it_cannot_read() {
     for damage in [None, Some(0), Some(7)] {
@@ -104,14 +105,14 @@ fn a_vacuum_takes_nothing_for_old_that_it_cannot_read() {
         }
         let grace = Grace { versions: 2, age: Span::from_secs(24 * 3600) };
         assert_eq!(at_once(chain.vacuum(grace)).unwrap().oldest, Version(0));
-        // An hour later all are old that are not among the newest two, and it goes as far as what can be read.
+        // An hour later all are old except the newest two, and it removes as much as can be read.
         world.pass(Span::from_secs(3600));
         let swept = at_once(chain.vacuum(Grace { versions: 2, age: Grace::SHORTEST })).unwrap();
         assert_eq!(swept.oldest, Version(20 - 1), "{swept:?}");
     }
 }
 
-/// Versions behind the newest were lost: a pack that could only have been put after them says so.
+/// The newest versions were lost: a pack that could only have been put after them shows it.
 #[test]
 fn a_pack_of_a_version_that_could_not_follow_is_damage() {
     let (world, chain, base) = created(Layout::Paged);
@@ -126,16 +127,16 @@ fn a_pack_of_a_version_that_could_not_follow_is_damage() {
     for version in base.version().0 + 1..=head.version().0 {
         world.remove(&key_of(Version(version)));
     }
-    let checked = at_once(world.chain(Place::new("", 0)).fsck()).unwrap();
+    let checked = at_once(world.chain(SharedState::new("", 0)).fsck()).unwrap();
     let ahead = checked.findings.iter().filter(|finding| matches!(finding.trouble, Trouble::PackAhead)).count();
     assert!(checked.is_damaged() && ahead == 2, "{:?}", words(&checked));
 }
 
-fn place() -> Place {
-    Place::new("", 1 << 20)
+fn shared_state() -> SharedState {
+    SharedState::new("", 1 << 20)
 }
 
-/// Commits, hours apart, and cleans up all but the newest version.
+/// Commits, hours apart, and removes all but the newest version.
 fn go_on_for_hours(world: &World, chain: &Chain) {
     for _ in 0..3 {
         world.pass(Span::from_secs(3600));
@@ -146,13 +147,13 @@ fn go_on_for_hours(world: &World, chain: &Chain) {
     at_once(chain.vacuum(Grace { versions: 1, age: Grace::SHORTEST })).unwrap();
 }
 
-/// A process finds no catalog, and sleeps. Others create one, commit, and clean its first versions away. What it puts then where
-/// the first version was is in no chain. It may sleep while it looks, or when it has looked.
+/// A process finds no catalog, and sleeps. Others create one, commit, and vacuum its first versions. The version that
+/// the process then puts in place of the first is not in the chain. It may sleep while it reads, or afterwards.
 #[test]
 fn a_creation_that_slept_is_not_acknowledged() {
     let create_late = |looked: bool| {
         let world = World::default();
-        let (mine, other) = (world.chain(place()), world.chain(place()));
+        let (mine, other) = (world.chain(shared_state()), world.chain(shared_state()));
         let inner = world.clone();
         let meanwhile = move || {
             assert!(matches!(at_once(other.create(Layout::Paged, true)), Outcome::Committed(_)));
@@ -164,7 +165,7 @@ fn a_creation_that_slept_is_not_acknowledged() {
             world.when_listed(meanwhile)
         }
         let created = at_once(mine.create(Layout::Paged, true));
-        // Nor does it build on what it put.
+        // Nor does it build on what it has put.
         let head = at_once(mine.load()).unwrap();
         (matches!(created, Outcome::Unknown(_) | Outcome::Conflict(_)), head.version())
     };
@@ -174,18 +175,18 @@ fn a_creation_that_slept_is_not_acknowledged() {
     assert!(!mutant::with(Mutant::NotRechecked, || create_late(true)).0);
 }
 
-/// The versions that a listing named are cleaned away before they are read: there is a catalog all the same.
+/// The listed versions are vacuumed before they are read: there is a catalog nevertheless.
 #[test]
 fn what_was_named_and_is_gone_is_no_proof_that_there_is_nothing() {
     let load_late = || {
         let (world, chain, _) = created(Layout::Paged);
-        let (mine, inner) = (world.chain(place()), world.clone());
+        let (mine, inner) = (world.chain(shared_state()), world.clone());
         world.when_listed(move || go_on_for_hours(&inner, &chain));
         at_once(mine.load()).map(|head| head.version()).ok()
     };
     assert_eq!(load_late(), Some(Version(5)));
     assert_eq!(mutant::with(Mutant::VanishedIsNone, load_late), None);
-    // Where nothing that is named is ever there, that is told, and no catalog is created over it.
+    // If no named version ever exists, that is an error, and no catalog is created over it.
     let (world, chain, head) = created(Layout::Paged);
     for number in 0..40 {
         commit(&chain, &[vec![create(&format!("n{number}"))]]);
@@ -193,21 +194,21 @@ fn what_was_named_and_is_gone_is_no_proof_that_there_is_nothing() {
     for key in world.keys("versions/") {
         world.remove(&key);
     }
-    assert!(head.version() < Version(32), "there is a hint by now");
-    let fresh = world.chain(place());
+    assert!(head.version() < Version(32), "there is a hint already");
+    let fresh = world.chain(shared_state());
     assert!(matches!(at_once(fresh.load()), Err(LoadError::Failed(_))));
     assert!(matches!(at_once(fresh.create(Layout::Paged, true)), Outcome::Refused(_)));
     assert!(world.keys("versions/").is_empty());
 }
 
-/// A version that is asked for by its number may be long past: what is put behind it proves nothing.
+/// A version read by its number may be old: a version put after it proves nothing.
 #[test]
 fn a_commit_on_an_old_version_is_not_acknowledged() {
     let (world, chain, _) = created(Layout::Paged);
     let old = at_once(chain.version_at(Version(1))).unwrap().unwrap();
     go_on_for_hours(&world, &chain);
     for old in [old, at_once(chain.every_version()).unwrap().remove(0)] {
-        let ended = attempt(&world.chain(place()), &old, create("mine"));
+        let ended = attempt(&world.chain(shared_state()), &old, create("mine"));
         assert!(!matches!(&ended, Attempt::Ended(Outcome::Committed(_))), "{}: {ended:?}", old.version());
     }
 }

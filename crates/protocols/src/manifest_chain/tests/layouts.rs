@@ -13,13 +13,13 @@ use crate::catalog::{Catalog, Outcome};
 use crate::entry;
 use crate::manifest_chain::page::Page;
 use crate::manifest_chain::tree::Pages as _;
-use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, Place, Sizes, Snapshot, whole};
+use crate::manifest_chain::{Attempt, Changed, Layout, ManifestChain, SharedState, Sizes, Snapshot, whole};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
 type Map = BTreeMap<Name, Entry>;
 
-/// So small that a few entries make several parts.
+/// So small that a few entries need several parts.
 const SMALL: Sizes = Sizes { block_bytes: 4 * whole::ROW, part_bytes: 6000 };
 
 fn name(text: &str) -> Name {
@@ -88,7 +88,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// What a map becomes.
+/// The map after these groups of actions.
 fn plainly(map: &Map, groups: &[Vec<Action>]) -> (Vec<Result<(), Refusal>>, Map) {
     let (mut view, mut verdicts) = (View::default(), Vec::new());
     for actions in groups {
@@ -118,7 +118,7 @@ fn plainly(map: &Map, groups: &[Vec<Action>]) -> (Vec<Result<(), Refusal>>, Map)
     (verdicts, map)
 }
 
-/// Commits; what was decided, and the head.
+/// Commits; returns what was decided, and the head.
 pub(super) fn commit(chain: &Chain, groups: &[Vec<Action>]) -> (Vec<Result<(), Refusal>>, Snapshot) {
     let base = at_once(chain.load()).unwrap();
     let groups: Vec<&[Action]> = groups.iter().map(Vec::as_slice).collect();
@@ -134,7 +134,7 @@ fn sorted<T: Ord>(mut items: Vec<T>) -> Vec<T> {
     items
 }
 
-/// Whatever can be asked of a catalog has the answer that the map gives.
+/// Every read of the catalog gives the same answer as the map.
 fn agree(chain: &Chain, at: &Snapshot, map: &Map) {
     let all: Map = at_once(chain.all(at, None, usize::MAX)).unwrap().into_iter().collect();
     assert_eq!(&all, map);
@@ -169,7 +169,7 @@ fn differences(before: &Map, now: &Map) -> Vec<Changed> {
     names.map(told).collect()
 }
 
-/// Blocks are between a quarter of the most and the most, unless there is one only, or one entry in it.
+/// Blocks are between a quarter of the maximum and the maximum, unless there is only one, or one with a single entry.
 fn well_filled(chain: &Chain, at: &Snapshot) {
     let Some(root) = at.manifest.root else { return assert_eq!(at.entries(), 0) };
     let root = at_once(chain.with_pages(|pages| pages.page(root))).unwrap();
@@ -195,8 +195,8 @@ fn blocks_home(found: crate::manifest_chain::page::Home, at: &Snapshot) -> crate
 
 fn created(layout: Layout, indexed: bool) -> (World, Chain) {
     let world = World::default();
-    // The cache holds next to nothing, so that blocks really are read.
-    let chain = world.chain(Place::new("lake/", 100).whole_sized(SMALL));
+    // The cache holds almost nothing, so that blocks are read.
+    let chain = world.chain(SharedState::new("lake/", 100).whole_sized(SMALL));
     assert!(matches!(at_once(chain.create(layout, indexed)), Outcome::Committed(_)));
     (world, chain)
 }
@@ -234,7 +234,8 @@ proptest! {
     }
 }
 
-/// An entry of just as many bytes as may be is kept, whatever comes with it; one of one byte more is refused, alone.
+/// An entry of exactly the maximum size is stored, whatever is committed with it; one byte more is refused, and only
+/// that entry.
 #[test]
 fn an_entry_is_no_larger_than_may_be() {
     let most = 300;
@@ -246,8 +247,8 @@ fn an_entry_is_no_larger_than_may_be() {
     let letters = (0..most).rev().find(|letters| entry::encode(&with(*letters)).len() == most).unwrap();
     for layout in Layout::ALL {
         let world = World::default();
-        let place = Place::new("", 1 << 20).entries_of_at_most(most);
-        let chain = Chain::new(world.clone(), world, std::sync::Arc::new(place));
+        let shared_state = SharedState::new("", 1 << 20).entries_of_at_most(most);
+        let chain = Chain::new(world.clone(), world, std::sync::Arc::new(shared_state));
         let created = at_once(chain.create(layout, true));
         let Outcome::Committed(base) = created else { panic!("{created:?}") };
         let create = |text: &str, letters| vec![Action::Create { name: name(text), entry: with(letters) }];

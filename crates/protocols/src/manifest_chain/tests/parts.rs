@@ -1,11 +1,11 @@
-//! What a `whole` catalog's commits leave in the store, and how much they hold in memory.
+//! The objects that commits to a `whole` catalog leave in the store, and the memory that they use.
 
 use glidepath_env::{Cause, Denial, PutError};
 use glidepath_model::{Action, Entry, Kind, Name, Span, TableState};
 
 use super::layouts::commit;
 use crate::catalog::{Catalog, LoadError, Outcome};
-use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, Place, Sizes, Snapshot};
+use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, SharedState, Sizes, Snapshot};
 use crate::tests::counted::{World, at_once};
 
 type Chain = ManifestChain<World>;
@@ -24,9 +24,9 @@ fn drop_of(number: u32) -> Action {
     Action::Drop { name: name(number), kind: Kind::Table, expected: None }
 }
 
-fn created(place: Place, rows: u32) -> (World, Chain) {
+fn created(shared_state: SharedState, rows: u32) -> (World, Chain) {
     let world = World::default();
-    let chain = world.chain(place);
+    let chain = world.chain(shared_state);
     assert!(matches!(at_once(chain.create(Layout::Whole, true)), Outcome::Committed(_)));
     if rows > 0 {
         commit(&chain, &[(0..rows).map(create).collect()]);
@@ -38,15 +38,15 @@ fn attempt(chain: &Chain, base: &Snapshot, actions: &[Action]) -> Attempt {
     at_once(chain.attempt(base, &[actions])).1
 }
 
-/// Twenty times as many rows, and no more in memory: a part being read, a part being filled, a few blocks.
+/// With twenty times as many rows, memory does not grow: one part being read, one being filled, a few blocks.
 #[test]
 fn a_rewrite_of_any_size_holds_two_parts() {
     let sizes = Sizes { block_bytes: 64 << 10, part_bytes: 100 << 10 };
     let mut most = Vec::new();
     for rows in [10_000, 200_000] {
-        let (world, chain) = created(Place::new("", 0).whole_sized(sizes), rows);
+        let (world, chain) = created(SharedState::new("", 0).whole_sized(sizes), rows);
         let parts = world.keys("packs/").len();
-        // The largest that changes nothing but one row, and ones that change rows everywhere.
+        // A commit that changes only one row, and one that changes rows everywhere.
         for actions in [vec![create(rows + 1)], (0..rows).step_by(5000).map(drop_of).collect()] {
             world.counted();
             commit(&chain, &[actions]);
@@ -55,21 +55,21 @@ fn a_rewrite_of_any_size_holds_two_parts() {
             most.push((counts.most_bytes, counts.written_bytes));
         }
     }
-    // It is the rewrite that grows.
+    // The bytes written grow, the memory does not.
     assert!(most[2].1 > 15 * most[0].1, "{most:?}");
 }
 
-/// A namespace with twenty times as many tables goes, and no more is in memory: nothing lists them.
+/// Drops a namespace with twenty times as many tables: memory does not grow, because the tables are not listed.
 #[test]
 fn a_namespace_of_any_size_goes_with_all_that_is_in_it() {
     let sizes = Sizes { block_bytes: 64 << 10, part_bytes: 100 << 10 };
     for rows in [10_000, 200_000] {
-        let (world, chain) = created(Place::new("", 0).whole_sized(sizes), 0);
+        let (world, chain) = created(SharedState::new("", 0).whole_sized(sizes), 0);
         let parse = |text: &str| Name::parse(text).unwrap();
         let namespace = |text: &str| Action::Create { name: parse(text), entry: Entry::namespace() };
         let namespaces = ["a", "a/b", "a-b", "c"].map(namespace);
         let table = |number: u32| {
-            // One in a thousand is elsewhere, and the index by base object has it between the others.
+            // One table in a thousand is elsewhere, and the index by base object has it among the others.
             let place = if number.is_multiple_of(1000) { "a-b" } else { ["a", "a/b"][number as usize % 2] };
             let mut entry = Entry::table(None, TableState::new(1));
             entry.base_objects.push(parse(&format!("c/base_{}", number % 50)));
@@ -85,8 +85,8 @@ fn a_namespace_of_any_size_goes_with_all_that_is_in_it() {
         let based =
             (0..50).map(|base| at_once(chain.with_base(&head, &parse(&format!("c/base_{base}")))).unwrap().len());
         assert_eq!(based.sum::<usize>() as u32, rows / 1000);
-        // It looks each row up in the indices: with nothing at hand that is a block decoded for each.
-        let looking = world.chain(Place::new("", 64 << 20).whole_sized(sizes));
+        // It looks up each row in the indices: without cached pages, each takes decoding a block.
+        let looking = world.chain(SharedState::new("", 64 << 20).whole_sized(sizes));
         assert!(at_once(looking.fsck()).unwrap().findings.is_empty());
     }
 }
@@ -94,7 +94,7 @@ fn a_namespace_of_any_size_goes_with_all_that_is_in_it() {
 #[test]
 fn a_version_needs_no_part_of_another() {
     let sizes = Sizes { block_bytes: 4 << 10, part_bytes: 8 << 10 };
-    let (world, chain) = created(Place::new("", 1 << 20).whole_sized(sizes), 2000);
+    let (world, chain) = created(SharedState::new("", 1 << 20).whole_sized(sizes), 2000);
     for number in 0..5 {
         commit(&chain, &[vec![drop_of(number * 300)]]);
     }
@@ -116,11 +116,11 @@ fn a_version_needs_no_part_of_another() {
     assert!(checked.findings.is_empty() && checked.entries == 1995, "{checked:?}");
 }
 
-/// The first part is refused, or the second is not known to be there; and the version itself.
+/// The first part is refused, the outcome of the second is unknown, or the version itself fails.
 #[test]
 fn parts_of_a_commit_that_failed_are_gone_and_of_an_unknown_one_stay() {
     let sizes = Sizes { block_bytes: 4 << 10, part_bytes: 8 << 10 };
-    let (world, chain) = created(Place::new("", 1 << 20).whole_sized(sizes), 1000);
+    let (world, chain) = created(SharedState::new("", 1 << 20).whole_sized(sizes), 1000);
     let (base, before) = (at_once(chain.load()).unwrap(), world.keys("packs/"));
     let refused = || PutError::Refused(Denial::words("on purpose"));
     let unknown = || PutError::Unknown(Cause::words("on purpose"));
@@ -139,12 +139,12 @@ fn parts_of_a_commit_that_failed_are_gone_and_of_an_unknown_one_stay() {
     assert!(matches!(attempt(&chain, &base, &[drop_of(7)]), Attempt::Ended(Outcome::Refused(_))));
     assert_eq!(world.keys("packs/"), before);
     world.all_well();
-    // Another is first: lost for good.
+    // Another commit is first: lost.
     let (_, winner) = commit(&chain, &[vec![drop_of(8)]]);
     let after = world.keys("packs/");
     assert!(matches!(attempt(&chain, &base, &[drop_of(7)]), Attempt::Ended(Outcome::Conflict(Some(_)))));
     assert_eq!(world.keys("packs/"), after);
-    // The answer is lost and what was put is not shown: parts stay.
+    // The answer is lost and the version is hidden: parts stay.
     let key = format!("versions/{:016x}", u64::MAX - winner.version().0 - 1);
     world.hide(&key);
     let version = key.clone();
@@ -161,10 +161,10 @@ fn parts_of_a_commit_that_failed_are_gone_and_of_an_unknown_one_stay() {
 
 #[test]
 fn a_damaged_part_is_never_copied_into_a_new_version() {
-    let (world, chain) = created(Place::new("", 0), 20_000);
+    let (world, chain) = created(SharedState::new("", 0), 20_000);
     let base = at_once(chain.load()).unwrap();
     let packs = world.keys("packs/");
-    // In the middle of a block that the commit does not touch.
+    // In the middle of a block that the commit does not change.
     world.tamper(&packs[0], |bytes| bytes[20_000] ^= 1);
     let ended = attempt(&chain, &base, &[create(30_000)]);
     assert!(matches!(ended, Attempt::NotMade(LoadError::Undecodable(_))), "{ended:?}");
@@ -179,7 +179,7 @@ fn a_damaged_part_is_never_copied_into_a_new_version() {
 
 #[test]
 fn everything_dropped_leaves_an_empty_catalog_that_goes_on() {
-    let (world, chain) = created(Place::new("", 1 << 20), 0);
+    let (world, chain) = created(SharedState::new("", 1 << 20), 0);
     let empty = at_once(chain.load()).unwrap();
     assert_eq!((empty.layout(), empty.entries()), (Layout::Whole, 0));
     commit(&chain, &[(0..5000).map(create).collect()]);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::manifest_chain::page::Home;
 
-/// Pages in memory; a page is missing until it is asked for once.
+/// Pages in memory; each is missing until it has been requested once.
 #[derive(Default)]
 struct Shelf {
     pages: Vec<Bytes>,
@@ -76,7 +76,7 @@ impl Shelf {
     }
 }
 
-/// The longest keys that there are, of the index by base object: two of them do not fit into a page.
+/// The longest possible keys, of the index by base object: two of them do not fit into a page.
 #[test]
 fn the_longest_keys_make_a_tree_too() {
     let long = |number: u32| Bytes::from(format!("b{}{number:08}", "x".repeat(2050 - 9)));
@@ -144,7 +144,7 @@ proptest! {
             page.encode(&mut again);
             prop_assert_eq!(Page::decode(&again.into()).unwrap(), page);
         }
-        // Without a checksum that fits it is refused, but for one case in 2^32.
+        // Without a matching checksum it is refused, except in one case of 2^32.
         prop_assert!(Page::decode(&bytes.into()).is_err());
     }
 }
@@ -174,7 +174,7 @@ fn a_change_writes_one_page_per_level_and_rising_keys_fill_their_pages() {
     assert_eq!(shelf.fetching(|shelf| get(shelf, root, &key(50_000))), Some(Bytes::from_static(b"new")));
 }
 
-/// A cold listing takes few rounds of requests, and asks for no page that it does not need.
+/// A listing with an empty cache takes few rounds of requests, and requests no unneeded page.
 #[test]
 fn pages_of_a_listing_are_asked_for_together() {
     let mut shelf = Shelf::default();
@@ -191,7 +191,7 @@ fn pages_of_a_listing_are_asked_for_together() {
                     rounds += 1;
                     let before = shelf.fetched.borrow().len();
                     shelf.fetched.borrow_mut().extend(missing.iter().copied());
-                    assert_eq!(shelf.fetched.borrow().len(), before + missing.len(), "none is asked for twice");
+                    assert_eq!(shelf.fetched.borrow().len(), before + missing.len(), "none is requested twice");
                 }
             }
         }
@@ -201,7 +201,7 @@ fn pages_of_a_listing_are_asked_for_together() {
     assert!(rounds <= pages / 12, "{rounds} rounds for {pages} pages");
     for limit in [1, 10, 100, 1000] {
         let (found, rounds, pages) = cold(limit);
-        // Four levels at most, and leaves of 60 items or more.
+        // At most four levels, and leaves of 60 items or more.
         assert!(found == limit && rounds <= 3 + limit.div_ceil(64), "{rounds} rounds for {limit}");
         assert!(pages <= 3 + limit.div_ceil(60), "{pages} pages for {limit}");
     }

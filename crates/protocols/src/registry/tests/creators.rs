@@ -1,5 +1,5 @@
-//! Processes that create catalogs of different protocols in one place, under faults: one catalog comes of it, and each is told what is
-//! true.
+//! Processes that create catalogs of different protocols below one prefix, under faults: exactly one catalog is
+//! created, and each answer is true.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use crate::mutant::{self, Mutant};
 
 const SEEDS: u64 = 400;
 
-/// Tries of one process.
+/// The attempts of one process.
 const TRIES: u32 = 6;
 
-/// What a process was told: it wanted a catalog of this protocol.
+/// The answers to a process, each with the protocol that it wanted.
 type Told = Rc<RefCell<Vec<(Protocol, Outcome<AnySnapshot>)>>>;
 
 fn faults(seed: u64) -> Faults {
-    // A creation makes a dozen requests, and two of them must often get through at the same time.
+    // A creation makes a dozen requests, and often two creations must both succeed in making theirs.
     let usual = Faults { request_lost: 0.03, answer_lost: 0.06, late: 0.04, refused: 0.03, ..Faults::default() };
     match seed % 3 {
         0 => usual,
@@ -28,7 +28,7 @@ fn faults(seed: u64) -> Faults {
     }
 }
 
-/// What is wrong after a run, in words.
+/// What is wrong after a run, as text.
 fn run(seed: u64) -> Option<String> {
     let model = StoreModel { faults: faults(seed), ..StoreModel::of(Profile::constant(Span::from_millis(10))) };
     let horizon = Instant::ZERO + Span::from_secs(100_000);

@@ -1,8 +1,8 @@
-//! Which rows of the tree go when a namespace is dropped with all that is in it?
+//! The rows to remove when a namespace is dropped with everything in it.
 //!
-//! By name they lie in two ranges, and in two of each kind in the index by type; in the index by base object they are
-//! scattered. The layout `whole` streams by all rows anyway, and drops these on the way. In `paged` each is looked up and
-//! edited away, page by page.
+//! By name they are in two ranges; in the index by type, in two ranges for each kind; in the index by base object they
+//! are scattered. The layout `whole` reads all rows in any case and leaves these out. In `paged` each row is looked up
+//! and removed, page by page.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
 use crate::mutant::{self, Mutant};
 
-/// What is in these namespaces, however deep.
-pub(super) struct Gone<'a> {
+/// Everything in these namespaces, at all depths.
+pub(super) struct DroppedRows<'a> {
     namespaces: &'a [Name],
     places: Vec<Between>,
 }
 
-impl<'a> Gone<'a> {
+impl<'a> DroppedRows<'a> {
     pub(super) fn of(namespaces: &'a [Name]) -> Self {
         Self { namespaces, places: namespaces.iter().flat_map(rows::within).collect() }
     }
@@ -29,12 +29,12 @@ impl<'a> Gone<'a> {
         self.namespaces.is_empty()
     }
 
-    /// Whether some of the rows from `least` on and before `next` may be among them.
+    /// Whether rows from `least` on and before `next` may be among them.
     pub(super) fn may_be_in(&self, least: &[u8], next: Option<&[u8]>) -> bool {
         self.places.iter().any(|place| least < &place.to[..] && next.is_none_or(|next| next > &place.from[..]))
     }
 
-    /// Whether the row of this key, of an entry or of an index, is among them.
+    /// Whether the row with this key, of an entry or of an index, is among them.
     pub(super) fn has(&self, key: &[u8]) -> bool {
         rows::name_in(key).is_some_and(|name| self.takes(&name))
     }
@@ -50,7 +50,11 @@ impl<'a> Gone<'a> {
 
 impl<E: Env> ManifestChain<E> {
     /// All entries of a version that are among them.
-    pub(super) async fn entries_of(&self, at: &Snapshot, gone: &Gone<'_>) -> Result<BTreeMap<Name, Entry>, LoadError> {
+    pub(super) async fn entries_of(
+        &self,
+        at: &Snapshot,
+        gone: &DroppedRows<'_>,
+    ) -> Result<BTreeMap<Name, Entry>, LoadError> {
         let mut entries = BTreeMap::new();
         for between in gone.namespaces.iter().flat_map(rows::entries_within) {
             entries.extend(self.scan(at, between, usize::MAX).await?.into_iter().filter(|(name, _)| gone.takes(name)));
