@@ -26,7 +26,9 @@ pub use original::Original;
 pub use staged::Staged;
 pub use tickets::{Partitioning, PartitioningError, RowColumns, RowsCovering, Tickets};
 
-use crate::{Cell, Timestamp};
+use glidepath_env::Cell;
+
+use crate::Timestamp;
 
 /// How a transactions table is written. Fixed for the life of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cell;
 pub mod encoding;
 pub mod loader;
 mod timestamp;
@@ -32,7 +31,6 @@ mod timestamp;
 #[cfg(test)]
 mod testing;
 
-pub use cell::Cell;
 pub use encoding::{
     CellError, EncodeError, Encoding, Entry, Original, Outcome, Partitioning, PartitioningError, RowColumns,
     RowsCovering, Stage, Staged, Tickets, ValueError,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::Cell;
+use glidepath_env::Cell;
 
 /// How cells are divided into batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,9 @@ use bytes::Bytes;
 
 use super::var_long::{decode_signed, decode_unsigned, encode_bits, encode_signed};
 use super::{CellError, EncodeError, Outcome, ValueError};
-use crate::{Cell, Timestamp};
+use glidepath_env::Cell;
+
+use crate::Timestamp;
 
 /// The only column: the letter `t`.
 pub(super) const COLUMN: [u8; 1] = *b"t";

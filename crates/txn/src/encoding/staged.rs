@@ -10,7 +10,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{CellError, EncodeError, Entry, Partitioning, PartitioningError, Stage, Tickets, ValueError};
-use crate::{Cell, Timestamp};
+use glidepath_env::Cell;
+
+use crate::Timestamp;
 
 const STAGED: u8 = 0;
 const COMMITTED: u8 = 1;

@@ -26,7 +26,9 @@ use bytes::Bytes;
 
 use super::var_long::{decode_unsigned, encode_bits};
 use super::{CellError, EncodeError, Outcome, ValueError};
-use crate::{Cell, Timestamp};
+use glidepath_env::Cell;
+
+use crate::Timestamp;
 
 /// The bytes of a row.
 pub(super) const ROW_LENGTH: usize = 8;

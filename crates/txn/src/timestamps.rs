@@ -1,0 +1,411 @@
+//! Who gives out timestamps, so that none is ever given out twice?
+//!
+//! One cell of a key-value store holds the *bound*: every number below it may have been given out. An [`Allocator`] owns the numbers of the
+//! block by which it moved the bound, and gives them out from memory.
+//!
+//! 1. Read the cell, by a linearizable read. An absent cell is a bound of 1.
+//! 2. Replace it by compare-and-set: the bound becomes larger by a block, and the owner this allocator. Each value names its owner and the
+//!    number of its move, so that no two values are equal.
+//! 3. Only when that is certain to have happened give out the numbers between the old bound and the new one, in order.
+//! 4. Where the numbers do not suffice, move the bound again, from the value that this allocator wrote last. If another value is there,
+//!    another allocator has taken over. This one stops for good: [`TakeError::Fenced`].
+//!
+//! **What became of a move that is unknown** is settled by reading back: the value is there (it happened), or the one before it (the same
+//! compare-and-set again), or one of another owner (fenced). A caller who goes away in step 2 leaves the move to the next caller, who
+//! settles it first.
+//!
+//! **Two allocators at a time** never give out the same number. But the earlier one may still give out the rest of its block while the
+//! later one gives out higher numbers: then a timestamp can be lower than one that was given out before. Where that must not
+//! be, because several processes have allocators on one store, choose [`Sharing::Shared`]: the allocator then reads the cell after it took
+//! numbers, and gives them out only if it is still the owner.
+
+mod bound;
+mod residues;
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::lock::Mutex as AsyncMutex;
+use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table, WriteError};
+
+use crate::Timestamp;
+use crate::settling::{self, ROUNDS};
+use bound::Bound;
+
+pub use residues::{Lease, Residue, Residues};
+
+/// Why no timestamp was given out.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TakeError {
+    /// Another allocator has moved the bound. This one will never give out a timestamp again.
+    #[error("another allocator of timestamps has taken over table {table} (its bound is {bound}); open a new one, if this process is to go on")]
+    Fenced {
+        /// Where the bound is kept.
+        table: Table,
+        /// The bound that the other one wrote.
+        bound: u64,
+    },
+    /// So many timestamps are not left: [`Timestamp::LAST`] would be exceeded.
+    #[error("{wanted} timestamps were asked for, and {left} are left")]
+    Exhausted {
+        /// How many numbers were needed.
+        wanted: u64,
+        /// How many there are.
+        left: u64,
+    },
+    /// What is in the cell was not written by this program, or by a later version of it.
+    #[error("the bound of timestamps in table {table} cannot be read: {found}")]
+    Unreadable {
+        /// Where the bound is kept.
+        table: Table,
+        /// What is wrong.
+        found: String,
+    },
+    /// The store does not answer, or refuses. Numbers may have been lost; none was given out.
+    #[error("the store of timestamps failed: {0}")]
+    Store(Cause),
+}
+
+/// Whether other processes may have allocators on the same cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// None, for instance because this process alone can open the store. Timestamps are given out without a request to the store while
+    /// the block lasts.
+    Alone,
+    /// There may be others. Each call makes a linearizable read, after which it is certain that no other allocator gave out a
+    /// higher timestamp before the call began.
+    Shared,
+}
+
+/// How an allocator works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocatorOptions {
+    /// Numbers by which the bound is moved; at least 1. A process that ends wastes at most so many. AtlasDB's is 1,000,000.
+    pub block: u64,
+    /// Whether there may be other allocators.
+    pub sharing: Sharing,
+}
+
+impl Default for AllocatorOptions {
+    fn default() -> Self {
+        Self { block: 1_000_000, sharing: Sharing::Alone }
+    }
+}
+
+/// Gives out timestamps. Each is greater than all that this allocator gave out before, and was never given out by another.
+///
+/// Share it by reference among the tasks and threads of a process.
+pub struct Allocator<E, K> {
+    env: E,
+    store: K,
+    table: Table,
+    options: AllocatorOptions,
+    /// 128 random bits: whose value it is.
+    owner: u128,
+    numbers: Mutex<Numbers>,
+    /// Held by the one who moves the bound.
+    moving: AsyncMutex<Moving>,
+}
+
+/// The numbers that may be given out without a move.
+#[derive(Debug)]
+struct Numbers {
+    next: u64,
+    /// Behind the last one.
+    end: u64,
+    stopped: Option<TakeError>,
+}
+
+/// What is known of the cell.
+#[derive(Debug)]
+struct Moving {
+    /// The value that is there, unless somebody else has moved the bound.
+    stored: Option<Bytes>,
+    /// A move that was sent, whose end is not known yet.
+    sent: Option<Bound>,
+    /// How many moves this allocator has made.
+    moves: u64,
+}
+
+/// Numbers that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    first: u64,
+    count: u64,
+}
+
+impl Run {
+    /// How many there are; at least 1.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The first and the last of them.
+    #[must_use]
+    pub fn range(&self) -> RangeInclusive<u64> {
+        self.first..=self.first + (self.count - 1)
+    }
+
+    /// All of them, the lowest first.
+    pub fn iter(&self) -> impl Iterator<Item = Timestamp> + use<> {
+        self.range().filter_map(|number| Timestamp::new(number).ok())
+    }
+}
+
+impl<E: Env, K: KvStore> Allocator<E, K> {
+    /// Takes over the bound in this table, which is made if it does not exist; an allocator that had it before is fenced.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub async fn open(env: E, store: K, table: Table, options: AllocatorOptions) -> Result<Self, TakeError> {
+        make_table(&env, &store, &table).await?;
+        let half = || u128::from(env.draw(Purpose::Names));
+        let owner = half() << 64 | half();
+        let options = AllocatorOptions { block: options.block.clamp(1, Timestamp::LAST.get()), ..options };
+        let numbers = Mutex::new(Numbers { next: 1, end: 1, stopped: None });
+        let moving = AsyncMutex::new(Moving { stored: None, sent: None, moves: 0 });
+        let allocator = Self { env, store, table, options, owner, numbers, moving };
+        allocator.take_over().await?;
+        Ok(allocator)
+    }
+
+    /// So many timestamps, which follow each other.
+    ///
+    /// # Errors
+    /// [`TakeError`]. After one that is [`TakeError::Store`] another call may succeed.
+    ///
+    /// # Panics
+    /// Where `count` is 0.
+    pub async fn take(&self, count: u64) -> Result<Run, TakeError> {
+        self.take_from(count, 1, 0).await
+    }
+
+    /// `count` timestamps whose remainder by `modulus` is `remainder`, lowest first. They use up `modulus` times as many numbers.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    ///
+    /// # Panics
+    /// Where `count` is 0, or `remainder` is not below `modulus`.
+    pub async fn take_residue(
+        &self,
+        count: u64,
+        Residue { modulus, remainder }: Residue,
+    ) -> Result<impl Iterator<Item = Timestamp> + use<E, K>, TakeError> {
+        assert!(remainder < modulus, "a remainder by {modulus} is below it, and {remainder} is not");
+        let run = self.take_from(count.saturating_mul(modulus), modulus, remainder).await?;
+        Ok(run.range().step_by(modulus as usize).filter_map(|number| Timestamp::new(number).ok()))
+    }
+
+    /// No number up to `to` will be given out, by anybody: what was restored from a backup may have used them.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub async fn fast_forward(&self, to: Timestamp) -> Result<(), TakeError> {
+        let mut moving = self.moving.lock().await;
+        let from = {
+            let mut numbers = self.numbers()?;
+            let left = numbers.end.max(to.get() + 1);
+            if numbers.next > to.get() {
+                return Ok(());
+            }
+            numbers.next = numbers.end;
+            left
+        };
+        self.extend(&mut moving, from, 1).await
+    }
+
+    /// Numbers, the first of which has this remainder.
+    async fn take_from(&self, count: u64, modulus: u64, remainder: u64) -> Result<Run, TakeError> {
+        assert!(count > 0, "no timestamp was asked for");
+        loop {
+            if let Some(run) = self.numbers()?.take(count, modulus, remainder) {
+                if self.options.sharing == Sharing::Shared {
+                    self.confirm().await?;
+                }
+                return Ok(run);
+            }
+            let mut moving = self.moving.lock().await;
+            // Another caller may have moved the bound meanwhile.
+            let (from, fits) = {
+                let numbers = self.numbers()?;
+                (numbers.end, numbers.fits(count, modulus, remainder))
+            };
+            if !fits {
+                self.extend(&mut moving, from, count.saturating_add(modulus)).await?;
+            }
+        }
+    }
+
+    /// Broken off if this allocator is not the owner any more.
+    async fn confirm(&self) -> Result<(), TakeError> {
+        let found = self.read().await?;
+        match found.as_deref().map(Bound::decode) {
+            Some(Ok(bound)) if bound.owner == self.owner => Ok(()),
+            Some(Ok(bound)) => Err(self.stop(bound.bound)),
+            Some(Err(found)) => Err(TakeError::Unreadable { table: self.table.clone(), found }),
+            None => Err(self.stop(1)),
+        }
+    }
+
+    fn numbers(&self) -> Result<MutexGuard<'_, Numbers>, TakeError> {
+        // Each change of the numbers is one assignment, so a panic elsewhere leaves none half done.
+        let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        match &numbers.stopped {
+            Some(error) => Err(error.clone()),
+            None => Ok(numbers),
+        }
+    }
+
+    /// Stops for good.
+    fn stop(&self, bound: u64) -> TakeError {
+        let error = TakeError::Fenced { table: self.table.clone(), bound };
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = Some(error.clone());
+        error
+    }
+}
+
+/// Steps 1, 2 and 4.
+impl<E: Env, K: KvStore> Allocator<E, K> {
+    async fn take_over(&self) -> Result<(), TakeError> {
+        let mut moving = self.moving.lock().await;
+        for round in 0..ROUNDS {
+            moving.stored = self.read().await?;
+            let bound = match &moving.stored {
+                Some(stored) => Bound::decode(stored),
+                None => Ok(Bound { bound: 1, owner: 0, moves: 0 }),
+            };
+            let bound = bound.map_err(|found| TakeError::Unreadable { table: self.table.clone(), found })?;
+            match self.extend(&mut moving, bound.bound, 1).await {
+                Err(TakeError::Fenced { .. }) => {
+                    // Another allocator took over in between: this one has given out nothing yet, and may try again.
+                    self.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = None;
+                    moving.sent = None;
+                    settling::wait(&self.env, round).await;
+                }
+                other => return other,
+            }
+        }
+        Err(TakeError::Store(Cause::words("other allocators of timestamps took over again and again")))
+    }
+
+    /// Moves the bound so that `least` numbers from `from` on, and a block, are this allocator's.
+    async fn extend(&self, moving: &mut Moving, from: u64, least: u64) -> Result<(), TakeError> {
+        let left = (Timestamp::LAST.get() + 1).saturating_sub(from);
+        if least > left {
+            return Err(TakeError::Exhausted { wanted: least, left });
+        }
+        // A move that was sent and not settled comes first: what it did decides what is there.
+        if let Some(sent) = moving.sent.take() {
+            self.settle(moving, sent).await?;
+        }
+        moving.moves += 1;
+        let bound = from + least.max(self.options.block).min(left);
+        let to = Bound { bound, owner: self.owner, moves: moving.moves };
+        self.settle(moving, to).await?;
+        let mut numbers = self.numbers()?;
+        numbers.next = numbers.next.max(if numbers.end == from { numbers.next } else { from });
+        numbers.end = bound;
+        Ok(())
+    }
+
+    /// Sends this move until it is certain that it happened.
+    async fn settle(&self, moving: &mut Moving, to: Bound) -> Result<(), TakeError> {
+        let new = to.encode();
+        let cell = cell();
+        moving.sent = Some(to);
+        let mut cause = Cause::words("the store was not asked");
+        for round in 0..ROUNDS {
+            let set = self.store.compare_and_set(&self.table, &cell, moving.stored.as_ref(), &new).await;
+            let found = match set {
+                Ok(()) => Some(new.clone()),
+                Err(ConditionError::Lost { found }) => found.into_iter().next().map(|(_, value)| value),
+                Err(ConditionError::Refused(denial)) if denial.certain && !denial.passing && round == 0 => {
+                    moving.sent = None;
+                    return Err(TakeError::Store(denial.cause));
+                }
+                Err(ConditionError::Refused(denial)) => {
+                    cause = denial.cause;
+                    settling::wait(&self.env, round).await;
+                    continue;
+                }
+                Err(ConditionError::Unknown(why)) => {
+                    // The same compare-and-set again settles it, whatever the first one did.
+                    cause = why;
+                    settling::wait(&self.env, round).await;
+                    continue;
+                }
+            };
+            moving.sent = None;
+            if found.as_ref() == Some(&new) {
+                moving.stored = Some(new);
+                return Ok(());
+            }
+            return Err(match found.as_deref().map(Bound::decode) {
+                Some(Ok(other)) => self.stop(other.bound),
+                Some(Err(found)) => TakeError::Unreadable { table: self.table.clone(), found },
+                None => self.stop(1),
+            });
+        }
+        Err(TakeError::Store(cause))
+    }
+
+    async fn read(&self) -> Result<Option<Bytes>, TakeError> {
+        let cells = [cell()];
+        let mut cause = Cause::words("the store was not asked");
+        for round in 0..ROUNDS {
+            match self.store.get(&self.table, &cells, ReadLevel::Linearizable).await {
+                Ok(mut values) => return Ok(values.pop().flatten()),
+                Err(KvReadError::NoTable(table)) => {
+                    return Err(TakeError::Store(Cause::words(format!("there is no table {table}"))));
+                }
+                Err(KvReadError::Failed(why)) => cause = why,
+            }
+            settling::wait(&self.env, round).await;
+        }
+        Err(TakeError::Store(cause))
+    }
+}
+
+impl Numbers {
+    /// The first number with this remainder.
+    fn first(&self, modulus: u64, remainder: u64) -> u64 {
+        let behind = self.next % modulus;
+        self.next + (remainder + modulus - behind) % modulus
+    }
+
+    fn fits(&self, count: u64, modulus: u64, remainder: u64) -> bool {
+        self.first(modulus, remainder).checked_add(count).is_some_and(|end| end <= self.end)
+    }
+
+    fn take(&mut self, count: u64, modulus: u64, remainder: u64) -> Option<Run> {
+        if !self.fits(count, modulus, remainder) {
+            return None;
+        }
+        let first = self.first(modulus, remainder);
+        self.next = first + count;
+        Some(Run { first, count })
+    }
+}
+
+fn cell() -> Cell {
+    Cell { row: Bytes::from_static(b"timestamps"), column: Bytes::from_static(b"bound") }
+}
+
+async fn make_table<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) -> Result<(), TakeError> {
+    let mut cause = Cause::words("the store was not asked");
+    for round in 0..ROUNDS {
+        match store.create_table(table).await {
+            Ok(()) => return Ok(()),
+            Err(WriteError::Refused(denial)) if !denial.passing => return Err(TakeError::Store(denial.cause)),
+            Err(WriteError::Refused(denial)) => cause = denial.cause,
+            Err(WriteError::Unknown(why)) => cause = why,
+        }
+        settling::wait(env, round).await;
+    }
+    Err(TakeError::Store(cause))
+}
