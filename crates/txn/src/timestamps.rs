@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::lock::Mutex as AsyncMutex;
-use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table, WriteError};
+use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table};
 
 use crate::Timestamp;
 use crate::settling::{self, ROUNDS};
@@ -41,7 +41,9 @@ pub use residues::{Lease, Residue, Residues};
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TakeError {
     /// Another allocator has moved the bound. This one will never give out a timestamp again.
-    #[error("another allocator of timestamps has taken over table {table} (its bound is {bound}); open a new one, if this process is to go on")]
+    #[error(
+        "another allocator of timestamps has taken over table {table} (its bound is {bound}); open a new one, if this process is to go on"
+    )]
     Fenced {
         /// Where the bound is kept.
         table: Table,
@@ -125,9 +127,16 @@ struct Moving {
     /// The value that is there, unless somebody else has moved the bound.
     stored: Option<Bytes>,
     /// A move that was sent, whose end is not known yet.
-    sent: Option<Bound>,
+    sent: Option<Move>,
     /// How many moves this allocator has made.
     moves: u64,
+}
+
+/// What makes the numbers from `from` up to the new bound this allocator's.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    from: u64,
+    to: Bound,
 }
 
 /// Numbers that follow each other.
@@ -162,7 +171,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     /// # Errors
     /// As [`Self::take`].
     pub async fn open(env: E, store: K, table: Table, options: AllocatorOptions) -> Result<Self, TakeError> {
-        make_table(&env, &store, &table).await?;
+        crate::table::make(&env, &store, &table).await.map_err(TakeError::Store)?;
         let half = || u128::from(env.draw(Purpose::Names));
         let owner = half() << 64 | half();
         let options = AllocatorOptions { block: options.block.clamp(1, Timestamp::LAST.get()), ..options };
@@ -204,26 +213,28 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     /// No number up to `to` will be given out, by anybody: what was restored from a backup may have used them.
     ///
     /// # Errors
-    /// As [`Self::take`].
+    /// As [`Self::take`]. Then numbers up to `to` may still be given out.
     pub async fn fast_forward(&self, to: Timestamp) -> Result<(), TakeError> {
         let mut moving = self.moving.lock().await;
-        let from = {
-            let mut numbers = self.numbers()?;
-            let left = numbers.end.max(to.get() + 1);
-            if numbers.next > to.get() {
-                return Ok(());
-            }
-            numbers.next = numbers.end;
-            left
-        };
-        self.extend(&mut moving, from, 1).await
+        loop {
+            let from = {
+                let mut numbers = self.numbers()?;
+                numbers.next = numbers.next.max(numbers.end.min(to.get() + 1));
+                if numbers.next > to.get() {
+                    return Ok(());
+                }
+                numbers.end.max(to.get() + 1)
+            };
+            self.extend(&mut moving, from, 1).await?;
+        }
     }
 
     /// Numbers, the first of which has this remainder.
     async fn take_from(&self, count: u64, modulus: u64, remainder: u64) -> Result<Run, TakeError> {
         assert!(count > 0, "no timestamp was asked for");
         loop {
-            if let Some(run) = self.numbers()?.take(count, modulus, remainder) {
+            let taken = self.numbers()?.take(count, modulus, remainder);
+            if let Some(run) = taken {
                 if self.options.sharing == Sharing::Shared {
                     self.confirm().await?;
                 }
@@ -241,15 +252,22 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         }
     }
 
-    /// Broken off if this allocator is not the owner any more.
+    /// An error if this allocator is not the owner any more.
     async fn confirm(&self) -> Result<(), TakeError> {
         let found = self.read().await?;
-        match found.as_deref().map(Bound::decode) {
-            Some(Ok(bound)) if bound.owner == self.owner => Ok(()),
-            Some(Ok(bound)) => Err(self.stop(bound.bound)),
-            Some(Err(found)) => Err(TakeError::Unreadable { table: self.table.clone(), found }),
-            None => Err(self.stop(1)),
+        match self.decode(found.as_ref())? {
+            Some(bound) if bound.owner == self.owner => Ok(()),
+            Some(bound) => Err(self.stop(bound.bound)),
+            None => Err(self.unreadable("it was there, and is there no more")),
         }
+    }
+
+    fn decode(&self, stored: Option<&Bytes>) -> Result<Option<Bound>, TakeError> {
+        stored.map(|stored| Bound::decode(stored)).transpose().map_err(|found| self.unreadable(found))
+    }
+
+    fn unreadable(&self, found: impl Into<String>) -> TakeError {
+        TakeError::Unreadable { table: self.table.clone(), found: found.into() }
     }
 
     fn numbers(&self) -> Result<MutexGuard<'_, Numbers>, TakeError> {
@@ -275,80 +293,75 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         let mut moving = self.moving.lock().await;
         for round in 0..ROUNDS {
             moving.stored = self.read().await?;
-            let bound = match &moving.stored {
-                Some(stored) => Bound::decode(stored),
-                None => Ok(Bound { bound: 1, owner: 0, moves: 0 }),
-            };
-            let bound = bound.map_err(|found| TakeError::Unreadable { table: self.table.clone(), found })?;
-            match self.extend(&mut moving, bound.bound, 1).await {
+            let bound = self.decode(moving.stored.as_ref())?.map_or(1, |bound| bound.bound);
+            match self.extend(&mut moving, bound, 1).await {
                 Err(TakeError::Fenced { .. }) => {
-                    // Another allocator took over in between: this one has given out nothing yet, and may try again.
+                    // Another allocator took over in between. This one has given out nothing yet, so it may try again.
                     self.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = None;
-                    moving.sent = None;
                     settling::wait(&self.env, round).await;
                 }
                 other => return other,
             }
         }
-        Err(TakeError::Store(Cause::words("other allocators of timestamps took over again and again")))
+        Err(TakeError::Store(Cause::words("other allocators of timestamps took over each time this one tried to")))
     }
 
-    /// Moves the bound so that `least` numbers from `from` on, and a block, are this allocator's.
+    /// Moves the bound, so that the numbers from `from` on are this allocator's: `least` and a block. A move that was sent before and
+    /// not settled is settled instead: what it did decides what is there.
     async fn extend(&self, moving: &mut Moving, from: u64, least: u64) -> Result<(), TakeError> {
+        if let Some(sent) = moving.sent {
+            return self.settle(moving, sent, true).await;
+        }
         let left = (Timestamp::LAST.get() + 1).saturating_sub(from);
         if least > left {
             return Err(TakeError::Exhausted { wanted: least, left });
         }
-        // A move that was sent and not settled comes first: what it did decides what is there.
-        if let Some(sent) = moving.sent.take() {
-            self.settle(moving, sent).await?;
-        }
         moving.moves += 1;
         let bound = from + least.max(self.options.block).min(left);
         let to = Bound { bound, owner: self.owner, moves: moving.moves };
-        self.settle(moving, to).await?;
-        let mut numbers = self.numbers()?;
-        numbers.next = numbers.next.max(if numbers.end == from { numbers.next } else { from });
-        numbers.end = bound;
-        Ok(())
+        self.settle(moving, Move { from, to }, false).await
     }
 
-    /// Sends this move until it is certain that it happened.
-    async fn settle(&self, moving: &mut Moving, to: Bound) -> Result<(), TakeError> {
-        let new = to.encode();
-        let cell = cell();
-        moving.sent = Some(to);
+    /// Sends this move until it is certain what became of it. `sent`: it was sent before, and that it is refused now says nothing of then.
+    async fn settle(&self, moving: &mut Moving, the_move: Move, mut sent: bool) -> Result<(), TakeError> {
+        let (new, cell) = (the_move.to.encode(), cell());
+        moving.sent = Some(the_move);
         let mut cause = Cause::words("the store was not asked");
         for round in 0..ROUNDS {
             let set = self.store.compare_and_set(&self.table, &cell, moving.stored.as_ref(), &new).await;
             let found = match set {
                 Ok(()) => Some(new.clone()),
                 Err(ConditionError::Lost { found }) => found.into_iter().next().map(|(_, value)| value),
-                Err(ConditionError::Refused(denial)) if denial.certain && !denial.passing && round == 0 => {
-                    moving.sent = None;
-                    return Err(TakeError::Store(denial.cause));
-                }
                 Err(ConditionError::Refused(denial)) => {
+                    if denial.certain && !denial.passing && !sent {
+                        moving.sent = None;
+                        return Err(TakeError::Store(denial.cause));
+                    }
+                    sent |= !denial.certain;
                     cause = denial.cause;
                     settling::wait(&self.env, round).await;
                     continue;
                 }
+                // The same compare-and-set again settles it, whatever the first one did.
                 Err(ConditionError::Unknown(why)) => {
-                    // The same compare-and-set again settles it, whatever the first one did.
-                    cause = why;
+                    (sent, cause) = (true, why);
                     settling::wait(&self.env, round).await;
                     continue;
                 }
             };
-            moving.sent = None;
             if found.as_ref() == Some(&new) {
-                moving.stored = Some(new);
+                (moving.stored, moving.sent) = (Some(new), None);
+                let mut numbers = self.numbers()?;
+                if numbers.end != the_move.from {
+                    numbers.next = the_move.from;
+                }
+                numbers.end = the_move.to.bound;
                 return Ok(());
             }
-            return Err(match found.as_deref().map(Bound::decode) {
-                Some(Ok(other)) => self.stop(other.bound),
-                Some(Err(found)) => TakeError::Unreadable { table: self.table.clone(), found },
-                None => self.stop(1),
+            moving.sent = None;
+            return Err(match self.decode(found.as_ref())? {
+                Some(other) => self.stop(other.bound),
+                None => self.unreadable("it was there, and is there no more"),
             });
         }
         Err(TakeError::Store(cause))
@@ -394,18 +407,4 @@ impl Numbers {
 
 fn cell() -> Cell {
     Cell { row: Bytes::from_static(b"timestamps"), column: Bytes::from_static(b"bound") }
-}
-
-async fn make_table<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) -> Result<(), TakeError> {
-    let mut cause = Cause::words("the store was not asked");
-    for round in 0..ROUNDS {
-        match store.create_table(table).await {
-            Ok(()) => return Ok(()),
-            Err(WriteError::Refused(denial)) if !denial.passing => return Err(TakeError::Store(denial.cause)),
-            Err(WriteError::Refused(denial)) => cause = denial.cause,
-            Err(WriteError::Unknown(why)) => cause = why,
-        }
-        settling::wait(env, round).await;
-    }
-    Err(TakeError::Store(cause))
 }

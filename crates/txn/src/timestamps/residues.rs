@@ -47,10 +47,7 @@ impl Residues {
         let place = clients.iter().enumerate().filter(|(_, count)| **count == fewest).nth(chosen);
         let place = place.map_or(0, |(place, _)| place);
         clients[place] += 1;
-        Lease {
-            residue: Residue { modulus: clients.len() as u64, remainder: place as u64 },
-            residues: self.clone(),
-        }
+        Lease { residue: Residue { modulus: clients.len() as u64, remainder: place as u64 }, residues: self.clone() }
     }
 
     fn clients(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
