@@ -3,7 +3,8 @@
 //! A transactions table maps the start timestamp of a transaction to its outcome: committed at a timestamp, or aborted. A
 //! transaction whose outcome is not decided yet has no cell. This crate says which cell that is and what the value holds
 //! ([`encoding`]), and in which batches to ask for many cells ([`loader`]); these parts are pure. [`timestamps`] gives out the
-//! timestamps, and [`table`] ends transactions and tells how they ended.
+//! timestamps, and [`table`] ends transactions and tells how they ended; [`writer`] does it for many tasks
+//! at once.
 //!
 //! Start with [`Encoding`]; then [`Tickets`], which spreads start timestamps that follow each other over several rows; then
 //! [`Planner`]. The designs are those of Palantir AtlasDB, as its architecture decision records 16 and 17 describe them.
@@ -31,6 +32,7 @@ pub mod table;
 mod timestamp;
 pub mod timestamps;
 mod together;
+pub mod writer;
 
 #[cfg(test)]
 mod testing;

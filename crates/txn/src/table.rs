@@ -137,6 +137,11 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         &self.table
     }
 
+    /// The most transactions of one row that one request of the store ends.
+    pub(crate) fn most_columns(&self) -> usize {
+        self.store.capabilities().most_columns.max(1)
+    }
+
     /// What became of one transaction.
     ///
     /// # Errors

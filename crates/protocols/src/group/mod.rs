@@ -6,7 +6,7 @@
 //!
 //! Steps (the numbers that comments cite; faults and answers are in `docs/protocols/group-commit.md`):
 //!
-//! 1. Enqueue the request. Where the queue is full, or nobody leads, it is turned away at once. (`queue.rs`)
+//! 1. Enqueue the request. Where the queue is full, or nobody leads, it is turned away at once. (crate `queue`)
 //! 2. The leader takes what is queued, up to [`MOST`] requests, and tries to commit it on top of the newest version known, as
 //!    many from the front as one version holds. (`leader.rs`)
 //! 3. Committed: what could be done is done; what was refused was refused by that very version.
@@ -23,23 +23,17 @@
 
 mod leader;
 mod loads;
-mod queue;
 
 use std::sync::Arc;
 
 use glidepath_env::{Backoff, Cause, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Refusal, Span};
+use glidepath_queue::{Left, NotQueued, Queue, alone};
 
 use crate::catalog::{Catalog, LoadError, Outcome};
 use leader::Work;
 pub use leader::{AlreadyLed, Leader};
 pub use loads::{Loader, Loads};
-use queue::{Left, NotQueued, Queue};
-
-/// The locks that the queue is made of: `tests/group_threads.rs` builds it with others, which try every order of threads.
-mod sync {
-    pub(super) use std::sync::{Mutex, MutexGuard};
-}
 
 /// Requests that one version takes at most.
 pub const MOST: usize = 512;
@@ -235,7 +229,7 @@ impl<E: Env, C: Grouped> Committer<E, C> {
             // Step 1.
             Way::Grouped(group) => group.queue.enqueue(request).map_err(turned_away)?,
             Way::Alone(retry_policy) => {
-                let (taken, ticket) = queue::alone(request);
+                let (taken, ticket) = alone(request);
                 Work::new(&self.env, &self.catalog, *retry_policy).answer(vec![taken], |_| Vec::new()).await;
                 ticket
             }

@@ -57,7 +57,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                 }
             }
         }
-        let most = self.store.capabilities().most_columns.max(1);
+        let most = self.most_columns();
         let parts = rows.into_values().flat_map(|row| row.split(most));
         let put = together(self.options.parallel, parts.map(|row| self.decide_row(row))).await;
         answers.extend(put.into_iter().flatten());

@@ -1,4 +1,4 @@
-//! The queue of a group under every order of threads: its code, as it ships, built with locks whose order a scheduler chooses.
+//! The queue under every order of threads: its code, as it ships, built with locks whose order a scheduler chooses.
 //!
 //! `shuttle` tries orders at random, with few switches at bad moments (PCT), and, where there are few orders, all of them. A
 //! thread that waits for ever is found too: then nobody can go on.
@@ -10,8 +10,8 @@ mod sync {
     pub(super) use shuttle::sync::{Mutex, MutexGuard};
 }
 
-#[path = "../src/group/queue.rs"]
-#[allow(dead_code, reason = "what is not needed by these tests is needed where it ships")]
+#[path = "../src/queue.rs"]
+#[allow(dead_code, unreachable_pub, reason = "what is not needed by these tests is needed where it ships")]
 mod queue;
 
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Who waits for the leader of a group, and what has each been told? The queue's logic alone: no requests to a store, no clock.
+//! Which requests wait for the leader, and what has each sender been told?
 //!
 //! One lock guards the queue, and whatever is decided from what is in it is decided under that lock: who waits, whether there is
 //! a leader, whether somebody can still come. A slot's lock guards its answer. Nobody holds both, and nobody is woken under
@@ -16,25 +16,25 @@ use std::task::{Context, Poll, Waker};
 use super::sync::{Mutex, MutexGuard};
 
 /// Requests on their way to a leader.
-pub(super) struct Queue<R, A> {
+pub struct Queue<R, A> {
     state: Mutex<State<R, A>>,
     most_waiting: usize,
 }
 
 /// What the queue's lock guards.
-pub(super) struct State<R, A> {
-    pub(super) waiting: VecDeque<Arc<Slot<R, A>>>,
+pub(crate) struct State<R, A> {
+    pub(crate) waiting: VecDeque<Arc<Slot<R, A>>>,
     /// Those who may still enqueue.
-    pub(super) handles: usize,
+    pub(crate) handles: usize,
     /// Whether there is a leader.
-    pub(super) led: bool,
-    pub(super) closed: bool,
+    pub(crate) led: bool,
+    pub(crate) closed: bool,
     /// The leader's, while it waits.
-    pub(super) leader: Option<Waker>,
+    pub(crate) leader: Option<Waker>,
 }
 
 /// A request, and the answer to it.
-pub(super) struct Slot<R, A> {
+pub(crate) struct Slot<R, A> {
     request: R,
     state: Mutex<Answering<A>>,
 }
@@ -46,7 +46,7 @@ struct Answering<A> {
 
 /// Why there is no answer: the leader let go of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub enum Left {
     /// It was not in the leader's hands, or nothing of it had been sent.
     NotSent,
     /// It may have been sent.
@@ -55,7 +55,7 @@ pub(super) enum Left {
 
 /// Why a request was not enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotQueued {
+pub enum NotQueued {
     /// So many wait already.
     Full(usize),
     /// Nobody would answer.
@@ -84,27 +84,27 @@ fn leave(place: &mut Option<Waker>, waker: &Waker) {
 
 impl<R, A> Queue<R, A> {
     /// An empty one, with one handle, in which at most so many wait.
-    pub(super) fn new(most_waiting: usize) -> Self {
+    pub fn new(most_waiting: usize) -> Self {
         let state = State { waiting: VecDeque::new(), handles: 1, led: false, closed: false, leader: None };
         Self { state: Mutex::new(state), most_waiting: most_waiting.max(1) }
     }
 
-    pub(super) fn locked(&self) -> MutexGuard<'_, State<R, A>> {
+    pub(crate) fn locked(&self) -> MutexGuard<'_, State<R, A>> {
         locked(&self.state)
     }
 
     /// How many wait, not counting those that the leader has taken.
-    pub(super) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.locked().waiting.len()
     }
 
     /// One more who may enqueue.
-    pub(super) fn add_handle(&self) {
+    pub fn add_handle(&self) {
         self.locked().handles += 1;
     }
 
     /// One less. After the last one the leader ends when it has answered everybody.
-    pub(super) fn drop_handle(&self) {
+    pub fn drop_handle(&self) {
         let leader = {
             let mut state = self.locked();
             state.handles -= 1;
@@ -114,7 +114,7 @@ impl<R, A> Queue<R, A> {
     }
 
     /// Takes no more requests. The leader ends when it has answered those that wait.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         let leader = {
             let mut state = self.locked();
             state.closed = true;
@@ -124,7 +124,7 @@ impl<R, A> Queue<R, A> {
     }
 
     /// Puts a request at the end.
-    pub(super) fn enqueue(self: &Arc<Self>, request: R) -> Result<Ticket<R, A>, NotQueued> {
+    pub fn enqueue(self: &Arc<Self>, request: R) -> Result<Ticket<R, A>, NotQueued> {
         let slot = Slot::new(request);
         let leader = {
             let mut state = self.locked();
@@ -145,7 +145,7 @@ impl<R, A> Queue<R, A> {
     }
 
     /// The leader's place, if nobody has it.
-    pub(super) fn seat(self: &Arc<Self>) -> Option<Seat<R, A>> {
+    pub fn seat(self: &Arc<Self>) -> Option<Seat<R, A>> {
         let was = std::mem::replace(&mut self.locked().led, true);
         (!was).then(|| Seat { queue: Arc::clone(self) })
     }
@@ -161,11 +161,11 @@ impl<R, A> Queue<R, A> {
 }
 
 impl<R, A> Slot<R, A> {
-    pub(super) fn new(request: R) -> Arc<Self> {
+    pub(crate) fn new(request: R) -> Arc<Self> {
         Arc::new(Self { request, state: Mutex::new(Answering { answer: None, waker: None }) })
     }
 
-    pub(super) fn tell(&self, answer: Result<A, Left>) {
+    pub(crate) fn tell(&self, answer: Result<A, Left>) {
         let waker = {
             let mut state = locked(&self.state);
             state.answer = Some(answer);
@@ -176,17 +176,17 @@ impl<R, A> Slot<R, A> {
 }
 
 /// A request of one who commits alone, in the hands of that one.
-pub(super) fn alone<R, A>(request: R) -> (Taken<R, A>, Ticket<R, A>) {
+pub fn alone<R, A>(request: R) -> (Taken<R, A>, Ticket<R, A>) {
     let slot = Slot::new(request);
     (Taken { slot: Some(Arc::clone(&slot)), sent: false }, Ticket { queue: None, slot })
 }
 
 /// The future of an answer. Dropped, it withdraws the request if the leader has not taken it; one that was taken takes its
 /// course, and nobody is told.
-pub(super) struct Ticket<R, A> {
+pub struct Ticket<R, A> {
     /// Where it may be waiting.
-    pub(super) queue: Option<Arc<Queue<R, A>>>,
-    pub(super) slot: Arc<Slot<R, A>>,
+    pub(crate) queue: Option<Arc<Queue<R, A>>>,
+    pub(crate) slot: Arc<Slot<R, A>>,
 }
 
 impl<R, A> Future for Ticket<R, A> {
@@ -220,21 +220,22 @@ impl<R, A> Drop for Ticket<R, A> {
 }
 
 /// A request in the leader's hands. Dropped without an answer, it says so to the one who waits.
-pub(super) struct Taken<R, A> {
+pub struct Taken<R, A> {
     /// `None` once it is answered.
     slot: Option<Arc<Slot<R, A>>>,
     /// Whether a write with it may be on its way.
-    pub(super) sent: bool,
+    pub sent: bool,
 }
 
 impl<R, A> Taken<R, A> {
     /// # Panics
     /// Where it has been answered, which ends it.
-    pub(super) fn request(&self) -> &R {
+    pub fn request(&self) -> &R {
         &self.slot.as_ref().expect("a request is in hand until it is answered").request
     }
 
-    pub(super) fn answer(mut self, answer: A) {
+    /// Answers the request.
+    pub fn answer(mut self, answer: A) {
         if let Some(slot) = self.slot.take() {
             slot.tell(Ok(answer));
         }
@@ -250,20 +251,20 @@ impl<R, A> Drop for Taken<R, A> {
 }
 
 /// The leader's place at a queue. Dropped, it is free again, and those that wait are told that nothing was sent.
-pub(super) struct Seat<R, A> {
+pub struct Seat<R, A> {
     queue: Arc<Queue<R, A>>,
 }
 
 impl<R, A> Seat<R, A> {
     /// Up to so many requests, in the order in which they came, at once.
-    pub(super) fn take(&self, most: usize) -> Vec<Taken<R, A>> {
+    pub fn take(&self, most: usize) -> Vec<Taken<R, A>> {
         let mut state = self.queue.locked();
         let taken = most.min(state.waiting.len());
         state.waiting.drain(..taken).map(|slot| Taken { slot: Some(slot), sent: false }).collect()
     }
 
     /// Waits until there is a request; `false` where none will come any more.
-    pub(super) async fn some(&self) -> bool {
+    pub async fn some(&self) -> bool {
         std::future::poll_fn(|context| {
             let mut state = self.queue.locked();
             if !state.waiting.is_empty() {
