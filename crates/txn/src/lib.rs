@@ -27,6 +27,9 @@
 
 pub mod encoding;
 pub mod loader;
+pub mod mutant;
+pub mod restore;
+pub mod service;
 mod settling;
 pub mod table;
 mod timestamp;

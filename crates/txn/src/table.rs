@@ -24,6 +24,7 @@ mod rows;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod undo;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -35,6 +36,7 @@ use glidepath_model::Span;
 use lru::LruCache;
 use rustc_hash::FxBuildHasher;
 
+use crate::mutant::{self, Mutant};
 use crate::together::together;
 use crate::{Encoding, Entry, Loader, Outcome, Planner, Stage, Timestamp};
 
@@ -204,6 +206,9 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
             return Ok(outcome);
         }
         self.env.sleep_until(self.env.now() + grace).await;
+        if mutant::is(Mutant::AbsenceTrusted) {
+            return Ok(Outcome::Aborted);
+        }
         self.abort(start).await
     }
 
@@ -213,8 +218,9 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         let is_sure = self.store.capabilities().plain_reads_are_linearizable;
         let level = if is_sure || is_staged { ReadLevel::Plain } else { ReadLevel::Linearizable };
         let found = self.read(&starts, level).await?;
-        let (mut ended, staged): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|(_, entry)| entry.stage == Stage::Committed);
+        let (mut ended, staged): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|(_, entry)| entry.stage == Stage::Committed || mutant::is(Mutant::StagedTrusted));
         if !staged.is_empty() {
             let doubtful: Vec<_> = staged.into_iter().map(|(start, _)| start).collect();
             let confirmed = self.read(&doubtful, ReadLevel::Linearizable).await?;

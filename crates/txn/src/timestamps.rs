@@ -32,6 +32,7 @@ use futures_util::lock::Mutex as AsyncMutex;
 use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table};
 
 use crate::Timestamp;
+use crate::mutant::{self, Mutant};
 use crate::settling::{self, ROUNDS};
 use bound::Bound;
 
@@ -235,7 +236,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         loop {
             let taken = self.numbers()?.take(count, modulus, remainder);
             if let Some(run) = taken {
-                if self.options.sharing == Sharing::Shared {
+                if self.options.sharing == Sharing::Shared && !mutant::is(Mutant::OwnerNotConfirmed) {
                     self.confirm().await?;
                 }
                 return Ok(run);
@@ -246,6 +247,10 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                 let numbers = self.numbers()?;
                 (numbers.end, numbers.fits(count, modulus, remainder))
             };
+            if !fits && mutant::is(Mutant::BoundMovedAfter) {
+                let bound = from + count.saturating_add(modulus).max(self.options.block);
+                self.numbers()?.end = bound;
+            }
             if !fits {
                 self.extend(&mut moving, from, count.saturating_add(modulus)).await?;
             }
@@ -342,6 +347,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                     settling::wait(&self.env, round).await;
                     continue;
                 }
+                Err(ConditionError::Unknown(_)) if mutant::is(Mutant::MoveTakenForDone) => Some(new.clone()),
                 // The same compare-and-set again settles it, whatever the first one did.
                 Err(ConditionError::Unknown(why)) => {
                     (sent, cause) = (true, why);

@@ -10,16 +10,17 @@
 //! 5. A task that goes away before step 2 withdraws its request. A writer that goes away leaves what it had sent: it is not known
 //!    how these transactions ended, and to decide them again settles it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Env, KvStore};
+use glidepath_env::{Cause, Env, KvStore, Table};
 use glidepath_queue::{Left, Queue, Seat, Taken};
 
+use crate::mutant::{self, Mutant};
 use crate::table::{DecideError, Transactions};
 use crate::{Outcome, Timestamp};
 
@@ -29,14 +30,24 @@ const MOST_WAITING: usize = 65_536;
 /// Rows with a request under way at most.
 const MOST_ROWS: usize = 64;
 
-type End = (Timestamp, Outcome);
+/// How a transaction is to end, and in which table.
+struct End<E, K> {
+    table: Arc<Transactions<E, K>>,
+    start: Timestamp,
+    outcome: Outcome,
+}
+
 type Decided = Result<Outcome, DecideError>;
+type Asked<E, K> = Taken<End<E, K>, Decided>;
+type Waiting<E, K> = VecDeque<Asked<E, K>>;
+
+/// A row of a table.
+type Row = (Table, Bytes);
 
 /// Tasks of a process that end transactions through one [`Writer`]. Clones are handles to the same writer; once all of them are
 /// dropped, it ends.
 pub struct Batches<E, K> {
-    transactions: Arc<Transactions<E, K>>,
-    queue: Arc<Queue<End, Decided>>,
+    queue: Arc<Queue<End<E, K>, Decided>>,
 }
 
 /// There is a writer already.
@@ -47,22 +58,21 @@ pub struct AlreadyServed;
 impl<E: Env, K: KvStore> Batches<E, K> {
     /// Without a writer yet.
     #[must_use]
-    pub fn new(transactions: Arc<Transactions<E, K>>) -> Self {
-        Self { transactions, queue: Arc::new(Queue::new(MOST_WAITING)) }
+    pub fn new() -> Self {
+        Self { queue: Arc::new(Queue::new(MOST_WAITING)) }
     }
 
-    /// As [`Transactions::decide`].
+    /// As [`Transactions::decide`] of this table.
     ///
     /// # Errors
     /// [`DecideError`]
-    pub async fn decide(&self, start: Timestamp, outcome: Outcome) -> Decided {
-        let Ok(ticket) = self.queue.enqueue((start, outcome)) else {
-            return self.transactions.decide(start, outcome).await;
-        };
+    pub async fn decide(&self, table: &Arc<Transactions<E, K>>, start: Timestamp, outcome: Outcome) -> Decided {
+        let end = End { table: Arc::clone(table), start, outcome };
+        let Ok(ticket) = self.queue.enqueue(end) else { return table.decide(start, outcome).await };
         match ticket.await {
             Ok(decided) => decided,
             // To send it again settles what became of it.
-            Err(Left::NotSent | Left::Sent) => self.transactions.decide(start, outcome).await,
+            Err(Left::NotSent | Left::Sent) => table.decide(start, outcome).await,
         }
     }
 
@@ -71,15 +81,20 @@ impl<E: Env, K: KvStore> Batches<E, K> {
     /// # Errors
     /// [`AlreadyServed`]
     pub fn writer(&self) -> Result<Writer<E, K>, AlreadyServed> {
-        let seat = self.queue.seat().ok_or(AlreadyServed)?;
-        Ok(Writer { transactions: Arc::clone(&self.transactions), seat })
+        self.queue.seat().map(|seat| Writer { seat }).ok_or(AlreadyServed)
+    }
+}
+
+impl<E: Env, K: KvStore> Default for Batches<E, K> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl<E, K> Clone for Batches<E, K> {
     fn clone(&self) -> Self {
         self.queue.add_handle();
-        Self { transactions: Arc::clone(&self.transactions), queue: Arc::clone(&self.queue) }
+        Self { queue: Arc::clone(&self.queue) }
     }
 }
 
@@ -93,54 +108,58 @@ impl<E, K> Drop for Batches<E, K> {
 /// not polled for a while, stops it.
 #[must_use = "tasks wait until a task runs `serve`"]
 pub struct Writer<E, K> {
-    transactions: Arc<Transactions<E, K>>,
-    seat: Seat<End, Decided>,
+    seat: Seat<End<E, K>, Decided>,
 }
 
-type Waiting = VecDeque<Taken<End, Decided>>;
-
-/// A request under way, and whom it is for.
-struct Sent<'a> {
-    asked: Vec<Taken<End, Decided>>,
-    answers: Pin<Box<dyn Future<Output = Vec<Decided>> + 'a>>,
+/// A request under way, and the tasks that wait for it.
+struct Sent<E, K, F> {
+    asked: Vec<Asked<E, K>>,
+    answers: Pin<Box<F>>,
 }
 
 impl<E: Env, K: KvStore> Writer<E, K> {
     /// Serves until no task is left that could ask. Dropping the future ends it.
     pub async fn serve(self) {
-        let Self { transactions, seat } = &self;
-        let mut waiting: BTreeMap<Bytes, Waiting> = BTreeMap::new();
-        let mut under_way: BTreeMap<Bytes, Sent<'_>> = BTreeMap::new();
+        let mut waiting: BTreeMap<Row, Waiting<E, K>> = BTreeMap::new();
+        let mut under_way = BTreeMap::new();
         let mut more = true;
         while more || !under_way.is_empty() {
-            more = Self::news(seat, more, &mut under_way).await;
-            for taken in seat.take(MOST_WAITING) {
-                let row = transactions.encoding().cell(taken.request().0).row;
+            more = Self::news(&self.seat, more, &mut under_way).await;
+            for taken in self.seat.take(MOST_WAITING) {
+                let End { table, start, .. } = taken.request();
+                let row = (table.name().clone(), table.encoding().cell(*start).row);
                 waiting.entry(row).or_default().push_back(taken);
             }
-            let most = transactions.most_columns();
             let idle = waiting.keys().filter(|row| !under_way.contains_key(*row));
-            let idle: Vec<Bytes> = idle.take(MOST_ROWS.saturating_sub(under_way.len())).cloned().collect();
+            let idle: Vec<Row> = idle.take(MOST_ROWS.saturating_sub(under_way.len())).cloned().collect();
             for row in idle {
-                let Some(mut first) = waiting.remove(&row) else { continue };
-                let sent = Self::send(transactions, &mut first, most);
-                if !first.is_empty() {
-                    waiting.insert(row.clone(), first);
+                let Some(mut asked) = waiting.remove(&row) else { continue };
+                if let Some(sent) = send(&mut asked) {
+                    under_way.insert(row.clone(), sent);
                 }
-                under_way.insert(row, sent);
+                if !asked.is_empty() {
+                    waiting.insert(row, asked);
+                }
             }
         }
     }
 
     /// Waits until there is a request, or an answer to one that is under way; then answers all that can be answered. Whether there may be
     /// more requests.
-    async fn news(seat: &Seat<End, Decided>, more: bool, under_way: &mut BTreeMap<Bytes, Sent<'_>>) -> bool {
+    async fn news<F: Future<Output = Vec<Decided>>>(
+        seat: &Seat<End<E, K>, Decided>,
+        more: bool,
+        under_way: &mut BTreeMap<Row, Sent<E, K, F>>,
+    ) -> bool {
         let mut some = std::pin::pin!(seat.some());
         poll_fn(|context| {
             let asked = if more { some.as_mut().poll(context) } else { Poll::Pending };
             let before = under_way.len();
             under_way.retain(|_, Sent { asked, answers }| match answers.as_mut().poll(context) {
-                Poll::Ready(answers) => {
+                Poll::Ready(mut answers) => {
+                    if mutant::is(Mutant::AnswersShifted) && !answers.is_empty() {
+                        answers.rotate_left(1);
+                    }
                     asked.drain(..).zip(answers).for_each(|(taken, answer)| taken.answer(answer));
                     false
                 }
@@ -154,30 +173,29 @@ impl<E: Env, K: KvStore> Writer<E, K> {
         })
         .await
     }
+}
 
-    /// Sends the ends of the first transactions that wait, each transaction once.
-    fn send<'a>(transactions: &'a Transactions<E, K>, waiting: &mut Waiting, most: usize) -> Sent<'a> {
-        let mut ends: BTreeMap<Timestamp, Outcome> = BTreeMap::new();
-        let mut asked = Vec::new();
-        let mut later = Waiting::new();
-        for mut taken in waiting.drain(..) {
-            let (start, outcome) = *taken.request();
-            if ends.len() == most || ends.contains_key(&start) {
-                later.push_back(taken);
-                continue;
-            }
-            ends.insert(start, outcome);
-            taken.sent = true;
-            asked.push(taken);
+/// Sends the ends of the first transactions that wait, each transaction once.
+fn send<E: Env, K: KvStore>(
+    waiting: &mut Waiting<E, K>,
+) -> Option<Sent<E, K, impl Future<Output = Vec<Decided>> + use<E, K>>> {
+    let table = Arc::clone(&waiting.front()?.request().table);
+    let most = table.most_columns();
+    let mut starts = BTreeSet::new();
+    let mut asked = Vec::new();
+    for mut taken in std::mem::take(waiting) {
+        if starts.len() == most || !starts.insert(taken.request().start) {
+            waiting.push_back(taken);
+            continue;
         }
-        *waiting = later;
-        let ends: Vec<End> = asked.iter().map(|taken| *taken.request()).collect();
-        let answers = async move {
-            let mut answers = transactions.decide_many(&ends).await;
-            let missing = || Err(DecideError::Unknown(Cause::words("there was no answer")));
-            answers.resize_with(ends.len(), missing);
-            answers
-        };
-        Sent { asked, answers: Box::pin(answers) }
+        taken.sent = true;
+        asked.push(taken);
     }
+    let ends: Vec<_> = asked.iter().map(|taken| (taken.request().start, taken.request().outcome)).collect();
+    let answers = async move {
+        let mut answers = table.decide_many(&ends).await;
+        answers.resize_with(ends.len(), || Err(DecideError::Unknown(Cause::words("there was no answer"))));
+        answers
+    };
+    Some(Sent { asked, answers: Box::pin(answers) })
 }

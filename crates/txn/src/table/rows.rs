@@ -6,6 +6,7 @@ use bytes::Bytes;
 use glidepath_env::{Cause, ConditionError, Denial, Env, KvStore};
 
 use super::{DecideError, Transactions};
+use crate::mutant::{self, Mutant};
 use crate::settling::{self, ROUNDS};
 use crate::together::together;
 use crate::{Entry, Outcome, Timestamp};
@@ -76,7 +77,15 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                     self.all_done(row, &mut answers).await;
                     break;
                 }
+                Err(ConditionError::Unknown(_)) if mutant::is(Mutant::UnknownIsDone) => {
+                    self.all_done(row, &mut answers).await;
+                    break;
+                }
                 Err(ConditionError::Lost { found }) => match self.found(&mut row, found, &mut answers).await {
+                    Ok(()) if mutant::is(Mutant::OthersTakenForWritten) => {
+                        self.all_done(row, &mut answers).await;
+                        break;
+                    }
                     Ok(()) => continue,
                     Err(cause) => DecideError::Unknown(cause),
                 },
