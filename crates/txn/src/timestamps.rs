@@ -10,9 +10,10 @@
 //! 4. Where the numbers do not suffice, move the bound again, from the value that this allocator wrote last. If another value is there,
 //!    another allocator has taken over. This one stops for good: [`TakeError::Fenced`].
 //!
-//! **What became of a move that is unknown** is settled by reading back: the value is there (it happened), or the one before it (the same
-//! compare-and-set again), or one of another owner (fenced). A caller who goes away in step 2 leaves the move to the next caller, who
-//! settles it first.
+//! **What became of a move that is unknown** is settled by the same compare-and-set again: it is then lost to the new value (the move
+//! happened) or to one of another owner (fenced). No lock is held meanwhile. Tasks that find the block used up at the same time all
+//! move the bound; one of them succeeds, and the others find its value, which says whose it is and from where on. So a task
+//! that goes away in step 2, or is never polled again, stops nobody: the next one finds what it did.
 //!
 //! **Two allocators at a time** never give out the same number. But the earlier one may still give out the rest of its block while the
 //! later one gives out higher numbers: then a timestamp can be lower than one that was given out before. Where that must not
@@ -28,7 +29,6 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use futures_util::lock::Mutex as AsyncMutex;
 use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table};
 
 use crate::Timestamp;
@@ -109,35 +109,19 @@ pub struct Allocator<E, K> {
     /// 128 random bits: whose value it is.
     owner: u128,
     numbers: Mutex<Numbers>,
-    /// Held by the one who moves the bound.
-    moving: AsyncMutex<Moving>,
 }
 
-/// The numbers that may be given out without a move.
+/// The numbers that may be given out without a move, and the move that they are from.
 #[derive(Debug)]
 struct Numbers {
     next: u64,
     /// Behind the last one.
     end: u64,
-    stopped: Option<TakeError>,
-}
-
-/// What is known of the cell.
-#[derive(Debug)]
-struct Moving {
-    /// The value that is there, unless somebody else has moved the bound.
+    /// The cell, unless somebody else has moved the bound. Changed only from one value to the next that the cell had.
     stored: Option<Bytes>,
-    /// A move that was sent, whose end is not known yet.
-    sent: Option<Move>,
-    /// How many moves this allocator has made.
+    /// How many moves this allocator has sent.
     moves: u64,
-}
-
-/// What makes the numbers from `from` up to the new bound this allocator's.
-#[derive(Clone, Copy, Debug)]
-struct Move {
-    from: u64,
-    to: Bound,
+    stopped: Option<TakeError>,
 }
 
 /// Numbers that follow each other.
@@ -176,9 +160,8 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         let half = || u128::from(env.draw(Purpose::Names));
         let owner = half() << 64 | half();
         let options = AllocatorOptions { block: options.block.clamp(1, Timestamp::LAST.get()), ..options };
-        let numbers = Mutex::new(Numbers { next: 1, end: 1, stopped: None });
-        let moving = AsyncMutex::new(Moving { stored: None, sent: None, moves: 0 });
-        let allocator = Self { env, store, table, options, owner, numbers, moving };
+        let numbers = Mutex::new(Numbers { next: 1, end: 1, stored: None, moves: 0, stopped: None });
+        let allocator = Self { env, store, table, options, owner, numbers };
         allocator.take_over().await?;
         Ok(allocator)
     }
@@ -216,17 +199,15 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     /// # Errors
     /// As [`Self::take`]. Then numbers up to `to` may still be given out.
     pub async fn fast_forward(&self, to: Timestamp) -> Result<(), TakeError> {
-        let mut moving = self.moving.lock().await;
         loop {
-            let from = {
+            {
                 let mut numbers = self.numbers()?;
                 numbers.next = numbers.next.max(numbers.end.min(to.get() + 1));
                 if numbers.next > to.get() {
                     return Ok(());
                 }
-                numbers.end.max(to.get() + 1)
-            };
-            self.extend(&mut moving, from, 1).await?;
+            }
+            self.extend(to.get() + 1, 1).await?;
         }
     }
 
@@ -241,19 +222,12 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                 }
                 return Ok(run);
             }
-            let mut moving = self.moving.lock().await;
-            // Another caller may have moved the bound meanwhile.
-            let (from, fits) = {
-                let numbers = self.numbers()?;
-                (numbers.end, numbers.fits(count, modulus, remainder))
-            };
-            if !fits && mutant::is(Mutant::BoundMovedAfter) {
-                let bound = from + count.saturating_add(modulus).max(self.options.block);
-                self.numbers()?.end = bound;
+            let least = count.saturating_add(modulus);
+            if mutant::is(Mutant::BoundMovedAfter) {
+                self.numbers()?.end += least;
+                continue;
             }
-            if !fits {
-                self.extend(&mut moving, from, count.saturating_add(modulus)).await?;
-            }
+            self.extend(1, least).await?;
         }
     }
 
@@ -295,11 +269,11 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
 /// Steps 1, 2 and 4.
 impl<E: Env, K: KvStore> Allocator<E, K> {
     async fn take_over(&self) -> Result<(), TakeError> {
-        let mut moving = self.moving.lock().await;
         for round in 0..ROUNDS {
-            moving.stored = self.read().await?;
-            let bound = self.decode(moving.stored.as_ref())?.map_or(1, |bound| bound.bound);
-            match self.extend(&mut moving, bound, 1).await {
+            let stored = self.read().await?;
+            let bound = self.decode(stored.as_ref())?.map_or(1, |bound| bound.bound);
+            self.numbers()?.stored = stored;
+            match self.extend(bound, 1).await {
                 Err(TakeError::Fenced { .. }) => {
                     // Another allocator took over in between. This one has given out nothing yet, so it may try again.
                     self.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = None;
@@ -311,66 +285,57 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         Err(TakeError::Store(Cause::words("other allocators of timestamps took over each time this one tried to")))
     }
 
-    /// Moves the bound, so that the numbers from `from` on are this allocator's: `least` and a block. A move that was sent before and
-    /// not settled is settled instead: what it did decides what is there.
-    async fn extend(&self, moving: &mut Moving, from: u64, least: u64) -> Result<(), TakeError> {
-        if let Some(sent) = moving.sent {
-            return self.settle(moving, sent, true).await;
-        }
-        let left = (Timestamp::LAST.get() + 1).saturating_sub(from);
-        if least > left {
-            return Err(TakeError::Exhausted { wanted: least, left });
-        }
-        moving.moves += 1;
-        let bound = from + least.max(self.options.block).min(left);
-        let to = Bound { bound, owner: self.owner, moves: moving.moves };
-        self.settle(moving, Move { from, to }, false).await
-    }
-
-    /// Sends this move until it is certain what became of it. `sent`: it was sent before, and that it is refused now says nothing of then.
-    async fn settle(&self, moving: &mut Moving, the_move: Move, mut sent: bool) -> Result<(), TakeError> {
-        let (new, cell) = (the_move.to.encode(), cell());
-        moving.sent = Some(the_move);
+    /// Moves the bound, so that numbers behind it, none below `lowest`, are this allocator's: `least` of them and a block. Or finds that
+    /// another task of this process has moved it.
+    async fn extend(&self, lowest: u64, least: u64) -> Result<(), TakeError> {
+        let (expected, to) = {
+            let mut numbers = self.numbers()?;
+            let from = numbers.end.max(lowest);
+            let left = (Timestamp::LAST.get() + 1).saturating_sub(from);
+            if least > left {
+                return Err(TakeError::Exhausted { wanted: least, left });
+            }
+            numbers.moves += 1;
+            let bound = from + least.max(self.options.block).min(left);
+            (numbers.stored.clone(), Bound { from, bound, owner: self.owner, moves: numbers.moves })
+        };
+        let (new, cell) = (to.encode(), cell());
         let mut cause = Cause::words("the store was not asked");
         for round in 0..ROUNDS {
-            let set = self.store.compare_and_set(&self.table, &cell, moving.stored.as_ref(), &new).await;
-            let found = match set {
-                Ok(()) => Some(new.clone()),
-                Err(ConditionError::Lost { found }) => found.into_iter().next().map(|(_, value)| value),
-                Err(ConditionError::Refused(denial)) => {
-                    if denial.certain && !denial.passing && !sent {
-                        moving.sent = None;
-                        return Err(TakeError::Store(denial.cause));
-                    }
-                    sent |= !denial.certain;
-                    cause = denial.cause;
-                    settling::wait(&self.env, round).await;
-                    continue;
+            match self.store.compare_and_set(&self.table, &cell, expected.as_ref(), &new).await {
+                Ok(()) => return self.moved(to, new),
+                Err(ConditionError::Lost { found }) => {
+                    let found = found.into_iter().next().map(|(_, value)| value);
+                    return match (self.decode(found.as_ref())?, found) {
+                        (Some(bound), Some(found)) if bound.owner == self.owner => self.moved(bound, found),
+                        (Some(other), _) => Err(self.stop(other.bound)),
+                        _ => Err(self.unreadable("it was there, and is there no more")),
+                    };
                 }
-                Err(ConditionError::Unknown(_)) if mutant::is(Mutant::MoveTakenForDone) => Some(new.clone()),
-                // The same compare-and-set again settles it, whatever the first one did.
-                Err(ConditionError::Unknown(why)) => {
-                    (sent, cause) = (true, why);
-                    settling::wait(&self.env, round).await;
-                    continue;
+                Err(ConditionError::Unknown(_)) if mutant::is(Mutant::MoveTakenForDone) => return self.moved(to, new),
+                // The same again settles it, whatever became of the first.
+                Err(ConditionError::Unknown(why)) => cause = why,
+                Err(ConditionError::Refused(denial)) if denial.certain && !denial.passing => {
+                    return Err(TakeError::Store(denial.cause));
                 }
-            };
-            if found.as_ref() == Some(&new) {
-                (moving.stored, moving.sent) = (Some(new), None);
-                let mut numbers = self.numbers()?;
-                if numbers.end != the_move.from {
-                    numbers.next = the_move.from;
-                }
-                numbers.end = the_move.to.bound;
-                return Ok(());
+                Err(ConditionError::Refused(denial)) => cause = denial.cause,
             }
-            moving.sent = None;
-            return Err(match self.decode(found.as_ref())? {
-                Some(other) => self.stop(other.bound),
-                None => self.unreadable("it was there, and is there no more"),
-            });
+            settling::wait(&self.env, round).await;
         }
         Err(TakeError::Store(cause))
+    }
+
+    /// The cell has this value of this allocator: its numbers may be given out, unless a task has said so before.
+    fn moved(&self, to: Bound, stored: Bytes) -> Result<(), TakeError> {
+        let mut numbers = self.numbers()?;
+        let known = self.decode(numbers.stored.as_ref())?.map_or(0, |bound| bound.bound);
+        if to.bound > known {
+            if numbers.end != to.from {
+                numbers.next = to.from;
+            }
+            (numbers.end, numbers.stored) = (to.bound, Some(stored));
+        }
+        Ok(())
     }
 
     async fn read(&self) -> Result<Option<Bytes>, TakeError> {
