@@ -18,7 +18,6 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use glidepath_env::{Env, KvStore};
 
@@ -100,7 +99,7 @@ pub async fn restore<E: Env + Clone, K: KvStore + Clone>(
 
 /// Steps 2 and 3, of some start timestamps.
 async fn page<E: Env, K: KvStore>(
-    table: &Arc<Transactions<E, K>>,
+    table: &Transactions<E, K>,
     range: RangeInclusive<Timestamp>,
     backup: Timestamp,
     done: &mut Restored,

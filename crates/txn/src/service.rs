@@ -28,6 +28,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -86,24 +87,33 @@ impl From<ServiceError> for GetError {
     }
 }
 
-/// A transaction service: its tables, by start timestamp. Share it by reference among the tasks and threads of a process.
+/// A handle to a transaction service: its tables, by start timestamp. Share it by reference among tasks and threads, or make
+/// [others](Self::with).
+#[derive(Clone)]
 pub struct Service<E, K> {
     env: E,
     store: K,
+    shared: Arc<Shared>,
+}
+
+/// What all handles of a process to one service share.
+#[derive(Debug)]
+pub struct Shared {
     name: String,
     options: Options,
-    quantum: u64,
-    known: Mutex<Known<E, K>>,
+    quantum: AtomicU64,
+    known: Mutex<Known>,
 }
 
 /// Items that are about transactions of one table.
-type Part<E, K, T> = (Arc<Transactions<E, K>>, Vec<T>);
+type Part<E, K, T> = (Transactions<E, K>, Vec<T>);
 
 /// What a process keeps of a service.
-struct Known<E, K> {
+#[derive(Debug)]
+struct Known {
     /// The map with the highest bound that was seen.
     map: Map,
-    tables: BTreeMap<Table, Arc<Transactions<E, K>>>,
+    tables: BTreeMap<Table, Arc<table::Shared>>,
 }
 
 impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
@@ -137,13 +147,25 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
     pub async fn open(env: E, store: K, name: &str, options: Options) -> Result<Self, ServiceError> {
         let (map, _) = read(&env, &store, name).await?.ok_or_else(|| ServiceError::NoService(name.to_owned()))?;
         let known = Mutex::new(Known { map, tables: BTreeMap::new() });
-        Ok(Self { env, store, name: name.to_owned(), options, quantum: QUANTUM, known })
+        let (name, quantum) = (name.to_owned(), AtomicU64::new(QUANTUM));
+        Ok(Self { env, store, shared: Arc::new(Shared { name, options, quantum, known }) })
     }
 
-    /// With another quantum, at least 1.
+    /// A handle to the same service, for a task with this view of the world.
     #[must_use]
-    pub fn with_quantum(self, quantum: u64) -> Self {
-        Self { quantum: quantum.max(1), ..self }
+    pub fn with(env: E, store: K, shared: Arc<Shared>) -> Self {
+        Self { env, store, shared }
+    }
+
+    /// What its handles share.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// From now on this process raises the bound by so many start timestamps, at least 1.
+    pub fn set_quantum(&self, quantum: u64) {
+        self.shared.quantum.store(quantum.max(1), Ordering::Relaxed);
     }
 
     /// The tables, oldest first, as this process last saw them.
@@ -156,7 +178,7 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
     ///
     /// # Errors
     /// [`ServiceError`]
-    pub async fn table_of(&self, start: Timestamp) -> Result<Arc<Transactions<E, K>>, ServiceError> {
+    pub async fn table_of(&self, start: Timestamp) -> Result<Transactions<E, K>, ServiceError> {
         let mut round = 0;
         loop {
             let table = self.known().map.table_of(start).cloned();
@@ -167,13 +189,13 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
             if map.table_of(start).is_none() {
                 if round == ROUNDS {
                     return Err(failed(
-                        &self.name,
+                        &self.shared.name,
                         Cause::words("other processes changed the map each time it was to be raised"),
                     ));
                 }
                 round += 1;
-                let raised = map.raised(start, self.quantum, change(&self.env));
-                set(&self.env, &self.store, &self.name, Some(&stored), &raised).await?;
+                let raised = map.raised(start, self.shared.quantum.load(Ordering::Relaxed), change(&self.env));
+                set(&self.env, &self.store, &self.shared.name, Some(&stored), &raised).await?;
                 continue;
             }
             self.learn(map);
@@ -186,7 +208,8 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
     /// # Errors
     /// [`ServiceError`]
     pub async fn install(&self, table: Table, encoding: Encoding) -> Result<Timestamp, ServiceError> {
-        Transactions::create(self.env.clone(), self.store.clone(), table.clone(), encoding, self.options).await?;
+        Transactions::create(self.env.clone(), self.store.clone(), table.clone(), encoding, self.shared.options)
+            .await?;
         for round in 0..ROUNDS {
             let (map, stored) = self.read().await?;
             self.learn(map.clone());
@@ -194,14 +217,17 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
                 return Ok(from);
             }
             let Some(changed) = map.with(table.clone(), change(&self.env)) else {
-                return Err(failed(&self.name, Cause::words("no start timestamps are left")));
+                return Err(failed(&self.shared.name, Cause::words("no start timestamps are left")));
             };
-            set(&self.env, &self.store, &self.name, Some(&stored), &changed).await?;
+            set(&self.env, &self.store, &self.shared.name, Some(&stored), &changed).await?;
             if round > 0 {
                 settling::wait(&self.env, round).await;
             }
         }
-        Err(failed(&self.name, Cause::words("other processes changed the map each time the table was to be installed")))
+        Err(failed(
+            &self.shared.name,
+            Cause::words("other processes changed the map each time the table was to be installed"),
+        ))
     }
 
     /// As [`Transactions::get`].
@@ -223,7 +249,7 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
             let found = table.get_many(&starts).await?;
             Ok(part.into_iter().zip(found).map(|((place, _), status)| (place, status)).collect::<Vec<_>>())
         };
-        let found = together(self.options.parallel, parts.into_iter().map(get)).await;
+        let found = together(self.shared.options.parallel, parts.into_iter().map(get)).await;
         let mut statuses = vec![Status::InProgress; starts.len()];
         for part in found {
             let part: Result<_, GetError> = part;
@@ -256,7 +282,7 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
     pub async fn tables_of(
         &self,
         range: RangeInclusive<Timestamp>,
-    ) -> Result<Vec<(Arc<Transactions<E, K>>, RangeInclusive<Timestamp>)>, ServiceError> {
+    ) -> Result<Vec<(Transactions<E, K>, RangeInclusive<Timestamp>)>, ServiceError> {
         // What is behind the bound of the newest map has not started.
         let (map, _) = self.read().await?;
         let parts = map.parts(range);
@@ -281,18 +307,21 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
         Ok(parts.into_values().collect())
     }
 
-    async fn opened(&self, table: Table) -> Result<Arc<Transactions<E, K>>, ServiceError> {
+    async fn opened(&self, table: Table) -> Result<Transactions<E, K>, ServiceError> {
+        let (env, store) = (self.env.clone(), self.store.clone());
         if let Some(opened) = self.known().tables.get(&table) {
-            return Ok(Arc::clone(opened));
+            return Ok(Transactions::with(env, store, Arc::clone(opened)));
         }
-        let opened = Transactions::open(self.env.clone(), self.store.clone(), table.clone(), self.options).await?;
+        let opened = Transactions::open(env.clone(), store.clone(), table.clone(), self.shared.options).await?;
         // Another task may have opened it meanwhile: one of them is kept, for its cache.
-        Ok(Arc::clone(self.known().tables.entry(table).or_insert_with(|| Arc::new(opened))))
+        let mut known = self.known();
+        let kept = known.tables.entry(table).or_insert_with(|| Arc::clone(opened.shared()));
+        Ok(Transactions::with(env, store, Arc::clone(kept)))
     }
 
     async fn read(&self) -> Result<(Map, Bytes), ServiceError> {
-        let read = read(&self.env, &self.store, &self.name).await?;
-        read.ok_or_else(|| ServiceError::NoService(self.name.clone()))
+        let read = read(&self.env, &self.store, &self.shared.name).await?;
+        read.ok_or_else(|| ServiceError::NoService(self.shared.name.clone()))
     }
 
     fn learn(&self, map: Map) {
@@ -302,9 +331,9 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known<E, K>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         // Each change is one assignment or insertion, so a panic elsewhere leaves none half done.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

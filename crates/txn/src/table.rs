@@ -28,7 +28,7 @@ mod undo;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Cell, Denial, Env, KvReadError, KvStore, Rank, ReadLevel, Table};
@@ -109,10 +109,9 @@ pub enum DecideError {
     Read(#[from] GetError),
 }
 
-/// A table of transactions. Share it by reference among the tasks and threads of a process.
-pub struct Transactions<E, K> {
-    env: E,
-    store: K,
+/// What all handles of a process to one table share: how it is written, and the ends that are known.
+#[derive(Debug)]
+pub struct Shared {
     table: Table,
     encoding: Encoding,
     options: Options,
@@ -120,11 +119,19 @@ pub struct Transactions<E, K> {
     cache: Mutex<LruCache<Timestamp, Outcome, FxBuildHasher>>,
 }
 
-impl<E: Env, K: KvStore> Transactions<E, K> {
-    fn new(env: E, store: K, table: Table, encoding: Encoding, options: Options) -> Self {
-        let cached = NonZeroUsize::new(options.cached).unwrap_or(NonZeroUsize::MIN);
-        let cache = Mutex::new(LruCache::with_hasher(cached, FxBuildHasher));
-        Self { env, store, table, encoding, options, cache }
+/// A handle to a table of transactions. Share it by reference among tasks and threads, or make [others](Self::with).
+#[derive(Clone)]
+pub struct Transactions<E, K> {
+    env: E,
+    store: K,
+    shared: Arc<Shared>,
+}
+
+impl Shared {
+    /// The table in the store.
+    #[must_use]
+    pub fn name(&self) -> &Table {
+        &self.table
     }
 
     /// How its cells are written.
@@ -132,11 +139,37 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
+}
+
+impl<E: Env, K: KvStore> Transactions<E, K> {
+    fn new(env: E, store: K, table: Table, encoding: Encoding, options: Options) -> Self {
+        let cached = NonZeroUsize::new(options.cached).unwrap_or(NonZeroUsize::MIN);
+        let cache = Mutex::new(LruCache::with_hasher(cached, FxBuildHasher));
+        Self { env, store, shared: Arc::new(Shared { table, encoding, options, cache }) }
+    }
+
+    /// A handle to the same table, for a task with this view of the world.
+    #[must_use]
+    pub fn with(env: E, store: K, shared: Arc<Shared>) -> Self {
+        Self { env, store, shared }
+    }
+
+    /// What its handles share.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// How its cells are written.
+    #[must_use]
+    pub fn encoding(&self) -> Encoding {
+        self.shared.encoding
+    }
 
     /// The table in the store.
     #[must_use]
     pub fn name(&self) -> &Table {
-        &self.table
+        &self.shared.table
     }
 
     /// The most transactions of one row that one request of the store ends.
@@ -214,7 +247,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
 
     /// The ends of these transactions, as far as they have ended, read from the store.
     async fn load(&self, starts: Vec<Timestamp>) -> Result<Vec<(Timestamp, Outcome)>, GetError> {
-        let is_staged = matches!(self.encoding, Encoding::Staged(_));
+        let is_staged = matches!(self.shared.encoding, Encoding::Staged(_));
         let is_sure = self.store.capabilities().plain_reads_are_linearizable;
         let level = if is_sure || is_staged { ReadLevel::Plain } else { ReadLevel::Linearizable };
         let found = self.read(&starts, level).await?;
@@ -234,26 +267,26 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
 
     /// The entries of those that have one.
     async fn read(&self, starts: &[Timestamp], level: ReadLevel) -> Result<Vec<(Timestamp, Entry)>, GetError> {
-        let cells = starts.iter().map(|start| self.encoding.cell(*start)).collect();
-        let batches = self.options.planner.plan(self.options.loader, cells);
+        let cells = starts.iter().map(|start| self.shared.encoding.cell(*start)).collect();
+        let batches = self.shared.options.planner.plan(self.shared.options.loader, cells);
         let load = |batch: crate::Batch| async move {
-            let values = self.store.get(&self.table, batch.cells(), level).await?;
+            let values = self.store.get(&self.shared.table, batch.cells(), level).await?;
             let there = batch.cells().iter().zip(values).filter_map(|(cell, value)| Some((cell, value?)));
             there.map(|(cell, value)| self.decode(cell, &value)).collect::<Result<Vec<_>, GetError>>()
         };
-        let loaded = together(self.options.parallel, batches.into_iter().map(load)).await;
+        let loaded = together(self.shared.options.parallel, batches.into_iter().map(load)).await;
         let loaded = loaded.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(loaded.into_iter().flatten().collect())
     }
 
     fn decode(&self, cell: &Cell, value: &Bytes) -> Result<(Timestamp, Entry), GetError> {
-        let table = || self.table.clone();
-        let start = self.encoding.decode_cell(cell).map_err(|error| GetError::Damaged {
+        let table = || self.shared.table.clone();
+        let start = self.shared.encoding.decode_cell(cell).map_err(|error| GetError::Damaged {
             table: table(),
             start: Timestamp::FIRST,
             found: format!("a cell that is that of no transaction: {error}"),
         })?;
-        let entry = self.encoding.decode_value(start, value);
+        let entry = self.shared.encoding.decode_value(start, value);
         let entry = entry.map_err(|error| GetError::Damaged { table: table(), start, found: error.to_string() })?;
         Ok((start, entry))
     }
@@ -264,17 +297,17 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         let write = |(start, entry): &(Timestamp, Entry)| {
             let (start, outcome) = (*start, entry.outcome);
             async move {
-                if let Ok(value) = self.encoding.encode_value(start, Entry::committed(outcome)) {
-                    let cell = self.encoding.cell(start);
-                    let _ = self.store.put_final(&self.table, &cell, &value, Rank::Written).await;
+                if let Ok(value) = self.shared.encoding.encode_value(start, Entry::committed(outcome)) {
+                    let cell = self.shared.encoding.cell(start);
+                    let _ = self.store.put_final(&self.shared.table, &cell, &value, Rank::Written).await;
                 }
             }
         };
-        together(self.options.parallel, staged.map(write)).await;
+        together(self.shared.options.parallel, staged.map(write)).await;
     }
 
     fn keep(&self, ended: &[(Timestamp, Outcome)]) {
-        if self.options.cached == 0 {
+        if self.shared.options.cached == 0 {
             return;
         }
         let mut cache = self.cache();
@@ -284,6 +317,6 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     }
 
     fn cache(&self) -> MutexGuard<'_, LruCache<Timestamp, Outcome, FxBuildHasher>> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

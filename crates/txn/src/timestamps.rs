@@ -26,7 +26,7 @@ mod residues;
 mod tests;
 
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table};
@@ -100,10 +100,17 @@ impl Default for AllocatorOptions {
 
 /// Gives out timestamps. Each is greater than all that this allocator gave out before, and was never given out by another.
 ///
-/// Share it by reference among the tasks and threads of a process.
+/// This is a handle. Share it by reference among tasks and threads, or make [others](Self::with).
+#[derive(Clone)]
 pub struct Allocator<E, K> {
     env: E,
     store: K,
+    shared: Arc<Shared>,
+}
+
+/// What all handles of a process to one allocator share.
+#[derive(Debug)]
+pub struct Shared {
     table: Table,
     options: AllocatorOptions,
     /// 128 random bits: whose value it is.
@@ -161,9 +168,21 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         let owner = half() << 64 | half();
         let options = AllocatorOptions { block: options.block.clamp(1, Timestamp::LAST.get()), ..options };
         let numbers = Mutex::new(Numbers { next: 1, end: 1, stored: None, moves: 0, stopped: None });
-        let allocator = Self { env, store, table, options, owner, numbers };
+        let allocator = Self { env, store, shared: Arc::new(Shared { table, options, owner, numbers }) };
         allocator.take_over().await?;
         Ok(allocator)
+    }
+
+    /// A handle to the same allocator, for a task with this view of the world.
+    #[must_use]
+    pub fn with(env: E, store: K, shared: Arc<Shared>) -> Self {
+        Self { env, store, shared }
+    }
+
+    /// What its handles share.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// So many timestamps, which follow each other.
@@ -217,7 +236,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         loop {
             let taken = self.numbers()?.take(count, modulus, remainder);
             if let Some(run) = taken {
-                if self.options.sharing == Sharing::Shared && !mutant::is(Mutant::OwnerNotConfirmed) {
+                if self.shared.options.sharing == Sharing::Shared && !mutant::is(Mutant::OwnerNotConfirmed) {
                     self.confirm().await?;
                 }
                 return Ok(run);
@@ -235,7 +254,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     async fn confirm(&self) -> Result<(), TakeError> {
         let found = self.read().await?;
         match self.decode(found.as_ref())? {
-            Some(bound) if bound.owner == self.owner => Ok(()),
+            Some(bound) if bound.owner == self.shared.owner => Ok(()),
             Some(bound) => Err(self.stop(bound.bound)),
             None => Err(self.unreadable("it was there, and is there no more")),
         }
@@ -246,12 +265,12 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     }
 
     fn unreadable(&self, found: impl Into<String>) -> TakeError {
-        TakeError::Unreadable { table: self.table.clone(), found: found.into() }
+        TakeError::Unreadable { table: self.shared.table.clone(), found: found.into() }
     }
 
     fn numbers(&self) -> Result<MutexGuard<'_, Numbers>, TakeError> {
         // Each change of the numbers is one assignment, so a panic elsewhere leaves none half done.
-        let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let numbers = self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         match &numbers.stopped {
             Some(error) => Err(error.clone()),
             None => Ok(numbers),
@@ -260,8 +279,8 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
 
     /// Stops for good.
     fn stop(&self, bound: u64) -> TakeError {
-        let error = TakeError::Fenced { table: self.table.clone(), bound };
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = Some(error.clone());
+        let error = TakeError::Fenced { table: self.shared.table.clone(), bound };
+        self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = Some(error.clone());
         error
     }
 }
@@ -276,7 +295,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
             match self.extend(bound, 1).await {
                 Err(TakeError::Fenced { .. }) => {
                     // Another allocator took over in between. This one has given out nothing yet, so it may try again.
-                    self.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = None;
+                    self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = None;
                     settling::wait(&self.env, round).await;
                 }
                 other => return other,
@@ -296,18 +315,18 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                 return Err(TakeError::Exhausted { wanted: least, left });
             }
             numbers.moves += 1;
-            let bound = from + least.max(self.options.block).min(left);
-            (numbers.stored.clone(), Bound { from, bound, owner: self.owner, moves: numbers.moves })
+            let bound = from + least.max(self.shared.options.block).min(left);
+            (numbers.stored.clone(), Bound { from, bound, owner: self.shared.owner, moves: numbers.moves })
         };
         let (new, cell) = (to.encode(), cell());
         let mut cause = Cause::words("the store was not asked");
         for round in 0..ROUNDS {
-            match self.store.compare_and_set(&self.table, &cell, expected.as_ref(), &new).await {
+            match self.store.compare_and_set(&self.shared.table, &cell, expected.as_ref(), &new).await {
                 Ok(()) => return self.moved(to, new),
                 Err(ConditionError::Lost { found }) => {
                     let found = found.into_iter().next().map(|(_, value)| value);
                     return match (self.decode(found.as_ref())?, found) {
-                        (Some(bound), Some(found)) if bound.owner == self.owner => self.moved(bound, found),
+                        (Some(bound), Some(found)) if bound.owner == self.shared.owner => self.moved(bound, found),
                         (Some(other), _) => Err(self.stop(other.bound)),
                         _ => Err(self.unreadable("it was there, and is there no more")),
                     };
@@ -342,7 +361,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         let cells = [cell()];
         let mut cause = Cause::words("the store was not asked");
         for round in 0..ROUNDS {
-            match self.store.get(&self.table, &cells, ReadLevel::Linearizable).await {
+            match self.store.get(&self.shared.table, &cells, ReadLevel::Linearizable).await {
                 Ok(mut values) => return Ok(values.pop().flatten()),
                 Err(KvReadError::NoTable(table)) => {
                     return Err(TakeError::Store(Cause::words(format!("there is no table {table}"))));

@@ -21,7 +21,7 @@ use glidepath_env::{Cause, Env, KvStore, Table};
 use glidepath_queue::{Left, Queue, Seat, Taken};
 
 use crate::mutant::{self, Mutant};
-use crate::table::{DecideError, Transactions};
+use crate::table::{DecideError, Shared, Transactions};
 use crate::{Outcome, Timestamp};
 
 /// Ends that wait for the writer at most.
@@ -31,23 +31,23 @@ const MOST_WAITING: usize = 65_536;
 const MOST_ROWS: usize = 64;
 
 /// How a transaction is to end, and in which table.
-struct End<E, K> {
-    table: Arc<Transactions<E, K>>,
+struct End {
+    table: Arc<Shared>,
     start: Timestamp,
     outcome: Outcome,
 }
 
 type Decided = Result<Outcome, DecideError>;
-type Asked<E, K> = Taken<End<E, K>, Decided>;
-type Waiting<E, K> = VecDeque<Asked<E, K>>;
+type Asked = Taken<End, Decided>;
+type Waiting = VecDeque<Asked>;
 
 /// A row of a table.
 type Row = (Table, Bytes);
 
 /// Tasks of a process that end transactions through one [`Writer`]. Clones are handles to the same writer; once all of them are
 /// dropped, it ends.
-pub struct Batches<E, K> {
-    queue: Arc<Queue<End<E, K>, Decided>>,
+pub struct Batches {
+    queue: Arc<Queue<End, Decided>>,
 }
 
 /// There is a writer already.
@@ -55,7 +55,7 @@ pub struct Batches<E, K> {
 #[error("these batches have a writer already: one task runs `serve`")]
 pub struct AlreadyServed;
 
-impl<E: Env, K: KvStore> Batches<E, K> {
+impl Batches {
     /// Without a writer yet.
     #[must_use]
     pub fn new() -> Self {
@@ -66,8 +66,13 @@ impl<E: Env, K: KvStore> Batches<E, K> {
     ///
     /// # Errors
     /// [`DecideError`]
-    pub async fn decide(&self, table: &Arc<Transactions<E, K>>, start: Timestamp, outcome: Outcome) -> Decided {
-        let end = End { table: Arc::clone(table), start, outcome };
+    pub async fn decide<E: Env, K: KvStore>(
+        &self,
+        table: &Transactions<E, K>,
+        start: Timestamp,
+        outcome: Outcome,
+    ) -> Decided {
+        let end = End { table: Arc::clone(table.shared()), start, outcome };
         let Ok(ticket) = self.queue.enqueue(end) else { return table.decide(start, outcome).await };
         match ticket.await {
             Ok(decided) => decided,
@@ -80,25 +85,25 @@ impl<E: Env, K: KvStore> Batches<E, K> {
     ///
     /// # Errors
     /// [`AlreadyServed`]
-    pub fn writer(&self) -> Result<Writer<E, K>, AlreadyServed> {
-        self.queue.seat().map(|seat| Writer { seat }).ok_or(AlreadyServed)
+    pub fn writer<E: Env, K: KvStore>(&self, env: E, store: K) -> Result<Writer<E, K>, AlreadyServed> {
+        self.queue.seat().map(|seat| Writer { env, store, seat }).ok_or(AlreadyServed)
     }
 }
 
-impl<E: Env, K: KvStore> Default for Batches<E, K> {
+impl Default for Batches {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<E, K> Clone for Batches<E, K> {
+impl Clone for Batches {
     fn clone(&self) -> Self {
         self.queue.add_handle();
         Self { queue: Arc::clone(&self.queue) }
     }
 }
 
-impl<E, K> Drop for Batches<E, K> {
+impl Drop for Batches {
     fn drop(&mut self) {
         self.queue.drop_handle();
     }
@@ -108,19 +113,21 @@ impl<E, K> Drop for Batches<E, K> {
 /// not polled for a while, stops it.
 #[must_use = "tasks wait until a task runs `serve`"]
 pub struct Writer<E, K> {
-    seat: Seat<End<E, K>, Decided>,
+    env: E,
+    store: K,
+    seat: Seat<End, Decided>,
 }
 
 /// A request under way, and the tasks that wait for it.
-struct Sent<E, K, F> {
-    asked: Vec<Asked<E, K>>,
+struct Sent<F> {
+    asked: Vec<Asked>,
     answers: Pin<Box<F>>,
 }
 
-impl<E: Env, K: KvStore> Writer<E, K> {
+impl<E: Env + Clone, K: KvStore + Clone> Writer<E, K> {
     /// Serves until no task is left that could ask. Dropping the future ends it.
     pub async fn serve(self) {
-        let mut waiting: BTreeMap<Row, Waiting<E, K>> = BTreeMap::new();
+        let mut waiting: BTreeMap<Row, Waiting> = BTreeMap::new();
         let mut under_way = BTreeMap::new();
         let mut more = true;
         while more || !under_way.is_empty() {
@@ -134,7 +141,7 @@ impl<E: Env, K: KvStore> Writer<E, K> {
             let idle: Vec<Row> = idle.take(MOST_ROWS.saturating_sub(under_way.len())).cloned().collect();
             for row in idle {
                 let Some(mut asked) = waiting.remove(&row) else { continue };
-                if let Some(sent) = send(&mut asked) {
+                if let Some(sent) = self.send(&mut asked) {
                     under_way.insert(row.clone(), sent);
                 }
                 if !asked.is_empty() {
@@ -147,9 +154,9 @@ impl<E: Env, K: KvStore> Writer<E, K> {
     /// Waits until there is a request, or an answer to one that is under way; then answers all that can be answered. Whether there may be
     /// more requests.
     async fn news<F: Future<Output = Vec<Decided>>>(
-        seat: &Seat<End<E, K>, Decided>,
+        seat: &Seat<End, Decided>,
         more: bool,
-        under_way: &mut BTreeMap<Row, Sent<E, K, F>>,
+        under_way: &mut BTreeMap<Row, Sent<F>>,
     ) -> bool {
         let mut some = std::pin::pin!(seat.some());
         poll_fn(|context| {
@@ -173,29 +180,28 @@ impl<E: Env, K: KvStore> Writer<E, K> {
         })
         .await
     }
-}
 
-/// Sends the ends of the first transactions that wait, each transaction once.
-fn send<E: Env, K: KvStore>(
-    waiting: &mut Waiting<E, K>,
-) -> Option<Sent<E, K, impl Future<Output = Vec<Decided>> + use<E, K>>> {
-    let table = Arc::clone(&waiting.front()?.request().table);
-    let most = table.most_columns();
-    let mut starts = BTreeSet::new();
-    let mut asked = Vec::new();
-    for mut taken in std::mem::take(waiting) {
-        if starts.len() == most || !starts.insert(taken.request().start) {
-            waiting.push_back(taken);
-            continue;
+    /// Sends the ends of the first transactions that wait, each transaction once.
+    fn send(&self, waiting: &mut Waiting) -> Option<Sent<impl Future<Output = Vec<Decided>> + use<E, K>>> {
+        let shared = Arc::clone(&waiting.front()?.request().table);
+        let table = Transactions::with(self.env.clone(), self.store.clone(), shared);
+        let most = table.most_columns();
+        let mut starts = BTreeSet::new();
+        let mut asked = Vec::new();
+        for mut taken in std::mem::take(waiting) {
+            if starts.len() == most || !starts.insert(taken.request().start) {
+                waiting.push_back(taken);
+                continue;
+            }
+            taken.sent = true;
+            asked.push(taken);
         }
-        taken.sent = true;
-        asked.push(taken);
+        let ends: Vec<_> = asked.iter().map(|taken| (taken.request().start, taken.request().outcome)).collect();
+        let answers = async move {
+            let mut answers = table.decide_many(&ends).await;
+            answers.resize_with(ends.len(), || Err(DecideError::Unknown(Cause::words("there was no answer"))));
+            answers
+        };
+        Some(Sent { asked, answers: Box::pin(answers) })
     }
-    let ends: Vec<_> = asked.iter().map(|taken| (taken.request().start, taken.request().outcome)).collect();
-    let answers = async move {
-        let mut answers = table.decide_many(&ends).await;
-        answers.resize_with(ends.len(), || Err(DecideError::Unknown(Cause::words("there was no answer"))));
-        answers
-    };
-    Some(Sent { asked, answers: Box::pin(answers) })
 }

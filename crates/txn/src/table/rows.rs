@@ -48,10 +48,10 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                 answers.insert(start, Ok(*ended));
                 continue;
             }
-            match self.encoding.encode_value(start, self.encoding.deciding(outcome)) {
+            match self.shared.encoding.encode_value(start, self.shared.encoding.deciding(outcome)) {
                 Err(error) => _ = answers.insert(start, Err(error.into())),
                 Ok(value) => {
-                    let cell = self.encoding.cell(start);
+                    let cell = self.shared.encoding.cell(start);
                     let row = rows.entry(cell.row.clone());
                     let row = row.or_insert_with(|| Row { name: cell.row, columns: BTreeMap::new() });
                     row.columns.entry(cell.column).or_insert(Asked { start, outcome, value });
@@ -60,7 +60,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         }
         let most = self.most_columns();
         let parts = rows.into_values().flat_map(|row| row.split(most));
-        let put = together(self.options.parallel, parts.map(|row| self.decide_row(row))).await;
+        let put = together(self.shared.options.parallel, parts.map(|row| self.decide_row(row))).await;
         answers.extend(put.into_iter().flatten());
         wanted.iter().map(|(start, _)| answers.get(start).cloned().unwrap_or_else(no_answer)).collect()
     }
@@ -72,7 +72,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         let mut round = 0;
         while !row.columns.is_empty() {
             let columns: Vec<_> = row.columns.iter().map(|(name, asked)| (name.clone(), asked.value.clone())).collect();
-            let error = match self.store.put_unless_exists(&self.table, &row.name, &columns).await {
+            let error = match self.store.put_unless_exists(&self.shared.table, &row.name, &columns).await {
                 Ok(()) => {
                     self.all_done(row, &mut answers).await;
                     break;
@@ -115,7 +115,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         self.keep(&ended);
         answers.extend(ended.iter().map(|(start, outcome)| (*start, Ok(*outcome))));
         let entries: Vec<_> =
-            ended.into_iter().map(|(start, outcome)| (start, self.encoding.deciding(outcome))).collect();
+            ended.into_iter().map(|(start, outcome)| (start, self.shared.encoding.deciding(outcome))).collect();
         self.make_final(&entries).await;
     }
 

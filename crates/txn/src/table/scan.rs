@@ -38,7 +38,7 @@ enum Place {
 impl<E: Env, K: KvStore> Transactions<E, K> {
     /// A scan in pages of at most `limit` (at least one).
     pub fn scan(&self, range: RangeInclusive<Timestamp>, limit: usize) -> Scan<'_, E, K> {
-        let place = match self.encoding {
+        let place = match self.shared.encoding {
             Encoding::Original(_) => Place::Table { after: None, ended: false, found: VecDeque::new() },
             Encoding::Tickets(tickets) => Place::Rows { rows: tickets.rows_covering(range.clone()), now: None },
             Encoding::Staged(staged) => Place::Rows { rows: staged.tickets().rows_covering(range.clone()), now: None },
@@ -84,7 +84,7 @@ impl<E: Env, K: KvStore> Scan<'_, E, K> {
                     });
                 }
                 let Some((row, columns)) = now else { return Ok(None) };
-                let slice = of.store.scan(&of.table, row, columns, limit, level).await?;
+                let slice = of.store.scan(&of.shared.table, row, columns, limit, level).await?;
                 let cells: Vec<_> =
                     slice.cells.into_iter().map(|(column, value)| (Cell { row: row.clone(), column }, value)).collect();
                 match (slice.more, cells.last()) {
@@ -96,7 +96,7 @@ impl<E: Env, K: KvStore> Scan<'_, E, K> {
             }
             Place::Table { after, ended, found } => {
                 if found.is_empty() && !*ended {
-                    let rows = of.store.rows(&of.table, after.as_ref(), limit).await?;
+                    let rows = of.store.rows(&of.shared.table, after.as_ref(), limit).await?;
                     *ended = !rows.more || rows.rows.is_empty();
                     *after = rows.rows.last().cloned();
                     found.extend(rows.rows);
@@ -105,7 +105,7 @@ impl<E: Env, K: KvStore> Scan<'_, E, K> {
                 }
                 let cells: Vec<_> =
                     found.iter().map(|row| Cell { row: row.clone(), column: Bytes::from_static(b"t") }).collect();
-                let values = of.store.get(&of.table, &cells, level).await?;
+                let values = of.store.get(&of.shared.table, &cells, level).await?;
                 found.clear();
                 Ok(Some(cells.into_iter().zip(values).filter_map(|(cell, value)| Some((cell, value?))).collect()))
             }

@@ -15,8 +15,8 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
 
     /// Rewrites a transaction that ended so to aborted, and waits until that is certain. It is taken out of the cache of this process.
     pub(crate) async fn undo(&self, start: Timestamp, outcome: Outcome) -> Result<(), DecideError> {
-        let aborted = self.encoding.encode_value(start, Entry::committed(Outcome::Aborted))?;
-        let cell = self.encoding.cell(start);
+        let aborted = self.shared.encoding.encode_value(start, Entry::committed(Outcome::Aborted))?;
+        let cell = self.shared.encoding.cell(start);
         let finally = self.store.capabilities().final_writes;
         let mut cause = Cause::words("the store was not asked");
         for round in 0..ROUNDS {
@@ -27,14 +27,14 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                 Some(entry) if entry.outcome == outcome => {
                     let error = if finally {
                         // Whatever conditional writes follow, and whoever makes an earlier value final.
-                        match self.store.put_final(&self.table, &cell, &aborted, Rank::Restored).await {
+                        match self.store.put_final(&self.shared.table, &cell, &aborted, Rank::Restored).await {
                             Ok(()) => None,
                             Err(WriteError::Unknown(cause)) => Some(cause),
                             Err(WriteError::Refused(denial)) => Some(denial.cause),
                         }
                     } else {
-                        let old = self.encoding.encode_value(start, entry)?;
-                        match self.store.compare_and_set(&self.table, &cell, Some(&old), &aborted).await {
+                        let old = self.shared.encoding.encode_value(start, entry)?;
+                        match self.store.compare_and_set(&self.shared.table, &cell, Some(&old), &aborted).await {
                             Ok(()) | Err(ConditionError::Lost { .. }) => None,
                             Err(ConditionError::Unknown(cause)) => Some(cause),
                             Err(ConditionError::Refused(denial)) => Some(denial.cause),
