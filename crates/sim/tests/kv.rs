@@ -1,5 +1,7 @@
 //! Does the simulated key-value store keep the contract, and does each fault end as the contract says?
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,6 +1,8 @@
 //! Does each fault of a request to the simulated key-value store end as the contract says? And what shows of a write that is half
 //! done?
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeSet;
 use std::future::Future;
