@@ -1,6 +1,9 @@
 //! Does the simulated key-value store keep the contract, and does each fault end as the contract says?
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 
@@ -102,11 +105,15 @@ fn says_what_it_can_do() {
     assert_eq!(seen(Faults { half_done: 0.1, ..none }), (true, false, true));
 }
 
-/// What a process saw, and when, by its own clock.
-type Log = Rc<RefCell<Vec<(u32, u64, String)>>>;
+/// What processes saw, and when, by their own clocks; and what was acknowledged to them.
+#[derive(Default)]
+struct Log {
+    saw: Vec<(u32, u64, String)>,
+    acknowledged: Vec<(Cell, Bytes)>,
+}
 
 /// Contends for a few rows with every kind of request.
-async fn contend(env: SimEnv, log: Log) {
+async fn contend(env: SimEnv, log: Rc<RefCell<Log>>) {
     let (store, table) = (env.store(StoreId(0)), table());
     for step in 0..40_u32 {
         let number = step * 7 + env.process() * 3;
@@ -118,7 +125,7 @@ async fn contend(env: SimEnv, log: Log) {
             1 => format!("{:?}", store.get(&table, std::slice::from_ref(&cell), level).await.ok()),
             2 => format!("{:?}", store.scan(&table, &cell.row, &Columns::default(), 2, level).await.ok()),
             3 => {
-                let columns = [(cell.column.clone(), value.clone()), (bytes("d"), value)];
+                let columns = [(cell.column.clone(), value.clone()), (bytes("d"), value.clone())];
                 format!("{:?}", store.put_unless_exists(&table, &cell.row, &columns).await.map_err(|e| e.to_string()))
             }
             4 => {
@@ -129,7 +136,10 @@ async fn contend(env: SimEnv, log: Log) {
             _ if step > 30 => format!("{:?}", store.put_final(&table, &cell, &bytes("f"), Rank::Written).await.is_ok()),
             _ => format!("{:?}", store.rows(&table, None, 1).await.ok()),
         };
-        log.borrow_mut().push((env.process(), env.now().as_nanos(), saw));
+        if (number % 6 == 3 || number % 6 == 4) && saw == "Ok(())" {
+            log.borrow_mut().acknowledged.push((cell, value));
+        }
+        log.borrow_mut().saw.push((env.process(), env.now().as_nanos(), saw));
     }
 }
 
@@ -138,19 +148,27 @@ fn contended_run(seed: u64, mode: Mode, profile: &str, faults: Faults) -> (Vec<(
     let horizon = Instant::ZERO + Span::from_secs(1_000_000);
     let mut simulation = Simulation::new(Setup { seed, horizon, mode, stores: vec![model] });
     simulation.keep_writes(StoreId(0));
-    let log = Log::default();
+    let log = Rc::new(RefCell::new(Log::default()));
     let start = |_| {
         let log = Rc::clone(&log);
         (Instant::ZERO, move |env: SimEnv| contend(env, log))
     };
     simulation.run((0..6).map(start).collect::<Vec<_>>());
-    let mut saw = log.take();
+    let Log { mut saw, acknowledged } = log.take();
     saw.sort();
     let written = simulation.cells_written(StoreId(0));
     // The journal leads to what is there at the end.
-    let mut cells = std::collections::BTreeMap::new();
-    cells.extend(written.iter().map(|write| (write.cell.clone(), write.value.clone())));
+    let cells: BTreeMap<_, _> = written.iter().map(|write| (write.cell.clone(), write.value.clone())).collect();
     assert_eq!(cells, simulation.cells(StoreId(0), &table()));
+    // Each value is written with a condition once at most, and what was acknowledged is, unless the cell was final.
+    let conditional = written.iter().filter(|write| write.rank.is_none());
+    let mut times = BTreeMap::<_, u32>::new();
+    conditional.for_each(|write| *times.entry((write.cell.clone(), write.value.clone())).or_default() += 1);
+    assert!(times.values().all(|times| *times == 1), "{times:?}");
+    let is_final = |cell: &Cell| written.iter().any(|write| write.cell == *cell && write.rank.is_some());
+    for write in acknowledged {
+        assert!(times.contains_key(&write) || is_final(&write.0), "{write:?} was acknowledged");
+    }
     (saw, written)
 }
 

@@ -1,6 +1,8 @@
 //! How does a simulated store serve as a key-value store? Its requests are actions like those of an object store: they travel the same
 //! way, and the same faults strike them.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use glidepath_env::{
     Cell, Columns, ConditionError, Denial, KvCapabilities, KvReadError, KvStore, Purpose, Rank, ReadLevel, Rows, Slice,
@@ -17,7 +19,7 @@ use crate::contention::Contention;
 use crate::latency::Sampler;
 use crate::luck::Stream;
 
-/// The most columns of one put: as many as one batch of the measured uses of such stores.
+/// The most columns of one put: assumed.
 const MOST_COLUMNS: usize = 1000;
 
 /// A request to tables of rows.
@@ -96,7 +98,7 @@ impl Act for Ask {
             When::At(at) => return (self.perform(state), *at),
             When::Contended(ticket) => ticket,
         };
-        let service = std::rc::Rc::clone(&state.service);
+        let service = Rc::clone(&state.service);
         match (self.contention(&service), *self.0) {
             (Some(contention), RowAction::Write(write)) => {
                 let (outcome, at) = state.tables().contend(write, contention, ticket);
