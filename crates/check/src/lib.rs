@@ -17,6 +17,7 @@ mod smallest;
 mod subject;
 mod tidy;
 mod trace;
+mod transactions;
 
 pub use explore::{Explored, Found, explore};
 pub use library::{LIBRARY, scenario};
@@ -24,3 +25,4 @@ pub use run::{Checked, Trial};
 pub use scenario::{OnDisk, Scenario, ScenarioError, Writers};
 pub use smallest::smallest;
 pub use subject::Subject;
+pub use transactions::check_transactions;

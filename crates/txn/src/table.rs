@@ -40,8 +40,8 @@ use crate::mutant::{self, Mutant};
 use crate::together::together;
 use crate::{Encoding, Entry, Loader, Outcome, Planner, Stage, Timestamp};
 
-pub use format::OpenError;
 pub(crate) use format::make;
+pub use format::{OpenError, parse_encoding};
 pub use scan::Scan;
 
 /// How a process works with a table.

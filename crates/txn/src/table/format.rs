@@ -92,7 +92,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                 Ok(mut found) => {
                     let Some(found) = found.pop().flatten() else { return Err(OpenError::NoTable(table)) };
                     let text = String::from_utf8_lossy(&found).into_owned();
-                    let encoding = parse(&text);
+                    let encoding = parse_encoding(&text);
                     let encoding = encoding.map_err(|why| OpenError::UnknownEncoding {
                         table: table.clone(),
                         found: text,
@@ -166,7 +166,11 @@ fn write(encoding: Encoding) -> Bytes {
     .into()
 }
 
-fn parse(text: &str) -> Result<Encoding, String> {
+/// The encoding that this text says, as it is written down beside a table.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_encoding(text: &str) -> Result<Encoding, String> {
     let words: Vec<&str> = text.split(' ').collect();
     let partitioning = |quantum: &str, rows: &str| {
         let number = |word: &str| word.parse::<u64>().map_err(|_| format!("{word:?} is no number"));
@@ -200,14 +204,14 @@ mod tests {
             Encoding::Tickets(Tickets::new(partitioning).unwrap()),
             Encoding::Staged(Staged::new(partitioning).unwrap()),
         ] {
-            assert_eq!(parse(std::str::from_utf8(&write(encoding)).unwrap()), Ok(encoding));
+            assert_eq!(parse_encoding(std::str::from_utf8(&write(encoding)).unwrap()), Ok(encoding));
         }
     }
 
     proptest! {
         #[test]
         fn whatever_is_known_is_written_so(text in "(original|tickets|staged|x)?( ?[0-9+]{0,4}){0,3}") {
-            if let Ok(encoding) = parse(&text) {
+            if let Ok(encoding) = parse_encoding(&text) {
                 prop_assert_eq!(write(encoding), text.as_bytes());
             }
         }
