@@ -16,6 +16,7 @@ mod shrink;
 mod subject;
 mod tidy;
 mod trace;
+mod transactions;
 
 pub use explore::{Explored, FailedSeed, explore};
 pub use library::{LIBRARY, scenario};
@@ -23,3 +24,4 @@ pub use run::{Checked, Trial};
 pub use scenario::{OnDisk, Scenario, ScenarioError, Writers};
 pub use shrink::shrink;
 pub use subject::Subject;
+pub use transactions::check_transactions;

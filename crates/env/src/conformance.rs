@@ -8,9 +8,25 @@
 //! Effects of faults (lost answers, crashes) are not tested here: a healthy store leaves nothing unknown, and an
 //! unknown outcome is reported as a violation.
 
+/// The list of points, each with its name and its test.
+macro_rules! points {
+    ($store:path, $trial:ident; $($name:literal: $rule:literal => $try:path;)*) => {
+        /// The contract, point by point.
+        pub const POINTS: &[Point] = &[$(Point { name: $name, rule: $rule },)*];
+
+        async fn run<S: $store>(name: &str, trial: &$trial<'_, S>) -> Result<(), Broken> {
+            match name {
+                $($name => $try(trial).await,)*
+                _ => panic!("the conformance suite has no point {name:?}"),
+            }
+        }
+    };
+}
+
 mod appends;
 mod contents;
 mod guards;
+pub mod kv;
 mod listing;
 mod races;
 mod trial;
@@ -74,22 +90,9 @@ pub async fn check<S: ObjectStore>(handles: &[S], scratch: &Key, point: &Point) 
     result.map_err(|Broken(found)| Violation { point: *point, found })
 }
 
-/// The list of points, each with its name and its test.
-macro_rules! points {
-    ($($name:literal: $rule:literal => $try:path;)*) => {
-        /// The contract, point by point.
-        pub const POINTS: &[Point] = &[$(Point { name: $name, rule: $rule },)*];
-
-        async fn run<S: ObjectStore>(name: &str, trial: &Trial<'_, S>) -> Result<(), Broken> {
-            match name {
-                $($name => $try(trial).await,)*
-                _ => panic!("the conformance suite has no point {name:?}"),
-            }
-        }
-    };
-}
-
 points! {
+    ObjectStore, Trial;
+
     "absent-creates": "a put guarded by absence creates the object" => guards::absent_creates;
     "absent-loses": "a put guarded by absence is lost where there is an object" => guards::absent_loses;
     "matches-replaces": "a put guarded by the current tag replaces the object" => guards::matches_replaces;

@@ -4,17 +4,23 @@
 //! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns and never reads another clock, and
 //! it gets every failure of a store as a value. This crate knows no store and no protocol.
 //!
-//! Start with [`Env`], then [`ObjectStore`] and the three failures of a guarded write, [`PutError`].
+//! Start with [`Env`], then [`ObjectStore`] and the three failures of a guarded write, [`PutError`]. [`KvStore`] is the same for rows
+//! of columns.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod files;
+mod kv;
 mod luck;
 mod object;
 mod retry;
 mod watch;
 
 pub use files::{Access, Files};
+pub use kv::{
+    Cell, Columns, ConditionError, KvCapabilities, KvReadError, KvStore, Rank, ReadLevel, Rows, Slice, Table,
+    WriteError, check_columns,
+};
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
     Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Listed,

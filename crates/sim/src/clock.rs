@@ -12,7 +12,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use glidepath_env::{Env, Key, Metadata, Purpose};
+use bytes::Bytes;
+use glidepath_env::{Cell as RowCell, Env, Key, Metadata, Purpose, Table};
 use glidepath_model::{Instant, Span};
 
 use crate::agenda::Event;
@@ -93,6 +94,12 @@ impl SimEnv {
     #[must_use]
     pub fn peek(&self, store: StoreId, key: &Key) -> Option<Metadata> {
         self.world.stores.borrow()[store.0].head(key).ok()
+    }
+
+    /// The same of a cell, as [`Simulation::peek_cell`](crate::Simulation::peek_cell) shows it.
+    #[must_use]
+    pub fn peek_cell(&self, store: StoreId, table: &Table, cell: &RowCell) -> Option<Bytes> {
+        self.world.stores.borrow()[store.0].look_at_tables().peek(table, cell)
     }
 
     /// The process's number, counted from 1 in the order of arrival.

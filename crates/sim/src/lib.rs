@@ -32,4 +32,4 @@ pub use latency::Latency;
 pub use luck::Stream;
 pub use profile::{ContendedProfile, Measured, OperationProfile, Profile, ProfileError, RateCap};
 pub use simulation::{Counts, Mode, Setup, Simulation};
-pub use store::{EffectPoint, SimStore, StoreId, StoreModel, Written};
+pub use store::{CellWritten, EffectPoint, SimStore, StoreId, StoreModel, Written};

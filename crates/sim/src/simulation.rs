@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-use glidepath_env::{Key, Payload, Tag};
+use bytes::Bytes;
+use glidepath_env::{Cell as RowCell, Key, Payload, Table, Tag};
 use glidepath_model::Instant;
 
 use crate::agenda::{Agenda, Entry, Event, Order};
 use crate::clock::{Process, SimEnv};
 use crate::fault::{Faults, Mishap};
 use crate::machine::Machine;
-use crate::store::{Requests, SimStore, StoreId, StoreModel, StoreState, Written};
+use crate::store::{CellWritten, Requests, SimStore, StoreId, StoreModel, StoreState, Written};
 
 /// When a private operation, which no other process can see, becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +160,11 @@ impl Simulation {
         self.world.stores.borrow_mut()[store.0].seed(key, payload)
     }
 
+    /// Makes a table in a store before the run begins, at no cost.
+    pub fn seed_table(&self, store: StoreId, table: Table) {
+        self.world.stores.borrow_mut()[store.0].seed_table(table);
+    }
+
     /// What a store holds now under a key, without a request.
     #[must_use]
     pub fn peek(&self, store: StoreId, key: &Key) -> Option<Payload> {
@@ -171,7 +177,8 @@ impl Simulation {
         self.world.stores.borrow()[store.0].objects()
     }
 
-    /// From now on keeps every object version that is written to a store, for [`writes`](Self::writes).
+    /// From now on keeps every object version that is written to a store, for [`writes`](Self::writes), and every value of a cell, for
+    /// [`cells_written`](Self::cells_written).
     pub fn keep_writes(&self, store: StoreId) {
         self.world.stores.borrow_mut()[store.0].keep_writes();
     }
@@ -195,6 +202,26 @@ impl Simulation {
     #[must_use]
     pub fn journal(&self, store: StoreId) -> Vec<Written> {
         self.world.stores.borrow()[store.0].writes().to_vec()
+    }
+
+    /// What linearizable reads of a cell would show now, but for a write that is half done; without a request.
+    #[must_use]
+    pub fn peek_cell(&self, store: StoreId, table: &Table, cell: &RowCell) -> Option<Bytes> {
+        self.world.stores.borrow()[store.0].look_at_tables().peek(table, cell)
+    }
+
+    /// The same of all cells of a table; none where there is no such table.
+    #[must_use]
+    pub fn cells(&self, store: StoreId, table: &Table) -> BTreeMap<RowCell, Bytes> {
+        self.world.stores.borrow()[store.0].look_at_tables().cells(table)
+    }
+
+    /// Every value that a write gave to a cell of a store since [`keep_writes`](Self::keep_writes), in the order in which they
+    /// took effect. What changes nothing that reads show is left out: a conditional write of a final cell, a final value
+    /// again, or one of a lower rank.
+    #[must_use]
+    pub fn cells_written(&self, store: StoreId) -> Vec<CellWritten> {
+        self.world.stores.borrow()[store.0].look_at_tables().written().to_vec()
     }
 
     /// From now on records every request with a fault, for [`mishaps`](Self::mishaps).

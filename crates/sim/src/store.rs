@@ -26,11 +26,15 @@ use crate::simulation::World;
 
 mod act;
 mod bulk;
+mod failure;
+mod kv;
+mod rows;
 mod sending;
 mod state;
 
 use act::{Act, Action, Answer, Append, Delete, Get, Head, List, Put};
 use bulk::Steps;
+pub use rows::CellWritten;
 use sending::{Sending, Way};
 pub(crate) use state::StoreState;
 pub use state::Written;
@@ -271,7 +275,8 @@ impl SimStore {
     }
 
     /// A request that takes effect, and whose answer no process receives.
-    fn orphan(&self, at: Instant, action: Action, when: When) {
+    fn orphan(&self, at: Instant, mut action: Action, when: When) {
+        self.may_leave_half_done(&mut action);
         let orphan = self.enter(Request::new(self.id, Some(action), when, None));
         self.env.world.schedule(at, &self.env.process, Event::Arrive { request: orphan });
     }

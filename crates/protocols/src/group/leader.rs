@@ -3,10 +3,10 @@
 use glidepath_env::{Cause, Env, Purpose};
 use glidepath_model::{Action, Span};
 
-use super::queue::{Seat, Taken};
 use super::{Answer, CommitError, Group, GroupAttempt, Grouped, MOST, Request, RetryPolicy, Verdict};
 use crate::catalog::Outcome;
 use crate::mutant::{self, Mutant};
+use glidepath_queue::{Seat, Taken};
 
 /// Commits the requests of a group's writers. It must run in a task or a thread of its own, so that no dropped or
 /// unpolled writer stops it.

@@ -10,8 +10,9 @@
 
 use std::sync::Arc;
 
-use super::queue::Queue;
-use super::{AlreadyLed, MOST_WAITING, queue};
+use glidepath_queue::{Queue, Seat};
+
+use super::{AlreadyLed, MOST_WAITING};
 use crate::catalog::{Catalog, LoadError};
 use crate::mutant::{self, Mutant};
 
@@ -69,7 +70,7 @@ impl<C: Catalog> Drop for Loads<C> {
 #[must_use = "readers wait until a task runs `serve`"]
 pub struct Loader<C: Catalog> {
     catalog: C,
-    seat: queue::Seat<(), Loaded<C>>,
+    seat: Seat<(), Loaded<C>>,
 }
 
 impl<C: Catalog> Loader<C> {

@@ -25,23 +25,17 @@
 
 mod leader;
 mod loads;
-mod queue;
 
 use std::sync::Arc;
 
 use glidepath_env::{Backoff, Cause, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Refusal, Span};
+use glidepath_queue::{Left, NotQueued, Queue, alone};
 
 use crate::catalog::{Catalog, LoadError, Outcome};
 use leader::Work;
 pub use leader::{AlreadyLed, Leader};
 pub use loads::{Loader, Loads};
-use queue::{Left, NotQueued, Queue};
-
-/// The locks of the queue: `tests/group_threads.rs` replaces them to test every order of threads.
-mod sync {
-    pub(super) use std::sync::{Mutex, MutexGuard};
-}
 
 /// The maximum number of requests in one version.
 pub const MOST: usize = 512;
@@ -238,7 +232,7 @@ impl<E: Env, C: Grouped> Committer<E, C> {
             // Step 1.
             Way::Grouped(group) => group.queue.enqueue(request).map_err(turned_away)?,
             Way::Alone(retry_policy) => {
-                let (taken, ticket) = queue::alone(request);
+                let (taken, ticket) = alone(request);
                 Work::new(&self.env, &self.catalog, *retry_policy).answer(vec![taken], |_| Vec::new()).await;
                 ticket
             }

@@ -10,6 +10,8 @@ use glidepath_env::{
 };
 use glidepath_model::{ByteSize, Instant};
 
+use super::failure::Failure;
+use super::kv::{Ask, RowAction, RowAnswer};
 use super::state::StoreState;
 use super::{Service, When};
 use crate::contention::Contention;
@@ -97,6 +99,8 @@ pub(crate) enum Action {
     Append(Key, Payload, u64),
     List(Key, Option<Key>, usize),
     Delete(Key),
+    /// To tables of rows. Boxed: the others are made by the hundred million.
+    Row(Box<RowAction>),
 }
 
 pub(crate) enum Answer {
@@ -106,6 +110,7 @@ pub(crate) enum Answer {
     Append(Result<Appended, PutError>),
     List(Result<ListPage, ReadError>),
     Delete(Result<(), DeleteError>),
+    Row(Box<RowAnswer>),
 }
 
 /// The parts of `Act` that are the same for every request.
@@ -274,6 +279,7 @@ impl Action {
                 with(List { prefix: &prefix, after: after.as_ref(), limit }, Answer::List, to)
             }
             Self::Delete(key) => with(Delete { key: &key }, Answer::Delete, to),
+            Self::Row(action) => with(Ask(action), |answer| Answer::Row(Box::new(answer)), to),
         }
     }
 
@@ -289,30 +295,29 @@ impl Action {
             Self::Append(key, _, offset) => format!("append to {key} at {offset}"),
             Self::List(prefix, ..) => format!("list {prefix}"),
             Self::Delete(key) => format!("delete {key}"),
+            Self::Row(action) => action.words(),
         }
     }
 
     /// The sender's result if no answer comes.
     pub(crate) fn unknown(&self, why: &str) -> Answer {
-        let cause = Cause::words(why);
-        self.fail(ReadError::Failed(cause.clone()), PutError::Unknown(cause.clone()), DeleteError::Unknown(cause))
+        self.fail(Failure::Unknown(Cause::words(why)))
     }
 
     /// The sender's result if the store refuses it.
     pub(crate) fn refused(&self, why: &str, certain: bool, passing: bool) -> Answer {
-        let cause = Cause::words(why);
-        let denial = Denial { cause: cause.clone(), certain, passing };
-        self.fail(ReadError::Failed(cause.clone()), PutError::Refused(denial), DeleteError::Refused(cause))
+        self.fail(Failure::Refused(Denial { cause: Cause::words(why), certain, passing }))
     }
 
-    fn fail(&self, read: ReadError, put: PutError, delete: DeleteError) -> Answer {
+    fn fail(&self, failure: Failure) -> Answer {
         match self {
-            Self::Get(..) => Answer::Get(Err(read)),
-            Self::Head(_) => Answer::Head(Err(read)),
-            Self::List(..) => Answer::List(Err(read)),
-            Self::Put(..) => Answer::Put(Err(put)),
-            Self::Append(..) => Answer::Append(Err(put)),
-            Self::Delete(_) => Answer::Delete(Err(delete)),
+            Self::Get(..) => Answer::Get(Err(failure.into())),
+            Self::Head(_) => Answer::Head(Err(failure.into())),
+            Self::List(..) => Answer::List(Err(failure.into())),
+            Self::Put(..) => Answer::Put(Err(failure.into())),
+            Self::Append(..) => Answer::Append(Err(failure.into())),
+            Self::Delete(_) => Answer::Delete(Err(failure.into())),
+            Self::Row(action) => Answer::Row(Box::new(action.fail(failure))),
         }
     }
 }

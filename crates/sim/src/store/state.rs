@@ -5,10 +5,11 @@ use std::ops::{Bound, Range};
 use std::rc::Rc;
 
 use glidepath_env::{
-    Appended, Body, Denial, Guard, Key, ListPage, Listed, Metadata, Object, Payload, PutError, ReadError, Tag,
+    Appended, Body, Denial, Guard, Key, ListPage, Listed, Metadata, Object, Payload, PutError, ReadError, Table, Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
+use super::rows::Tables;
 use super::{Service, StoreModel};
 use crate::agenda::Order;
 use crate::contention::{Contention, Entry, Hot, Ticket};
@@ -24,6 +25,7 @@ pub(crate) struct StoreState {
     writes: Option<Vec<Written>>,
     /// Objects that guarded writes contend for, if the profile has contention.
     hot: BTreeMap<Key, Hot>,
+    tables: Box<Tables>,
 }
 
 /// A write or a delete that took effect.
@@ -47,6 +49,7 @@ struct Stored {
 
 impl StoreState {
     pub(crate) fn new(model: StoreModel) -> Self {
+        let tables = Box::new(Tables::new(model.faults.delivers_once()));
         Self {
             service: Rc::new(Service::new(model)),
             objects: BTreeMap::new(),
@@ -55,6 +58,7 @@ impl StoreState {
             sender: 0,
             writes: None,
             hot: BTreeMap::new(),
+            tables,
         }
     }
 
@@ -68,6 +72,10 @@ impl StoreState {
         self
     }
 
+    pub(crate) fn seed_table(&mut self, table: Table) {
+        self.tables.create(table);
+    }
+
     pub(crate) fn peek(&self, key: &Key) -> Option<Payload> {
         self.objects.get(key).map(|stored| stored.payload.clone())
     }
@@ -78,6 +86,17 @@ impl StoreState {
 
     pub(crate) fn keep_writes(&mut self) {
         self.writes.get_or_insert_default();
+        self.tables.keep_writes();
+    }
+
+    /// The tables, for a request that takes effect now.
+    pub(crate) fn tables(&mut self) -> &mut Tables {
+        self.tables.at(self.now, self.sender)
+    }
+
+    /// The tables, for those who only look.
+    pub(crate) fn look_at_tables(&self) -> &Tables {
+        &self.tables
     }
 
     pub(crate) fn writes(&self) -> &[Written] {

@@ -405,3 +405,12 @@ fn local_clocks_change_nothing_where_steps_are_of_many_kinds() {
     let [fast, plain] = both.map(|mode| run(setup(mode, 1, noisy(), EffectPoint::Half), &scripts));
     assert_eq!(fast, plain);
 }
+
+/// Long runs hold many of them, and move hundreds of millions. What is large is boxed.
+#[test]
+fn requests_are_no_larger_than_they_were() {
+    let sizes = [size_of::<super::Action>(), size_of::<super::Answer>(), size_of::<super::Request>()];
+    for (size, most) in sizes.into_iter().zip([72, 56, 184]) {
+        assert!(size <= most, "{sizes:?}");
+    }
+}

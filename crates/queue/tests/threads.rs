@@ -11,8 +11,8 @@ mod sync {
     pub(super) use shuttle::sync::{Mutex, MutexGuard};
 }
 
-#[path = "../src/group/queue.rs"]
-#[allow(dead_code, reason = "used in the crate, not in these tests")]
+#[path = "../src/queue.rs"]
+#[allow(dead_code, unreachable_pub, reason = "what is not needed by these tests is needed where it ships")]
 mod queue;
 
 use std::future::Future;

@@ -17,25 +17,25 @@ use std::task::{Context, Poll, Waker};
 use super::sync::{Mutex, MutexGuard};
 
 /// Requests on their way to a leader.
-pub(super) struct Queue<R, A> {
+pub struct Queue<R, A> {
     state: Mutex<State<R, A>>,
     most_waiting: usize,
 }
 
 /// What the queue's lock guards.
-pub(super) struct State<R, A> {
-    pub(super) waiting: VecDeque<Arc<Slot<R, A>>>,
+pub(crate) struct State<R, A> {
+    pub(crate) waiting: VecDeque<Arc<Slot<R, A>>>,
     /// The number of handles that can still enqueue.
-    pub(super) handles: usize,
+    pub(crate) handles: usize,
     /// Whether there is a leader.
-    pub(super) led: bool,
-    pub(super) closed: bool,
+    pub(crate) led: bool,
+    pub(crate) closed: bool,
     /// The leader's waker, while it waits.
-    pub(super) leader: Option<Waker>,
+    pub(crate) leader: Option<Waker>,
 }
 
 /// A request, and the answer to it.
-pub(super) struct Slot<R, A> {
+pub(crate) struct Slot<R, A> {
     request: R,
     state: Mutex<Answering<A>>,
 }
@@ -47,7 +47,7 @@ struct Answering<A> {
 
 /// Why there is no answer: the leader dropped the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub enum Left {
     /// The leader had not taken it, or had sent nothing of it.
     NotSent,
     /// It may have been sent.
@@ -56,7 +56,7 @@ pub(super) enum Left {
 
 /// Why a request was not enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotQueued {
+pub enum NotQueued {
     /// This many wait already.
     Full(usize),
     /// There is no leader to answer it.
@@ -85,27 +85,27 @@ fn leave(place: &mut Option<Waker>, waker: &Waker) {
 
 impl<R, A> Queue<R, A> {
     /// An empty queue with one handle, in which at most this many requests wait.
-    pub(super) fn new(most_waiting: usize) -> Self {
+    pub fn new(most_waiting: usize) -> Self {
         let state = State { waiting: VecDeque::new(), handles: 1, led: false, closed: false, leader: None };
         Self { state: Mutex::new(state), most_waiting: most_waiting.max(1) }
     }
 
-    pub(super) fn locked(&self) -> MutexGuard<'_, State<R, A>> {
+    pub(crate) fn locked(&self) -> MutexGuard<'_, State<R, A>> {
         locked(&self.state)
     }
 
     /// The number of waiting requests, without those that the leader has taken.
-    pub(super) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.locked().waiting.len()
     }
 
     /// Adds a handle that can enqueue.
-    pub(super) fn add_handle(&self) {
+    pub fn add_handle(&self) {
         self.locked().handles += 1;
     }
 
     /// Drops a handle. After the last one, the leader ends when it has answered all requests.
-    pub(super) fn drop_handle(&self) {
+    pub fn drop_handle(&self) {
         let leader = {
             let mut state = self.locked();
             state.handles -= 1;
@@ -115,7 +115,7 @@ impl<R, A> Queue<R, A> {
     }
 
     /// Accepts no more requests. The leader ends when it has answered the waiting ones.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         let leader = {
             let mut state = self.locked();
             state.closed = true;
@@ -125,7 +125,7 @@ impl<R, A> Queue<R, A> {
     }
 
     /// Puts a request at the end.
-    pub(super) fn enqueue(self: &Arc<Self>, request: R) -> Result<Ticket<R, A>, NotQueued> {
+    pub fn enqueue(self: &Arc<Self>, request: R) -> Result<Ticket<R, A>, NotQueued> {
         let slot = Slot::new(request);
         let leader = {
             let mut state = self.locked();
@@ -146,7 +146,7 @@ impl<R, A> Queue<R, A> {
     }
 
     /// Makes the caller the leader, if there is none.
-    pub(super) fn seat(self: &Arc<Self>) -> Option<Seat<R, A>> {
+    pub fn seat(self: &Arc<Self>) -> Option<Seat<R, A>> {
         let was = std::mem::replace(&mut self.locked().led, true);
         (!was).then(|| Seat { queue: Arc::clone(self) })
     }
@@ -162,11 +162,11 @@ impl<R, A> Queue<R, A> {
 }
 
 impl<R, A> Slot<R, A> {
-    pub(super) fn new(request: R) -> Arc<Self> {
+    pub(crate) fn new(request: R) -> Arc<Self> {
         Arc::new(Self { request, state: Mutex::new(Answering { answer: None, waker: None }) })
     }
 
-    pub(super) fn tell(&self, answer: Result<A, Left>) {
+    pub(crate) fn tell(&self, answer: Result<A, Left>) {
         let waker = {
             let mut state = locked(&self.state);
             state.answer = Some(answer);
@@ -177,17 +177,17 @@ impl<R, A> Slot<R, A> {
 }
 
 /// The request of a writer that commits alone, taken by that writer itself.
-pub(super) fn alone<R, A>(request: R) -> (Taken<R, A>, Ticket<R, A>) {
+pub fn alone<R, A>(request: R) -> (Taken<R, A>, Ticket<R, A>) {
     let slot = Slot::new(request);
     (Taken { slot: Some(Arc::clone(&slot)), sent: false }, Ticket { queue: None, slot })
 }
 
 /// The future of an answer. Dropping it withdraws the request if the leader has not taken it. A request that was taken
 /// is still committed, and its answer is discarded.
-pub(super) struct Ticket<R, A> {
+pub struct Ticket<R, A> {
     /// The queue in which it may be waiting.
-    pub(super) queue: Option<Arc<Queue<R, A>>>,
-    pub(super) slot: Arc<Slot<R, A>>,
+    pub(crate) queue: Option<Arc<Queue<R, A>>>,
+    pub(crate) slot: Arc<Slot<R, A>>,
 }
 
 impl<R, A> Future for Ticket<R, A> {
@@ -221,21 +221,22 @@ impl<R, A> Drop for Ticket<R, A> {
 }
 
 /// A request that the leader has taken. If it is dropped without an answer, its writer is told so.
-pub(super) struct Taken<R, A> {
+pub struct Taken<R, A> {
     /// `None` once it is answered.
     slot: Option<Arc<Slot<R, A>>>,
     /// Whether a write that contains it may have been sent.
-    pub(super) sent: bool,
+    pub sent: bool,
 }
 
 impl<R, A> Taken<R, A> {
     /// # Panics
     /// If it has been answered.
-    pub(super) fn request(&self) -> &R {
-        &self.slot.as_ref().expect("a request that was taken is there until it is answered").request
+    pub fn request(&self) -> &R {
+        &self.slot.as_ref().expect("a request is in hand until it is answered").request
     }
 
-    pub(super) fn answer(mut self, answer: A) {
+    /// Answers the request.
+    pub fn answer(mut self, answer: A) {
         if let Some(slot) = self.slot.take() {
             slot.tell(Ok(answer));
         }
@@ -251,20 +252,20 @@ impl<R, A> Drop for Taken<R, A> {
 }
 
 /// The leader's role in a queue. Dropping it frees the role, and waiting writers are told that nothing was sent.
-pub(super) struct Seat<R, A> {
+pub struct Seat<R, A> {
     queue: Arc<Queue<R, A>>,
 }
 
 impl<R, A> Seat<R, A> {
     /// Takes up to this many requests, in the order in which they came.
-    pub(super) fn take(&self, most: usize) -> Vec<Taken<R, A>> {
+    pub fn take(&self, most: usize) -> Vec<Taken<R, A>> {
         let mut state = self.queue.locked();
         let taken = most.min(state.waiting.len());
         state.waiting.drain(..taken).map(|slot| Taken { slot: Some(slot), sent: false }).collect()
     }
 
     /// Waits until there is a request; `false` if no more can come.
-    pub(super) async fn some(&self) -> bool {
+    pub async fn some(&self) -> bool {
         std::future::poll_fn(|context| {
             let mut state = self.queue.locked();
             if !state.waiting.is_empty() {

@@ -1,0 +1,59 @@
+//! Transactions hold in every scenario, and known mistakes are found.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use glidepath_check::{LIBRARY, Scenario, check_transactions};
+use glidepath_txn::mutant::{Mutant, switch_on};
+
+fn scenario(name: &str) -> Scenario {
+    glidepath_check::scenario(name).unwrap().unwrap()
+}
+
+fn scenarios() -> Vec<(&'static str, Scenario)> {
+    let all = LIBRARY.iter().map(|(name, _)| (*name, scenario(name)));
+    all.filter(|(_, scenario)| scenario.disk.is_none()).collect()
+}
+
+#[test]
+fn transactions_hold() {
+    for (name, scenario) in scenarios() {
+        let mut committed = 0;
+        for seed in 0..60 {
+            let checked = check_transactions(&scenario, seed);
+            assert_eq!(checked.violation, None, "{name}, seed {seed}");
+            committed += checked.committed;
+        }
+        println!("{name}: {committed} commits");
+        assert!(committed > 1000, "{name}: {committed}");
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let storm = scenario("storm");
+    assert_eq!(check_transactions(&storm, 7), check_transactions(&storm, 7));
+}
+
+#[test]
+fn mistakes_are_found() {
+    for mutant in [
+        Mutant::AbsenceTrusted,
+        Mutant::UnknownIsDone,
+        Mutant::OthersTakenForWritten,
+        Mutant::AnswersShifted,
+        Mutant::BoundMovedAfter,
+        Mutant::MoveTakenForDone,
+        Mutant::OwnerNotConfirmed,
+        Mutant::StagedTrusted,
+        Mutant::BoundIgnored,
+    ] {
+        let found = (0..2000_u64).find_map(|seed| {
+            scenarios().into_iter().find_map(|(name, scenario)| {
+                let _on = switch_on(mutant);
+                check_transactions(&scenario, seed).violation.map(|violation| (seed, name, violation))
+            })
+        });
+        println!("{mutant:?}: {found:?}");
+        assert!(found.is_some(), "{mutant:?}");
+    }
+}

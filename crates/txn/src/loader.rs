@@ -1,0 +1,191 @@
+//! Many cells are to be loaded: in which batches, one request each?
+//!
+//! The three cell loaders that Palantir AtlasDB's architecture decision record 16 compares, as plans for any store with rows
+//! and columns. A [`Planner`] divides a list of cells into batches; sending them, in parallel or not, is the caller's part.
+//! A store whose requests ask for one row each takes the batches [by row](Batch::by_row).
+//!
+//! Every plan holds the same cells as the list, a cell as many times as the list does. The same list in the same order gives
+//! the same plan.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use glidepath_env::Cell;
+
+/// How cells are divided into batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loader {
+    /// Cells of one column in each batch: good for few columns with many cells each. The first cell loader of AtlasDB.
+    PerColumn,
+    /// Batches as long as [`Limits::cross_column`] allows, whatever the columns; in the order of the list. In AtlasDB it was
+    /// measured and not used: one request with many cells keeps fewer threads of a store busy than several small ones.
+    Full,
+    /// Columns with many cells have batches to themselves, the others share batches. AtlasDB's `CellLoader` 2.
+    Selective,
+}
+
+/// How many cells a batch may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// In a batch with cells of several columns: from 1 to `single_query`. With 1 no two cells share a batch, unless their
+    /// column has several.
+    pub cross_column: usize,
+    /// In any batch: at least 1.
+    pub single_query: usize,
+}
+
+impl Default for Limits {
+    /// What AtlasDB sets where nothing is configured: 200 and 50,000. The benchmarks of its architecture decision record 16
+    /// name the same two numbers, but in reverse.
+    fn default() -> Self {
+        Self { cross_column: 200, single_query: 50_000 }
+    }
+}
+
+/// Limits under which nothing can be loaded, or that contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitsError {
+    /// No batch could mix columns, or have a cell at all.
+    #[error(
+        "cross_column is 0; give how many cells a batch of several columns may have: 1 or more, up to single_query"
+    )]
+    NoCrossColumn,
+    /// No batch could have a cell.
+    #[error("single_query is 0; give how many cells a batch may have: 1 or more")]
+    NoSingleQuery,
+    /// Batches of several columns could be longer than batches can be.
+    #[error(
+        "cross_column is {cross_column}, more than single_query, which is {single_query}; lower the first or raise the second"
+    )]
+    CrossColumnBeyond {
+        /// The limit of batches of several columns.
+        cross_column: usize,
+        /// The limit of all batches.
+        single_query: usize,
+    },
+}
+
+/// Divides lists of cells into batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Planner {
+    limits: Limits,
+}
+
+impl Planner {
+    /// A planner of batches within these limits.
+    ///
+    /// # Errors
+    /// The limits are outside what [`Limits`] states.
+    pub fn new(limits: Limits) -> Result<Self, LimitsError> {
+        let Limits { cross_column, single_query } = limits;
+        match () {
+            () if cross_column == 0 => Err(LimitsError::NoCrossColumn),
+            () if single_query == 0 => Err(LimitsError::NoSingleQuery),
+            () if cross_column > single_query => Err(LimitsError::CrossColumnBeyond { cross_column, single_query }),
+            () => Ok(Self { limits }),
+        }
+    }
+
+    /// The limits of its batches.
+    #[must_use]
+    pub fn limits(self) -> Limits {
+        self.limits
+    }
+
+    /// The batches of this loader. No batch is empty; no cells give no batches.
+    #[must_use]
+    pub fn plan(self, loader: Loader, cells: Vec<Cell>) -> Vec<Batch> {
+        match loader {
+            Loader::PerColumn => self.per_column(cells),
+            Loader::Full => self.full(cells),
+            Loader::Selective => self.selective(cells),
+        }
+    }
+
+    /// Columns in byte order, the cells of each in the order of the list, [`Limits::single_query`] at a time.
+    #[must_use]
+    pub fn per_column(self, cells: Vec<Cell>) -> Vec<Batch> {
+        let columns = by_column(cells).into_values();
+        columns.flat_map(|cells| chunks(cells, self.limits.single_query)).collect()
+    }
+
+    /// Cells in the order of the list, [`Limits::cross_column`] at a time.
+    #[must_use]
+    pub fn full(self, cells: Vec<Cell>) -> Vec<Batch> {
+        chunks(cells, self.limits.cross_column).collect()
+    }
+
+    /// 1. Take the columns in byte order, the cells of each in the order of the list.
+    /// 2. A column with more cells than [`Limits::cross_column`] has batches of its own, of [`Limits::single_query`] cells
+    ///    and then the rest. A column with exactly as many does not, as in AtlasDB; its decision record says that it does.
+    /// 3. The cells of the other columns, one column after another, make up batches of [`Limits::cross_column`] cells and
+    ///    then the rest. They come last.
+    ///
+    /// So a batch with cells of several columns holds all cells of each of them in the list, except perhaps of its first and
+    /// its last column.
+    #[must_use]
+    pub fn selective(self, cells: Vec<Cell>) -> Vec<Batch> {
+        let Limits { cross_column, single_query } = self.limits;
+        let (large, small): (Vec<_>, Vec<_>) =
+            by_column(cells).into_values().partition(|cells| cells.len() > cross_column);
+        let own = large.into_iter().flat_map(|cells| chunks(cells, single_query));
+        let shared = chunks(small.into_iter().flatten(), cross_column);
+        own.chain(shared).collect()
+    }
+}
+
+/// Cells that one request loads. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    cells: Vec<Cell>,
+}
+
+impl Batch {
+    /// Its cells, in the order of the plan.
+    #[must_use]
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The same cells, for stores whose requests ask for one row each: rows in byte order, the columns of each in the order
+    /// of the batch.
+    #[must_use]
+    pub fn by_row(&self) -> Vec<RowCells> {
+        let mut rows: BTreeMap<&Bytes, Vec<Bytes>> = BTreeMap::new();
+        for cell in &self.cells {
+            rows.entry(&cell.row).or_default().push(cell.column.clone());
+        }
+        rows.into_iter().map(|(row, columns)| RowCells { row: row.clone(), columns }).collect()
+    }
+}
+
+/// Cells of one row. At least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowCells {
+    /// The row.
+    pub row: Bytes,
+    /// Their columns.
+    pub columns: Vec<Bytes>,
+}
+
+/// The cells of each column, in the order of the list.
+fn by_column(cells: Vec<Cell>) -> BTreeMap<Bytes, Vec<Cell>> {
+    let mut columns: BTreeMap<Bytes, Vec<Cell>> = BTreeMap::new();
+    for cell in cells {
+        columns.entry(cell.column.clone()).or_default().push(cell);
+    }
+    columns
+}
+
+/// Batches of `size` cells, and one of the rest.
+fn chunks(cells: impl IntoIterator<Item = Cell>, size: usize) -> impl Iterator<Item = Batch> {
+    let mut cells = cells.into_iter();
+    std::iter::from_fn(move || {
+        let cells: Vec<Cell> = cells.by_ref().take(size).collect();
+        (!cells.is_empty()).then_some(Batch { cells })
+    })
+}

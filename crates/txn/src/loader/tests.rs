@@ -1,0 +1,203 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn planner(cross_column: usize, single_query: usize) -> Planner {
+    Planner::new(Limits { cross_column, single_query }).unwrap()
+}
+
+/// A cell of this column, in a row of this number.
+fn cell(column: &str, row: usize) -> Cell {
+    Cell { row: Bytes::copy_from_slice(&row.to_be_bytes()), column: Bytes::copy_from_slice(column.as_bytes()) }
+}
+
+/// So many cells of each column. Columns take turns, so the list is not grouped by column.
+fn cells(counts: &[(&str, usize)]) -> Vec<Cell> {
+    let most = counts.iter().map(|&(_, count)| count).max().unwrap_or(0);
+    let turn = |row| counts.iter().filter(move |&&(_, count)| row < count).map(move |&(column, _)| cell(column, row));
+    (0..most).flat_map(turn).collect()
+}
+
+/// A plan in words: the columns of each batch in order, each with the number of its cells.
+fn words(plan: &[Batch]) -> Vec<String> {
+    let batch = |batch: &Batch| {
+        let columns = batch.cells().chunk_by(|one, other| one.column == other.column);
+        let columns = columns.map(|run| format!("{}{}", String::from_utf8_lossy(&run[0].column), run.len()));
+        columns.collect::<Vec<_>>().join("+")
+    };
+    plan.iter().map(batch).collect()
+}
+
+/// The example of AtlasDB's architecture decision record 16.
+#[test]
+fn selective_plans_the_documented_example_as_documented() {
+    let cells = cells(&[("E", 30), ("D", 688), ("C", 70), ("B", 200), ("A", 80)]);
+    let plan = planner(100, 300).plan(Loader::Selective, cells);
+    assert_eq!(words(&plan), ["B200", "D300", "D300", "D88", "A80+C20", "C50+E30"]);
+}
+
+#[test]
+fn a_column_of_exactly_the_limit_shares_batches() {
+    let plan = |count| words(&planner(100, 300).selective(cells(&[("A", 50), ("B", count)])));
+    assert_eq!(plan(99), ["A50+B50", "B49"]);
+    assert_eq!(plan(100), ["A50+B50", "B50"]);
+    assert_eq!(plan(101), ["B101", "A50"]);
+}
+
+#[test]
+fn each_loader_keeps_the_order_of_the_list() {
+    let list = [cell("b", 9), cell("a", 5), cell("b", 1), cell("a", 7), cell("b", 3)].to_vec();
+    let rows = |loader| {
+        let plan = planner(2, 2).plan(loader, list.clone());
+        plan.iter().map(|batch| batch.cells().iter().map(|cell| cell.row[7]).collect()).collect::<Vec<Vec<u8>>>()
+    };
+    assert_eq!(rows(Loader::PerColumn), [vec![5, 7], vec![9, 1], vec![3]]);
+    assert_eq!(rows(Loader::Full), [vec![9, 5], vec![1, 7], vec![3]]);
+    assert_eq!(rows(Loader::Selective), [vec![9, 1], vec![3], vec![5, 7]]);
+}
+
+#[test]
+fn columns_are_in_unsigned_byte_order() {
+    let columns: [&[u8]; 4] = [&[0xff], &[0x7f, 0], &[0x80], &[0x7f]];
+    let list = columns.map(|column| Cell { row: Bytes::new(), column: Bytes::from_static(column) });
+    let plan = planner(1, 1).per_column(list.to_vec());
+    let order: Vec<&[u8]> = plan.iter().map(|batch| &batch.cells()[0].column[..]).collect();
+    assert_eq!(order, [&[0x7f][..], &[0x7f, 0], &[0x80], &[0xff]]);
+}
+
+#[test]
+fn a_batch_by_row_has_rows_in_byte_order() {
+    let list = vec![cell("x", 2), cell("z", 1), cell("y", 2), cell("a", 1), cell("x", 2)];
+    let plan = planner(10, 10).full(list);
+    let rows = plan[0].by_row();
+    let columns: Vec<String> = rows.iter().map(|row| String::from_utf8_lossy(&row.columns.concat()).into()).collect();
+    assert_eq!((rows[0].row[7], rows[1].row[7]), (1, 2));
+    assert_eq!(columns, ["za", "xyx"]);
+}
+
+#[test]
+fn no_cells_need_no_batch() {
+    for loader in [Loader::PerColumn, Loader::Full, Loader::Selective] {
+        assert_eq!(Planner::default().plan(loader, Vec::new()), []);
+    }
+}
+
+#[test]
+fn limits_that_contradict_each_other_are_refused() {
+    let refused = |cross_column, single_query| Planner::new(Limits { cross_column, single_query }).unwrap_err();
+    assert_eq!(refused(0, 10), LimitsError::NoCrossColumn);
+    assert_eq!(refused(1, 0), LimitsError::NoSingleQuery);
+    assert_eq!(refused(11, 10), LimitsError::CrossColumnBeyond { cross_column: 11, single_query: 10 });
+    let words = "cross_column is 11, more than single_query, which is 10; lower the first or raise the second";
+    assert_eq!(refused(11, 10).to_string(), words);
+    let defaults = Limits { cross_column: 200, single_query: 50_000 };
+    assert_eq!((Planner::default().limits(), planner(200, 50_000).limits()), (defaults, defaults));
+    assert_eq!(planner(10, 10).limits().cross_column, 10);
+}
+
+fn loaders() -> impl Strategy<Value = Loader> {
+    prop_oneof![Just(Loader::PerColumn), Just(Loader::Full), Just(Loader::Selective)]
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (1..12_usize, 0..30_usize)
+        .prop_map(|(cross_column, more)| Limits { cross_column, single_query: cross_column + more })
+}
+
+/// Lists in which some columns have many cells, and some cells are there twice.
+fn lists() -> impl Strategy<Value = Vec<Cell>> {
+    let few_columns = (0..4_u8, 0..60_usize);
+    let many_columns = (0..=u8::MAX, 0..60_usize);
+    let cell = prop_oneof![few_columns, many_columns]
+        .prop_map(|(column, row)| Cell { column: Bytes::copy_from_slice(&[column]), ..cell("", row) });
+    prop::collection::vec(cell, 0..300)
+}
+
+fn columns(cells: &[Cell]) -> BTreeSet<&Bytes> {
+    cells.iter().map(|cell| &cell.column).collect()
+}
+
+fn sorted(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = cells.into_iter().collect();
+    cells.sort();
+    cells
+}
+
+proptest! {
+    #[test]
+    fn plans_hold_the_cells_of_the_list(loader in loaders(), limits in limits(), list in lists()) {
+        let plan = Planner::new(limits).unwrap().plan(loader, list.clone());
+        prop_assert_eq!(sorted(plan.iter().flat_map(|batch| batch.cells().to_vec())), sorted(list));
+    }
+
+    #[test]
+    fn batches_are_within_the_limits(loader in loaders(), limits in limits(), list in lists()) {
+        for batch in Planner::new(limits).unwrap().plan(loader, list) {
+            prop_assert!(!batch.cells().is_empty());
+            prop_assert!(batch.cells().len() <= limits.single_query);
+            if columns(batch.cells()).len() > 1 {
+                prop_assert!(loader != Loader::PerColumn);
+                prop_assert!(batch.cells().len() <= limits.cross_column);
+            }
+        }
+    }
+
+    #[test]
+    fn cells_of_a_column_stay_in_the_order_of_the_list(loader in loaders(), limits in limits(), list in lists()) {
+        let plan = Planner::new(limits).unwrap().plan(loader, list.clone());
+        let planned: Vec<Cell> = plan.iter().flat_map(|batch| batch.cells().to_vec()).collect();
+        for column in columns(&list) {
+            let of_column = |cells: &[Cell]| -> Vec<Cell> {
+                cells.iter().filter(|cell| cell.column == column).cloned().collect()
+            };
+            prop_assert_eq!(of_column(&planned), of_column(&list));
+        }
+    }
+
+    /// No more batches than the limits force, and large columns alone.
+    #[test]
+    fn selective_has_as_few_batches_as_it_can(limits in limits(), list in lists()) {
+        let Limits { cross_column, single_query } = limits;
+        let mut counts: BTreeMap<&Bytes, usize> = BTreeMap::new();
+        for cell in &list {
+            *counts.entry(&cell.column).or_default() += 1;
+        }
+        let plan = Planner::new(limits).unwrap().selective(list.clone());
+        let large: usize =
+            counts.values().filter(|&&count| count > cross_column).map(|count| count.div_ceil(single_query)).sum();
+        let shared: usize = counts.values().filter(|&&count| count <= cross_column).sum();
+        prop_assert_eq!(plan.len(), large + shared.div_ceil(cross_column));
+        for batch in &plan {
+            let columns = columns(batch.cells());
+            prop_assert!(columns.len() == 1 || columns.iter().all(|column| counts[*column] <= cross_column));
+        }
+        prop_assert!(plan[large..].iter().rev().skip(1).all(|batch| batch.cells().len() == cross_column));
+    }
+
+    /// A batch that mixes columns holds all cells of each, except perhaps of its first and its last one.
+    #[test]
+    fn no_column_is_in_the_middle_of_two_batches(limits in limits(), list in lists()) {
+        for batch in Planner::new(limits).unwrap().selective(list.clone()) {
+            let columns = columns(batch.cells());
+            for column in columns.iter().skip(1).take(columns.len().saturating_sub(2)) {
+                let count = |cells: &[Cell]| cells.iter().filter(|cell| cell.column == **column).count();
+                prop_assert_eq!(count(batch.cells()), count(&list));
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_by_row_holds_its_cells(loader in loaders(), limits in limits(), list in lists()) {
+        for batch in Planner::new(limits).unwrap().plan(loader, list) {
+            let rows = batch.by_row();
+            prop_assert!(rows.is_sorted_by(|one, other| one.row < other.row));
+            prop_assert!(rows.iter().all(|row| !row.columns.is_empty()));
+            let cells = rows.into_iter().flat_map(|RowCells { row, columns }| {
+                columns.into_iter().map(move |column| Cell { row: row.clone(), column })
+            });
+            prop_assert_eq!(sorted(cells), sorted(batch.cells().to_vec()));
+        }
+    }
+}
