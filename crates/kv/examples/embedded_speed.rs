@@ -1,6 +1,6 @@
 //! How many durable puts a second does the embedded store take, and how many bytes on disk does an entry cost?
 //!
-//!     cargo run --release -p glidepath-kv --example embedded_speed [directory]
+//!     cargo run --release -p glidepath-kv --example embedded_speed [directory [threads columns]]
 //!
 //! It prints, and asserts nothing: the figures are the machine's, and another program beside it costs it milliseconds a sync.
 
@@ -33,6 +33,10 @@ fn main() -> Result<()> {
     sync_alone(folder.path())?;
     let speed = folder.path().join("speed");
     let store = Embedded::open(&speed, &EmbeddedOptions::default())?;
+    let chosen: Vec<u64> = std::env::args().skip(2).filter_map(|number| number.parse().ok()).collect();
+    if let [threads, columns] = chosen[..] {
+        return measure(&store, threads, columns);
+    }
     for (threads, columns) in [(1, 1), (16, 1), (64, 1), (1, 256), (16, 256)] {
         measure(&store, threads, columns)?;
     }
