@@ -83,7 +83,8 @@ impl Embedded {
         let path = folder.path.clone();
         let tables = Tables::new(folder, options.memtable_bytes);
         let step = "opening the tables";
-        let tables = tables.map_err(|error| OpenError::Library { folder: path.clone(), step, error })?;
+        let tables =
+            tables.map_err(|error| OpenError::Library { folder: path.clone(), step, error: writer::cause(error) })?;
         let (tables, broken) = (Arc::new(tables), Arc::new(OnceLock::new()));
         let (sender, requests) = mpsc::channel(options.most_waiting.max(1));
         let writer = Writer { tables: Arc::clone(&tables), broken: Arc::clone(&broken), commit };

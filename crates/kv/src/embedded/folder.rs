@@ -12,8 +12,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fjall::Database;
+use glidepath_env::Cause;
 
 use super::EmbeddedOptions;
+use super::writer::cause;
 
 const NAME: &str = "glidepath cells";
 const VERSION: u32 = 1;
@@ -58,7 +60,7 @@ pub enum OpenError {
         /// What was being done.
         step: &'static str,
         /// What the library said.
-        error: fjall::Error,
+        error: Cause,
     },
 }
 
@@ -162,7 +164,7 @@ fn open_library(cells: &Path, options: &EmbeddedOptions) -> Result<Database, fja
 fn of_library(path: &Path, step: &'static str, error: fjall::Error) -> OpenError {
     match error {
         fjall::Error::Locked => OpenError::Locked(path.to_owned()),
-        error => OpenError::Library { folder: path.to_owned(), step, error },
+        error => OpenError::Library { folder: path.to_owned(), step, error: cause(error) },
     }
 }
 

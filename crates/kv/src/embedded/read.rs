@@ -7,6 +7,7 @@ use fjall::{Keyspace, Readable, Snapshot};
 use glidepath_env::{Cause, Cell, Columns, KvReadError, Rows, Slice};
 
 use super::keys;
+use super::writer::cause;
 
 /// One read of one table.
 pub(super) struct Reader {
@@ -15,7 +16,7 @@ pub(super) struct Reader {
 }
 
 fn failed(error: fjall::Error) -> KvReadError {
-    KvReadError::Failed(Cause::from_error(error))
+    KvReadError::Failed(cause(error))
 }
 
 impl Reader {

@@ -8,6 +8,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
 use glidepath_env::{Cause, Table, WriteError};
 
 use super::folder::Folder;
+use super::writer::cause;
 
 /// The open folder with its tables.
 pub(super) struct Tables {
@@ -49,7 +50,7 @@ impl Tables {
         }
         let options = || layout().max_memtable_size(self.memtable_bytes);
         let made = self.database().keyspace(table.as_str(), options);
-        let made = made.map_err(|error| WriteError::Unknown(Cause::from_error(error)))?;
+        let made = made.map_err(|error| WriteError::Unknown(cause(error)))?;
         self.folder.sync_tables().map_err(|error| WriteError::Unknown(Cause::from_error(error)))?;
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), made);
         Ok(())

@@ -13,8 +13,10 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
-use fjall::{Keyspace, OwnedWriteBatch as WriteBatch, Slice};
+use fjall::{Keyspace, OwnedWriteBatch as WriteBatch, PersistMode, Slice};
 use glidepath_env::{Cause, ConditionError, Denial, WriteError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,6 +31,11 @@ const MOST_BYTES: usize = 16 << 20;
 
 /// So many columns are looked up by one scan, which is cheaper where they are new, the usual case.
 const SCANNED_FROM: usize = 8;
+
+/// Full memtables and new files of a table with which no batch is written yet. The library makes a commit wait where they are 4
+/// and 30, for ever if what it waits for has failed; a commit adds two at most.
+const MOST_FULL_MEMTABLES: usize = 2;
+const MOST_NEW_FILES: usize = 24;
 
 /// What the thread is asked for.
 pub(super) enum Request {
@@ -117,9 +124,14 @@ impl Writer {
                     continue;
                 }
             };
+            if let Err(error) = self.wait_for_room(&write.table) {
+                let why = self.broken.get_or_init(|| format!("writing in the background failed: {}", cause(error)));
+                Request::Write(write).refuse(why);
+                continue;
+            }
             match check(&write, &accepted) {
                 Err(error) => {
-                    let denial = Denial::certain(Cause::from_error(error));
+                    let denial = Denial::certain(cause(error));
                     answer(write.reply, Err(ConditionError::Refused(denial)));
                 }
                 Ok(found) if found.holds => {
@@ -142,6 +154,17 @@ impl Writer {
         self.finish(batch, waiting);
     }
 
+    /// Waits until the library has written enough of the table in the background.
+    #[expect(clippy::disallowed_methods, reason = "live code, and the library has nothing to wait for but time")]
+    fn wait_for_room(&self, table: &Keyspace) -> fjall::Result<()> {
+        while table.sealed_memtable_count() >= MOST_FULL_MEMTABLES || table.l0_table_count() >= MOST_NEW_FILES {
+            // Fails where something in the background has failed.
+            self.tables.database().persist(PersistMode::Buffer)?;
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, batch: WriteBatch, waiting: Vec<(oneshot::Sender<Outcome>, Outcome)>) {
         if waiting.is_empty() {
             return;
@@ -153,7 +176,7 @@ impl Writer {
                 }
             }
             Err(error) => {
-                let cause = Cause::from_error(error);
+                let cause = cause(error);
                 self.broken.get_or_init(|| format!("writing or syncing a batch failed: {cause}"));
                 for (reply, _) in waiting {
                     answer(reply, Err(ConditionError::Unknown(cause.clone())));
@@ -184,6 +207,15 @@ impl Request {
 /// What somebody is told who writes to a store that takes no more.
 pub(super) fn no_more_writes(why: &str) -> String {
     format!("this store takes no more writes, because {why}; look after the disk, then open the folder again")
+}
+
+/// What the library says, for people.
+pub(super) fn cause(error: fjall::Error) -> Cause {
+    match error {
+        fjall::Error::Io(error) => Cause::from_error(error),
+        fjall::Error::Poisoned => Cause::words("an earlier write of the library failed"),
+        error => Cause::from_error(error),
+    }
 }
 
 /// Nobody may be there any more to hear it. Whatever waking them does must not hurt the others.
