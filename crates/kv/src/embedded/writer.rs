@@ -135,6 +135,17 @@ impl Writer {
                     answer(write.reply, Err(ConditionError::Refused(denial)));
                 }
                 Ok(found) if found.holds => {
+                    if found.in_flight {
+                        // It replaces what the batch writes. A batch has each cell once, because the library would take the first value
+                        // away before it puts the second one there.
+                        let before = std::mem::replace(&mut batch, self.tables.database().batch());
+                        self.finish(before, std::mem::take(&mut waiting));
+                        accepted.clear();
+                        if let Some(why) = self.broken.get() {
+                            Request::Write(write).refuse(why);
+                            continue;
+                        }
+                    }
                     // Nobody is checked against the last one.
                     accept(&mut batch, (left > 0).then_some(&mut accepted), &write);
                     waiting.push((write.reply, Ok(())));

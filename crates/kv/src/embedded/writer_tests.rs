@@ -116,6 +116,37 @@ async fn what_is_not_synced_shows_nowhere_and_its_batch_is_answered_together() {
     assert_eq!(get(&store, "c").await.as_deref(), Some(&b"4"[..]));
 }
 
+#[tokio::test]
+async fn a_replacement_of_what_is_not_synced_waits_for_a_batch_of_its_own() {
+    for fate in [Fate::Durable, Fate::Fails] {
+        let Held { store, fates, batches, folder: _folder } = held(16);
+        store.create_table(&table()).await.unwrap();
+        send_and_drop(&store, &["first"], "1").await;
+        assert_eq!(batches.recv().unwrap(), 1);
+        let putting = start(&store, &["a", "b"], "1");
+        tokio::task::yield_now().await;
+        let replacing = tokio::spawn({
+            let (store, one, two) = (store.clone(), Bytes::from_static(b"1"), Bytes::from_static(b"2"));
+            async move { store.compare_and_set(&table(), &cell("a"), Some(&one), &two).await }
+        });
+        tokio::task::yield_now().await;
+        fates.send(Fate::Durable).unwrap();
+        assert_eq!(batches.recv().unwrap(), 2);
+        fates.send(fate).unwrap();
+        let put = putting.await.unwrap();
+        drop(fates);
+        let replaced = replacing.await.unwrap();
+        if let Fate::Durable = fate {
+            assert!(put.is_ok() && replaced.is_ok(), "{put:?} {replaced:?}");
+            assert_eq!(batches.recv().unwrap(), 1);
+            assert_eq!(get(&store, "a").await.as_deref(), Some(&b"2"[..]));
+        } else {
+            assert!(matches!(put, Err(ConditionError::Unknown(_))), "{put:?}");
+            assert!(matches!(replaced, Err(ConditionError::Refused(_))), "{replaced:?}");
+        }
+    }
+}
+
 async fn is_refused(store: &Embedded) {
     match put(store, &["later"], "x").await {
         Err(ConditionError::Refused(denial)) => {
