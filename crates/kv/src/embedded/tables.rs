@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
+use fjall::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
+};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
 use glidepath_env::{Cause, Table, WriteError};
 
@@ -64,4 +66,5 @@ fn layout() -> KeyspaceCreateOptions {
         .data_block_size_policy(BlockSizePolicy::all(16 << 10))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(32))
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(8.0))))
 }
