@@ -1,0 +1,173 @@
+//! How is a folder opened? By one process at a time, and only if it is in a format that this program knows.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `lock` | locked while the store is open |
+//! | `format` | the name and the version of the format |
+//! | `cells` | the library's own folder |
+//! | `cells.new` | the same, half made: a process was killed when it made it |
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fjall::Database;
+use glidepath_env::Cause;
+
+use super::EmbeddedOptions;
+use super::writer::cause;
+
+const NAME: &str = "glidepath cells";
+const VERSION: u32 = 1;
+
+/// Why a folder was not opened. Nothing of it was changed, unless it was new.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is open elsewhere.
+    #[error("{} is open already, in this process or in another: one process at a time may open it", .0.display())]
+    Locked(PathBuf),
+    /// It holds another format.
+    #[error(
+        "{} holds {found:?}, where this program knows {known:?} only: open it with the program that wrote it",
+        folder.display()
+    )]
+    Format {
+        /// The folder.
+        folder: PathBuf,
+        /// What its file `format` says.
+        found: String,
+        /// What it may say.
+        known: String,
+    },
+    /// It holds files of something else.
+    #[error("{} has no file `format` and is not empty: give an empty folder, or one that this program made", .0.display())]
+    Foreign(PathBuf),
+    /// The file system failed.
+    #[error("{}: {step}: {error}", folder.display())]
+    Files {
+        /// The folder.
+        folder: PathBuf,
+        /// What was being done.
+        step: &'static str,
+        /// What the file system said.
+        error: io::Error,
+    },
+    /// The library could not open its files.
+    #[error("{}: {step}: {error}", folder.display())]
+    Library {
+        /// The folder.
+        folder: PathBuf,
+        /// What was being done.
+        step: &'static str,
+        /// What the library said.
+        error: Cause,
+    },
+}
+
+/// A folder that this process has locked, with what is in it.
+pub(super) struct Folder {
+    /// Closed before the lock is given back.
+    pub(super) database: Database,
+    pub(super) path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens it; makes it where there is none.
+    pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
+        let failed = |step| move |error| OpenError::Files { folder: path.to_owned(), step, error };
+        fs::create_dir_all(path).map_err(failed("making the folder"))?;
+        let path = &path.canonicalize().map_err(failed("finding the folder"))?;
+        let made = path.join("format").try_exists().map_err(failed("looking for the file `format`"))?;
+        if !made && !is_empty(path).map_err(failed("listing the folder"))? {
+            return Err(OpenError::Foreign(path.clone()));
+        }
+        let lock = File::options().write(true).create(true).truncate(false).open(path.join("lock"));
+        let lock = lock.map_err(failed("opening the file `lock`"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked(path.clone())),
+            Err(TryLockError::Error(error)) => return Err(failed("locking the file `lock`")(error)),
+        }
+        check_format(path)?;
+        let cells = path.join("cells");
+        if !cells.try_exists().map_err(failed("looking for the folder `cells`"))? {
+            make(path, options)?;
+        }
+        let database = open_library(&cells, options).map_err(|error| of_library(path, "opening the cells", error))?;
+        Ok(Self { database, path: path.clone(), _lock: lock })
+    }
+
+    /// Makes the name of each table's folder durable. The library syncs what is in such a folder, and its list of the tables, but
+    /// not the name of the folder, without which it takes the table for dropped.
+    pub(super) fn sync_tables(&self) -> io::Result<()> {
+        sync_folder(&self.path.join("cells/keyspaces"))
+    }
+}
+
+/// Whether there is nothing but what an interrupted opening leaves.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if name != "lock" && name != "format.new" && name != "lost+found" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Writes the file `format` where it is missing, and reads it elsewhere.
+fn check_format(path: &Path) -> Result<(), OpenError> {
+    let failed = |step| move |error| OpenError::Files { folder: path.to_owned(), step, error };
+    let (file, known) = (path.join("format"), format!("{NAME}, version {VERSION}\n"));
+    match fs::read(&file) {
+        Ok(found) if found == known.as_bytes() => Ok(()),
+        Ok(found) => {
+            let found = String::from_utf8_lossy(&found[..found.len().min(100)]).trim_end().to_owned();
+            Err(OpenError::Format { folder: path.to_owned(), found, known: known.trim_end().to_owned() })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Beside its place and renamed, so that a process that is killed leaves none half written.
+            let write = || {
+                let mut new = File::create(path.join("format.new"))?;
+                new.write_all(known.as_bytes())?;
+                new.sync_all()?;
+                fs::rename(path.join("format.new"), &file)?;
+                sync_folder(path)?;
+                path.parent().map_or(Ok(()), sync_folder)
+            };
+            write().map_err(failed("writing the file `format`"))
+        }
+        Err(error) => Err(failed("reading the file `format`")(error)),
+    }
+}
+
+/// Makes the library's folder beside its place and renames it: the library cannot go on from one that is half made.
+fn make(path: &Path, options: &EmbeddedOptions) -> Result<(), OpenError> {
+    let failed = |step| move |error| OpenError::Files { folder: path.to_owned(), step, error };
+    let new = path.join("cells.new");
+    match fs::remove_dir_all(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("removing `cells.new`")(error)),
+        _ => {}
+    }
+    drop(open_library(&new, options).map_err(|error| of_library(path, "making the cells", error))?);
+    sync_folder(&new.join("keyspaces")).and_then(|()| sync_folder(&new)).map_err(failed("syncing `cells.new`"))?;
+    fs::rename(&new, path.join("cells")).map_err(failed("naming the folder `cells`"))?;
+    sync_folder(path).map_err(failed("syncing the folder"))
+}
+
+fn open_library(cells: &Path, options: &EmbeddedOptions) -> Result<Database, fjall::Error> {
+    let EmbeddedOptions { cache_bytes, .. } = options;
+    Database::builder(cells).cache_size(*cache_bytes).manual_journal_persist(true).open()
+}
+
+fn of_library(path: &Path, step: &'static str, error: fjall::Error) -> OpenError {
+    match error {
+        fjall::Error::Locked => OpenError::Locked(path.to_owned()),
+        error => OpenError::Library { folder: path.to_owned(), step, error: cause(error) },
+    }
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
