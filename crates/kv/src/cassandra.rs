@@ -133,6 +133,11 @@ fn unreadable(what: &str, words: &str) -> ConditionError {
     ConditionError::Unknown(glidepath_env::Cause::words(format!("{what}: the answer cannot be read: {words}")))
 }
 
+/// The condition did not hold, so nothing was written; but what was there instead is no cell.
+fn torn(what: &str, words: &str) -> ConditionError {
+    ConditionError::Refused(Denial::words(format!("{what}: {words}")))
+}
+
 impl KvStore for Cassandra {
     fn capabilities(&self) -> KvCapabilities {
         KvCapabilities {
@@ -192,7 +197,7 @@ impl KvStore for Cassandra {
         match self.verdict(&what, result)? {
             Verdict::Applied => Ok(()),
             Verdict::Lost(found) => {
-                let found = answers::found_columns(found).map_err(|words| unreadable(&what, &words))?;
+                let found = answers::found_columns(found).map_err(|words| torn(&what, &words))?;
                 Err(ConditionError::Lost { found })
             }
         }
@@ -220,7 +225,7 @@ impl KvStore for Cassandra {
             Verdict::Lost(found) => {
                 // The answer names the value alone.
                 let named = found.into_iter().map(|(_, value)| (Some(column.clone()), value)).collect();
-                let found = answers::found_columns(named).map_err(|words| unreadable(&what, &words))?;
+                let found = answers::found_columns(named).map_err(|words| torn(&what, &words))?;
                 Err(ConditionError::Lost { found })
             }
         }

@@ -26,7 +26,8 @@ pub struct Options {
     /// How long making a connection may take.
     pub connect_timeout: Span,
     /// How many copies of each row a keyspace that is made has, in each data centre; by default as many as there are nodes, up to 3.
-    /// A keyspace that exists stays as it is.
+    /// A keyspace that exists stays as it is. To be given where nodes may still be starting: the one that is asked may not know all
+    /// others yet, and a row with two copies cannot be written without both.
     pub replication_factor: Option<NonZeroUsize>,
     /// The most bytes of one put, with the names of its row and columns. The module says which settings of the server it relies on.
     pub most_put_bytes: usize,

@@ -1,0 +1,108 @@
+//! A proxy before one node that loses one request, or its answer. The driver finds a node under the address at which it
+//! reached it, so all its connections go through here.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What happens to a request, and then to its connection: it is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It does not reach the node.
+    LostRequest,
+    /// It reaches the node, which answers; the answer does not reach us.
+    LostAnswer,
+}
+
+#[derive(Debug)]
+struct Strike {
+    fault: Fault,
+    /// Bytes that the request has in it.
+    marker: Vec<u8>,
+}
+
+pub struct Proxy {
+    pub address: SocketAddr,
+    next: Arc<Mutex<Option<Strike>>>,
+}
+
+/// Bytes of a frame before its body: version, flags, stream (2), kind, length (4).
+const HEADER: usize = 9;
+
+async fn frame(from: &mut OwnedReadHalf) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; HEADER];
+    from.read_exact(&mut bytes).await.ok()?;
+    let length = u32::from_be_bytes(bytes[5..].try_into().unwrap());
+    bytes.resize(HEADER + usize::try_from(length).unwrap(), 0);
+    from.read_exact(&mut bytes[HEADER..]).await.ok()?;
+    Some(bytes)
+}
+
+fn stream_of(frame: &[u8]) -> [u8; 2] {
+    [frame[2], frame[3]]
+}
+
+impl Proxy {
+    pub async fn start(node: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Self { address: listener.local_addr().unwrap(), next: Arc::default() };
+        let (node, next) = (node.to_owned(), proxy.next.clone());
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&node).await.unwrap();
+                tokio::spawn(pass(client, server, next.clone()));
+            }
+        });
+        proxy
+    }
+
+    /// Strikes the next request that has these bytes in it.
+    pub fn strike(&self, fault: Fault, marker: &str) {
+        *self.next.lock().unwrap() = Some(Strike { fault, marker: marker.as_bytes().to_vec() });
+    }
+
+    /// Whether the fault that was ordered has happened.
+    pub fn struck(&self) -> bool {
+        self.next.lock().unwrap().is_none()
+    }
+}
+
+/// Frames of both directions, until one of them is struck or an end is closed.
+async fn pass(client: TcpStream, server: TcpStream, next: Arc<Mutex<Option<Strike>>>) {
+    let (mut from_client, to_client) = client.into_split();
+    let (from_server, mut to_server) = server.into_split();
+    let unanswered: Arc<Mutex<Option<[u8; 2]>>> = Arc::default();
+    let answers = answers(from_server, to_client, unanswered.clone());
+    let requests = async {
+        while let Some(request) = frame(&mut from_client).await {
+            match struck(&next, &request) {
+                Some(Fault::LostRequest) => return,
+                Some(Fault::LostAnswer) => *unanswered.lock().unwrap() = Some(stream_of(&request)),
+                None => {}
+            }
+            if to_server.write_all(&request).await.is_err() {
+                return;
+            }
+        }
+    };
+    // The first to end drops the other, and with it the connections.
+    tokio::select! { () = requests => {}, () = answers => {} }
+}
+
+async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, unanswered: Arc<Mutex<Option<[u8; 2]>>>) {
+    while let Some(answer) = frame(&mut from).await {
+        let lost = *unanswered.lock().unwrap() == Some(stream_of(&answer));
+        if lost || to.write_all(&answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn struck(next: &Mutex<Option<Strike>>, request: &[u8]) -> Option<Fault> {
+    let mut next = next.lock().unwrap();
+    let marker = &next.as_ref()?.marker;
+    request.windows(marker.len()).any(|bytes| bytes == marker).then(|| next.take())?.map(|strike| strike.fault)
+}
