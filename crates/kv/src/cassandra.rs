@@ -151,9 +151,12 @@ impl KvStore for Cassandra {
     }
 
     async fn create_table(&self, table: &Table) -> Result<(), WriteError> {
-        let made = self.0.session.query_unpaged(statements::create_table(&self.0.keyspace, table), ()).await;
         let what = self.what("making the table", table);
-        made.map(drop).map_err(|error| outcome::meaning(&error, Write::Plain).plain(cause(&what, &error)))
+        let made = self.0.session.query_unpaged(statements::create_table(&self.0.keyspace, table), ()).await;
+        made.map_err(|error| outcome::meaning(&error, Write::Plain).plain(cause(&what, &error)))?;
+        // Where somebody else has just made it, the driver does not wait until all nodes know it.
+        let agreed = self.0.session.await_schema_agreement().await;
+        agreed.map(drop).map_err(|error| WriteError::Unknown(cause(&what, &error)))
     }
 
     async fn get(&self, table: &Table, cells: &[Cell], level: ReadLevel) -> Result<Vec<Option<Bytes>>, KvReadError> {

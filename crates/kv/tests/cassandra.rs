@@ -13,6 +13,7 @@ use glidepath_env::conformance::kv::run_all;
 use glidepath_env::{Cell, ConditionError, Denial, KvStore, ReadLevel, Table};
 use glidepath_kv::Cassandra;
 use glidepath_kv::cassandra::{OpenError, Options};
+use glidepath_model::Span;
 use scylla::client::session_builder::SessionBuilder;
 
 const NODE: &str = "GLIDEPATH_CASSANDRA";
@@ -32,48 +33,53 @@ async fn keeps_the_contract() {
     none(&run_all(&handles, &Table::new("Scratch").unwrap()).await);
 }
 
-/// An unknown outcome is one either way, and a linearizable read or the same write again settles it.
+/// Whether the write happened or not, its outcome is unknown; a linearizable read that shows it settles it, and the same write again
+/// does always.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_connection_is_an_unknown_outcome() {
+async fn a_lost_answer_is_an_unknown_outcome() {
     let Some(node) = given(NODE) else { return };
     let proxy = Proxy::start(&node).await;
     let keyspace = fresh("unknown");
-    let store = open(&proxy.address.to_string(), &keyspace, &Options::default()).await;
     let direct = open(&node, &keyspace, &Options::default()).await;
+    let impatient = Options { request_timeout: Span::from_secs(2), ..Options::default() };
+    let store = open(&proxy.address.to_string(), &keyspace, &impatient).await;
     let table = Table::new("cells").unwrap();
-    store.create_table(&table).await.unwrap();
-    for (fault, columns) in
-        [(Fault::LostAnswer, 1), (Fault::LostAnswer, 3), (Fault::LostRequest, 1), (Fault::LostRequest, 3)]
-    {
-        let row = bytes(&format!("{fault:?} {columns}"));
-        let mark = format!("value of {fault:?} {columns}");
-        let columns: Vec<_> = (0..columns).map(|n| (bytes(&format!("{n}")), bytes(&mark))).collect();
-        // A connection that was closed is made again; until then, nothing is sent.
-        let sent = loop {
-            proxy.strike(fault, &mark);
-            match store.put_unless_exists(&table, &row, &columns).await {
-                Err(ConditionError::Refused(Denial { certain: true, passing: true, .. })) if !proxy.struck() => {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-                other => break other,
+    direct.create_table(&table).await.unwrap();
+    for fault in [Fault::LostAnswer, Fault::LostRequest, Fault::Silence] {
+        for count in [1, 3] {
+            let row = bytes(&format!("{fault:?} {count}"));
+            let mark = format!("value of {fault:?} {count}");
+            let columns: Vec<_> = (0..count).map(|n| (bytes(&n.to_string()), bytes(&mark))).collect();
+            let sent = put_under(&proxy, fault, &mark, || store.put_unless_exists(&table, &row, &columns)).await;
+            assert!(matches!(sent, Err(ConditionError::Unknown(_))), "{fault:?}: {sent:?}");
+            let cell = |(column, _): &(Bytes, Bytes)| Cell { row: row.clone(), column: column.clone() };
+            let cells: Vec<_> = columns.iter().map(cell).collect();
+            let found = direct.get(&table, &cells, ReadLevel::Linearizable).await.unwrap();
+            let written = fault != Fault::LostRequest;
+            let wanted = written.then_some(mark.as_bytes());
+            assert!(found.iter().all(|value| value.as_deref() == wanted), "{fault:?} {found:?}");
+            match direct.put_unless_exists(&table, &row, &columns).await {
+                Err(ConditionError::Lost { found }) if written => assert_eq!(found, columns),
+                Ok(()) if !written => {}
+                other => panic!("{fault:?}: {other:?}"),
             }
-        };
-        assert!(matches!(sent, Err(ConditionError::Unknown(_))), "{fault:?}: {sent:?}");
-        assert!(proxy.struck());
-        let cells: Vec<_> =
-            columns.iter().map(|(column, _)| Cell { row: row.clone(), column: column.clone() }).collect();
-        let found = direct.get(&table, &cells, ReadLevel::Linearizable).await.unwrap();
-        let written = fault == Fault::LostAnswer;
-        assert!(
-            found.iter().all(|value| value.as_deref() == written.then_some(mark.as_bytes())),
-            "{fault:?} {found:?}"
-        );
-        let again = direct.put_unless_exists(&table, &row, &columns).await;
-        match again {
-            Err(ConditionError::Lost { found }) if written => assert_eq!(found, columns),
-            Ok(()) if !written => {}
-            other => panic!("{fault:?}: {other:?}"),
         }
+    }
+}
+
+/// Sends a write until the fault strikes it: after a connection was closed, none is sent until there is another.
+async fn put_under<F>(proxy: &Proxy, fault: Fault, mark: &str, put: impl Fn() -> F) -> Result<(), ConditionError>
+where
+    F: Future<Output = Result<(), ConditionError>>,
+{
+    proxy.strike(fault, mark);
+    loop {
+        let sent = put().await;
+        if proxy.struck() {
+            return sent;
+        }
+        assert!(!matches!(sent, Ok(()) | Err(ConditionError::Lost { .. })), "it went by the proxy: {sent:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

@@ -119,7 +119,12 @@ impl Cassandra {
 }
 
 async fn make_keyspace(session: &Session, keyspace: &str, options: &Options) -> Result<(), OpenError> {
-    let nodes = session.get_cluster_state().get_nodes_info().len();
+    let cluster = session.get_cluster_state();
+    if cluster.get_keyspace(keyspace).is_some() {
+        // Who may use it need not be allowed to make one.
+        return Ok(());
+    }
+    let nodes = cluster.get_nodes_info().len();
     let copies = options.replication_factor.map_or(nodes.clamp(1, 3), NonZeroUsize::get);
     let made = session.query_unpaged(statements::create_keyspace(keyspace, copies), ()).await;
     let what = format!("making the keyspace {keyspace} with {copies} copies of each row");

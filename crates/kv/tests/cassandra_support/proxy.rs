@@ -1,4 +1,4 @@
-//! A proxy before one node that loses one request, or its answer. The driver finds a node under the address at which it
+//! A proxy before one node that loses one request, or its answer, with or without their connection. The driver finds a node under the address at which it
 //! reached it, so all its connections go through here.
 
 use std::net::SocketAddr;
@@ -8,13 +8,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What happens to a request, and then to its connection: it is closed.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It does not reach the node.
+    /// It does not reach the node, and its connection is closed.
     LostRequest,
-    /// It reaches the node, which answers; the answer does not reach us.
+    /// It reaches the node, which answers; then its connection is closed.
     LostAnswer,
+    /// The same, and the connection stays open.
+    Silence,
 }
 
 #[derive(Debug)]
@@ -74,13 +76,13 @@ impl Proxy {
 async fn pass(client: TcpStream, server: TcpStream, next: Arc<Mutex<Option<Strike>>>) {
     let (mut from_client, to_client) = client.into_split();
     let (from_server, mut to_server) = server.into_split();
-    let unanswered: Arc<Mutex<Option<[u8; 2]>>> = Arc::default();
+    let unanswered: Arc<Unanswered> = Arc::default();
     let answers = answers(from_server, to_client, unanswered.clone());
     let requests = async {
         while let Some(request) = frame(&mut from_client).await {
             match struck(&next, &request) {
                 Some(Fault::LostRequest) => return,
-                Some(Fault::LostAnswer) => *unanswered.lock().unwrap() = Some(stream_of(&request)),
+                Some(fault) => *unanswered.lock().unwrap() = Some((stream_of(&request), fault)),
                 None => {}
             }
             if to_server.write_all(&request).await.is_err() {
@@ -92,11 +94,20 @@ async fn pass(client: TcpStream, server: TcpStream, next: Arc<Mutex<Option<Strik
     tokio::select! { () = requests => {}, () = answers => {} }
 }
 
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, unanswered: Arc<Mutex<Option<[u8; 2]>>>) {
+/// The request that must not be answered, by its stream.
+type Unanswered = Mutex<Option<([u8; 2], Fault)>>;
+
+async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, unanswered: Arc<Unanswered>) {
     while let Some(answer) = frame(&mut from).await {
-        let lost = *unanswered.lock().unwrap() == Some(stream_of(&answer));
-        if lost || to.write_all(&answer).await.is_err() {
-            return;
+        let lost = unanswered.lock().unwrap().take_if(|(stream, _)| *stream == stream_of(&answer));
+        match lost {
+            Some((_, Fault::Silence)) => {}
+            Some(_) => return,
+            None => {
+                if to.write_all(&answer).await.is_err() {
+                    return;
+                }
+            }
         }
     }
 }
