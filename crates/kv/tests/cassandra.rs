@@ -41,21 +41,27 @@ async fn a_lost_answer_is_an_unknown_outcome() {
     let proxy = Proxy::start(&node).await;
     let keyspace = fresh("unknown");
     let direct = open(&node, &keyspace, &Options::default()).await;
+    let address = proxy.address.to_string();
+    let patient = open(&address, &keyspace, &Options::default()).await;
     let impatient = Options { request_timeout: Span::from_secs(2), ..Options::default() };
-    let store = open(&proxy.address.to_string(), &keyspace, &impatient).await;
+    let impatient = open(&address, &keyspace, &impatient).await;
     let table = Table::new("cells").unwrap();
     direct.create_table(&table).await.unwrap();
+    let mut lost = 0;
     for fault in [Fault::LostAnswer, Fault::LostRequest, Fault::Silence] {
+        let store = if fault == Fault::Silence { &impatient } else { &patient };
         for count in [1, 3] {
             let row = bytes(&format!("{fault:?} {count}"));
             let mark = format!("value of {fault:?} {count}");
             let columns: Vec<_> = (0..count).map(|n| (bytes(&n.to_string()), bytes(&mark))).collect();
             let sent = put_under(&proxy, fault, &mark, || store.put_unless_exists(&table, &row, &columns)).await;
             assert!(matches!(sent, Err(ConditionError::Unknown(_))), "{fault:?}: {sent:?}");
+            let written = fault != Fault::LostRequest;
+            lost += usize::from(written);
+            proxy.await_lost(lost).await;
             let cell = |(column, _): &(Bytes, Bytes)| Cell { row: row.clone(), column: column.clone() };
             let cells: Vec<_> = columns.iter().map(cell).collect();
             let found = direct.get(&table, &cells, ReadLevel::Linearizable).await.unwrap();
-            let written = fault != Fault::LostRequest;
             let wanted = written.then_some(mark.as_bytes());
             assert!(found.iter().all(|value| value.as_deref() == wanted), "{fault:?} {found:?}");
             match direct.put_unless_exists(&table, &row, &columns).await {

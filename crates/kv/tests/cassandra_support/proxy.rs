@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ struct Strike {
 pub struct Proxy {
     pub address: SocketAddr,
     next: Arc<Mutex<Option<Strike>>>,
+    /// How many answers were lost.
+    lost: watch::Receiver<usize>,
 }
 
 /// Bytes of a frame before its body: version, flags, stream (2), kind, length (4).
@@ -50,12 +53,13 @@ fn stream_of(frame: &[u8]) -> [u8; 2] {
 impl Proxy {
     pub async fn start(node: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let proxy = Self { address: listener.local_addr().unwrap(), next: Arc::default() };
+        let (count, lost) = watch::channel(0);
+        let proxy = Self { address: listener.local_addr().unwrap(), next: Arc::default(), lost };
         let (node, next) = (node.to_owned(), proxy.next.clone());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(&node).await.unwrap();
-                tokio::spawn(pass(client, server, next.clone()));
+                tokio::spawn(pass(client, server, next.clone(), count.clone()));
             }
         });
         proxy
@@ -66,6 +70,11 @@ impl Proxy {
         *self.next.lock().unwrap() = Some(Strike { fault, marker: marker.as_bytes().to_vec() });
     }
 
+    /// Waits until so many answers were lost: what they answer has then happened.
+    pub async fn await_lost(&self, answers: usize) {
+        self.lost.clone().wait_for(|lost| *lost >= answers).await.unwrap();
+    }
+
     /// Whether the fault that was ordered has happened.
     pub fn struck(&self) -> bool {
         self.next.lock().unwrap().is_none()
@@ -73,11 +82,11 @@ impl Proxy {
 }
 
 /// Frames of both directions, until one of them is struck or an end is closed.
-async fn pass(client: TcpStream, server: TcpStream, next: Arc<Mutex<Option<Strike>>>) {
+async fn pass(client: TcpStream, server: TcpStream, next: Arc<Mutex<Option<Strike>>>, lost: watch::Sender<usize>) {
     let (mut from_client, to_client) = client.into_split();
     let (from_server, mut to_server) = server.into_split();
     let unanswered: Arc<Unanswered> = Arc::default();
-    let answers = answers(from_server, to_client, unanswered.clone());
+    let answers = answers(from_server, to_client, unanswered.clone(), lost);
     let requests = async {
         while let Some(request) = frame(&mut from_client).await {
             match struck(&next, &request) {
@@ -97,12 +106,21 @@ async fn pass(client: TcpStream, server: TcpStream, next: Arc<Mutex<Option<Strik
 /// The request that must not be answered, by its stream.
 type Unanswered = Mutex<Option<([u8; 2], Fault)>>;
 
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, unanswered: Arc<Unanswered>) {
+async fn answers(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    unanswered: Arc<Unanswered>,
+    lost: watch::Sender<usize>,
+) {
     while let Some(answer) = frame(&mut from).await {
-        let lost = unanswered.lock().unwrap().take_if(|(stream, _)| *stream == stream_of(&answer));
-        match lost {
-            Some((_, Fault::Silence)) => {}
-            Some(_) => return,
+        let struck = unanswered.lock().unwrap().take_if(|(stream, _)| *stream == stream_of(&answer));
+        match struck {
+            Some((_, fault)) => {
+                lost.send_modify(|lost| *lost += 1);
+                if fault == Fault::LostAnswer {
+                    return;
+                }
+            }
             None => {
                 if to.write_all(&answer).await.is_err() {
                     return;
