@@ -2,8 +2,8 @@
 //! lightweight transactions. Start with [`Cassandra::open`].
 //!
 //! What it relies on:
-//! - Everything that is conditional, and every linearizable read, is of serial consistency SERIAL, over all data centres. A cell must
-//!   not also be written by programs that use LOCAL_SERIAL or no condition.
+//! - Everything that is conditional, and every linearizable read, is of serial consistency SERIAL, over all data centres. No cell may
+//!   also be written by programs that use LOCAL_SERIAL or no condition; final values are the one exception.
 //! - Writes are committed at QUORUM and plain reads are of QUORUM: so a plain read shows what was acknowledged.
 //! - The driver sends every request once: it repeats nothing, and nothing in advance. What each of its errors proves is in `outcome`.
 //! - The server takes a put of [`Options::most_put_bytes`]. Its limits are `max_mutation_size` (16 MiB by default) and
@@ -11,7 +11,8 @@
 //!   because a replica may refuse them only after another has accepted them. `batch_size_fail_threshold` does not count: the
 //!   server applies it to batches without conditions.
 //!
-//! Not for clusters whose `paxos_variant` is `v1`, the default: they work, but writers who meet in a row wait for seconds.
+//! Set `paxos_variant: v2` on the servers. `v1`, the default, is correct and slow where writers meet: of 16 in one row, one put in a
+//! hundred took 225 ms, and 16 ms with `v2` (Cassandra 5.0.9, one node on loopback).
 
 mod answers;
 mod open;

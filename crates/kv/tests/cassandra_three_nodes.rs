@@ -1,7 +1,7 @@
 //! Nothing that was acknowledged is lost, and nobody is told another value than anybody else, when one of three nodes is killed
 //! while writers put into the same cells.
 //!
-//! The nodes are this test's own: it starts and kills them by `scripts/cassandra`. It takes 30 to 60 seconds, most of which
+//! The nodes are this test's own: it starts and kills them by `scripts/cassandra`. It takes 40 to 100 seconds, most of which
 //! is the start of the nodes.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -15,7 +15,7 @@
 //! | connection lost, no answer in time, an unreadable answer, server error | unknown | it was sent |
 //!
 //! A plain write is the same, except that being unavailable refuses it at every level: it has one round only.
-//! These hold for Cassandra 4.0 to 5.0, and because the driver repeats nothing: see [`super::open`].
+//! Read from the source of Cassandra 5.0.9, for both variants of Paxos. It holds because the driver repeats nothing: see [`super::open`].
 
 use std::error::Error;
 
@@ -46,7 +46,7 @@ pub(super) enum Meaning {
 /// A code that the driver does not know: a conditional write that may have happened, in version 5 of the protocol.
 const CAS_WRITE_UNKNOWN: i32 = 0x1700;
 
-/// How the queue of requests begins its refusals, from Cassandra 4.0 on. What says "overloaded" otherwise is the
+/// How the queue of requests begins its refusals, in Cassandra 5.0. What says "overloaded" otherwise is the
 /// count of hints, which is looked at after a proposal was accepted too.
 const QUEUE_WORDS: [&str; 3] = ["Request ", "Query timed out before it could start", "Server is "];
 
