@@ -1,11 +1,14 @@
-//! How are rows of columns kept? Live stores behind [`glidepath_env::KvStore`].
+//! Live stores of rows of columns: they implement [`glidepath_env::KvStore`].
 //!
-//! [`Memory`] is for tests and for trying things out. [`Embedded`] keeps them on this machine's disk, [`Postgres`] in a server.
+//! [`Embedded`] keeps the rows on the disk of this machine, [`Postgres`] in a server, [`Cassandra`] in a cluster of Apache Cassandra.
+//! [`Memory`] is for tests.
 
+pub mod cassandra;
 mod embedded;
 mod memory;
 mod postgres;
 
+pub use cassandra::Cassandra;
 pub use embedded::{Embedded, EmbeddedOptions, OpenError};
 pub use memory::Memory;
 pub use postgres::{AddressError, Postgres, PostgresOptions};
