@@ -39,7 +39,6 @@ fn mistakes_are_found() {
     for mutant in [
         Mutant::AbsenceTrusted,
         Mutant::UnknownIsDone,
-        Mutant::OthersTakenForWritten,
         Mutant::AnswersShifted,
         Mutant::BoundMovedAfter,
         Mutant::MoveTakenForDone,

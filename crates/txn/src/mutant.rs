@@ -7,8 +7,6 @@ pub enum Mutant {
     AbsenceTrusted,
     /// A put of unknown outcome is taken for one that happened.
     UnknownIsDone,
-    /// Where a put is lost to some of its cells, the others are taken for written.
-    OthersTakenForWritten,
     /// The answers to a batch are given to the wrong tasks.
     AnswersShifted,
     /// Timestamps are given out before the bound is moved.
@@ -21,8 +19,6 @@ pub enum Mutant {
     StagedTrusted,
     /// A map of tables is used for start timestamps beyond its bound.
     BoundIgnored,
-    /// A backup is restored and the timestamps that were used since are given out again.
-    NotForwarded,
 }
 
 #[cfg(feature = "mutants")]

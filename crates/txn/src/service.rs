@@ -23,8 +23,6 @@
 //! Only look up start timestamps that were given out: the bound follows the highest one that was asked for.
 
 mod map;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

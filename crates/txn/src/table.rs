@@ -22,8 +22,6 @@
 mod format;
 mod rows;
 mod scan;
-#[cfg(test)]
-mod tests;
 mod undo;
 
 use std::collections::BTreeMap;

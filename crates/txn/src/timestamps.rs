@@ -22,8 +22,6 @@
 
 mod bound;
 mod residues;
-#[cfg(test)]
-mod tests;
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

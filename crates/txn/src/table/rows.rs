@@ -82,10 +82,6 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                     break;
                 }
                 Err(ConditionError::Lost { found }) => match self.found(&mut row, found, &mut answers).await {
-                    Ok(()) if mutant::is(Mutant::OthersTakenForWritten) => {
-                        self.all_done(row, &mut answers).await;
-                        break;
-                    }
                     Ok(()) => continue,
                     Err(cause) => DecideError::Unknown(cause),
                 },
