@@ -1,6 +1,6 @@
 //! How does a report look, as a page and as text?
 //!
-//! A [`Page`] is plain data. [`Page::html`] makes one file of it, which works offline. [`Page::markdown`] has the same
+//! A [`ReportPage`] is plain data. [`ReportPage::html`] makes one file of it, which works offline. [`ReportPage::markdown`] has the same
 //! findings and tables, without the charts, for readers in a terminal or an editor. [`document`] wraps every HTML
 //! report, also those with sections of their own kind.
 
