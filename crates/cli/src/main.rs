@@ -4,8 +4,8 @@
 //! simulated), `failure.rs` (errors and exit codes), `output.rs`, `progress.rs`, `interrupt.rs`, `folder.rs` (where
 //! results go) and `origin.rs` (where they come from).
 //!
-//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` has further
-//! codes (`catalog.rs`).
+//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` and `txn` have
+//! further codes (`catalog.rs`, `txn.rs`).
 
 #![allow(clippy::disallowed_methods, reason = "a command runs in real time")]
 
@@ -29,6 +29,7 @@ mod providers;
 mod reproduce;
 mod simulate;
 mod threads;
+mod txn;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,7 @@ enum Command {
     BenchWorker(bench::WorkerArguments),
     Check(check::Arguments),
     Catalog(catalog::Arguments),
+    Txn(txn::Arguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::BenchWorker(arguments) => bench::run_worker(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),
+        Command::Txn(arguments) => txn::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),

@@ -3,12 +3,18 @@
 //! [`Embedded`] keeps the rows on the disk of this machine, [`Postgres`] in a server, [`Cassandra`] in a cluster of Apache Cassandra.
 //! [`Memory`] is for tests.
 
+#[cfg(feature = "cassandra")]
 pub mod cassandra;
 mod embedded;
 mod memory;
+mod open;
+#[cfg(feature = "postgres")]
 mod postgres;
 
+#[cfg(feature = "cassandra")]
 pub use cassandra::Cassandra;
 pub use embedded::{Embedded, EmbeddedOptions, OpenError};
 pub use memory::Memory;
+pub use open::{AnyKv, OpenUrlError, Sharing, is_missing_folder, open};
+#[cfg(feature = "postgres")]
 pub use postgres::{AddressError, Postgres, PostgresOptions};

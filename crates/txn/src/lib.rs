@@ -28,6 +28,7 @@
 pub mod encoding;
 pub mod loader;
 pub mod mutant;
+pub mod names;
 pub mod restore;
 pub mod service;
 mod settling;

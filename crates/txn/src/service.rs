@@ -172,6 +172,14 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
         self.known().map.ranges().to_vec()
     }
 
+    /// How one of its tables is encoded.
+    ///
+    /// # Errors
+    /// [`ServiceError`]
+    pub async fn encoding_of(&self, table: &Table) -> Result<Encoding, ServiceError> {
+        Ok(self.opened(table.clone()).await?.encoding())
+    }
+
     /// The table of transactions that started then: steps 1 to 3.
     ///
     /// # Errors

@@ -356,20 +356,39 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     }
 
     async fn read(&self) -> Result<Option<Bytes>, TakeError> {
-        let cells = [cell()];
-        let mut cause = Cause::words("the store was not asked");
-        for round in 0..ROUNDS {
-            match self.store.get(&self.shared.table, &cells, ReadLevel::Linearizable).await {
-                Ok(mut values) => return Ok(values.pop().flatten()),
-                Err(KvReadError::NoTable(table)) => {
-                    return Err(TakeError::Store(Cause::words(format!("there is no table {table}"))));
-                }
-                Err(KvReadError::Failed(why)) => cause = why,
+        match read(&self.env, &self.store, &self.shared.table).await? {
+            Some(stored) => Ok(stored),
+            None => {
+                let words = format!("there is no table {}", self.shared.table);
+                Err(TakeError::Store(Cause::words(words)))
             }
-            settling::wait(&self.env, round).await;
         }
-        Err(TakeError::Store(cause))
     }
+}
+
+/// The bound in this table: every timestamp that was given out is below it. 1 where none was. No allocator is fenced by that.
+///
+/// # Errors
+/// [`TakeError`]
+pub async fn bound<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) -> Result<u64, TakeError> {
+    let Some(stored) = read(env, store, table).await?.flatten() else { return Ok(1) };
+    let bound = Bound::decode(&stored);
+    bound.map(|bound| bound.bound).map_err(|found| TakeError::Unreadable { table: table.clone(), found })
+}
+
+/// What is in the cell, by a linearizable read; the outer `None`: there is no table.
+async fn read<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) -> Result<Option<Option<Bytes>>, TakeError> {
+    let cells = [cell()];
+    let mut cause = Cause::words("the store was not asked");
+    for round in 0..ROUNDS {
+        match store.get(table, &cells, ReadLevel::Linearizable).await {
+            Ok(mut values) => return Ok(Some(values.pop().flatten())),
+            Err(KvReadError::NoTable(_)) => return Ok(None),
+            Err(KvReadError::Failed(why)) => cause = why,
+        }
+        settling::wait(env, round).await;
+    }
+    Err(TakeError::Store(cause))
 }
 
 impl Numbers {

@@ -69,7 +69,18 @@ pub(super) struct Folder {
     /// Closed before the lock is given back.
     pub(super) database: Database,
     pub(super) path: PathBuf,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// A locked file. Unlocked by a call and not only by closing it: a child process that is being started has a copy of every open
+/// file for a moment, and would keep the lock.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing it unlocks it too.
+        let _ = self.0.unlock();
+    }
 }
 
 impl Folder {
@@ -89,6 +100,7 @@ impl Folder {
             Err(TryLockError::WouldBlock) => return Err(OpenError::Locked(path.clone())),
             Err(TryLockError::Error(error)) => return Err(failed("locking the file `lock`")(error)),
         }
+        let lock = Lock(lock);
         check_format(path)?;
         let cells = path.join("cells");
         if !cells.try_exists().map_err(failed("looking for the folder `cells`"))? {

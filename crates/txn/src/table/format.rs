@@ -3,6 +3,8 @@
 //! The bytes of a cell do not say which encoding wrote them. So the encoding is written down when a table is made, in a table of its own:
 //! `glidepath_formats`, one row for each table, column `encoding`, a text such as `tickets 25000000 16`. It is never changed.
 
+use std::fmt;
+
 use bytes::Bytes;
 use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, ReadLevel, Table, WriteError};
 
@@ -157,13 +159,19 @@ async fn put<E: Env, K: KvStore>(
 }
 
 fn write(encoding: Encoding) -> Bytes {
-    let with = |name: &str, Partitioning { quantum, rows }: Partitioning| format!("{name} {quantum} {rows}");
-    match encoding {
-        Encoding::Original(_) => "original".to_owned(),
-        Encoding::Tickets(tickets) => with("tickets", tickets.partitioning()),
-        Encoding::Staged(staged) => with("staged", staged.tickets().partitioning()),
+    encoding.to_string().into()
+}
+
+impl fmt::Display for Encoding {
+    /// As it is written down beside a table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, Partitioning { quantum, rows }) = match self {
+            Self::Original(_) => return f.write_str("original"),
+            Self::Tickets(tickets) => ("tickets", tickets.partitioning()),
+            Self::Staged(staged) => ("staged", staged.tickets().partitioning()),
+        };
+        write!(f, "{name} {quantum} {rows}")
     }
-    .into()
 }
 
 /// The encoding that this text says, as it is written down beside a table.

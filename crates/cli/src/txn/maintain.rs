@@ -1,0 +1,107 @@
+//! The subcommands that change the encoding of a service, and restore it.
+
+use std::cell::Cell;
+
+use clap::Args;
+use glidepath_txn::Timestamp;
+use glidepath_txn::restore::{Restored, restore};
+use serde_json::json;
+
+use super::place::{self, Site, done};
+use super::write::Encoded;
+use super::{Common, timestamp};
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+use crate::progress::Display;
+
+/// Write later transactions in another encoding, while transactions run; earlier ones stay where they are
+#[derive(Args, Debug)]
+pub(super) struct Migrate {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    encoded: Encoded,
+}
+
+impl Migrate {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let (table, encoding) = self.encoded.of(&self.common.service)?;
+        let site = Site::of(&self.common)?;
+        let installed = site.wait(site.service.install(table.clone(), encoding));
+        let from = installed.map_err(|error| place::service(&error))?;
+        done(match self.common.json {
+            true => print_json(&json!({ "table": table.as_str(), "from": from.get() })),
+            false => print(&format!("transactions that start at {from} or later are in table {table}")),
+        })
+    }
+}
+
+/// Give out no timestamp up to this one, because a backup may have used it
+#[derive(Args, Debug)]
+pub(super) struct FastForward {
+    #[command(flatten)]
+    common: Common,
+    #[arg(value_name = "TIMESTAMP", value_parser = timestamp)]
+    to: Timestamp,
+}
+
+impl FastForward {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let site = Site::of(&self.common)?;
+        let allocator = site.allocator(1)?;
+        site.wait(allocator.fast_forward(self.to)).map_err(|error| place::take(&error))?;
+        done(match self.common.json {
+            true => print_json(&json!({ "fast_forward": self.to.get() })),
+            false => print(&format!("the next timestamps are above {}", self.to)),
+        })
+    }
+}
+
+/// Take a service back: abort what committed after a timestamp, and what has not ended
+///
+/// Stop what uses the service, put the data back as the backup has it, restore, and start again: programs keep in memory how
+/// transactions ended. A restore that was broken off is repeated, with the same timestamp.
+#[derive(Args, Debug)]
+pub(super) struct Restore {
+    #[command(flatten)]
+    common: Common,
+    /// The timestamp of the backup: given out before the backup was made
+    #[arg(long, value_name = "TIMESTAMP", value_parser = timestamp)]
+    to: Timestamp,
+    /// No transaction that started before this one was in progress at that timestamp
+    #[arg(long, value_name = "START", value_parser = timestamp, default_value = "1")]
+    oldest: Timestamp,
+}
+
+impl Restore {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let site = Site::of(&self.common)?;
+        site.given_out([self.to, self.oldest])?;
+        let allocator = site.allocator(1)?;
+        let (first, last) = (self.oldest.get(), site.bound()?.max(self.oldest.get() + 1));
+        let display = Display::new();
+        let pass = Cell::new((1, 0));
+        let progress = |at: Timestamp| {
+            let (number, before) = pass.get();
+            let number = if at.get() < before { number + 1 } else { number };
+            pass.set((number, at.get()));
+            let share = (at.get().saturating_sub(first)) as f64 / (last - first) as f64;
+            display.show(share.min(1.0), || format!("pass {number}, start timestamp {at} of {last}"));
+        };
+        let restored = site.wait(restore(&site.service, &allocator, self.oldest, self.to, &progress));
+        drop(display);
+        let Restored { undone, fenced, last } = restored.map_err(|error| {
+            Failure::Failed(format!("{error}; some transactions may have been aborted: the same command again goes on"))
+        })?;
+        let last = last.map(Timestamp::get);
+        done(match self.common.json {
+            true => print_json(&json!({ "undone": undone, "fenced": fenced, "last": last })),
+            false => print(&format!(
+                "{undone} that had committed after {} are aborted, and {fenced} that had not ended; \
+                 the next transactions start above {}",
+                self.to,
+                last.unwrap_or_default()
+            )),
+        })
+    }
+}

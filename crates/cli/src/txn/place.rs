@@ -1,0 +1,193 @@
+//! From a URL to a service, and from an error to a message and an exit code.
+
+use glidepath_env::Table;
+use glidepath_kv::{AnyKv, OpenError, OpenUrlError, Sharing, is_missing_folder, open};
+use glidepath_stores::LiveEnv;
+use glidepath_txn::service::{Service, ServiceError};
+use glidepath_txn::table::{DecideError, GetError, Options};
+use glidepath_txn::timestamps::{self, Allocator, AllocatorOptions, TakeError};
+use glidepath_txn::{Outcome, Timestamp, names};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::Common;
+use crate::failure::Failure;
+
+/// Exit codes of these commands, in addition to those of all commands.
+mod code {
+    pub(super) const NOT_FOUND: u8 = 3;
+    pub(super) const OTHERWISE: u8 = 4;
+    pub(super) const BUSY: u8 = 6;
+    pub(super) const UNKNOWN: u8 = 7;
+    pub(super) const DONE_UNSAID: u8 = 10;
+}
+
+/// An open store, and its runtime.
+pub(super) struct Opened {
+    pub(super) store: AnyKv,
+    runtime: Runtime,
+}
+
+/// A service in an open store.
+pub(super) struct Site {
+    pub(super) service: Service<LiveEnv, AnyKv>,
+    timestamps: Table,
+    opened: Opened,
+}
+
+impl Opened {
+    /// Opens the store, or makes it.
+    pub(super) fn of(common: &Common) -> Result<Self, Failure> {
+        if common.store == "kv+memory:" {
+            let words = "kv+memory: exists only until the command ends, so no other command could use it; \
+                         use kv+file:///directory for a try";
+            return Err(Failure::Mistake(words.to_owned()));
+        }
+        // One thread: a command does one thing at a time. The driver of Cassandra has tasks of its own on it.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
+        let store = runtime.block_on(open(&common.store)).map_err(|error| match &error {
+            OpenUrlError::Url { .. } | OpenUrlError::NotBuilt { .. } => Failure::Mistake(error.to_string()),
+            OpenUrlError::Folder(OpenError::Locked(_)) => Failure::Coded(code::BUSY, error.to_string()),
+            OpenUrlError::Folder(_) | OpenUrlError::Unusable { .. } => Failure::Failed(error.to_string()),
+        })?;
+        Ok(Self { store, runtime })
+    }
+
+    /// Waits for something.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+}
+
+impl Site {
+    /// Opens an existing service. Makes no folder.
+    pub(super) fn of(common: &Common) -> Result<Self, Failure> {
+        if is_missing_folder(&common.store) {
+            return Err(service(&ServiceError::NoService(common.service.clone())));
+        }
+        let opened = Opened::of(common)?;
+        let found = Service::open(LiveEnv::new(), opened.store.clone(), &common.service, Options::default());
+        let found = opened.wait(found).map_err(|error| service(&error))?;
+        Self::with(common, opened, found)
+    }
+
+    pub(super) fn with(common: &Common, opened: Opened, service: Service<LiveEnv, AnyKv>) -> Result<Self, Failure> {
+        let timestamps = names::timestamps(&common.service);
+        let timestamps = timestamps.ok_or_else(|| Failure::Mistake(format!("{:?} is no service", common.service)))?;
+        Ok(Self { service, timestamps, opened })
+    }
+
+    /// Waits for something.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.opened.wait(future)
+    }
+
+    /// An allocator of `count` timestamps and not many more: those that are left when the command ends are lost.
+    pub(super) fn allocator(&self, count: u64) -> Result<Allocator<LiveEnv, AnyKv>, Failure> {
+        let sharing = match self.opened.store.sharing() {
+            Sharing::Alone => timestamps::Sharing::Alone,
+            Sharing::Shared => timestamps::Sharing::Shared,
+        };
+        let options = AllocatorOptions { block: count.max(1), sharing };
+        let store = self.opened.store.clone();
+        let opened = self.wait(Allocator::open(LiveEnv::new(), store, self.timestamps.clone(), options));
+        opened.map_err(|error| take(&error))
+    }
+
+    /// Every timestamp that was given out is below this number.
+    pub(super) fn bound(&self) -> Result<u64, Failure> {
+        let bound = timestamps::bound(&LiveEnv::new(), &self.opened.store, &self.timestamps);
+        self.wait(bound).map_err(|error| take(&error))
+    }
+
+    /// An error if one of these was not given out: a service follows the highest timestamp that it is asked for.
+    pub(super) fn given_out(&self, asked: impl IntoIterator<Item = Timestamp>) -> Result<(), Failure> {
+        let Some(highest) = asked.into_iter().max() else { return Ok(()) };
+        let bound = self.bound()?;
+        if highest.get() < bound {
+            return Ok(());
+        }
+        let words = match bound {
+            1 => format!("{highest} was not given out: no timestamp was; `glidepath txn begin STORE` gives out one"),
+            _ => format!(
+                "{highest} was not given out: timestamps up to {} were; `glidepath txn begin STORE` gives out the next",
+                bound - 1
+            ),
+        };
+        Err(Failure::Mistake(words))
+    }
+}
+
+/// The result after a done operation whose report may have failed.
+pub(super) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
+    match told {
+        Err(Failure::Failed(cause)) => {
+            Err(Failure::Coded(code::DONE_UNSAID, format!("it was done, but the answer was not told: {cause}")))
+        }
+        told => told,
+    }
+}
+
+/// The transaction had ended otherwise than it was to end.
+pub(super) fn otherwise(start: Timestamp, found: Outcome) -> Failure {
+    Failure::Coded(code::OTHERWISE, format!("nothing was done: transaction {}", words(start, Some(found))))
+}
+
+pub(super) fn service(error: &ServiceError) -> Failure {
+    match error {
+        ServiceError::NoService(name) => Failure::Coded(
+            code::NOT_FOUND,
+            format!(
+                "there is no transaction service {name:?} here; `glidepath txn create STORE --service {name}` makes one"
+            ),
+        ),
+        error => Failure::Failed(error.to_string()),
+    }
+}
+
+pub(super) fn take(error: &TakeError) -> Failure {
+    match error {
+        TakeError::Fenced { .. } => Failure::Coded(
+            code::BUSY,
+            "another process took over the timestamps; nothing was done: try again".to_owned(),
+        ),
+        error => Failure::Failed(error.to_string()),
+    }
+}
+
+pub(super) fn get(error: &GetError) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+pub(super) fn decide(error: &DecideError) -> Failure {
+    match error {
+        DecideError::Impossible(_) => Failure::Mistake(error.to_string()),
+        DecideError::Unknown(_) => {
+            Failure::Coded(code::UNKNOWN, format!("{error}; it may have been done: the same command again settles it"))
+        }
+        DecideError::Refused(denial) if !denial.certain => {
+            Failure::Coded(code::UNKNOWN, format!("{error}; it may have been done: the same command again settles it"))
+        }
+        error => Failure::Failed(error.to_string()),
+    }
+}
+
+/// A transaction and how it ended, in words.
+pub(super) fn words(start: Timestamp, outcome: Option<Outcome>) -> String {
+    match outcome {
+        None => format!("{start} is in progress"),
+        Some(Outcome::Aborted) => format!("{start} aborted"),
+        Some(Outcome::Committed(commit)) => format!("{start} committed at {commit}"),
+    }
+}
+
+/// The same as JSON.
+pub(super) fn object(start: Timestamp, outcome: Option<Outcome>) -> Value {
+    let (status, commit) = match outcome {
+        None => ("in progress", None),
+        Some(Outcome::Aborted) => ("aborted", None),
+        Some(Outcome::Committed(commit)) => ("committed", Some(commit.get())),
+    };
+    json!({ "start": start.get(), "status": status, "commit": commit })
+}

@@ -1,0 +1,370 @@
+//! Opens a store by its URL.
+//!
+//! | URL | store |
+//! |---|---|
+//! | `kv+file:///directory` | the disk of this machine, for one process at a time; the folder is made if there is none |
+//! | `postgres://user:password@host:port/database?schema=name` | a PostgreSQL server (feature `postgres`) |
+//! | `cassandra://user:password@host:port,host:port/keyspace?copies=3` | a cluster of Apache Cassandra (feature `cassandra`) |
+//! | `kv+memory:` | the memory of this process |
+//!
+//! A URL may hold a password, so no message repeats one.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use glidepath_env::{
+    Cell, Columns, ConditionError, KvCapabilities, KvReadError, KvStore, Rank, ReadLevel, Rows, Slice, Table,
+    WriteError,
+};
+use url::Url;
+
+#[cfg(feature = "cassandra")]
+use crate::Cassandra;
+#[cfg(feature = "postgres")]
+use crate::Postgres;
+use crate::{Embedded, EmbeddedOptions, Memory, OpenError};
+
+const ALLOWED: &str = "kv+file:///directory, postgres://user@host:port/database, \
+                       cassandra://host:port/keyspace, kv+memory:";
+
+/// Why no store was opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenUrlError {
+    /// The text is not the URL of a store.
+    #[error("{shown:?} is not a key-value store: {why}; allowed: {ALLOWED}")]
+    Url {
+        /// The URL without what may be secret.
+        shown: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// This program was built without the driver of that store.
+    #[error("{shown}: this program was built without the driver for {scheme}; build it with `--features {scheme}`")]
+    NotBuilt {
+        /// The URL without what may be secret.
+        shown: String,
+        /// The feature that is missing.
+        scheme: &'static str,
+    },
+    /// The folder cannot be opened.
+    #[error(transparent)]
+    Folder(#[from] OpenError),
+    /// The servers cannot be used.
+    #[error("{shown}: {why}")]
+    Unusable {
+        /// The URL without what may be secret.
+        shown: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Who else may have a store open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// No other process.
+    Alone,
+    /// Other processes, on other machines too.
+    Shared,
+}
+
+/// A store of any kind. Clones share it.
+#[derive(Clone)]
+pub enum AnyKv {
+    /// On this machine's disk.
+    Embedded(Embedded),
+    /// In memory.
+    Memory(Memory),
+    /// In PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(Postgres),
+    /// In Apache Cassandra.
+    #[cfg(feature = "cassandra")]
+    Cassandra(Cassandra),
+}
+
+/// Opens the store that the URL names. The module says which URLs there are.
+///
+/// # Errors
+/// [`OpenUrlError`]
+pub async fn open(url: &str) -> Result<AnyKv, OpenUrlError> {
+    let wrong = |why: &str| OpenUrlError::Url { shown: shown(url), why: why.to_owned() };
+    let (scheme, _) = url.split_once(':').ok_or_else(|| wrong("it has no scheme, such as kv+file://"))?;
+    match scheme {
+        "kv+file" => Ok(AnyKv::Embedded(Embedded::open(&folder(url)?, &EmbeddedOptions::default())?)),
+        "kv+memory" if url == "kv+memory:" => Ok(AnyKv::Memory(Memory::default())),
+        "kv+memory" => Err(wrong("nothing may follow kv+memory:")),
+        "postgres" | "postgresql" => postgres(url),
+        "cassandra" => cassandra(url).await,
+        "file" => Err(wrong("that is a folder of objects; a folder of cells is kv+file:///directory")),
+        _ => Err(wrong("its scheme is not known")),
+    }
+}
+
+/// The folder of a `kv+file:` URL. Nothing is made.
+///
+/// # Errors
+/// [`OpenUrlError::Url`]
+fn folder(url: &str) -> Result<PathBuf, OpenUrlError> {
+    let wrong = |why: &str| OpenUrlError::Url { shown: shown(url), why: why.to_owned() };
+    let address = url.strip_prefix("kv+").unwrap_or(url);
+    if !address.starts_with("file:///") {
+        return Err(wrong("the path is absolute, so three slashes follow kv+file:"));
+    }
+    let parsed = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
+    if parsed.query().is_some() || parsed.fragment().is_some() {
+        return Err(wrong("a folder takes no options; `?` and `#` in a path are written %3F and %23"));
+    }
+    parsed.to_file_path().map_err(|()| wrong("it is not a path of this machine"))
+}
+
+/// Whether the URL names a folder that does not exist yet, so that a mistyped one is not made by a program that only reads.
+#[must_use]
+pub fn is_missing_folder(url: &str) -> bool {
+    url.starts_with("kv+file:") && folder(url).is_ok_and(|folder| !Path::new(&folder).join("format").exists())
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str) -> Result<AnyKv, OpenUrlError> {
+    let opened = Postgres::open(url, &crate::PostgresOptions::default());
+    opened.map(AnyKv::Postgres).map_err(|error| OpenUrlError::Url { shown: shown(url), why: error.to_string() })
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(url: &str) -> Result<AnyKv, OpenUrlError> {
+    Err(OpenUrlError::NotBuilt { shown: shown(url), scheme: "postgres" })
+}
+
+#[cfg(not(feature = "cassandra"))]
+async fn cassandra(url: &str) -> Result<AnyKv, OpenUrlError> {
+    Err(OpenUrlError::NotBuilt { shown: shown(url), scheme: "cassandra" })
+}
+
+#[cfg(feature = "cassandra")]
+async fn cassandra(url: &str) -> Result<AnyKv, OpenUrlError> {
+    let Cluster { hosts, keyspace, options } =
+        cluster(url).map_err(|why| OpenUrlError::Url { shown: shown(url), why })?;
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let opened = Cassandra::open(&hosts, &keyspace, &options).await;
+    opened.map(AnyKv::Cassandra).map_err(|error| OpenUrlError::Unusable { shown: shown(url), why: error.to_string() })
+}
+
+/// What a `cassandra:` URL says.
+#[cfg(feature = "cassandra")]
+struct Cluster {
+    hosts: Vec<String>,
+    keyspace: String,
+    options: crate::cassandra::Options,
+}
+
+#[cfg(feature = "cassandra")]
+fn cluster(url: &str) -> Result<Cluster, String> {
+    use crate::cassandra::{Credentials, Options};
+    let address = url.strip_prefix("cassandra://").ok_or("two slashes follow cassandra:")?;
+    let (address, query) = address.split_once('?').unwrap_or((address, ""));
+    let (hosts, keyspace) = address.split_once('/').ok_or("it names no keyspace: cassandra://host:port/keyspace")?;
+    let (user, hosts) = match hosts.rsplit_once('@') {
+        Some((user, hosts)) => (Some(user), hosts),
+        None => (None, hosts),
+    };
+    let decoded = |text: &str| {
+        let text = percent_decoded(text).ok_or("after % there are two hexadecimal digits, and the bytes are UTF-8")?;
+        Ok::<_, String>(text)
+    };
+    let credentials = match user {
+        None => None,
+        Some(user) => {
+            let (user, password) = user.split_once(':').ok_or("a user has a password: user:password@host")?;
+            Some(Credentials { user: decoded(user)?, password: decoded(password)? })
+        }
+    };
+    let hosts: Vec<String> = hosts.split(',').map(with_port).collect();
+    if hosts.iter().any(|host| host.starts_with(':')) {
+        return Err("a host has no name".to_owned());
+    }
+    let mut options = Options { credentials, ..Options::default() };
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        let copies = option.strip_prefix("copies=").ok_or_else(|| {
+            format!(
+                "{:?} is no option; copies=N is: how many copies of each row a keyspace that is made has",
+                name_of(option)
+            )
+        })?;
+        options.replication_factor =
+            Some(copies.parse().map_err(|_| format!("{copies:?} is no number of copies, 1 or more"))?);
+    }
+    Ok(Cluster { hosts, keyspace: keyspace.to_owned(), options })
+}
+
+#[cfg(feature = "cassandra")]
+fn name_of(option: &str) -> &str {
+    option.split('=').next().unwrap_or_default()
+}
+
+/// Cassandra's own port where none is given.
+#[cfg(feature = "cassandra")]
+fn with_port(host: &str) -> String {
+    let has_port = host.rsplit_once(':').is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
+    let is_bare_v6 = host.starts_with('[') && host.ends_with(']');
+    if has_port && !is_bare_v6 { host.to_owned() } else { format!("{host}:9042") }
+}
+
+#[cfg(feature = "cassandra")]
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &behind[2..];
+        } else {
+            bytes.push(*first);
+            rest = behind;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The URL without a password, for messages.
+fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let rest = rest.split('?').next().unwrap_or_default();
+    match rest.rsplit_once('@') {
+        Some((user, rest)) => format!("{scheme}://{}@{rest}", user.split(':').next().unwrap_or_default()),
+        None => format!("{scheme}://{rest}"),
+    }
+}
+
+macro_rules! of_any {
+    ($any:expr, $store:ident => $do:expr) => {
+        match $any {
+            AnyKv::Embedded($store) => $do,
+            AnyKv::Memory($store) => $do,
+            #[cfg(feature = "postgres")]
+            AnyKv::Postgres($store) => $do,
+            #[cfg(feature = "cassandra")]
+            AnyKv::Cassandra($store) => $do,
+        }
+    };
+}
+
+impl AnyKv {
+    /// Who else may have it open.
+    #[must_use]
+    pub fn sharing(&self) -> Sharing {
+        match self {
+            Self::Embedded(_) | Self::Memory(_) => Sharing::Alone,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => Sharing::Shared,
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(_) => Sharing::Shared,
+        }
+    }
+}
+
+impl KvStore for AnyKv {
+    fn capabilities(&self) -> KvCapabilities {
+        of_any!(self, store => store.capabilities())
+    }
+
+    async fn create_table(&self, table: &Table) -> Result<(), WriteError> {
+        of_any!(self, store => store.create_table(table).await)
+    }
+
+    async fn get(&self, table: &Table, cells: &[Cell], level: ReadLevel) -> Result<Vec<Option<Bytes>>, KvReadError> {
+        of_any!(self, store => store.get(table, cells, level).await)
+    }
+
+    async fn scan(
+        &self,
+        table: &Table,
+        row: &Bytes,
+        columns: &Columns,
+        limit: usize,
+        level: ReadLevel,
+    ) -> Result<Slice, KvReadError> {
+        of_any!(self, store => store.scan(table, row, columns, limit, level).await)
+    }
+
+    async fn rows(&self, table: &Table, after: Option<&Bytes>, limit: usize) -> Result<Rows, KvReadError> {
+        of_any!(self, store => store.rows(table, after, limit).await)
+    }
+
+    async fn put_unless_exists(
+        &self,
+        table: &Table,
+        row: &Bytes,
+        columns: &[(Bytes, Bytes)],
+    ) -> Result<(), ConditionError> {
+        of_any!(self, store => store.put_unless_exists(table, row, columns).await)
+    }
+
+    async fn compare_and_set(
+        &self,
+        table: &Table,
+        cell: &Cell,
+        expected: Option<&Bytes>,
+        new: &Bytes,
+    ) -> Result<(), ConditionError> {
+        of_any!(self, store => store.compare_and_set(table, cell, expected, new).await)
+    }
+
+    async fn put_final(&self, table: &Table, cell: &Cell, value: &Bytes, rank: Rank) -> Result<(), WriteError> {
+        of_any!(self, store => store.put_final(table, cell, value, rank).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { open(url).await.map(drop) }).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_url_is_named_without_its_secrets() {
+        for (url, words) in [
+            ("/tmp/x", "no scheme"),
+            ("file:///tmp/x", "kv+file:///directory"),
+            ("kv+file://tmp/x", "three slashes"),
+            ("kv+file:///tmp/x?y=z", "no options"),
+            ("kv+file:///tmp/x#y", "no options"),
+            ("kv+memory:x", "nothing may follow"),
+            ("mysql://secret:word@host/x", "scheme is not known"),
+            ("postgres://u:word@host/db?schema=1x", "no name of a schema"),
+            ("cassandra://u:word@host:9042", "names no keyspace"),
+            ("cassandra://u@host:9042/k", "a user has a password"),
+            ("cassandra://u:word@host:9042/k?copies=0", "no number of copies"),
+            ("cassandra://u:word@host:9042/k?token=word", "\"token\" is no option"),
+            ("cassandra://:9042/k", "no name"),
+        ] {
+            let message = refused(url);
+            assert!(message.contains(words), "{url}: {message}");
+            assert!(!message.contains("word@") && !message.contains("=word"), "{message}");
+        }
+    }
+
+    #[cfg(feature = "cassandra")]
+    #[test]
+    fn a_cluster_has_several_hosts_and_a_user() {
+        let Cluster { hosts, keyspace, options } =
+            cluster("cassandra://me:p%40ss@a:1,b,[::1]:3,[::1]/k?copies=3").unwrap();
+        assert_eq!(hosts, ["a:1", "b:9042", "[::1]:3", "[::1]:9042"]);
+        assert_eq!(keyspace, "k");
+        assert_eq!(options.replication_factor.map(std::num::NonZeroUsize::get), Some(3));
+        assert_eq!(options.credentials.map(|user| (user.user, user.password)), Some(("me".into(), "p@ss".into())));
+    }
+
+    #[test]
+    fn a_missing_folder_is_told_before_it_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("kv+file://{}/cells", folder.path().display());
+        assert!(is_missing_folder(&url));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        drop(runtime.block_on(open(&url)).unwrap());
+        assert!(!is_missing_folder(&url));
+    }
+}
