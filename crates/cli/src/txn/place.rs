@@ -97,7 +97,8 @@ impl Site {
 
     /// Every timestamp that was given out is below this number.
     pub(super) fn bound(&self) -> Result<u64, Failure> {
-        let bound = timestamps::bound(&LiveEnv::new(), &self.opened.store, &self.timestamps);
+        let env = LiveEnv::new();
+        let bound = timestamps::bound(&env, &self.opened.store, &self.timestamps);
         self.wait(bound).map_err(|error| take(&error))
     }
 

@@ -61,11 +61,13 @@ impl Scan {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
         let last = site.bound()?.saturating_sub(1);
-        let Ok(last) = Timestamp::new(last) else { return Ok(()) };
-        let (from, to) = (self.from.unwrap_or(Timestamp::FIRST), self.to.unwrap_or(last).min(last));
-        if self.to.is_some_and(|to| to < from) {
+        let from = self.from.unwrap_or(Timestamp::FIRST);
+        if let Some(to) = self.to.filter(|to| *to < from) {
             return Err(Failure::Mistake(format!("--from {from} is behind --to {to}")));
         }
+        // None was given out, or none so late.
+        let Some(last) = Timestamp::new(last).ok().filter(|last| *last >= from) else { return Ok(()) };
+        let to = self.to.unwrap_or(last).min(last);
         let mut output = BufWriter::new(std::io::stdout().lock());
         let mut left = self.limit.unwrap_or(u64::MAX);
         let tables = site.wait(site.service.tables_of(from..=to)).map_err(|error| place::service(&error))?;
@@ -131,7 +133,7 @@ impl Describe {
             },
         ];
         for (from, table, encoding) in tables {
-            lines.push(format!("from {from:<6} table {table}, encoded as {encoding}"));
+            lines.push(format!("from {from}: table {table}, encoded as {encoding}"));
         }
         print(&lines.join("\n"))
     }

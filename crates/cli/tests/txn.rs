@@ -1,0 +1,190 @@
+//! Does `glidepath txn` work on the command line, and does each failure have its own message and exit code?
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{glidepath, output, refused};
+use serde_json::{Value, json};
+
+/// A store, and a folder to run in.
+struct Place {
+    folder: tempfile::TempDir,
+    url: String,
+}
+
+impl Place {
+    fn embedded() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("kv+file://{}/cells", folder.path().display());
+        Self { folder, url }
+    }
+
+    /// Runs `glidepath txn`; STORE stands for the store's URL.
+    fn run(&self, arguments: &str) -> std::process::Output {
+        glidepath(self.folder.path(), &format!("txn {}", arguments.replace("STORE", &self.url)))
+    }
+
+    fn does(&self, arguments: &str) -> String {
+        output(self.run(arguments))
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.does(arguments)).unwrap()
+    }
+
+    fn fails(&self, arguments: &str, code: i32, words: &str) {
+        let error = refused(self.run(arguments), code);
+        assert!(error.contains(words), "{arguments}: {error}");
+    }
+}
+
+/// A service, from its creation to its restore. `name` is that of no other test.
+fn lives(place: &Place, name: &str) {
+    let run = |command: &str, rest: &str| place.does(&format!("{command} STORE --service {name} {rest}"));
+    let fails = |command: &str, rest: &str, code, words: &str| {
+        place.fails(&format!("{command} STORE --service {name} {rest}"), code, words);
+    };
+    fails("begin", "", 3, "`glidepath txn create STORE");
+    assert_eq!(run("create", ""), format!("service {name} with table {name}_tickets\n"));
+    assert_eq!(run("create", ""), format!("service {name} with table {name}_tickets\n"));
+    fails("create", "--encoding original", 4, "`glidepath txn migrate`");
+    fails("get", "1", 2, "no timestamp was");
+    assert_eq!(run("begin", "--count 4"), "1\n2\n3\n4\n");
+
+    // The commit timestamp is the next one, or is given; a commit by the same timestamp again is the same commit.
+    let committed = run("put", "1");
+    let commit: u64 = committed.trim().strip_prefix("1 committed at ").unwrap().parse().unwrap();
+    assert!(commit > 4, "{committed}");
+    fails("put", "1", 4, &format!("nothing was done: transaction 1 committed at {commit}"));
+    assert_eq!(run("put", &format!("1 {commit}")), committed);
+    fails("abort", "1", 4, "committed at");
+    fails("put", "3 2", 2, "it must be 3 or later");
+    fails("put", "2 999999", 2, "999999 was not given out: timestamps up to");
+    assert_eq!(run("abort", "2"), "2 aborted\n");
+    assert_eq!(run("abort", "2"), "2 aborted\n");
+    fails("put", &format!("2 {commit}"), 4, "transaction 2 aborted");
+
+    let words = format!("1 committed at {commit}\n2 aborted\n3 is in progress\n");
+    assert_eq!(run("get", "1 2 3"), words);
+    let end = |start: u64, status: &str, commit| json!({ "start": start, "status": status, "commit": commit });
+    let ends = [end(1, "committed", json!(commit)), end(2, "aborted", json!(null))];
+    let found = place.json(&format!("get STORE --service {name} 1 2 3 --json"));
+    assert_eq!(found, json!([ends[0], ends[1], end(3, "in progress", json!(null))]));
+    let mut scanned: Vec<Value> =
+        run("scan", "--json").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    scanned.sort_by_key(|end| end["start"].as_u64());
+    assert_eq!(scanned, ends);
+    assert_eq!(run("scan", "--from 2"), "2 aborted\n");
+    assert_eq!(run("scan", "--limit 1").lines().count(), 1);
+    assert_eq!(run("settle", "3 --grace 1ms"), "3 aborted\n");
+
+    // A new table, for transactions that start later; then the numbers up to it are skipped.
+    let from = place.json(&format!("migrate STORE --service {name} --encoding original --json"))["from"].as_u64();
+    let from = from.unwrap();
+    run("fast-forward", &from.to_string());
+    let later: u64 = run("begin", "").trim().parse().unwrap();
+    assert!(later > from, "{later}");
+    run("put", &later.to_string());
+    let described = place.json(&format!("describe STORE --service {name} --json"));
+    assert_eq!(described["tables"][0]["encoding"], "tickets 25000000 16");
+    assert_eq!(
+        described["tables"][1],
+        json!({ "from": from, "table": format!("{name}_original"), "encoding": "original" })
+    );
+    assert!(run("describe", "").contains(&format!("table {name}_original, encoded as original")));
+    assert!(run("scan", &format!("--from {from}")).starts_with(&format!("{later} committed at")));
+
+    // What committed after the backup is aborted, and what had not ended.
+    let oldest = later - 1;
+    let restored = place.json(&format!("restore STORE --service {name} --to {later} --oldest {oldest} --json"));
+    assert_eq!(restored["undone"], 1);
+    assert_eq!(run("get", &later.to_string()), format!("{later} aborted\n"));
+    assert_eq!(run("get", "1"), committed);
+    let next: u64 = run("begin", "").trim().parse().unwrap();
+    assert!(next > restored["last"].as_u64().unwrap());
+}
+
+#[test]
+fn a_service_on_this_machines_disk() {
+    let place = Place::embedded();
+    place.fails("describe STORE", 3, "there is no transaction service \"main\" here");
+    assert!(!place.folder.path().join("cells").exists(), "a command that reads made the folder");
+    lives(&place, "main");
+}
+
+/// On servers, where they are.
+#[test]
+fn a_service_on_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let unique = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    let required = std::env::var("GLIDEPATH_SERVERS").is_ok_and(|value| value == "required");
+    let mut place = Place { folder, url: String::new() };
+    let servers = [
+        ("GLIDEPATH_POSTGRES", Box::new(|address: String| address) as Box<dyn Fn(String) -> String>),
+        ("GLIDEPATH_CASSANDRA", Box::new(|address: String| format!("cassandra://{address}/txn_commands?copies=1"))),
+    ];
+    for (variable, url) in servers {
+        match std::env::var(variable) {
+            Ok(address) if address != "none" => {
+                place.url = url(address);
+                lives(&place, &format!("t{unique}"));
+            }
+            _ => {
+                assert!(
+                    !required || variable != "GLIDEPATH_CASSANDRA",
+                    "{variable} is not set: run by scripts/servers exec"
+                );
+                eprintln!(
+                    "skipped: {variable} is not set; `scripts/servers exec cargo test -p glidepath-cli` runs this"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn mistakes_are_named() {
+    let place = Place::embedded();
+    for (arguments, words) in [
+        ("create file:///tmp/x", "kv+file:///directory"),
+        ("create /tmp/x", "no scheme"),
+        ("create kv+memory:", "exists only until the command ends"),
+        ("create STORE --service 1x", "a service is named by letters"),
+        ("create STORE --quantum 10 --rows 3", "rows"),
+        ("create STORE --encoding original --rows 3", "--quantum and --rows are of tickets"),
+        ("create STORE --table a-b", "a table is named by letters"),
+        ("create STORE --encoding ticket", "possible values: original, tickets, staged"),
+        ("begin STORE --count 0", "1..=1000000"),
+        ("get STORE 0", "0 is not a timestamp"),
+        ("get STORE 9223372036854775808", "not a timestamp"),
+        ("get STORE -1", "unexpected argument"),
+        ("get STORE x", "a timestamp is a whole number from 1"),
+        ("get STORE", "<START>"),
+        ("scan STORE --limit 0", "not in 1.."),
+        ("settle STORE 1 --grace 10", "10s"),
+    ] {
+        place.fails(arguments, 2, words);
+    }
+    assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0, "a mistake left something behind");
+    place.does("create STORE");
+    place.fails("scan STORE --from 5 --to 4", 2, "--from 5 is behind --to 4");
+    place.fails("migrate STORE --rows 1 --quantum 10", 1, "is encoded as \"tickets 25000000 16\"");
+    place.does("migrate STORE --rows 1 --quantum 10 --table narrow");
+}
+
+/// The store is open in one process: others are told so, by an exit code of its own.
+#[test]
+fn a_store_that_is_open_elsewhere_is_busy() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    let folder = place.folder.path().join("cells");
+    let lock = std::fs::File::options().write(true).open(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    place.fails("begin STORE", 6, "is open already");
+    drop(lock);
+    place.does("begin STORE");
+    // A format of later programs is refused, and left alone.
+    std::fs::write(folder.join("format"), "glidepath cells, version 2\n").unwrap();
+    place.fails("begin STORE", 1, "version 2");
+}
