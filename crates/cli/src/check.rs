@@ -15,6 +15,7 @@ use crate::interrupt::on_interrupt;
 use crate::output::{print, print_json, table};
 use crate::progress::Display;
 use crate::threads::Threads;
+use crate::whole::{from_one, from_zero};
 
 /// Try to break a protocol: run simulated writers under faults, and compare their answers with the stored catalog
 ///
@@ -27,25 +28,25 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PROTOCOL", value_parser = subjects())]
     protocol: String,
     /// The number of runs of each protocol in each scenario
-    #[arg(long, value_name = "COUNT", default_value_t = 1000, conflicts_with = "seed")]
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = from_one::<u64>, allow_negative_numbers = true, conflicts_with = "seed")]
     seeds: u64,
     /// The seed of the first run; the other seeds follow it
-    #[arg(long, value_name = "SEED", default_value_t = 1, conflicts_with = "seed")]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = from_zero::<u64>, allow_negative_numbers = true, conflicts_with = "seed")]
     first_seed: u64,
     /// Names or files of scenarios [default: all that ship with the program]
     #[arg(long, value_name = "NAME or FILE", value_delimiter = ',')]
     scenario: Vec<String>,
     /// Run this seed only
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Print what each process did, and each fault
     #[arg(long, requires = "seed", conflicts_with = "json")]
     trace: bool,
     /// The number of writers, instead of the scenario's
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>, allow_negative_numbers = true)]
     writers: Option<u32>,
     /// The number of commits of each writer, instead of the scenario's
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>, allow_negative_numbers = true)]
     commits: Option<u32>,
     #[command(flatten)]
     threads: Threads,
@@ -89,9 +90,6 @@ struct Violated {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cases = cases(arguments)?;
     let seeds = arguments.seed.map_or((arguments.first_seed, arguments.seeds), |seed| (seed, 1));
-    if seeds.1 == 0 {
-        return Err(Failure::Mistake("--seeds: found 0; allowed: 1 or more".to_owned()));
-    }
     if arguments.trace {
         return trace(&cases, seeds.0);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use glidepath_lab::Point;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
-use glidepath_lab::knee::{self, Answer, KneeError, KneeOptions, MeasuredKnee, Provider};
+use glidepath_lab::knee::{self, Answer, Bound, KneeError, KneeOptions, MeasuredKnee, Provider};
 use glidepath_lab::library::{Shelf, alternatives, profile};
 use glidepath_model::Span;
 use glidepath_sim::Alternatives;
@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
     /// The width of the bracket around the load, as a share of the load; never more than --within
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     tolerance: f64,
-    /// The total work, as the approximate time that two processors take [default: 10s; 30s with --sensitivity]
+    /// The total work, as the approximate time that two processors take [default: 10s; 20s with a measured profile; 30s
+    /// with --sensitivity]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
     /// Also vary each assumption (runtimes, bursts, sizes, latencies), and rank them by how much they move the knee
@@ -77,6 +78,24 @@ struct Report<'a> {
     measurement: Option<&'a MeasuredKnee>,
     /// Operations that were not measured: the latency of a conditional put is assumed for them.
     assumed_operations: Vec<&'static str>,
+    /// If the budget left a question open: one that probably suffices.
+    sufficient_budget_s: Option<u64>,
+}
+
+/// The result of all searches.
+struct Found {
+    answer: Answer,
+    measurement: Option<MeasuredKnee>,
+    /// In seconds, if the budget left a question open: one that probably suffices.
+    enough: Option<u64>,
+}
+
+impl Found {
+    /// What to do about a question that the budget left open.
+    fn more(&self) -> String {
+        self.enough
+            .map_or_else(|| "give a larger one".to_owned(), |seconds| format!("--budget {seconds}s probably suffices"))
+    }
 }
 
 /// The share of the budget for the alternatives to the profile, if it has any.
@@ -89,8 +108,12 @@ pub(crate) const EVENTS_PER_SECOND: f64 = 3_000_000.0;
 /// The default folder for results.
 const RESULTS: &str = "results/knee";
 
-/// The default budgets in seconds: without and with assumptions to vary.
-const BUDGET: [u64; 2] = [10, 30];
+/// The default budgets in seconds: in general; with alternatives to a measured profile, whose searches need a part of
+/// it; with assumptions to vary.
+const BUDGET: [u64; 3] = [10, 20, 30];
+
+/// The largest budget.
+const MOST_BUDGET: Duration = Duration::from_secs(86_400);
 
 /// Finds and explains it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -104,7 +127,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Mistake(message));
     };
     let threads = arguments.threads.count();
-    let budget = arguments.budget.unwrap_or(Duration::from_secs(BUDGET[usize::from(arguments.sensitivity)]));
+    let provider = &planned.point.config.provider;
+    // Operations that were not measured have no alternatives.
+    let alternatives = alternatives(provider)?.filter(|_| measured::stand_ins(&planned.point).is_empty());
+    let [usual, measured, sensitive] = BUDGET;
+    let usual = if alternatives.is_some() { measured } else { usual };
+    let usual = if arguments.sensitivity { sensitive } else { usual };
+    let budget = arguments.budget.unwrap_or(Duration::from_secs(usual));
     let options = KneeOptions {
         threshold: arguments.threshold,
         tolerance: arguments.tolerance,
@@ -116,31 +145,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         threads,
         events: (budget.as_secs_f64() * EVENTS_PER_SECOND) as u64,
     };
-    let provider = &planned.point.config.provider;
-    // Operations that were not measured have no alternatives.
-    let alternatives = alternatives(provider)?.filter(|_| measured::stand_ins(&planned.point).is_empty());
     let out = arguments.out.clone().or_else(|| arguments.sensitivity.then(|| PathBuf::from(RESULTS)));
     if let Some(out) = &out {
         folder::check(out, "knee")?;
     }
-    let (answer, measurement) = search(&planned.point, &options, arguments.no_what_if, alternatives.as_ref())?;
+    let found = search(&planned.point, &options, arguments.no_what_if, alternatives.as_ref())?;
     if let Some(out) = &out {
-        page::write_all(out, &preset, &planned.point, &answer, measurement.as_ref())?;
+        page::write_all(out, &preset, &planned.point, &found)?;
     }
     if arguments.json {
         let assumed_operations = measured::stand_ins(&planned.point);
-        let measurement = measurement.as_ref();
         let protocol = planned.point.config.catalog.protocol.name();
         return print_json(&Report {
             preset: &preset,
             provider,
             protocol,
-            answer: &answer,
-            measurement,
+            answer: &found.answer,
+            measurement: found.measurement.as_ref(),
             assumed_operations,
+            sufficient_budget_s: found.enough,
         });
     }
-    print(&report::text(&preset, &planned.point, &answer, measurement.as_ref()))?;
+    print(&report::text(&preset, &planned.point, &found))?;
     match out {
         Some(out) => print(&format!("\nReport: {}", out.join("report.html").display())),
         None => Ok(()),
@@ -152,7 +178,7 @@ fn search(
     options: &KneeOptions,
     no_what_if: bool,
     alternatives: Option<&Alternatives>,
-) -> Result<(Answer, Option<MeasuredKnee>), Failure> {
+) -> Result<Found, Failure> {
     let provider = |name: &str| Ok(Provider { name: name.to_owned(), profile: profile(name)? });
     let providers = Shelf::Providers.names().map(provider).collect::<Result<Vec<_>, Failure>>()?;
     let providers = (!no_what_if).then_some(&providers[..]);
@@ -164,7 +190,14 @@ fn search(
         let measured = alternatives.map(|alternatives| {
             knee::with_measurement(point, &part(MEASUREMENT_SHARE), &answer.knee, alternatives, &watch)
         });
-        Ok((answer, measured.transpose()?.flatten()))
+        let measurement = measured.transpose()?.flatten();
+        let unmeasured = alternatives.filter(|_| measurement.is_none() && answer.knee.bound == Bound::Found);
+        let for_measurement =
+            unmeasured.map(|alternatives| knee::enough_for_measurement(point, &answer.knee, alternatives));
+        let events = [(answer.enough_events, rest), (for_measurement, MEASUREMENT_SHARE)];
+        let seconds = events.into_iter().filter_map(|(events, share)| Some(events? as f64 / share / EVENTS_PER_SECOND));
+        let enough = seconds.reduce(f64::max).map(|seconds| enough(seconds, options.events));
+        Ok(Found { answer, measurement, enough })
     });
     drop(display);
     found.map_err(|error| match error {
@@ -175,6 +208,18 @@ fn search(
     })
 }
 
+/// A round number of seconds, more than the budget that did not suffice.
+fn enough(seconds: f64, events: u64) -> u64 {
+    let given = events as f64 / EVENTS_PER_SECOND;
+    let seconds = seconds.max(1.5 * given);
+    let round = match seconds {
+        short if short <= 10.0 => 1.0,
+        short if short <= 60.0 => 5.0,
+        _ => 30.0,
+    };
+    (((seconds / round).ceil() * round) as u64).min(MOST_BUDGET.as_secs())
+}
+
 pub(crate) fn no_inter_arrival(_: &str) -> Result<String, String> {
     Err("the search varies this value itself: leave the option out, or use `glidepath simulate`".to_owned())
 }
@@ -182,7 +227,7 @@ pub(crate) fn no_inter_arrival(_: &str) -> Result<String, String> {
 pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
     let budget = Duration::from_nanos(span.as_nanos());
-    let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
+    let allowed = Duration::from_secs(1)..=MOST_BUDGET;
     if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}; allowed: 1s to 24h")) }
 }
 

@@ -2,8 +2,11 @@
 
 use clap::Args;
 use glidepath_lab::experiment::{Overrides, Setting};
+use glidepath_protocols::registry::Protocol;
 
+use crate::choice;
 use crate::failure::Failure;
+use crate::whole::from_one;
 
 /// What is simulated. An option that takes several values, separated by commas, tries all of them.
 #[derive(Args, Debug, Default)]
@@ -13,8 +16,14 @@ pub(crate) struct LoadOptions {
     #[arg(long, value_name = "NAME or FILE")]
     preset: Option<String>,
     /// The store: a name (see `glidepath providers`) or a profile file
-    #[arg(long, visible_alias = "profile", value_name = "NAME or FILE,...")]
+    #[arg(long, value_name = "NAME or FILE,...", conflicts_with = "profile")]
     provider: Option<String>,
+    /// The same as --provider: for the profile.toml that `glidepath measure` wrote
+    #[arg(long, value_name = "FILE or NAME,...")]
+    profile: Option<String>,
+    /// The commit protocol
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = choice::protocol())]
+    protocol: Vec<Protocol>,
     /// The number of tables in the catalog
     #[arg(long, value_name = "COUNT,...")]
     tables: Option<String>,
@@ -34,7 +43,7 @@ pub(crate) struct LoadOptions {
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// The number of seeds for each point
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u64>, allow_negative_numbers = true)]
     seeds: Option<u64>,
 }
 
@@ -47,8 +56,12 @@ impl LoadOptions {
         let text = |option: &str, key: &str, value: &Option<String>| {
             value.as_deref().map(|value| Setting::of_text_option(option, key, value))
         };
+        let names: Vec<&str> = self.protocol.iter().map(|protocol| protocol.name()).collect();
+        let protocol = (!names.is_empty()).then(|| names.join(","));
         let options = [
             text("--provider", "provider", &self.provider),
+            text("--profile", "provider", &self.profile),
+            text("--protocol", "catalog.protocol", &protocol),
             number("--tables", "tables.count", &self.tables),
             number("--fast-append", "transaction.fast_append", &self.fast_append),
             text("--catalog-latency", "catalog.latency", &self.catalog_latency),
@@ -56,8 +69,18 @@ impl LoadOptions {
             text("--inter-arrival", "arrivals.scale", &self.inter_arrival),
         ];
         let mut settings: Vec<Setting> = options.into_iter().flatten().collect();
+        if let Some(empty) = settings.iter().find(|setting| setting.has_empty()) {
+            let message = format!("{}: found an empty value; allowed: values with one comma between", empty.origin());
+            return Err(Failure::Mistake(message));
+        }
+        let options = settings.len();
         for assignment in &self.set {
-            settings.push(Setting::parse(assignment)?);
+            let set = Setting::parse(assignment)?;
+            if let Some(option) = settings[..options].iter().find(|option| option.overlaps(&set)) {
+                let message = format!("{} and {} set the same field: give one of them", option.origin(), set.origin());
+                return Err(Failure::Mistake(message));
+            }
+            settings.push(set);
         }
         Ok(Overrides { preset: self.preset.clone(), seeds: self.seeds, quick: false, settings })
     }

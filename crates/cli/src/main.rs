@@ -1,8 +1,8 @@
 //! `glidepath`: how many commits per second will land, on which store, with which protocol?
 //!
 //! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is
-//! simulated), `failure.rs` (errors and exit codes), `output.rs`, `progress.rs`, `interrupt.rs`, `folder.rs` (where
-//! results go) and `origin.rs` (where they come from).
+//! simulated), `setting.rs` (the same in words), `choice.rs` and `whole.rs` (values), `failure.rs` (errors and exit codes), `output.rs`, `progress.rs`,
+//! `interrupt.rs`, `folder.rs` (where results go) and `origin.rs` (where they come from).
 //!
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` and `txn` have
 //! further codes (`catalog.rs`, `txn.rs`).
@@ -27,9 +27,11 @@ mod output;
 mod progress;
 mod providers;
 mod reproduce;
+mod setting;
 mod simulate;
 mod threads;
 mod txn;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -23,6 +23,7 @@ use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
 use crate::output::print;
 use crate::progress::Display;
+use crate::whole::from_one;
 
 mod compare;
 
@@ -65,7 +66,7 @@ struct Measure {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     operations: Vec<String>,
     /// The number of trials of each operation and number of writers
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>, allow_negative_numbers = true)]
     trials: Option<u32>,
     /// The length of a trial, such as 5s
     #[arg(long, value_name = "TIME")]

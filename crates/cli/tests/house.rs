@@ -79,22 +79,63 @@ fn every_crate_is_on_the_page_about_architecture() {
     }
 }
 
-/// Links between pages lead to existing files.
+/// The links of a page to other places of the project, each with its line: also those that are broken over two lines.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let targets = text.match_indices("](").filter_map(|(at, _)| {
+        let target = text[at + 2..].split([')', '\n']).next()?;
+        Some((text[..at].lines().count(), target.to_owned()))
+    });
+    targets.filter(|(_, target)| !target.contains("://")).collect()
+}
+
+/// The anchors of a page's headings, as GitHub makes them.
+fn anchors(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut code = false;
+    for line in text.lines() {
+        code ^= line.starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if code || heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+        let anchor: String = heading.trim().to_lowercase().chars().filter(kept).collect();
+        let anchor = anchor.replace(' ', "-");
+        let before = found.iter().filter(|known| **known == anchor).count();
+        found.push(if before == 0 { anchor } else { format!("{anchor}-{before}") });
+    }
+    found
+}
+
+/// Links between pages lead to existing files, and to headings that are in them.
 #[test]
-fn links_between_pages_lead_to_files() {
-    for path in files("docs", ".md").into_iter().chain([root().join("README.md"), root().join("CONTRIBUTING.md")]) {
+fn links_between_pages_lead_to_files_and_headings() {
+    let mut dead = Vec::new();
+    let pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name));
+    for path in files("docs", ".md").into_iter().chain(pages) {
         let text = fs::read_to_string(&path).unwrap();
-        for (number, line) in text.lines().enumerate() {
-            for target in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-                let target = target.split('#').next().unwrap();
-                if target.is_empty() || target.contains("://") {
-                    continue;
+        for (line, target) in links(&text) {
+            let (file, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let there = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            let found = match (there.exists(), anchor) {
+                (exists, "") => exists,
+                (exists, anchor) => {
+                    exists && anchors(&fs::read_to_string(&there).unwrap()).iter().any(|known| known == anchor)
                 }
-                let there = path.parent().unwrap().join(target);
-                assert!(there.exists(), "{}:{}: {target} is not there", path.display(), number + 1);
+            };
+            if !found {
+                dead.push(format!("{}:{line}: {target}", path.display()));
             }
         }
     }
+    assert!(dead.is_empty(), "these links lead nowhere:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn headings_have_the_anchors_that_links_use() {
+    let page = "# A *first* heading: one\n```\n# no heading\n```\n## Twice\n## Twice\n#no\n";
+    assert_eq!(anchors(page), ["a-first-heading-one", "twice", "twice-1"]);
+    assert_eq!(links("[a](b.md#c) and\n[d](#e) [f](https://g)"), [(1, "b.md#c".into()), (2, "#e".into())]);
 }
 
 /// The words of the table "Not these words" in the glossary, each with what to write instead.

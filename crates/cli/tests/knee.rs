@@ -29,6 +29,37 @@ fn what_the_work_did_not_suffice_for_is_not_told_as_a_figure() {
     let text = output(glidepath(folder.path(), "knee --tables 1 --set retry.retries=30 --budget 1s"));
     assert!(text.contains("not known within this --budget") && !text.contains("> x0."), "{text}");
     assert!(!text.contains("at least x0."), "{text}");
+    assert!(text.contains("s probably suffices)") && !text.contains("give a larger one"), "{text}");
+}
+
+/// The budget that the message names is enough.
+#[test]
+fn a_budget_that_is_too_small_names_one_that_suffices() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = |budget: u64| -> serde_json::Value {
+        let question = format!("knee --provider s3-express {QUICK} --budget {budget}s --json");
+        serde_json::from_str(&output(glidepath(folder.path(), &question))).unwrap()
+    };
+    let open = |json: &serde_json::Value| {
+        let count = |list: &serde_json::Value| list.as_array().unwrap().len();
+        count(&json["undecided"]) + count(&json["bottleneck"]["undecided"])
+    };
+    let small = answer(1);
+    assert!(open(&small) > 0, "{small}");
+    let enough = small["sufficient_budget_s"].as_u64().unwrap();
+    assert!(enough > 1, "{enough}");
+    let large = answer(enough);
+    assert!(open(&large) == 0 && large["sufficient_budget_s"].is_null(), "{enough} s: {large}");
+}
+
+/// A fast store takes more events than others, and the alternatives to its profile take a part of the budget.
+#[test]
+fn the_default_budget_answers_for_a_fast_store_that_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    output(glidepath(folder.path(), "measure sim:s3-express --quick"));
+    let text = output(glidepath(folder.path(), "knee --profile results/measure/profile.toml"));
+    assert!(text.contains("What limits it: reading and writing table metadata"), "{text}");
+    assert!(text.contains("With the measurement of the store:"), "{text}");
 }
 
 #[test]

@@ -33,7 +33,9 @@ fn one_load_prints_a_table_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let load = "simulate --duration 120s --inter-arrival 200ms --fast-append 0.8 --set transaction.runtime.scale=5s";
     let text = output(glidepath(folder.path(), load));
-    for expected in ["Preset iceberg, means over 5 seeds", "success %", "P99 s", "validated overwrites"] {
+    let heading = "Preset iceberg, one table on s3-standard, the catalog an object there, 80 % fast appends, an arrival \
+                   every 200ms on average, protocol catalog-file, means over 5 seeds";
+    for expected in [heading, "success %", "P99 s", "validated overwrites"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -75,6 +77,59 @@ fn one_load_as_json_has_units_in_its_names() {
         }
     }
     assert_eq!((&json["provider"], &json["seeds"]), (&"s3-express".into(), &2.into()));
+}
+
+#[test]
+fn a_heading_names_what_all_loads_have_in_common() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = "simulate --duration 120s --inter-arrival 5s --seeds 1 --tables 1,2 --provider s3-express";
+    let text = output(glidepath(folder.path(), load));
+    assert!(text.contains("an arrival every 5s on average") && !text.contains("one table on"), "{text}");
+}
+
+#[test]
+fn the_protocol_has_an_option_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = "simulate --duration 120s --inter-arrival 5s --seeds 1";
+    let of = |more: &str| glidepath(folder.path(), &format!("{load} {more}"));
+    let text = output(of("--protocol manifest-chain"));
+    assert!(text.contains("protocol manifest-chain"), "{text}");
+    assert_eq!(text, output(of("--set catalog.protocol=manifest-chain")));
+    let both = output(of("--protocol manifest-chain,catalog-file"));
+    assert!(both.contains("catalog.protocol") && both.contains("catalog-file"), "{both}");
+    let error = refused(of("--protocol catalog-fil"), 2);
+    assert!(error.contains("catalog-file, manifest-chain, append-log"), "{error}");
+    let error = refused(of("--protocol append-log"), 2);
+    assert!(error.contains("--protocol append-log") && error.contains("cannot append"), "{error}");
+}
+
+/// An option and --set of the same field are a mistake, whichever comes last.
+#[test]
+fn a_field_is_set_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for (option, set) in [
+        ("--protocol manifest-chain", "catalog.protocol=catalog-file"),
+        ("--tables 2", "tables.count=3"),
+        ("--tables 2", "tables={count=3}"),
+        ("--provider gcs", "provider=s3-express"),
+    ] {
+        for order in [format!("{option} --set {set}"), format!("--set {set} {option}")] {
+            let error = refused(glidepath(folder.path(), &format!("simulate {order}")), 2);
+            let said = format!("{option} and --set {set} set the same field: give one of them");
+            assert!(error.contains(&said), "{order}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_error_names_the_option_that_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["simulate", "knee"] {
+        let error = refused(glidepath(folder.path(), &format!("{command} --profile no/profile.toml")), 2);
+        assert!(error.contains("--profile no/profile.toml") && !error.contains("--provider"), "{error}");
+        let error = refused(glidepath(folder.path(), &format!("{command} --provider s3-expres")), 2);
+        assert!(error.contains("--provider s3-expres") && error.contains("s3-express"), "{error}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod kv;
 mod luck;
 mod object;
 mod retry;
+pub mod settling;
 mod watch;
 
 pub use files::{Access, Files};

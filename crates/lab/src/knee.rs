@@ -12,13 +12,15 @@
 //! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `hunt` (one
 //! search) and `queue` (many at once); `crossing` estimates the knee between two loads and its error, `narrowing`
 //! decides when that error is small enough, `portrait` measures the latencies at the knee, `found` has the result,
-//! `bottleneck`, `change` and `sensitivity` vary the point, and `measured` adds the uncertainty of a measured profile.
+//! `bottleneck`, `change` and `sensitivity` vary the point, `measured` adds the uncertainty of a measured profile, and
+//! `enough` says which budget would have sufficed.
 
 mod bottleneck;
 #[cfg(test)]
 mod budget_tests;
 mod change;
 mod crossing;
+mod enough;
 mod fit;
 mod found;
 mod hunt;
@@ -44,6 +46,7 @@ use glidepath_workload::SpecError;
 use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
+pub use enough::enough_for_measurement;
 pub use found::{Bound, KindAtKnee, Knee, Reason, SearchEnd};
 pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
 pub use sensitivity::{Assumption, Varied};
@@ -167,6 +170,9 @@ pub struct Answer {
     pub undecided: Vec<String>,
     /// Assumptions, the most important first. Empty if not requested.
     pub sensitivity: Vec<Assumption>,
+    /// If the budget left something open: one, in events, that probably suffices.
+    #[serde(skip)]
+    pub enough_events: Option<u64>,
 }
 
 /// The knee with one change.
@@ -236,6 +242,7 @@ pub fn answer(
             what_ifs: Vec::new(),
             undecided: Vec::new(),
             sensitivity: Vec::new(),
+            enough_events: None,
         });
     }
     let reliefs = bottleneck::reliefs(point);
@@ -250,7 +257,8 @@ pub fn answer(
     let variants: Vec<Variant<'_>> =
         variants.map(|(n, &point)| Variant { point, start: start(point), highest: highest(n) }).collect();
     let left = options.events.saturating_sub(knee.events);
-    let mut results = variants::search(&variants, options, left, meter);
+    let enough = enough::for_variants(point, &knee, variants.len());
+    let mut results = variants::search(&variants, options, left, (enough::of_one(&knee) as u64, meter));
     let mut what_ifs = results.split_off(reliefs.len());
     let varied = what_ifs.split_off(changes.len());
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
@@ -258,7 +266,9 @@ pub fn answer(
     let (mut what_ifs, undecided) = decided(changes.into_iter().zip(what_ifs), &found);
     what_ifs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
     let sensitivity = sensitivity::ranked(assumptions, &found, varied);
-    Ok(Answer { knee, bottleneck, what_ifs, undecided, sensitivity })
+    let mut answer = Answer { knee, bottleneck, what_ifs, undecided, sensitivity, enough_events: None };
+    answer.enough_events = answer.leaves_open().then_some(enough);
+    Ok(answer)
 }
 
 /// The knee with each change, and the changes without a result: their search ran out of budget, with no knee or with a
@@ -318,9 +328,14 @@ const TABLES_OF_AN_EVENT: f64 = 800.0;
 
 /// The budget in events of this point; budgets are in events of a small catalog.
 fn weighed(point: &Point, options: &KneeOptions) -> KneeOptions {
-    let weight = 1.0 + f64::from(point.config.tables.count.saturating_sub(100)) / TABLES_OF_AN_EVENT;
+    let weight = weight(point);
     let events = if weight > 1.0 { (options.events as f64 / weight) as u64 } else { options.events };
     KneeOptions { events, ..options.clone() }
+}
+
+/// How many events of a small catalog an event of this point takes as long as.
+fn weight(point: &Point) -> f64 {
+    1.0 + f64::from(point.config.tables.count.saturating_sub(100)) / TABLES_OF_AN_EVENT
 }
 
 /// The search itself, with this share of the budget, part of which is for the [`portrait`].

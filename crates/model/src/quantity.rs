@@ -173,9 +173,9 @@ impl Add for ByteSize {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
     /// It is not written as one.
-    #[error("\"{found}\" is not a {what}: write a number and a unit, one of {units}, such as \"{example}\"")]
+    #[error("\"{found}\" is not a {what}: write a number and a unit, one of {units}, such as \"{example}\"{hint}")]
     #[expect(missing_docs, reason = "the message says it all")]
-    Form { found: String, what: &'static str, units: &'static str, example: &'static str },
+    Form { found: String, what: &'static str, units: &'static str, example: &'static str, hint: &'static str },
     /// More than 64 bits hold.
     #[error("\"{found}\" is too large for a {what}: at most {most} are allowed")]
     #[expect(missing_docs, reason = "the message says it all")]
@@ -188,6 +188,8 @@ struct Units {
     names: &'static str,
     example: &'static str,
     worth: &'static [(&'static str, u64)],
+    /// Units that are not allowed, in several spellings, each with what to write instead.
+    others: &'static [(&'static str, &'static str)],
 }
 
 const TIME: Units = Units {
@@ -202,6 +204,13 @@ const TIME: Units = Units {
         ("us", 1_000),
         ("ns", 1),
     ],
+    others: &[
+        ("d day days", "; for a day write 24h"),
+        ("w week weeks", "; for a week write 168h"),
+        ("m mins minute minutes", "; for a minute write 1min"),
+        ("sec secs second seconds", "; for a second write 1s"),
+        ("hr hour hours", "; for an hour write 1h"),
+    ],
 };
 
 const SIZE: Units = Units {
@@ -209,14 +218,23 @@ const SIZE: Units = Units {
     names: "GiB, MiB, KiB, B",
     example: "100KiB",
     worth: &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)],
+    others: &[
+        ("k kB KB K", "; for a thousand bytes write 1000B, for 1024 bytes 1KiB"),
+        ("M MB m mb", "; for 1024 KiB write 1MiB"),
+        ("G GB g gb", "; for 1024 MiB write 1GiB"),
+    ],
 };
 
 impl Units {
     fn parse(&self, text: &str) -> Result<u64, ParseQuantityError> {
         let found = || text.to_owned();
-        let error =
-            || ParseQuantityError::Form { found: found(), what: self.what, units: self.names, example: self.example };
         let trimmed = text.trim();
+        let error = || {
+            let unit = trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
+            let other = self.others.iter().find(|(names, _)| names.split(' ').any(|name| name == unit));
+            let (what, units, example) = (self.what, self.names, self.example);
+            ParseQuantityError::Form { found: found(), what, units, example, hint: other.map_or("", |(_, hint)| hint) }
+        };
         let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or_else(error)?;
         let (number, unit) = trimmed.split_at(split);
         let unit = unit.trim_start();

@@ -1,12 +1,9 @@
 //! Settling writes of unknown outcome: how often a protocol reads back.
 
-use glidepath_env::{Backoff, Cause, Denial, Env, Exponential, JitterRange, Purpose, PutError};
-use glidepath_model::Span;
+pub(crate) use glidepath_env::settling::{ROUNDS, wait};
+use glidepath_env::{Cause, Denial, PutError};
 
 use crate::mutant::{self, Mutant};
-
-/// Read-backs before an outcome stays unknown: about 25 s of waiting in all.
-pub(crate) const ROUNDS: u32 = 8;
 
 /// How often a write may be refused for a reason that does not pass by itself (403, say) before the protocol stops.
 const DENIALS: u32 = 3;
@@ -75,17 +72,4 @@ pub(crate) fn not_staged(error: PutError) -> Denial {
         PutError::Unknown(cause) => Denial::certain(cause).passing(),
         PutError::Lost => Denial::words("a put without a guard was lost").passing(),
     }
-}
-
-const WAIT: Backoff = Backoff::Exponential(Exponential {
-    first: Span::from_millis(100),
-    factor: 2.0,
-    longest: Span::from_secs(10),
-    jitter: JitterRange { low: 0.5, high: 1.0 },
-});
-
-/// Waits before the read-back of a round.
-pub(crate) async fn wait<E: Env>(env: &E, round: u32) {
-    let wait = WAIT.wait(round, || env.draw(Purpose::Backoff));
-    env.sleep_until(env.now() + wait).await;
 }

@@ -57,6 +57,9 @@ impl LocalStore {
         let directory = url.to_file_path();
         let directory =
             directory.map_err(|()| wrong("a directory is written with three slashes, file:///directory"))?;
+        if directory.parent().is_none() {
+            return Err(wrong("that is the root of all folders: name a folder in it, such as file:///tmp/lake"));
+        }
         let mut durability = Durability::Fsync;
         for (name, value) in url.query_pairs() {
             durability = match (&*name, &*value) {

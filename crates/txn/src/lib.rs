@@ -2,7 +2,7 @@
 //!
 //! A transactions table maps the start timestamp of a transaction to its outcome: committed at a timestamp, or aborted. A
 //! transaction whose outcome is not decided yet has no cell. This crate says which cell that is and what the value holds
-//! ([`encoding`]), and in which batches to ask for many cells ([`loader`]); these parts are pure. [`timestamps`] gives out the
+//! ([`encoding`]), and in which batches to ask for many cells ([`division`]); these parts are pure. [`timestamps`] gives out the
 //! timestamps, and [`table`] ends transactions and tells how they ended; [`writer`] does it for many tasks
 //! at once.
 //!
@@ -25,13 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod division;
 pub mod encoding;
-pub mod loader;
 pub mod mutant;
 pub mod names;
 pub mod restore;
 pub mod service;
-mod settling;
 pub mod table;
 mod timestamp;
 pub mod timestamps;
@@ -41,9 +40,9 @@ pub mod writer;
 #[cfg(test)]
 mod testing;
 
+pub use division::{Batch, Division, Limits, LimitsError, Planner, RowCells};
 pub use encoding::{
     CellError, EncodeError, Encoding, Entry, Original, Outcome, Partitioning, PartitioningError, RowColumns,
     RowsCovering, Stage, Staged, Tickets, ValueError,
 };
-pub use loader::{Batch, Limits, LimitsError, Loader, Planner, RowCells};
 pub use timestamp::{Timestamp, TimestampError};

@@ -34,10 +34,10 @@ use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purp
 use glidepath_model::Span;
 
 use crate::mutant::{self, Mutant};
-use crate::settling::{self, ROUNDS};
 use crate::table::{self, DecideError, GetError, OpenError, Options, Status, Transactions};
 use crate::together::together;
 use crate::{Encoding, Outcome, Timestamp};
+use glidepath_env::settling::{self, ROUNDS};
 use map::Map;
 
 pub use map::Range;

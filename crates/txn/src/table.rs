@@ -36,7 +36,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::mutant::{self, Mutant};
 use crate::together::together;
-use crate::{Encoding, Entry, Loader, Outcome, Planner, Stage, Timestamp};
+use crate::{Division, Encoding, Entry, Outcome, Planner, Stage, Timestamp};
 
 pub(crate) use format::make;
 pub use format::{OpenError, parse_encoding};
@@ -46,7 +46,7 @@ pub use scan::Scan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// In which batches cells are loaded.
-    pub loader: Loader,
+    pub division: Division,
     /// The limits of these batches.
     pub planner: Planner,
     /// Ends that are kept in memory. AtlasDB keeps 1,000,000.
@@ -57,7 +57,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { loader: Loader::Selective, planner: Planner::default(), cached: 1_000_000, parallel: 16 }
+        Self { division: Division::Selective, planner: Planner::default(), cached: 1_000_000, parallel: 16 }
     }
 }
 
@@ -266,7 +266,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     /// The entries of those that have one.
     async fn read(&self, starts: &[Timestamp], level: ReadLevel) -> Result<Vec<(Timestamp, Entry)>, GetError> {
         let cells = starts.iter().map(|start| self.shared.encoding.cell(*start)).collect();
-        let batches = self.shared.options.planner.plan(self.shared.options.loader, cells);
+        let batches = self.shared.options.planner.plan(self.shared.options.division, cells);
         let load = |batch: crate::Batch| async move {
             let values = self.store.get(&self.shared.table, batch.cells(), level).await?;
             let there = batch.cells().iter().zip(values).filter_map(|(cell, value)| Some((cell, value?)));

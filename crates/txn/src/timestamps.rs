@@ -1,21 +1,21 @@
 //! Who gives out timestamps, so that none is ever given out twice?
 //!
 //! One cell of a key-value store holds the *bound*: every number below it may have been given out. An [`Allocator`] owns the numbers of the
-//! block by which it moved the bound, and gives them out from memory.
+//! allotment by which it moved the bound, and gives them out from memory.
 //!
 //! 1. Read the cell, by a linearizable read. An absent cell is a bound of 1.
-//! 2. Replace it by compare-and-set: the bound becomes larger by a block, and the owner this allocator. Each value names its owner and the
+//! 2. Replace it by compare-and-set: the bound becomes larger by an allotment, and the owner this allocator. Each value names its owner and the
 //!    number of its move, so that no two values are equal.
 //! 3. Only when that is certain to have happened give out the numbers between the old bound and the new one, in order.
 //! 4. Where the numbers do not suffice, move the bound again, from the value that this allocator wrote last. If another value is there,
 //!    another allocator has taken over. This one stops for good: [`TakeError::Fenced`].
 //!
 //! **What became of a move that is unknown** is settled by the same compare-and-set again: it is then lost to the new value (the move
-//! happened) or to one of another owner (fenced). No lock is held meanwhile. Tasks that find the block used up at the same time all
+//! happened) or to one of another owner (fenced). No lock is held meanwhile. Tasks that find the allotment used up at the same time all
 //! move the bound; one of them succeeds, and the others find its value, which says whose it is and from where on. So a task
 //! that goes away in step 2, or is never polled again, stops nobody: the next one finds what it did.
 //!
-//! **Two allocators at a time** never give out the same number. But the earlier one may still give out the rest of its block while the
+//! **Two allocators at a time** never give out the same number. But the earlier one may still give out the rest of its allotment while the
 //! later one gives out higher numbers: then a timestamp can be lower than one that was given out before. Where that must not
 //! be, because several processes have allocators on one store, choose [`Sharing::Shared`]: the allocator then reads the cell after it took
 //! numbers, and gives them out only if it is still the owner.
@@ -31,8 +31,8 @@ use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purp
 
 use crate::Timestamp;
 use crate::mutant::{self, Mutant};
-use crate::settling::{self, ROUNDS};
 use bound::Bound;
+use glidepath_env::settling::{self, ROUNDS};
 
 pub use residues::{Lease, Residue, Residues};
 
@@ -74,7 +74,7 @@ pub enum TakeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// None, for instance because this process alone can open the store. Timestamps are given out without a request to the store while
-    /// the block lasts.
+    /// the allotment lasts.
     Alone,
     /// There may be others. Each call makes a linearizable read, after which it is certain that no other allocator gave out a
     /// higher timestamp before the call began.
@@ -85,14 +85,14 @@ pub enum Sharing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatorOptions {
     /// Numbers by which the bound is moved; at least 1. A process that ends wastes at most so many. AtlasDB's is 1,000,000.
-    pub block: u64,
+    pub allotment: u64,
     /// Whether there may be other allocators.
     pub sharing: Sharing,
 }
 
 impl Default for AllocatorOptions {
     fn default() -> Self {
-        Self { block: 1_000_000, sharing: Sharing::Alone }
+        Self { allotment: 1_000_000, sharing: Sharing::Alone }
     }
 }
 
@@ -164,7 +164,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         crate::table::make(&env, &store, &table).await.map_err(TakeError::Store)?;
         let half = || u128::from(env.draw(Purpose::Names));
         let owner = half() << 64 | half();
-        let options = AllocatorOptions { block: options.block.clamp(1, Timestamp::LAST.get()), ..options };
+        let options = AllocatorOptions { allotment: options.allotment.clamp(1, Timestamp::LAST.get()), ..options };
         let numbers = Mutex::new(Numbers { next: 1, end: 1, stored: None, moves: 0, stopped: None });
         let allocator = Self { env, store, shared: Arc::new(Shared { table, options, owner, numbers }) };
         allocator.take_over().await?;
@@ -302,7 +302,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         Err(TakeError::Store(Cause::words("other allocators of timestamps took over each time this one tried to")))
     }
 
-    /// Moves the bound, so that numbers behind it, none below `lowest`, are this allocator's: `least` of them and a block. Or finds that
+    /// Moves the bound, so that numbers behind it, none below `lowest`, are this allocator's: `least` of them and an allotment. Or finds that
     /// another task of this process has moved it.
     async fn extend(&self, lowest: u64, least: u64) -> Result<(), TakeError> {
         let (expected, to) = {
@@ -313,7 +313,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                 return Err(TakeError::Exhausted { wanted: least, left });
             }
             numbers.moves += 1;
-            let bound = from + least.max(self.shared.options.block).min(left);
+            let bound = from + least.max(self.shared.options.allotment).min(left);
             (numbers.stored.clone(), Bound { from, bound, owner: self.shared.owner, moves: numbers.moves })
         };
         let (new, cell) = (to.encode(), cell());

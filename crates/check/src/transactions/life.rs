@@ -11,7 +11,7 @@ use glidepath_txn::service::{self, Service};
 use glidepath_txn::table::{Options, Status};
 use glidepath_txn::timestamps::{self, Allocator, AllocatorOptions, Residue, Sharing, TakeError};
 use glidepath_txn::writer::Batches;
-use glidepath_txn::{Encoding, Limits, Loader, Outcome, Planner, Timestamp};
+use glidepath_txn::{Division, Encoding, Limits, Outcome, Planner, Timestamp};
 
 use super::judge::Told;
 use crate::scenario::Writers;
@@ -160,9 +160,9 @@ impl Client {
                 return Some(Service::with(self.env.clone(), self.store.clone(), Arc::clone(shared)));
             }
             let planner = Planner::new(Limits { cross_column: 2, single_query: 3 }).ok()?;
-            let loader =
-                [Loader::PerColumn, Loader::Full, Loader::Selective][self.env.draw(Purpose::Tables) as usize % 3];
-            let options = Options { loader, planner, cached: 8, parallel: 3 };
+            let division =
+                [Division::PerColumn, Division::Full, Division::Selective][self.env.draw(Purpose::Tables) as usize % 3];
+            let options = Options { division, planner, cached: 8, parallel: 3 };
             let first = (Table::new(TABLES[0])?, self.house.encodings[0]);
             if let Ok(service) = Service::create(self.env.clone(), self.store.clone(), "main", first, options).await {
                 service.set_quantum(QUANTUM);
@@ -208,7 +208,7 @@ impl Client {
         if let Some(shared) = self.house.allocator.borrow().as_ref().filter(|_| !anew) {
             return Some(Allocator::with(self.env.clone(), self.store.clone(), Arc::clone(shared)));
         }
-        let options = AllocatorOptions { block: 10, sharing: Sharing::Shared };
+        let options = AllocatorOptions { allotment: 10, sharing: Sharing::Shared };
         for _ in 0..20 {
             let table = Table::new(TIMESTAMPS)?;
             if let Ok(opened) = Allocator::open(self.env.clone(), self.store.clone(), table, options).await {

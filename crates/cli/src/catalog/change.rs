@@ -10,11 +10,12 @@ use glidepath_protocols::{Catalog as _, Outcome};
 use glidepath_stores::LiveEnv;
 use serde_json::json;
 
-use super::place::{Opened, Site, code, done as was_done, not_found, settled};
+use super::place::{Opened, Site, code, done as was_done, dotted, not_found, settled};
 use super::{Common, name, show};
 use crate::choice;
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{complain, print, print_json};
+use crate::whole::{from_one, from_zero};
 
 /// Create an empty catalog
 #[derive(Args, Debug)]
@@ -70,7 +71,7 @@ pub(super) struct CreateTable {
     #[arg(long, value_name = "ID", value_parser = metadata, default_value = "0")]
     metadata: MetadataId,
     /// The number of partitions; changes to different partitions do not conflict
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = from_one::<u16>, allow_negative_numbers = true)]
     partitions: u16,
     #[command(flatten)]
     patience: Patience,
@@ -133,7 +134,7 @@ pub(super) struct Drop {
     #[arg(long)]
     kind: Option<OfKind>,
     /// Only if the table is at this version
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
     table_version: Option<u64>,
     /// Drop a namespace with all entries in it, at any depth, in one commit
     #[arg(long, conflicts_with = "table_version")]
@@ -159,7 +160,7 @@ pub(super) struct Rename {
 #[derive(Args, Debug)]
 struct Patience {
     /// The number of tries that lose to other commits before the command gives up
-    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = from_one::<u32>, allow_negative_numbers = true)]
     tries: u32,
 }
 
@@ -359,10 +360,17 @@ impl Rename {
 }
 
 fn commit(common: &Common, patience: &Patience, action: Action, done: &str, what: &str) -> Result<(), Failure> {
+    let new = match &action {
+        Action::Create { name, .. } | Action::Rename { to: name, .. } => dotted(name),
+        _ => None,
+    };
     let site = Site::of(&common.store)?;
     // Without a catalog the answer is "no catalog", not a failed commit.
     site.head()?;
     let at = settled(site.wait(site.committer(patience.tries).commit(vec![action])))?;
+    if let Some(words) = new {
+        complain(&format!("note: {words}"));
+    }
     tell(common, &site.catalog, done, what, &at)
 }
 

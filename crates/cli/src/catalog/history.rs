@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::place::Site;
 use super::{Common, show};
 use crate::failure::Failure;
+use crate::whole::{from_one, from_zero};
 
 /// Print versions, newest first: time, commit and what changed; --json prints one object a line
 #[derive(Args, Debug)]
@@ -19,14 +20,14 @@ pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
     /// The most versions to print
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = from_one::<u64>, allow_negative_numbers = true)]
     limit: u64,
     /// Begin at this version
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
     version: Option<u64>,
     /// The most changes to print of each version
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
-    changes: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = from_zero::<u32>, allow_negative_numbers = true)]
+    changes: u32,
 }
 
 impl Arguments {
@@ -47,7 +48,9 @@ impl Arguments {
             };
             // The changes of the oldest kept version are no longer known.
             let changes = match &before {
-                Some(before) => Some(site.read(site.catalog.changed(before, &at, self.changes.saturating_add(1)))?),
+                Some(before) => {
+                    Some(site.read(site.catalog.changed(before, &at, (self.changes as usize).saturating_add(1)))?)
+                }
                 None => None,
             };
             let kept = |at: &AnySnapshot| site.catalog.facts(at).oldest_kept;
@@ -66,8 +69,8 @@ impl Arguments {
         vacuumed: Option<(Version, Version)>,
         changes: Option<&[Changed]>,
     ) -> Result<(), Failure> {
-        let shown = changes.map(|changes| &changes[..changes.len().min(self.changes)]);
-        let more = changes.is_some_and(|changes| changes.len() > self.changes);
+        let shown = changes.map(|changes| &changes[..changes.len().min(self.changes as usize)]);
+        let more = changes.is_some_and(|changes| changes.len() > self.changes as usize);
         let commit = format!("{:016x}", facts.commit.0);
         if self.common.json {
             let line = json!({

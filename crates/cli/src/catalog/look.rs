@@ -14,6 +14,7 @@ use super::place::{Site, code, not_found};
 use super::{Common, name, show};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
+use crate::whole::{from_one, from_zero};
 
 /// Entries per page.
 const PAGE: usize = 1000;
@@ -36,10 +37,10 @@ pub(super) struct List {
     #[arg(long, value_name = "NAME", value_parser = name)]
     after: Option<Name>,
     /// The most entries to list
-    #[arg(long, value_name = "COUNT", default_value_t = usize::MAX, hide_default_value = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = usize::MAX, hide_default_value = true, value_parser = from_one::<usize>, allow_negative_numbers = true)]
     limit: usize,
     /// Read this version of the catalog instead of the newest
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
     version: Option<u64>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct Describe {
     #[arg(value_name = "NAME", value_parser = name)]
     name: Option<Name>,
     /// Read this version of the catalog instead of the newest
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
     version: Option<u64>,
 }
 
@@ -67,7 +68,7 @@ pub(super) struct Exists {
     #[arg(long)]
     kind: Option<OfKind>,
     /// Read this version of the catalog instead of the newest
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
     version: Option<u64>,
 }
 
@@ -84,7 +85,12 @@ impl List {
         if let Some(after) = &self.after
             && after.parent() != self.namespace
         {
-            return Err(Failure::Mistake(format!("--after: {after} is not directly in the listed namespace")));
+            let (place, such) = match &self.namespace {
+                Some(namespace) => (format!("directly in {namespace}"), format!("{namespace}/NAME")),
+                None => ("directly in the root".to_owned(), "NAME, without \"/\"".to_owned()),
+            };
+            let words = format!("--after: {after} is not {place}, which is listed; allowed: {such}");
+            return Err(Failure::Mistake(words));
         }
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;

@@ -180,7 +180,20 @@ pub(super) fn told(error: &LoadError) -> Failure {
 
 /// The error that a name does not exist.
 pub(super) fn not_found(name: &Name) -> Failure {
-    Failure::Coded(code::NOT_FOUND, Refusal::NotFound(name.clone()).to_string())
+    Failure::Coded(code::NOT_FOUND, format!("{}{}", Refusal::NotFound(name.clone()), advice(name)))
+}
+
+/// What to do if there is no such name.
+fn advice(name: &Name) -> String {
+    dotted(name)
+        .map_or_else(|| "; `glidepath catalog list STORE -r` lists all names".to_owned(), |words| format!("; {words}"))
+}
+
+/// What a name means in which somebody may have separated namespaces by dots; `None` if there is no dot.
+pub(super) fn dotted(name: &Name) -> Option<String> {
+    let text = name.as_str();
+    (text.contains('.') && name.parent().is_none())
+        .then(|| format!("a dot is a part of a name: entries of a namespace are written {}", text.replace('.', "/")))
 }
 
 /// The result of a commit.
@@ -204,10 +217,14 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
             CommitError::Unknown(_) => code::UNKNOWN,
             CommitError::Failed(_) => return Failure::Failed(error.to_string()),
         };
-        let advice = match &error {
+        let advice: &str = match &error {
             CommitError::Contention { .. } => "; nothing was done: try again, or with more --tries",
             CommitError::Full { .. } => "; nothing was done: try again later",
             CommitError::Unknown(_) => "; it may have been done: look before trying again",
+            CommitError::Refused(Refusal::NotFound(name)) => &advice(name),
+            CommitError::Refused(Refusal::NoParent { parent, .. }) => {
+                &format!("; create it first: `glidepath catalog create-namespace STORE {parent}`")
+            }
             CommitError::Refused(Refusal::NotEmpty(_)) => ", or drop it with all its entries by --cascade",
             CommitError::Refused(Refusal::PointerMoved { expected: None, .. }) => ", and say by --expect where it is",
             _ => "",

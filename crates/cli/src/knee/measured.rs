@@ -1,10 +1,10 @@
 //! The uncertainty of a knee, in words, if the profile of its store is a measurement.
 
 use glidepath_lab::Point;
-use glidepath_lab::knee::{Bound, Knee, MeasuredKnee};
-
+use glidepath_lab::knee::{Bound, MeasuredKnee};
 use glidepath_sim::OperationProfile;
 
+use super::Found;
 use super::report::rate;
 use crate::origin::ago;
 
@@ -12,19 +12,21 @@ use crate::origin::ago;
 const NOT_MEASURED: &str = "not measured; ";
 
 /// A paragraph; `None` if there is no interval.
-pub(super) fn text(point: &Point, knee: &Knee, measurement: Option<&MeasuredKnee>) -> Option<String> {
-    if knee.bound != Bound::Found {
+pub(super) fn text(point: &Point, found: &Found) -> Option<String> {
+    if found.answer.knee.bound != Bound::Found {
         return None;
     }
     let measured = point.profile.measured.as_ref();
     let stand_ins = stand_ins(point);
-    let sure = match measurement.filter(|_| stand_ins.is_empty()) {
+    let sure = match found.measurement.as_ref().filter(|_| stand_ins.is_empty()) {
         None if !stand_ins.is_empty() => assumed(&stand_ins),
-        Some(found) => interval(found),
+        Some(measurement) => interval(measurement),
         None if measured.is_some_and(|measured| measured.alternatives.is_some()) => {
-            "The uncertainty of the profile is not known: too few of its alternatives have a knee within this --budget \
-             (give a larger one). The interval covers the simulation only."
-                .to_owned()
+            format!(
+                "The uncertainty of the profile is not known: too few of its alternatives have a knee within this \
+                 --budget ({}). The interval covers the simulation only.",
+                found.more()
+            )
         }
         None => format!(
             "The interval covers the simulation only: the profile of {} does not include the uncertainty of its \

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use glidepath_lab::Point;
-use glidepath_lab::knee::{Answer, Assumption, MeasuredKnee, Varied, WhatIf};
+use glidepath_lab::knee::{Answer, Assumption, Varied, WhatIf};
 use glidepath_page::{Picture, ReportPage, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
+use super::Found;
 use super::report::{bound, effect, nothing_told, rate, setting, undecided, verdict};
 use crate::failure::Failure;
 use crate::folder::{claim, remove, unwritable, write};
@@ -19,13 +20,8 @@ const PICTURE: &str = "sensitivity";
 
 /// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied. If they were not,
 /// the picture of an earlier answer is removed from the folder, because it would be mistaken for a current one.
-pub(super) fn write_all(
-    folder: &Path,
-    preset: &str,
-    point: &Point,
-    answer: &Answer,
-    measurement: Option<&MeasuredKnee>,
-) -> Result<(), Failure> {
+pub(super) fn write_all(folder: &Path, preset: &str, point: &Point, found: &Found) -> Result<(), Failure> {
+    let answer = &found.answer;
     claim(folder, "knee")?;
     let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
     let picture = chart.map(|chart| Picture::of(CAPTION, &chart)).transpose()?;
@@ -37,7 +33,7 @@ pub(super) fn write_all(
         }
         None => remove(&[&drawn, &pixels])?,
     }
-    let mut page = page(preset, point, answer, measurement);
+    let mut page = page(preset, point, found);
     page.sections.insert(0, Section::Pictures(picture.into_iter().collect()));
     write(&folder.join("report.md"), &page.markdown())?;
     write(&folder.join("report.html"), &page.html())
@@ -47,11 +43,13 @@ const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, 
     lines are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
 
 /// The page without the picture.
-fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> ReportPage {
+fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
+    let answer = &found.answer;
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut findings = vec![one_line(verdict(&answer.knee))];
-    findings.extend(super::measured::text(point, &answer.knee, measurement).map(one_line));
-    findings.extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What limits it: {}.", bound(bottleneck))));
+    findings.extend(super::measured::text(point, found).map(one_line));
+    findings
+        .extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What limits it: {}.", bound(bottleneck, found))));
     let first = answer.what_ifs.first().filter(|first| first.factor_interval.is_some_and(|[low, _]| low > 1.0));
     findings.extend(
         first.map(|first| format!("The change that raises it most: {} (x{}).", first.change, digits(first.factor))),
@@ -67,8 +65,8 @@ fn page(preset: &str, point: &Point, answer: &Answer, measurement: Option<&Measu
             sides.join("; ")
         )
     }));
-    findings.extend(undecided(answer));
-    findings.extend(nothing_told(answer).map(str::to_owned));
+    findings.extend(undecided(found));
+    findings.extend(nothing_told(found));
     let tables = [what_ifs(&answer.what_ifs), assumptions(&answer.sensitivity)];
     ReportPage {
         title: format!("The knee of {}", point.config.provider),

@@ -2,46 +2,36 @@
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{
-    Answer, Assumption, Bottleneck, Bound, KindAtKnee, Knee, MeasuredKnee, Reason, Relief, Resource, SearchEnd, Varied,
-    WhatIf,
+    Assumption, Bottleneck, Bound, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd, Varied, WhatIf,
 };
 
+use super::Found;
 use crate::output::{NONE, interval, share_percent, table};
+use crate::setting;
 
 /// The whole answer.
-pub(super) fn text(preset: &str, point: &Point, answer: &Answer, measurement: Option<&MeasuredKnee>) -> String {
+pub(super) fn text(preset: &str, point: &Point, found: &Found) -> String {
+    let answer = &found.answer;
     let mut parts = vec![setting(preset, point), verdict(&answer.knee)];
-    parts.extend(super::measured::text(point, &answer.knee, measurement));
+    parts.extend(super::measured::text(point, found));
     parts.push(kinds(&answer.knee));
-    parts.extend(answer.bottleneck.as_ref().map(|bottleneck| binds(point, bottleneck)));
+    parts.extend(answer.bottleneck.as_ref().map(|bottleneck| binds(point, bottleneck, found)));
     if !answer.what_ifs.is_empty() {
         parts.push(what_ifs(&answer.what_ifs));
     }
-    parts.extend(undecided(answer));
+    parts.extend(undecided(found));
     if !answer.sensitivity.is_empty() {
         parts.push(sensitivity(&answer.sensitivity));
     }
-    parts.extend(nothing_told(answer).map(str::to_owned));
+    parts.extend(nothing_told(found));
     parts.join("\n\n")
 }
 
 /// The question.
 pub(super) fn setting(preset: &str, point: &Point) -> String {
-    let config = &point.config;
-    let tables = match config.tables.count {
-        1 => "one table".to_owned(),
-        count => format!("{count} tables"),
-    };
-    let catalog = match config.catalog.latency {
-        None => "the catalog an object there".to_owned(),
-        Some(latency) => format!("a catalog that answers in {latency}"),
-    };
-    let fast = 100.0 * config.transaction.fast_append;
-    let protocol = config.catalog.protocol.name();
-    format!(
-        "{tables} on {}, {catalog}, {fast:.0} % fast appends (protocol {protocol}, preset {preset})",
-        config.provider
-    )
+    let [place, catalog, kinds, protocol] =
+        [setting::place, setting::catalog, setting::kinds, setting::protocol].map(|part| part(point));
+    format!("{place}, {catalog}, {kinds} ({protocol}, preset {preset})")
 }
 
 /// The knee with its interval.
@@ -164,37 +154,34 @@ fn kinds(knee: &Knee) -> String {
 }
 
 /// Changes without a result.
-pub(super) fn undecided(answer: &Answer) -> Option<String> {
-    let words = answer.undecided.join("; ");
+pub(super) fn undecided(found: &Found) -> Option<String> {
+    let words = found.answer.undecided.join("; ");
     let undecided =
-        format!("Whether these changes would help is not known within this --budget (give a larger one): {words}.");
-    (!answer.undecided.is_empty()).then_some(undecided)
+        format!("Whether these changes would help is not known within this --budget ({}): {words}.", found.more());
+    (!found.answer.undecided.is_empty()).then_some(undecided)
 }
 
 /// The limiting resource, in words.
-pub(super) fn bound(bottleneck: &Bottleneck) -> &'static str {
-    let unknown = bottleneck.reliefs.iter().any(is_unknown);
-    bottleneck.binds.map_or(if unknown { "not known within this --budget" } else { "nothing alone" }, name)
+pub(super) fn bound(bottleneck: &Bottleneck, found: &Found) -> String {
+    match bottleneck.binds {
+        Some(resource) => name(resource).to_owned(),
+        None if bottleneck.undecided.is_empty() => "nothing alone".to_owned(),
+        None => format!("not known within this --budget ({})", found.more()),
+    }
 }
 
-/// Whether the search ran out of budget below the knee itself.
-fn is_unknown(relief: &Relief) -> bool {
-    relief.at_least && relief.factor < 1.0
-}
-
-fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
+fn binds(point: &Point, bottleneck: &Bottleneck, found: &Found) -> String {
     let measured = &bottleneck.measured;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let relief = |relief: &Relief| {
-        if is_unknown(relief) {
-            return format!("{} not known within this --budget", without(relief.resource, point));
-        }
         let bound = if relief.at_least { "at least " } else { "" };
         let same = relief.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0);
         let seen = if same { " (no difference seen)" } else { "" };
         format!("{} {bound}x{:.1}{seen}", without(relief.resource, point), relief.factor)
     };
-    let reliefs = bottleneck.reliefs.iter().map(relief).collect::<Vec<_>>().join(", ");
+    let unknown = |resource: &Resource| format!("{} not known ({})", without(*resource, point), found.more());
+    let reliefs = bottleneck.reliefs.iter().map(relief).chain(bottleneck.undecided.iter().map(unknown));
+    let reliefs = reliefs.collect::<Vec<_>>().join(", ");
     let gave_up = match (measured.gave_up_table_conflicts_mean, measured.gave_up_catalog_conflicts_mean) {
         (Some(tables), Some(catalog)) => format!(
             "; transactions that ran out of retries met {tables:.1} commits to their tables and {catalog:.1} commits \
@@ -215,7 +202,7 @@ fn binds(point: &Point, bottleneck: &Bottleneck) -> String {
          table, {} a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average: {:.2} winning \
          passes over the busiest table ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit: \
          {} preparing, {} reading after conflicts, {} installing, {} reading the catalog, {} waiting.",
-        bound(bottleneck),
+        bound(bottleneck, found),
         measured.attempts_mean,
         percent(measured.table_conflict_share),
         percent(measured.catalog_conflict_share),
@@ -268,13 +255,16 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
 }
 
 /// The sentence if the effect of no assumption is known: each has a lower bound only, or no result.
-pub(super) fn nothing_told(answer: &Answer) -> Option<&'static str> {
-    let varied = || answer.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
+pub(super) fn nothing_told(found: &Found) -> Option<String> {
+    let varied = || found.answer.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
     let nothing = varied().next().is_some() && varied().all(|varied| varied.at_least && varied.factor <= 1.0);
-    nothing.then_some(
-        "This --budget was too small to find which assumption matters: all results are lower bounds \
-                       below the knee itself.",
-    )
+    nothing.then(|| {
+        format!(
+            "This --budget was too small to find which assumption matters: all results are lower bounds below the \
+             knee itself ({}).",
+            found.more()
+        )
+    })
 }
 
 /// The assumptions, the largest effect first.

@@ -17,6 +17,10 @@ use crate::output::print_json;
 struct Load<'a> {
     preset: &'a str,
     provider: &'a str,
+    protocol: &'static str,
+    tables: u32,
+    inter_arrival_scale_s: f64,
+    fast_append_share: f64,
     seeds: usize,
     run_on_s: f64,
     notes: &'a [String],
@@ -116,6 +120,10 @@ pub(super) fn print_load(experiment: &Experiment, summary: &RunSummary) -> Resul
     let loads = experiment.points.iter().zip(&summary.points).map(|(planned, point)| Load {
         preset: &experiment.preset,
         provider: &planned.point.config.provider,
+        protocol: planned.point.config.catalog.protocol.name(),
+        tables: planned.point.config.tables.count,
+        inter_arrival_scale_s: planned.point.config.arrivals.scale.as_secs_f64(),
+        fast_append_share: planned.point.config.transaction.fast_append,
         seeds: experiment.seeds.len(),
         run_on_s: planned.point.config.run_on.as_secs_f64(),
         notes: &experiment.notes,

@@ -77,6 +77,24 @@ impl Setting {
         Entry { key: self.key.clone(), value: value.clone(), origin: self.origin.clone() }
     }
 
+    /// What set it, as on the command line.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Whether one of its values is an empty text.
+    #[must_use]
+    pub fn has_empty(&self) -> bool {
+        self.values.iter().any(|value| value.as_str().is_some_and(str::is_empty))
+    }
+
+    /// Whether one of these settings sets the other's field, or a part of it.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.covers(&other.key) || other.covers(&self.key)
+    }
+
     /// Whether this sets the whole field, overriding other settings.
     fn covers(&self, key: &str) -> bool {
         key.strip_prefix(&self.key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

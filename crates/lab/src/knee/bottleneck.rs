@@ -63,8 +63,11 @@ pub struct Relief {
 pub struct Bottleneck {
     /// The resource whose relief raises the knee most; absent if none raises it significantly.
     pub binds: Option<Resource>,
-    /// All reliefs, the most effective first.
+    /// The reliefs with a result, the most effective first.
     pub reliefs: Vec<Relief>,
+    /// Resources whose relief the budget did not suffice for: its search found no knee, or only a lower bound below the
+    /// knee itself.
+    pub undecided: Vec<Resource>,
     /// Measurements at the knee.
     pub measured: Measured,
 }
@@ -137,17 +140,25 @@ pub(super) fn reliefs(point: &Point) -> Vec<(Resource, Point)> {
 
 impl Bottleneck {
     pub(super) fn of(found: &KneeSearch, knee: &Knee, reliefs: Vec<(Resource, Result<KneeSearch, KneeError>)>) -> Self {
+        let mut undecided = Vec::new();
         let relief = |(resource, result): (Resource, Result<KneeSearch, KneeError>)| {
+            if matches!(result, Err(KneeError::BudgetSpent { .. })) {
+                undecided.push(resource);
+            }
             let with = result.ok()?;
             let factor = with.commits_per_s / knee.knee_commits_per_s;
             let factor_interval = factor_interval(found, &with);
             let at_least = with.bound.is_lower();
+            if at_least && factor < 1.0 {
+                undecided.push(resource);
+                return None;
+            }
             Some(Relief { resource, knee_commits_per_s: with.commits_per_s, factor, factor_interval, at_least })
         };
         let mut reliefs: Vec<Relief> = reliefs.into_iter().filter_map(relief).collect();
         reliefs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
         let first = reliefs.first().filter(|relief| relief.factor >= SIGNIFICANT && knee.bound == Bound::Found);
-        Self { binds: first.map(|relief| relief.resource), measured: Measured::of(found), reliefs }
+        Self { binds: first.map(|relief| relief.resource), undecided, measured: Measured::of(found), reliefs }
     }
 }
 

@@ -18,6 +18,7 @@ use glidepath_sim::{Alternative, Alternatives};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::enough::{of_one, run_events};
 use super::found::{Bound, Knee};
 use super::hunt::Hunt;
 use super::outcome::KneeSearch;
@@ -34,7 +35,7 @@ const FEWEST: usize = 4;
 const RUNS_OF_ONE: f64 = 5.0;
 
 /// The knee of an extreme of the effect time is searched with this multiple of the work of a resampled one.
-const EXTREME: u64 = 3;
+pub(super) const EXTREME: u64 = 3;
 
 /// The distance between the seeds of two alternatives, more than any search uses.
 const SEEDS_OF_ONE: u64 = 1 << 20;
@@ -84,8 +85,7 @@ pub fn with_measurement(
     let Some(error) = knee.knee_relative_error.filter(|_| knee.bound == Bound::Found && drawn >= FEWEST) else {
         return Ok(None);
     };
-    let run_events = knee.events as f64 / knee.simulated_s * knee.run_duration_s;
-    let affordable = (options.events as f64 / (RUNS_OF_ONE * run_events)) as u64;
+    let affordable = (options.events as f64 / (RUNS_OF_ONE * run_events(knee))) as u64;
     let drawn = drawn.min((affordable.saturating_sub(EXTREME * extremes.len() as u64) as usize).max(FEWEST));
     let events = options.events / (drawn as u64 + EXTREME * extremes.len() as u64).max(1);
     let first_seed = |place: usize| options.first_seed.wrapping_add(SEEDS_OF_ONE * (place as u64 + 1));
@@ -104,7 +104,7 @@ pub fn with_measurement(
     };
     let first: Vec<u64> = (0..all.len()).map(|place| if place < drawn { events } else { EXTREME * events }).collect();
     let meter = &Meter::new(options.events, watch);
-    let mut drawn_found = in_waves(&first, options.events, &hunt, options, meter);
+    let mut drawn_found = in_waves(&first, (options.events, of_one(knee) as u64), &hunt, options, meter);
     let extremes = drawn_found.split_off(drawn);
     let drawn: Vec<Searched> = drawn_found.iter().flatten().filter_map(Searched::of).collect();
     let extremes: Vec<f64> =

@@ -2,7 +2,8 @@
 //!
 //! All are searched coarsely, starting near the known knee, in two waves. In the first, each has an equal part of
 //! [`FIRST_SHARE`] of the remaining budget. The rest, including what easy points did not use, is divided among those
-//! without a load that fails: stores with high loads take most work.
+//! without a load that fails: stores with high loads take most work. If it does not suffice for all of them, the first
+//! ones get it: the reliefs, which say what limits the knee, come before the changes.
 
 use super::hunt::{Hunt, Round, Task};
 use super::outcome::KneeSearch;
@@ -11,7 +12,7 @@ use super::{Bound, KneeError, KneeOptions, last_step};
 use crate::config::Point;
 
 /// The share of the remaining budget for the first wave.
-const FIRST_SHARE: f64 = 0.6;
+pub(super) const FIRST_SHARE: f64 = 0.6;
 
 /// The least useful budget of a search. If equal parts would be smaller, the last points are not searched.
 const LEAST: u64 = 20_000;
@@ -34,12 +35,12 @@ pub(super) struct Variant<'a> {
     pub(super) highest: f64,
 }
 
-/// The results in order, with about this number of events for all together.
+/// The results in order, with about this number of events for all together, if one search takes about `of_one`.
 pub(super) fn search(
     variants: &[Variant<'_>],
     options: &KneeOptions,
     events: u64,
-    meter: &Meter<'_>,
+    (of_one, meter): (u64, &Meter<'_>),
 ) -> Vec<Result<KneeSearch, KneeError>> {
     let first = (events as f64 * FIRST_SHARE) as u64;
     let each = (first / variants.len().max(1) as u64).max(LEAST);
@@ -48,16 +49,17 @@ pub(super) fn search(
         let Variant { point, start, highest } = searched[place];
         Hunt::new(point, task(options, start, highest, events))
     };
-    let mut results = in_waves(&vec![each; searched.len()], events, &hunt, options, meter);
+    let mut results = in_waves(&vec![each; searched.len()], (events, of_one), &hunt, options, meter);
     results.extend(others.iter().map(|other| Err(KneeError::BudgetSpent { load_per_s: other.start })));
     results
 }
 
 /// The results of these searches, first with this number of events for each. The rest of `events` is divided among
-/// those without both a load that holds and one that fails.
+/// those without both a load that holds and one that fails; if parts would be too small to be useful, among the first
+/// of these, with about `of_one` for each.
 pub(super) fn in_waves(
     first: &[u64],
-    events: u64,
+    (events, of_one): (u64, u64),
     hunt: &dyn Fn(usize, u64) -> Hunt,
     options: &KneeOptions,
     meter: &Meter<'_>,
@@ -70,9 +72,16 @@ pub(super) fn in_waves(
         Err(error) => matches!(error, KneeError::BudgetSpent { .. }),
     };
     let mut open: Vec<usize> = (0..results.len()).filter(|place| is_open(&results[*place])).collect();
-    let left = events.saturating_sub(meter.spent() - spent_before) / open.len().max(1) as u64;
-    open.retain(|place| left >= WORTH * first[*place]);
-    let hunts = open.iter().map(|place| hunt(*place, left)).collect();
+    let rest = events.saturating_sub(meter.spent() - spent_before);
+    let mut each = rest / open.len().max(1) as u64;
+    if open.iter().any(|place| each >= WORTH * first[*place]) {
+        open.retain(|place| each >= WORTH * first[*place]);
+    } else {
+        let least = open.iter().map(|place| WORTH * first[*place]).max().unwrap_or(0);
+        open.truncate((rest / least.max(of_one).max(1)).max(u64::from(rest >= least)) as usize);
+        each = rest / open.len().max(1) as u64;
+    }
+    let hunts = open.iter().map(|place| hunt(*place, each)).collect();
     for (place, again) in open.into_iter().zip(run_all(hunts, options.threads, meter)) {
         results[place] = again;
     }

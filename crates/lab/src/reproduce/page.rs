@@ -7,6 +7,7 @@ use glidepath_picture::Chart;
 
 use super::pictures::GROUPS;
 use super::tables;
+use crate::config::MODEL_VERSION;
 use crate::reproduce::{Figure, Judgement, Runs, Tolerance, Verdict};
 
 /// How the page was made.
@@ -51,7 +52,7 @@ pub fn write(judged: &[Judged<'_>], runs: &Runs, made: &Made, stem: &str) -> Pag
     let tables_name = format!("{stem}-tables.md");
     let mut page = String::from("# Reproduction of the published simulations\n\n");
     verdict(&mut page, judged);
-    doubts(&mut page, judged);
+    doubts(&mut page, judged, &tables_name);
     about(&mut page, runs, made);
     line!(
         page,
@@ -79,18 +80,21 @@ fn verdict(page: &mut String, judged: &[Judged<'_>]) {
     line!(page, "**{within} of {all} published figures are within their tolerance; {outside} are outside.**\n");
 }
 
-/// The sentence about the figures outside.
-fn doubts(page: &mut String, judged: &[Judged<'_>]) {
+/// The sentences about the figures outside, which count rows of the table of those not within their tolerance.
+fn doubts(page: &mut String, judged: &[Judged<'_>], tables_name: &str) {
     let outside = || judged.iter().filter(|(_, judgement)| judgement.verdict == Verdict::Outside);
-    if outside().next().is_none() {
+    let count = outside().count();
+    if count == 0 {
         return;
     }
-    let doubtful = outside().filter(|(figure, _)| figure.note.is_some()).count();
+    let doubtful = outside().filter(|(figure, judgement)| tables::is_doubtful(figure, judgement)).count();
     let explained = outside().filter(|(_, judgement)| judgement.perhaps.is_some_and(|(_, within)| within)).count();
     line!(
         page,
-        "For {doubtful} of those outside there is a reason to doubt the published figure, and {explained} are within \
-         their tolerance if they are compared by the metric that they seem to show.\n"
+        "For {doubtful} of the {count} outside, [their table]({tables_name}#{}) gives a reason to doubt the published \
+         figure. {explained} of the {count} are within their tolerance if they are compared by the metric that they \
+         seem to show.\n",
+        tables::OUTSIDE_ANCHOR
     );
 }
 
@@ -111,7 +115,7 @@ fn about(page: &mut String, runs: &Runs, made: &Made) {
     }
     line!(
         page,
-        "Made by `{}` at revision {}: {count} runs, {hours:.0} simulated hours.",
+        "Made by `{}` at revision {}, model version {MODEL_VERSION}: {count} runs, {hours:.0} simulated hours.",
         made.command,
         made.git_revision
     );
@@ -178,4 +182,42 @@ pub(super) fn number(value: f64) -> String {
         _ => 3,
     };
     format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::figures;
+
+    /// What the summary counts can be counted in the table.
+    #[test]
+    fn the_counts_of_the_summary_are_those_of_the_table() {
+        let figures = figures().unwrap();
+        let judgement = |place: usize, figure: &Figure| Judgement {
+            ours: Some(1.0),
+            load: None,
+            verdict: [Verdict::Outside, Verdict::Within, Verdict::WithinAsPrinted][place % 3].clone(),
+            perhaps: figure.perhaps.as_ref().map(|_| (2.0, place % 2 == 0)),
+        };
+        let judged = figures.iter().enumerate().map(|(place, figure)| (figure, judgement(place, figure)));
+        let judged: Vec<Judged<'_>> = judged.collect();
+        let made =
+            Made { command: "a command".to_owned(), git_revision: "abc".to_owned(), quick: false, seconds: None };
+        let pages = write(&judged, &Runs::new(), &made, "page");
+        let all: Vec<&str> = pages.tables.split("\n## ").collect();
+        let table = all.iter().find(|part| part.starts_with("Figures outside their tolerance\n")).unwrap();
+        let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| figure "));
+        let outside: Vec<&str> = rows.filter(|row| !row.contains("that is printed with the same digits")).collect();
+        let doubtful = outside.iter().filter(|row| !row.ends_with("|  |")).count();
+        let explained = outside.iter().filter(|row| row.contains("is 2.00, within the tolerance")).count();
+        assert!(0 < explained && explained < doubtful && doubtful < outside.len());
+        let count = outside.len();
+        for expected in [
+            format!("For {doubtful} of the {count} outside, [their table](page-tables.md#figures-outside"),
+            format!("{explained} of the {count} are within their tolerance"),
+            format!("at revision abc, model version {MODEL_VERSION}: "),
+        ] {
+            assert!(pages.summary.contains(&expected), "{expected}: {}", pages.summary);
+        }
+    }
 }

@@ -29,6 +29,14 @@ pub(super) fn write(judged: &[Judged<'_>], summary: &str) -> String {
     page
 }
 
+/// The anchor of the section of the figures that are not within their tolerance.
+pub(super) const OUTSIDE_ANCHOR: &str = "figures-outside-their-tolerance";
+
+/// Whether the column "doubt" says something against the published figure.
+pub(super) fn is_doubtful(figure: &Figure, judgement: &Judgement) -> bool {
+    figure.note.is_some() || (figure.perhaps.is_some() && judgement.perhaps.is_some())
+}
+
 fn outside(page: &mut String, judged: &[Judged<'_>]) {
     page.push_str("## Figures outside their tolerance\n\n");
     let missed: Vec<_> = judged.iter().filter(|(_, judgement)| judgement.verdict != Verdict::Within).collect();

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, ReadLevel, Table, WriteError};
 
 use super::{Options, Transactions};
-use crate::settling::{self, ROUNDS};
 use crate::{Encoding, Original, Partitioning, PartitioningError, Staged, Tickets};
+use glidepath_env::settling::{self, ROUNDS};
 
 /// Why a table was not made or opened.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -7,9 +7,9 @@ use glidepath_env::{Cause, ConditionError, Denial, Env, KvStore};
 
 use super::{DecideError, Transactions};
 use crate::mutant::{self, Mutant};
-use crate::settling::{self, ROUNDS};
 use crate::together::together;
 use crate::{Entry, Outcome, Timestamp};
+use glidepath_env::settling::{self, ROUNDS};
 
 type Decided = Result<Outcome, DecideError>;
 

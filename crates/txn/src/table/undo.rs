@@ -3,8 +3,8 @@
 use glidepath_env::{Cause, ConditionError, Env, KvStore, Rank, ReadLevel, WriteError};
 
 use super::{DecideError, GetError, Transactions};
-use crate::settling::{self, ROUNDS};
 use crate::{Entry, Outcome, Timestamp};
+use glidepath_env::settling::{self, ROUNDS};
 
 impl<E: Env, K: KvStore> Transactions<E, K> {
     /// How these transactions have ended, from the store, whatever is in the cache; by a linearizable read.

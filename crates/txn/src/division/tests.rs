@@ -34,7 +34,7 @@ fn words(plan: &[Batch]) -> Vec<String> {
 #[test]
 fn selective_plans_the_documented_example_as_documented() {
     let cells = cells(&[("E", 30), ("D", 688), ("C", 70), ("B", 200), ("A", 80)]);
-    let plan = planner(100, 300).plan(Loader::Selective, cells);
+    let plan = planner(100, 300).plan(Division::Selective, cells);
     assert_eq!(words(&plan), ["B200", "D300", "D300", "D88", "A80+C20", "C50+E30"]);
 }
 
@@ -47,15 +47,15 @@ fn a_column_of_exactly_the_limit_shares_batches() {
 }
 
 #[test]
-fn each_loader_keeps_the_order_of_the_list() {
+fn each_division_keeps_the_order_of_the_list() {
     let list = [cell("b", 9), cell("a", 5), cell("b", 1), cell("a", 7), cell("b", 3)].to_vec();
-    let rows = |loader| {
-        let plan = planner(2, 2).plan(loader, list.clone());
+    let rows = |division| {
+        let plan = planner(2, 2).plan(division, list.clone());
         plan.iter().map(|batch| batch.cells().iter().map(|cell| cell.row[7]).collect()).collect::<Vec<Vec<u8>>>()
     };
-    assert_eq!(rows(Loader::PerColumn), [vec![5, 7], vec![9, 1], vec![3]]);
-    assert_eq!(rows(Loader::Full), [vec![9, 5], vec![1, 7], vec![3]]);
-    assert_eq!(rows(Loader::Selective), [vec![9, 1], vec![3], vec![5, 7]]);
+    assert_eq!(rows(Division::PerColumn), [vec![5, 7], vec![9, 1], vec![3]]);
+    assert_eq!(rows(Division::Full), [vec![9, 5], vec![1, 7], vec![3]]);
+    assert_eq!(rows(Division::Selective), [vec![9, 1], vec![3], vec![5, 7]]);
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn a_batch_by_row_has_rows_in_byte_order() {
 
 #[test]
 fn no_cells_need_no_batch() {
-    for loader in [Loader::PerColumn, Loader::Full, Loader::Selective] {
-        assert_eq!(Planner::default().plan(loader, Vec::new()), []);
+    for division in [Division::PerColumn, Division::Full, Division::Selective] {
+        assert_eq!(Planner::default().plan(division, Vec::new()), []);
     }
 }
 
@@ -97,8 +97,8 @@ fn limits_that_contradict_each_other_are_refused() {
     assert_eq!(planner(10, 10).limits().cross_column, 10);
 }
 
-fn loaders() -> impl Strategy<Value = Loader> {
-    prop_oneof![Just(Loader::PerColumn), Just(Loader::Full), Just(Loader::Selective)]
+fn divisions() -> impl Strategy<Value = Division> {
+    prop_oneof![Just(Division::PerColumn), Just(Division::Full), Just(Division::Selective)]
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -127,26 +127,26 @@ fn sorted(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
 
 proptest! {
     #[test]
-    fn plans_hold_the_cells_of_the_list(loader in loaders(), limits in limits(), list in lists()) {
-        let plan = Planner::new(limits).unwrap().plan(loader, list.clone());
+    fn plans_hold_the_cells_of_the_list(division in divisions(), limits in limits(), list in lists()) {
+        let plan = Planner::new(limits).unwrap().plan(division, list.clone());
         prop_assert_eq!(sorted(plan.iter().flat_map(|batch| batch.cells().to_vec())), sorted(list));
     }
 
     #[test]
-    fn batches_are_within_the_limits(loader in loaders(), limits in limits(), list in lists()) {
-        for batch in Planner::new(limits).unwrap().plan(loader, list) {
+    fn batches_are_within_the_limits(division in divisions(), limits in limits(), list in lists()) {
+        for batch in Planner::new(limits).unwrap().plan(division, list) {
             prop_assert!(!batch.cells().is_empty());
             prop_assert!(batch.cells().len() <= limits.single_query);
             if columns(batch.cells()).len() > 1 {
-                prop_assert!(loader != Loader::PerColumn);
+                prop_assert!(division != Division::PerColumn);
                 prop_assert!(batch.cells().len() <= limits.cross_column);
             }
         }
     }
 
     #[test]
-    fn cells_of_a_column_stay_in_the_order_of_the_list(loader in loaders(), limits in limits(), list in lists()) {
-        let plan = Planner::new(limits).unwrap().plan(loader, list.clone());
+    fn cells_of_a_column_stay_in_the_order_of_the_list(division in divisions(), limits in limits(), list in lists()) {
+        let plan = Planner::new(limits).unwrap().plan(division, list.clone());
         let planned: Vec<Cell> = plan.iter().flat_map(|batch| batch.cells().to_vec()).collect();
         for column in columns(&list) {
             let of_column = |cells: &[Cell]| -> Vec<Cell> {
@@ -189,8 +189,8 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_by_row_holds_its_cells(loader in loaders(), limits in limits(), list in lists()) {
-        for batch in Planner::new(limits).unwrap().plan(loader, list) {
+    fn a_batch_by_row_holds_its_cells(division in divisions(), limits in limits(), list in lists()) {
+        for batch in Planner::new(limits).unwrap().plan(division, list) {
             let rows = batch.by_row();
             prop_assert!(rows.is_sorted_by(|one, other| one.row < other.row));
             prop_assert!(rows.iter().all(|row| !row.columns.is_empty()));

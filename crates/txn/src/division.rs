@@ -18,7 +18,7 @@ use glidepath_env::Cell;
 
 /// How cells are divided into batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loader {
+pub enum Division {
     /// Cells of one column in each batch: good for few columns with many cells each. The first cell loader of AtlasDB.
     PerColumn,
     /// Batches as long as [`Limits::cross_column`] allows, whatever the columns; in the order of the list. In AtlasDB it was
@@ -96,13 +96,13 @@ impl Planner {
         self.limits
     }
 
-    /// The batches of this loader. No batch is empty; no cells give no batches.
+    /// The batches of this division. No batch is empty; no cells give no batches.
     #[must_use]
-    pub fn plan(self, loader: Loader, cells: Vec<Cell>) -> Vec<Batch> {
-        match loader {
-            Loader::PerColumn => self.per_column(cells),
-            Loader::Full => self.full(cells),
-            Loader::Selective => self.selective(cells),
+    pub fn plan(self, division: Division, cells: Vec<Cell>) -> Vec<Batch> {
+        match division {
+            Division::PerColumn => self.per_column(cells),
+            Division::Full => self.full(cells),
+            Division::Selective => self.selective(cells),
         }
     }
 
