@@ -89,7 +89,7 @@ impl Site {
             Sharing::Alone => timestamps::Sharing::Alone,
             Sharing::Shared => timestamps::Sharing::Shared,
         };
-        let options = AllocatorOptions { block: count.max(1), sharing };
+        let options = AllocatorOptions { allotment: count.max(1), sharing };
         let store = self.opened.store.clone();
         let opened = self.wait(Allocator::open(LiveEnv::new(), store, self.timestamps.clone(), options));
         opened.map_err(|error| take(&error))
