@@ -16,6 +16,7 @@ pub const LIBRARY: &[(&str, &str)] = scenarios!(
     "deaths",
     "sleepers",
     "clocks",
+    "wrong-clocks",
     "listings",
     "crowd",
     "proxies",

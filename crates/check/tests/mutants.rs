@@ -93,8 +93,12 @@ fn wrong_counts_and_indices_are_caught() {
 
 #[test]
 fn vacuums_that_go_too_far_are_caught() {
-    let mistakes =
-        [(Mutant::VersionTooFar, "clocks"), (Mutant::VersionTooFar, "sleepers"), (Mutant::AgeIgnored, "sleepers")];
+    let mistakes = [
+        (Mutant::VersionTooFar, "clocks"),
+        (Mutant::VersionTooFar, "sleepers"),
+        (Mutant::AgeIgnored, "sleepers"),
+        (Mutant::StoreClockIgnored, "wrong-clocks"),
+    ];
     all_caught(&CHAINS, &mistakes);
     // A whole catalog refers to no older version.
     all_caught(&["manifest-chain"], &[(Mutant::NeededDeleted, "sleepers")]);

@@ -97,18 +97,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let lines = explored(arguments, &cases, seeds, stop);
     let (failures, stopped) =
         (lines.iter().filter(|line| line.failure.is_some()).count(), stop.load(Ordering::Relaxed));
-    if arguments.json {
-        print_json(&lines)?;
-    } else {
-        print(&text(&lines))?;
-    }
-    match failures {
-        0 if stopped => Err(Failure::Interrupted("Stopped: all finished runs held.".to_owned())),
-        0 => Ok(()),
-        count => {
-            Err(Failure::Failed(format!("{count} of {} cases (a protocol in a scenario) did not hold", lines.len())))
-        }
-    }
+    let told = if arguments.json { print_json(&lines) } else { print(&text(&lines)) };
+    let failure = match failures {
+        0 if stopped => Failure::Interrupted("Stopped: all finished runs held.".to_owned()),
+        0 => return told,
+        count => Failure::Failed(format!("{count} of {} cases (a protocol in a scenario) did not hold", lines.len())),
+    };
+    Err(failure.after(told))
 }
 
 fn subjects() -> PossibleValuesParser {
@@ -160,10 +155,10 @@ fn trace(cases: &[Case], seed: u64) -> Result<(), Failure> {
         let message = "--trace shows one run: give one protocol, and one scenario with --scenario";
         return Err(Failure::Mistake(message.to_owned()));
     };
-    print(case.trial.trace(seed).trim_end())?;
+    let told = print(case.trial.trace(seed).trim_end());
     match case.trial.check(seed).violation {
-        Some(violation) => Err(Failure::Failed(violation)),
-        None => print("This run holds: no violation."),
+        Some(violation) => Err(Failure::Failed(violation).after(told)),
+        None => told.and_then(|()| print("This run holds: no violation.")),
     }
 }
 

@@ -30,6 +30,20 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// This failure is the answer of a command, also if its report could not be printed. A closed pipe hides nothing,
+    /// and neither does a full disk.
+    pub(crate) fn after(self, told: Result<(), Self>) -> Self {
+        let Err(Self::Failed(untold)) = told else { return self };
+        let with = |message: String| format!("{message}; {untold}");
+        match self {
+            Self::Mistake(message) => Self::Mistake(with(message)),
+            Self::Failed(message) => Self::Failed(with(message)),
+            Self::Interrupted(message) => Self::Interrupted(with(message)),
+            Self::Coded(code, message) => Self::Coded(code, with(message)),
+            Self::NobodyReads => self,
+        }
+    }
+
     /// Prints it to the standard error output.
     pub(crate) fn report(&self) -> ExitCode {
         match self {

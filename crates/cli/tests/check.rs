@@ -67,12 +67,12 @@ fn a_trace_tells_what_went_wrong_and_what_each_was_told() {
     assert!(smaller.lines().count() < text.lines().count() && !smaller.contains("process 1 "), "{smaller}");
 }
 
-/// Clocks that are wrong by more than the grace period make the manifest chain's vacuum unsafe.
+/// Clocks that stop while machines sleep make the manifest chain unsafe.
 #[test]
 fn a_failure_comes_with_the_command_that_shows_it_again() {
     let folder = tempfile::tempdir().unwrap();
     let text = "\
-title = \"Wrong clocks\"
+title = \"Clocks that stop\"
 [writers]
 count = 5
 commits = 30
@@ -81,11 +81,11 @@ pause = \"60s\"
 round_trip = \"20ms\"
 vacuum_every = \"150s\"
 [faults]
-stalled = 0.03
-answer_lost = 0.05
+suspended = 0.01
+answer_lost = 0.02
 timeout = \"5s\"
-lateness = \"4min\"
-clock_skew = \"2h\"
+lateness = \"2h\"
+clocks_stop = true
 ";
     fs::write(folder.path().join("clocks.toml"), text).unwrap();
     let failed = glidepath(folder.path(), "check manifest-chain --scenario clocks.toml --seeds 500");

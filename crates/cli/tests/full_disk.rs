@@ -46,6 +46,48 @@ fn a_catalog_on_a_full_disk_of_ext4() {
     }
 }
 
+/// What a command found out is in its code, whether its output can be written or not.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_found_is_not_hidden_by_an_output_that_takes_nothing() {
+    use std::fs::File;
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file://{}?durability=none", folder.path().join("store").display());
+    let object = |key: &str| folder.path().join(format!("store/objects/{key}%o"));
+    let run = |arguments: &str, output: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_glidepath"));
+        command.arg("catalog").args(arguments.replace("STORE", &url).split(' ')).stdout(output);
+        let ended = command.output().unwrap();
+        (ended.status.code().unwrap(), String::from_utf8(ended.stderr).unwrap())
+    };
+    let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
+    let closed = || Stdio::from(std::io::pipe().unwrap().1);
+    assert_eq!(run("create STORE", Stdio::null()).0, 0);
+    // What was mended was mended; a hint that is mended again is needed for each.
+    let spoil_hint = || std::fs::copy(object("protocol"), object("hint")).unwrap();
+    for (output, code) in [(full(), 10), (closed(), 0)] {
+        spoil_hint();
+        assert_eq!(run("fsck STORE --mend", output).0, code);
+        assert_eq!(run("fsck STORE --mend", full()).0, 1, "nothing was left to mend");
+    }
+    for (arguments, code, words) in
+        [("exists STORE nothing --json", 3, "there is no nothing"), ("exists STORE nothing", 3, "there is no nothing")]
+    {
+        for output in [full(), closed()] {
+            let (ended, error) = run(arguments, output);
+            assert!(ended == code && error.contains(words), "{ended} {error}");
+        }
+    }
+    std::fs::write(object(&format!("versions/{:016x}", u64::MAX)), "damage").unwrap();
+    for arguments in ["fsck STORE", "fsck STORE --json", "fsck STORE --mend"] {
+        for (output, words) in [(full(), "No space left"), (closed(), "damaged")] {
+            let (ended, error) = run(arguments, output);
+            assert!(ended == 8 && error.contains(words), "{arguments}: {ended} {error}");
+        }
+    }
+}
+
 /// The output may go to a full disk, too: a commit that was done must not be reported as not done.
 #[cfg(target_os = "linux")]
 #[test]

@@ -118,10 +118,19 @@ fn a_lost_or_wrong_label_hides_no_catalog() {
         assert!(label.exists(), "--mend puts it back");
         let elsewhere = Place::with(&format!("--protocol {other}"));
         std::fs::copy(elsewhere.file("protocol"), &label).unwrap();
-        for (command, code) in [("list STORE", 1), ("fsck STORE", 8), ("create STORE", 1)] {
-            let words = refused(place.run(command), code);
+        for command in ["list STORE", "create STORE"] {
+            let words = refused(place.run(command), 1);
             assert!(words.contains(protocol) && words.contains(other), "{command}: {words}");
+            assert!(words.contains("delete the object `protocol`"), "{command}: {words}");
         }
+        let (code, report) = place.fsck("--mend");
+        let finding = &report["findings"][0];
+        assert_eq!((code, &finding["trouble"]), (8, &"wrong-label".into()), "{report}");
+        let found = finding["found"].as_str().unwrap();
+        assert!(found.contains(protocol) && found.contains(other), "{report}");
+        std::fs::remove_file(&label).unwrap();
+        assert_eq!(place.fsck("--mend").0, 0, "the advice works");
+        assert!(place.does("list STORE --recursive").contains("sales/t0"));
         place.spoil(&label, |name| name[0] = b'x');
         refused(place.run("fsck STORE"), 8);
         refused(place.run("list STORE"), 1);

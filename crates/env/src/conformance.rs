@@ -117,6 +117,8 @@ points! {
     "range-middle": "a ranged read gives exactly the bytes of the range" => contents::range_middle;
     "range-cut": "a ranged read is cut short where the object ends" => contents::range_cut;
     "range-beyond": "a ranged read that begins at or beyond the end gives no bytes" => contents::range_beyond;
+    "written-at": "head gives the time at which the object was last written, by a clock that does not go back"
+        => contents::written_at;
     "missing": "get, ranged get and head of a missing key say that it is not found" => contents::missing;
     "delete-removes": "a deleted object is not found" => contents::delete_removes;
     "delete-missing": "deleting a missing key is a success" => contents::delete_missing;

@@ -41,6 +41,9 @@ pub trait Files {
     /// The length in bytes of the file now at this path.
     fn length(&self, path: &Path) -> impl Future<Output = io::Result<u64>>;
 
+    /// When an open file was last written, by the clock of the file system, in milliseconds since 1970.
+    fn written_ms(&self, file: &Self::File) -> impl Future<Output = io::Result<u64>>;
+
     /// Whether this path now leads to this open file or folder.
     fn leads_to(&self, path: &Path, file: &Self::File) -> impl Future<Output = io::Result<bool>>;
 

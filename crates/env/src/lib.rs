@@ -24,7 +24,7 @@ pub use kv::{
 };
 pub use luck::{DrawRng, unit_interval};
 pub use object::{
-    Appended, Body, BulkError, BulkStore, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Listed,
+    Appended, Body, BulkError, BulkStore, Busy, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Listed,
     Metadata, Object, ObjectStore, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};

@@ -28,7 +28,7 @@ pub trait ObjectStore {
     /// Bytes `range` of the object, cut off at its end. A range that begins at or beyond the end gives no bytes.
     fn get_range(&self, key: &Key, range: Range<u64>) -> impl Future<Output = Result<Object, ReadError>>;
 
-    /// The object's size and tag.
+    /// The object's size and tag, and when it was written.
     fn head(&self, key: &Key) -> impl Future<Output = Result<Metadata, ReadError>>;
 
     /// Writes the whole object if the guard holds, and returns the new tag. All or nothing.
@@ -248,13 +248,16 @@ pub struct Object {
     pub tag: Tag,
 }
 
-/// An object's size and tag.
+/// An object's size and tag, and when it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Content and filler.
     pub size: ByteSize,
     /// The state it was in.
     pub tag: Tag,
+    /// When it got into this state, by the store's clock, in milliseconds since 1970, to the second or finer; `None` if
+    /// the store does not say. Comparable with other times of the same store only.
+    pub written_ms: Option<u64>,
 }
 
 /// The object's state after an append.
@@ -295,6 +298,21 @@ impl Cause {
         Self(Arc::from(Box::<dyn Error + Send + Sync>::from(words.into())))
     }
 
+    /// Whether nothing was done because another process of this machine holds a lock for too long. It passes when that
+    /// process goes on or ends.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let mut next: Option<&(dyn Error + 'static)> = Some(&*self.0);
+        while let Some(error) = next {
+            let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+            if error.is::<Busy>() || inner.is_some_and(|inner| inner.is::<Busy>()) {
+                return true;
+            }
+            next = error.source();
+        }
+        false
+    }
+
     /// A cause that another library reported.
     #[must_use]
     pub fn from_error(error: impl Error + Send + Sync + 'static) -> Self {
@@ -314,6 +332,12 @@ impl fmt::Display for Cause {
         Ok(())
     }
 }
+
+/// Another process of this machine holds a lock for too long; the text says which, and what to do. See
+/// [`Cause::is_busy`].
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Busy(pub String);
 
 /// Why a read gave nothing. Reads have no effect and may always be repeated.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -28,8 +28,9 @@ impl<F: Files> Folders<F> {
     }
 
     pub(crate) async fn head(&self, key: &Key) -> io::Result<Metadata> {
-        let (_, state) = self.look(key).await?;
-        Ok(Metadata { size: ByteSize::from_bytes(state.length), tag: state.tag() })
+        let (file, state) = self.look(key).await?;
+        let written_ms = Some(self.files.written_ms(&file).await?);
+        Ok(Metadata { size: ByteSize::from_bytes(state.length), tag: state.tag(), written_ms })
     }
 
     /// The object's file and its durable state.

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 
-use glidepath_env::{Access, Files};
+use glidepath_env::{Access, Busy, Files};
 use glidepath_model::{Instant, Span};
 
 use crate::file;
@@ -185,7 +185,7 @@ impl<F: Files> Folders<F> {
             self.path_of_lock(name).display(),
             LONGEST_WAIT.as_secs_f64()
         );
-        io::Error::new(io::ErrorKind::TimedOut, why)
+        io::Error::new(io::ErrorKind::TimedOut, Busy(why))
     }
 
     /// Whether what is visible under this name (a key, or [`FOLDERS`]) may not be durable. Must be called after

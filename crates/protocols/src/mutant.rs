@@ -25,6 +25,8 @@ pub enum Mutant {
     VersionTooFar,
     /// Manifest chain: vacuum considers only the numbers of versions, not their age.
     AgeIgnored,
+    /// Manifest chain: vacuum believes the clocks of the writers and its own, and does not ask the store's.
+    StoreClockIgnored,
     /// Manifest chain: vacuum deletes older versions whose pages are still needed.
     NeededDeleted,
     /// Manifest chain: the number of entries never decreases.

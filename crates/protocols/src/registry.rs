@@ -14,6 +14,7 @@
 //!    creation may be tried again.
 
 mod any;
+mod check;
 mod label;
 mod traces;
 
@@ -271,7 +272,7 @@ where
                 [(one, ref first), (another, ref second), ..] => {
                     let words = format!(
                         "the object `protocol` is missing, and there are objects of {} ({first}) and of {} \
-                         ({second}): put the right name and a line feed there",
+                         ({second}): restore it from a backup, or move the objects that do not belong here elsewhere",
                         one.name(),
                         another.name()
                     );
@@ -293,28 +294,6 @@ where
                 LoadError::Undecodable(remains(label, protocol, &key))
             }
         }
-    }
-
-    /// As [`fsck`](Self::fsck) for a catalog below this prefix, including its label, which is put back if `mend` is
-    /// set.
-    ///
-    /// # Errors
-    /// As [`fsck`](Self::fsck).
-    pub async fn fsck_with_label(
-        &self,
-        env: &E,
-        store: &E::Objects,
-        prefix: &str,
-        mend: bool,
-    ) -> Result<Report, LoadError> {
-        let mut report = self.fsck(mend).await?;
-        if label::read::<E>(store, prefix).await?.is_none() {
-            report.findings.push(label::missing(prefix));
-            if mend && !report.is_damaged() && label::put(env, store, prefix, self.protocol()).await.is_none() {
-                report.mended.push(format!("the object `protocol` says {} again", self.protocol().name()));
-            }
-        }
-        Ok(report)
     }
 
     /// Creates an empty catalog below a prefix (empty, or ending in `/`), and returns a handle to it. `Conflict` if
@@ -361,13 +340,16 @@ where
     }
 }
 
+/// How to repair a label. Its bytes depend on the store, so users should not write it themselves.
+const RELABEL: &str =
+    "delete the object `protocol`; then `glidepath catalog fsck STORE --mend` puts it back with the right name";
+
 /// The objects of a catalog that cannot be read.
 fn remains(label: Option<Protocol>, of: Protocol, key: &Key) -> Cause {
     let name = of.name();
     Cause::words(match label {
         Some(label) if label != of => format!(
-            "the object `protocol` says {}, and there are objects of a catalog of {name} (such as {key}): put {name} \
-             and a line feed there to open it",
+            "the object `protocol` says {}, and there are objects of a catalog of {name} (such as {key}): {RELABEL}",
             label.name()
         ),
         _ => format!(

@@ -106,6 +106,9 @@ pub enum VacuumError {
     /// The request is not possible; the text says why.
     #[error("{0}")]
     Mistake(String),
+    /// Nothing proves that anything is old, and nothing was removed; the text says why, and what to do.
+    #[error("{0}")]
+    Unproven(String),
     /// The catalog could not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -191,18 +194,20 @@ pub(crate) async fn look_at_newest<D: Design, E: Env>(
 ) -> Result<Report, LoadError> {
     let head = match catalog.load().await {
         Ok(head) => head,
-        Err(LoadError::Undecodable(cause)) => {
-            let finding = Finding {
-                severity: Severity::Damage,
-                trouble: "undecodable",
-                object,
-                version: None,
-                found: cause.to_string(),
-                advice: "restore the object from a backup or an older version that the store kept".to_owned(),
+        Err(error @ LoadError::NotFound) => return Err(error),
+        Err(error) => {
+            let restore = "restore the object from a backup or an older version that the store kept";
+            let (severity, trouble, found, advice) = match error {
+                LoadError::Undecodable(cause) => {
+                    (Severity::Damage, "undecodable", cause.to_string(), restore.to_owned())
+                }
+                error => {
+                    (Severity::Unread, "unread", error.to_string(), format!("try again; if it still fails, {restore}"))
+                }
             };
+            let finding = Finding { severity, trouble, object, version: None, found, advice };
             return Ok(Report { findings: vec![finding], ..Report::default() });
         }
-        Err(error) => return Err(error),
     };
     let (version, mut entries) = (catalog.version(&head), 0);
     for kind in Kind::ALL {

@@ -83,6 +83,10 @@ struct State {
     /// Locks by the open file or folder that took them: the process, and what is locked.
     locks: RefCell<BTreeMap<u64, Lock>>,
     opened: Cell<u64>,
+    /// When each file was last written, in milliseconds since 1970.
+    written_ms: RefCell<BTreeMap<u64, u64>>,
+    /// The time that had passed when the current simulation began.
+    began: Cell<Span>,
     shown: RefCell<Vec<(String, Option<Vec<u8>>)>>,
     watched: RefCell<Option<String>>,
     mishaps: RefCell<Option<Vec<Mishap>>>,
@@ -108,6 +112,8 @@ impl Disk {
             failures: Cell::new(0),
             locks: RefCell::default(),
             opened: Cell::new(0),
+            written_ms: RefCell::default(),
+            began: Cell::new(Span::ZERO),
             shown: RefCell::default(),
             watched: RefCell::default(),
             mishaps: RefCell::default(),
@@ -117,6 +123,11 @@ impl Disk {
     /// Sets the faults from now on.
     pub fn suffer(&self, faults: DiskFaults) {
         self.0.faults.set(faults);
+    }
+
+    /// The next simulation begins when this time has passed since the first one began: its files are dated accordingly.
+    pub fn begins_after(&self, passed: Span) {
+        self.0.began.set(passed);
     }
 
     /// From now on records the visible content of files below a folder after each change, for

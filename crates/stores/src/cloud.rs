@@ -173,12 +173,13 @@ impl CloudStore {
         let head = options.head;
         let result = self.0.client.objects().get_opts(path, options).await?;
         let (size, version, etag) = (result.meta.size, result.meta.version.clone(), result.meta.e_tag.clone());
+        let written_ms = u64::try_from(result.meta.last_modified.timestamp_millis()).ok();
         let bytes = if head { Bytes::new() } else { result.bytes().await? };
         let tag = tag(self.provider(), etag, version).ok_or_else(|| object_store::Error::Generic {
             store: "cloud",
             source: "the answer has no tag (ETag or generation)".into(),
         })?;
-        Ok(Read { bytes, size, tag })
+        Ok(Read { bytes, size, tag, written_ms })
     }
 
     async fn list_once(&self, prefix: &str, page: PaginatedListOptions) -> Result<PaginatedListResult, ReadError> {
@@ -220,6 +221,8 @@ struct Read {
     bytes: Bytes,
     size: u64,
     tag: Tag,
+    /// `None` for a time before 1970.
+    written_ms: Option<u64>,
 }
 
 impl ObjectStore for CloudStore {
@@ -253,7 +256,9 @@ impl ObjectStore for CloudStore {
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let path = self.path(key).map_err(ReadError::Failed)?;
         match self.read(&path, None, true).await? {
-            Some(read) => Ok(Metadata { size: ByteSize::from_bytes(read.size), tag: read.tag }),
+            Some(Read { size, tag, written_ms, .. }) => {
+                Ok(Metadata { size: ByteSize::from_bytes(size), tag, written_ms })
+            }
             None => Err(ReadError::Failed(Cause::words("the store answered as if a range had been asked for"))),
         }
     }

@@ -22,5 +22,5 @@ mod store;
 
 pub use bulk::SCRATCH;
 pub use live::LiveEnv;
-pub use open::{OpenError, Options, open};
+pub use open::{OpenError, Options, is_there, open};
 pub use store::Store;

@@ -49,6 +49,11 @@ fn readings() -> Readings {
     Readings { monotonic_ns, counting_sleep_ns, unix_ns }
 }
 
+/// The time of day, in milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    readings().unix_ns / 1_000_000
+}
+
 fn nanoseconds(time: Timespec) -> u64 {
     let (seconds, rest) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
     seconds.unwrap_or_default().saturating_mul(1_000_000_000).saturating_add(rest.unwrap_or_default())
@@ -65,7 +70,7 @@ impl Env for LiveEnv {
     }
 
     fn unix_ms(&self) -> u64 {
-        readings().unix_ns / 1_000_000
+        unix_ms()
     }
 
     async fn sleep_until(&self, at: Instant) {

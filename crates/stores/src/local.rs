@@ -53,6 +53,24 @@ impl LocalStore {
     }
 
     pub(crate) fn open(url: &Url) -> Result<Self, OpenError> {
+        let (directory, durability) = Self::named(url)?;
+        Self::new(&directory, durability).map_err(|error| {
+            let why = format!("the directory cannot be used as a store: {error}");
+            OpenError::Unusable { url: url.to_string(), why }
+        })
+    }
+
+    /// Whether there is a store in the directory, perhaps an empty one. Creates nothing.
+    pub(crate) fn is_there(url: &Url) -> Result<bool, OpenError> {
+        let (directory, _) = Self::named(url)?;
+        directory.join("objects").try_exists().map_err(|error| {
+            let why = format!("the directory {} cannot be read: {error}", directory.display());
+            OpenError::Unusable { url: url.to_string(), why }
+        })
+    }
+
+    /// What a URL says.
+    fn named(url: &Url) -> Result<(PathBuf, Durability), OpenError> {
         let wrong = |why: &str| OpenError::Url { url: url.to_string(), why: why.to_owned() };
         let directory = url.to_file_path();
         let directory =
@@ -68,10 +86,7 @@ impl LocalStore {
                 _ => return Err(wrong("the only parameter is durability=fsync (the default) or durability=none")),
             };
         }
-        Self::new(&directory, durability).map_err(|error| {
-            let why = format!("the directory cannot be used as a store: {error}");
-            OpenError::Unusable { url: url.to_string(), why }
-        })
+        Ok((directory, durability))
     }
 
     async fn act<T: Send + 'static>(

@@ -11,6 +11,8 @@ use glidepath_env::{
 };
 use glidepath_model::ByteSize;
 
+use crate::live::unix_ms;
+
 /// A store in this process. Clones share its objects; a store created by [`new`](Self::new) is empty.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore(Arc<Mutex<State>>);
@@ -26,6 +28,7 @@ struct State {
 struct Stored {
     content: Content,
     tag: u64,
+    written_ms: u64,
 }
 
 /// The written bytes, shared with the writer and the readers until the first append, which needs a copy.
@@ -67,7 +70,8 @@ impl ObjectStore for MemoryStore {
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let state = self.state();
         let stored = state.objects.get(key).ok_or(ReadError::NotFound)?;
-        Ok(Metadata { size: stored.content.size(), tag: Tag::number(stored.tag) })
+        let (tag, written_ms) = (Tag::number(stored.tag), Some(stored.written_ms));
+        Ok(Metadata { size: stored.content.size(), tag, written_ms })
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
@@ -82,7 +86,8 @@ impl ObjectStore for MemoryStore {
             return Err(PutError::Lost);
         }
         let tag = state.fresh_tag();
-        state.objects.insert(key.clone(), Stored { content: Content::Whole(flat(body.into_payload())?), tag });
+        let (content, written_ms) = (Content::Whole(flat(body.into_payload())?), unix_ms());
+        state.objects.insert(key.clone(), Stored { content, tag, written_ms });
         Ok(Tag::number(tag))
     }
 
@@ -93,10 +98,11 @@ impl ObjectStore for MemoryStore {
         }
         let payload = flat(payload)?;
         let tag = state.fresh_tag();
-        let empty = || Stored { content: Content::Growing(BytesMut::new()), tag };
+        let written_ms = unix_ms();
+        let empty = || Stored { content: Content::Growing(BytesMut::new()), tag, written_ms };
         let stored = state.objects.entry(key.clone()).or_insert_with(empty);
         stored.content.grow(&payload);
-        stored.tag = tag;
+        (stored.tag, stored.written_ms) = (tag, written_ms);
         Ok(Appended { tag: Tag::number(tag), end: stored.content.len() })
     }
 

@@ -62,16 +62,57 @@ const ALLOWED: &str = "memory:, file:///directory, s3://bucket/prefix, az://cont
 /// # Errors
 /// [`OpenError`] says what is wrong with the URL, or with the directory, the credentials or the parameters it names.
 pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
-    let wrong = |why: String| OpenError::Url { url: url.to_owned(), why };
-    let parsed = Url::parse(url).map_err(|error| match error {
-        url::ParseError::RelativeUrlWithoutBase => wrong(no_scheme(url)),
-        error => wrong(error.to_string()),
-    })?;
+    let parsed = parse(url)?;
     match parsed.scheme() {
         "memory" => Ok(Store::Memory(MemoryStore::new())),
         "file" => LocalStore::open(&parsed).map(Store::Local),
         "s3" | "az" | "gs" => CloudStore::open(&parsed, options).map(Store::Cloud),
-        other => Err(wrong(format!("there is no kind of store {other:?}"))),
+        other => Err(wrong(url, format!("there is no kind of store {other:?}"))),
+    }
+}
+
+/// Whether there is a store at a URL already, perhaps an empty one; `None` if that cannot be told without a request.
+/// Creates nothing.
+///
+/// # Errors
+/// As [`open`], for what is wrong with the URL itself.
+pub fn is_there(url: &str) -> Result<Option<bool>, OpenError> {
+    let parsed = parse(url)?;
+    match parsed.scheme() {
+        "file" => LocalStore::is_there(&parsed).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn wrong(url: &str, why: String) -> OpenError {
+    OpenError::Url { url: url.to_owned(), why }
+}
+
+/// The URL. Refuses what the parser would drop without a word: then two texts would name one store.
+fn parse(url: &str) -> Result<Url, OpenError> {
+    let parsed = Url::parse(url).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => wrong(url, no_scheme(url)),
+        error => wrong(url, error.to_string()),
+    })?;
+    let dropped = |c: char| matches!(c, '\t' | '\n' | '\r');
+    if url.contains(dropped) || url.trim_matches(|c: char| c <= ' ') != url {
+        let why = "it has a tab, a line feed, or a blank or control character at an end; in a name, write a blank %20";
+        return Err(wrong(url, why.to_owned()));
+    }
+    if parsed.fragment().is_some() {
+        return Err(wrong(url, "it has a #, which would end the path; in a name, write it %23".to_owned()));
+    }
+    let names: Vec<_> = parsed.query_pairs().map(|(name, _)| name).collect();
+    if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        return Err(wrong(url, format!("the parameter {:?} is given twice", twice.1)));
+    }
+    match parsed.scheme() {
+        "memory" if parsed.query().is_some() => Err(wrong(url, "memory: has no parameters".to_owned())),
+        // The parser would take it for a path from the root.
+        "file" if !url.get(5..).is_some_and(|path| path.starts_with('/')) => {
+            Err(wrong(url, "a directory is written with three slashes, file:///directory".to_owned()))
+        }
+        _ => Ok(parsed),
     }
 }
 

@@ -102,6 +102,7 @@ const BROKEN: &[(Fault, &[&str])] = &[
         ],
     ),
     (Fault::DeletesOnlyWhatIs, &["delete-missing"]),
+    (Fault::Undated, &["written-at"]),
     (Fault::ListsBackwards, &["list-order", "list-limit"]),
     (Fault::PrefixesAreFolders, &["list-prefix", "list-after"]),
     (Fault::IgnoresAfter, &["list-after", "list-limit"]),

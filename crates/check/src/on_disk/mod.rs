@@ -72,6 +72,7 @@ pub(crate) fn run<D: Design>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> 
             disk.cut_before(1 + (unit_interval(luck.draw()) * plan.disk.calls as f64) as u64);
         }
         let latest = Rc::new(Cell::new(began));
+        disk.begins_after(began);
         let mut simulation = calm(luck.draw());
         simulation.run(processes::<D>(plan, phase, &disk, &history, &latest));
         drop(simulation);

@@ -124,6 +124,12 @@ fn chain(journal: &[Written], versions: &[Kept], skew: Span) -> Result<(), Strin
             let words = format!("{} versions before {last} are to be kept", GRACE.versions);
             return Err(format!("{} gives up what is older than {oldest}, but {words}", now.version()));
         }
+        // The clocks of processes may be wrong; this is the world's.
+        let real = versions.iter().find(|kept| kept.snapshot.version() == oldest).map(|kept| kept.at);
+        if real.is_some_and(|real| real + GRACE.age > pair[1].at) {
+            let words = format!("{oldest} had replaced it less than {} before", GRACE.age);
+            return Err(format!("{} gives up a version, but {words}", now.version()));
+        }
         let since = written.get(&oldest).copied().unwrap_or(u64::MAX);
         if since.saturating_add(ms(GRACE.age)) > now.written_ms() + 2 * ms(skew) {
             let age_ms = now.written_ms().saturating_sub(since);

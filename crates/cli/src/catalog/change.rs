@@ -10,7 +10,7 @@ use glidepath_protocols::{Catalog as _, Outcome};
 use glidepath_stores::LiveEnv;
 use serde_json::json;
 
-use super::place::{Opened, Site, code, done as was_done, dotted, not_found, settled};
+use super::place::{Opened, Site, busy, code, done as was_done, dotted, not_found, settled};
 use super::{Common, name, show};
 use crate::choice;
 use crate::failure::Failure;
@@ -190,8 +190,10 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn metadata(text: &str) -> Result<MetadataId, String> {
-    let wrong = |_| "an id is up to 16 hexadecimal digits".to_owned();
-    u64::from_str_radix(text, 16).map(MetadataId).map_err(wrong)
+    let wrong = || "an id is up to 16 hexadecimal digits".to_owned();
+    // The parser would accept a sign.
+    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit())).ok_or_else(wrong)?;
+    u64::from_str_radix(digits, 16).map(MetadataId).map_err(|_| wrong())
 }
 
 impl Create {
@@ -212,7 +214,7 @@ impl Create {
                 tell(&self.common, &catalog, "created", &what, &at)
             }
             Outcome::Conflict(_) => Err(self.exists(&opened)),
-            Outcome::Refused(cause) => Err(Failure::Failed(format!("not created: {cause}"))),
+            Outcome::Refused(denial) => Err(busy(&denial.cause, format!("not created: {denial}"))),
             Outcome::Unknown(cause) => {
                 let words = format!("outcome unknown: {cause}; it may have been created: look before trying again");
                 Err(Failure::Coded(code::UNKNOWN, words))
@@ -397,7 +399,7 @@ fn tell_with(
         fields["commit"] = format!("{commit:016x}").into();
         return was_done(print_json(&fields));
     }
-    was_done(print(&format!("{words} (version {version})")))
+    was_done(print(&format!("{} (version {version})", show::visible(words))))
 }
 
 /// The properties by key.

@@ -1,51 +1,45 @@
 //! `glidepath catalog fsck`: is the catalog undamaged, and if not, what is lost and what should the user do?
 
 use clap::Args;
-use glidepath_protocols::LoadError;
+use glidepath_protocols::registry::AnyCatalog;
 use glidepath_protocols::upkeep::{Finding, Report};
 use glidepath_stores::LiveEnv;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::{Site, code, told};
+use super::place::{Opened, code, done, told};
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, visible};
 
 /// Check every object of the catalog, and explain what is damaged; changes nothing without --mend
 ///
-/// --mend makes only safe repairs: it rewrites the hint, and, if nothing is damaged, deletes packs and objects of old
-/// versions that no kept version needs. Exit code 8: something is damaged or could not be read.
+/// --mend makes only safe repairs, and only if nothing is damaged: it rewrites the hint, puts back a missing label (the
+/// object `protocol`), and deletes packs and objects of old versions that no kept version needs. Exit code 8: something
+/// is damaged or could not be read.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
-    /// Make safe repairs
+    /// Make safe repairs, unless something is damaged
     #[arg(long)]
     mend: bool,
 }
 
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let site = Site::open(&self.common.store, damage)?;
+        let opened = Opened::existing(&self.common.store)?;
         let env = LiveEnv::new();
-        let look = site.catalog.fsck_with_label(&env, site.store(), "", self.mend);
-        let report = site.wait(look).map_err(|error| damage(&site.explained(error)))?;
-        match self.common.json {
-            true => print_json(&as_json(&report))?,
-            false => print(&as_text(&report, self.mend))?,
-        }
+        let look = AnyCatalog::fsck_below(&env, &opened.store, "", self.mend);
+        let report = opened.wait(look).map_err(|error| told(&error))?;
+        let printed = match self.common.json {
+            true => print_json(&as_json(&report)),
+            false => print(&as_text(&report, self.mend)),
+        };
         if report.is_damaged() {
-            return Err(Failure::Coded(code::DAMAGE, "the catalog is damaged, or could not all be read".to_owned()));
+            let words = "the catalog is damaged, or could not all be read".to_owned();
+            return Err(Failure::Coded(code::DAMAGE, words).after(printed));
         }
-        Ok(())
-    }
-}
-
-/// A failure to read, as a finding.
-fn damage(error: &LoadError) -> Failure {
-    match error {
-        LoadError::Undecodable(_) => Failure::Coded(code::DAMAGE, error.to_string()),
-        error => told(error),
+        if report.mended.is_empty() { printed } else { done(printed) }
     }
 }
 
@@ -79,8 +73,8 @@ fn as_text(report: &Report, mend: bool) -> String {
     let mut lines = Vec::new();
     for finding in &report.findings {
         let version = finding.version.map(|version| format!(" ({version})")).unwrap_or_default();
-        lines.push(format!("{}: {}{version}", finding.severity.word(), finding.object));
-        lines.push(format!("    {}", finding.found));
+        lines.push(format!("{}: {}{version}", finding.severity.word(), visible(finding.object.as_str())));
+        lines.push(format!("    {}", visible(&finding.found)));
         lines.push(format!("    -> {}", finding.advice));
     }
     if report.more_findings > 0 {

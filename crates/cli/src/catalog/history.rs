@@ -41,15 +41,16 @@ impl Arguments {
             let before = match number.0.checked_sub(1).map(Version).map(|before| site.kept(before)).transpose() {
                 Ok(before) => before.flatten(),
                 // The versions before the damage were printed.
-                Err(error) => {
-                    output.flush()?;
-                    return Err(error);
-                }
+                Err(error) => return Err(error.after(output.flush().map_err(Failure::from))),
             };
             // The changes of the oldest kept version are no longer known.
             let changes = match &before {
                 Some(before) => {
-                    Some(site.read(site.catalog.changed(before, &at, (self.changes as usize).saturating_add(1)))?)
+                    let changed = site.catalog.changed(before, &at, (self.changes as usize).saturating_add(1));
+                    match site.read_at(before, changed) {
+                        Ok(changed) => Some(changed),
+                        Err(error) => return Err(error.after(output.flush().map_err(Failure::from))),
+                    }
                 }
                 None => None,
             };
@@ -123,6 +124,7 @@ fn as_json(change: &Changed) -> Value {
 
 fn as_text(change: &Changed) -> String {
     let Changed { name, before, now } = change;
+    let name = show::visible(name.as_str());
     match (before, now) {
         (Some(before), Some(now)) => {
             format!("~ {} {name}: {}", show::kind(now.kind), differences(before, now).join(", "))
@@ -145,7 +147,7 @@ fn differences(before: &Entry, now: &Entry) -> Vec<String> {
         found.push(format!("table version {} -> {}", version(before), version(now)));
     }
     if before.location != now.location {
-        let location = |entry: &Entry| entry.location.clone().unwrap_or_else(|| "none".to_owned());
+        let location = |entry: &Entry| entry.location.as_deref().map_or("none".to_owned(), show::visible);
         found.push(format!("location {} -> {}", location(before), location(now)));
     }
     if before.pointer != now.pointer {
@@ -154,11 +156,11 @@ fn differences(before: &Entry, now: &Entry) -> Vec<String> {
     }
     for (key, value) in &now.properties {
         if before.properties.get(key) != Some(value) {
-            found.push(format!("{key} = {value}"));
+            found.push(format!("{} = {}", show::visible(key), show::visible(value)));
         }
     }
     let removed = before.properties.keys().filter(|key| !now.properties.contains_key(*key));
-    found.extend(removed.map(|key| format!("{key} removed")));
+    found.extend(removed.map(|key| format!("{} removed", show::visible(key))));
     if before.base_objects != now.base_objects {
         found.push("what it is made from".to_owned());
     }

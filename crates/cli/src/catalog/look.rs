@@ -95,7 +95,7 @@ impl List {
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;
         if let Some(namespace) = &self.namespace {
-            let entry = site.read(site.catalog.entry(&at, namespace))?.ok_or_else(|| not_found(namespace))?;
+            let entry = site.read_at(&at, site.catalog.entry(&at, namespace))?.ok_or_else(|| not_found(namespace))?;
             if entry.kind != Kind::Namespace {
                 let words = format!("{namespace} is a {}, not a namespace; `describe` shows it", entry.kind);
                 return Err(Failure::Coded(code::OTHERWISE, words));
@@ -138,7 +138,7 @@ impl List {
             // A short listing needs only a short page.
             let size = if self.recursive || self.kind.is_some() { PAGE } else { PAGE.min(self.limit) };
             let found = site.catalog.children(at, level.namespace.as_ref(), after.as_ref(), size);
-            level.page = site.read(found)?.into();
+            level.page = site.read_at(at, found)?.into();
             if level.page.len() == size {
                 level.next = level.page.back().map(|(name, _)| Some(name.clone()));
             }
@@ -152,7 +152,7 @@ impl Describe {
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;
         let Some(name) = &self.name else { return self.catalog(&site, &at) };
-        let entry = site.read(site.catalog.entry(&at, name))?.ok_or_else(|| not_found(name))?;
+        let entry = site.read_at(&at, site.catalog.entry(&at, name))?.ok_or_else(|| not_found(name))?;
         match self.common.json {
             true => print_json(&show::entry(name, &entry)),
             false => print(&show::description(name, &entry)),
@@ -202,21 +202,21 @@ impl Exists {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
         let at = site.at(self.version)?;
-        let entry = site.read(site.catalog.entry(&at, &self.name))?;
+        let entry = site.read_at(&at, site.catalog.entry(&at, &self.name))?;
         let wanted = |entry: &Entry| self.kind.is_none_or(|kind| Kind::from(kind) == entry.kind);
         let found = entry.filter(wanted);
-        if self.common.json {
+        let told = if self.common.json {
             let kind = found.as_ref().map(|entry| show::kind(entry.kind));
-            print_json(&json!({ "name": self.name.as_str(), "exists": found.is_some(), "kind": kind }))?;
-        } else if let Some(entry) = &found {
-            print(show::kind(entry.kind))?;
-        }
+            print_json(&json!({ "name": self.name.as_str(), "exists": found.is_some(), "kind": kind }))
+        } else {
+            found.as_ref().map_or(Ok(()), |entry| print(show::kind(entry.kind)))
+        };
         match (found, self.kind) {
-            (Some(_), _) => Ok(()),
-            (None, None) => Err(not_found(&self.name)),
+            (Some(_), _) => told,
+            (None, None) => Err(not_found(&self.name).after(told)),
             (None, Some(kind)) => {
                 let words = format!("there is no {} {}", show::kind(kind.into()), self.name);
-                Err(Failure::Coded(code::NOT_FOUND, words))
+                Err(Failure::Coded(code::NOT_FOUND, words).after(told))
             }
         }
     }

@@ -1,12 +1,11 @@
 //! From a URL to a catalog, and from an error to a message and an exit code.
 
-use std::path::Path;
-
+use glidepath_env::Cause;
 use glidepath_model::{Name, Refusal, Version};
 use glidepath_protocols::group::{Answer, CommitError, Committer, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot};
 use glidepath_protocols::{Catalog as _, LoadError};
-use glidepath_stores::{LiveEnv, OpenError, Options, Store, open};
+use glidepath_stores::{LiveEnv, OpenError, Options, Store, is_there, open};
 use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
@@ -38,26 +37,9 @@ pub(super) struct Site {
 impl Site {
     /// Opens the store of an existing catalog, without reading the catalog.
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
-        Self::open(url, told)
-    }
-
-    /// The same; `told` turns a failure to read into an error.
-    pub(super) fn open(url: &str, told: fn(&LoadError) -> Failure) -> Result<Self, Failure> {
-        // Opening a store on disk creates its folder; a mistyped path should be an error instead.
-        if let Some(folder) = folder(url) {
-            match Path::new(&folder).try_exists() {
-                Ok(true) => {}
-                Ok(false) => return Err(told(&LoadError::NotFound)),
-                Err(error) => return Err(Failure::Failed(format!("{url}: {error}"))),
-            }
-        }
-        let opened = Opened::of(url)?;
+        let opened = Opened::existing(url)?;
         let found = opened.wait(AnyCatalog::find(LiveEnv::new(), opened.store.clone(), ""));
         Ok(Self { catalog: found.map_err(|error| told(&error))?, opened })
-    }
-
-    pub(super) fn store(&self) -> &Store {
-        &self.opened.store
     }
 
     /// Waits for something.
@@ -67,17 +49,23 @@ impl Site {
 }
 
 impl Opened {
+    /// Opens the store of an existing catalog, without reading from it.
+    pub(super) fn existing(url: &str) -> Result<Self, Failure> {
+        // Opening a store on disk creates its folder; a mistyped path should be an error instead.
+        if is_there(url).map_err(not_opened)? == Some(false) {
+            return Err(told(&LoadError::NotFound));
+        }
+        Self::of(url)
+    }
+
     /// Opens a store without reading from it.
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
-        if url.starts_with("memory:") {
+        let store = open(url, &Options::default()).map_err(not_opened)?;
+        if matches!(store, Store::Memory(_)) {
             let words = "memory: exists only until the command ends, so no other command could use it; \
                          use file:///directory for a try";
             return Err(Failure::Mistake(words.to_owned()));
         }
-        let store = open(url, &Options::default()).map_err(|error| match error {
-            OpenError::Url { .. } => Failure::Mistake(error.to_string()),
-            OpenError::Unusable { .. } => Failure::Failed(error.to_string()),
-        })?;
         // One thread: a command does one thing at a time.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
@@ -93,14 +81,43 @@ impl Opened {
 impl Site {
     /// Waits for something that reads the catalog.
     pub(super) fn read<T>(&self, future: impl Future<Output = Result<T, LoadError>>) -> Result<T, Failure> {
-        self.wait(future).map_err(|error| told(&self.explained(error)))
+        self.wait(future).map_err(|error| self.failed(error))
     }
 
-    /// The same error; for "not found", with the reason.
-    pub(super) fn explained(&self, error: LoadError) -> LoadError {
+    /// Waits for something that reads the catalog at a version. If a vacuum has removed the version meanwhile, the error
+    /// says so.
+    pub(super) fn read_at<T>(
+        &self,
+        at: &AnySnapshot,
+        future: impl Future<Output = Result<T, LoadError>>,
+    ) -> Result<T, Failure> {
+        self.wait(future).map_err(|error| {
+            let version = self.catalog.version(at);
+            match self.range_now() {
+                Ok((oldest, newest)) if version < oldest => {
+                    let words = format!(
+                        "{version} is no longer kept, because a vacuum has run meanwhile: those that are kept are {} \
+                         to {}",
+                        oldest.0, newest.0
+                    );
+                    Failure::Coded(code::NOT_FOUND, words)
+                }
+                _ => self.failed(error),
+            }
+        })
+    }
+
+    /// The oldest and the newest of the versions that are kept now.
+    fn range_now(&self) -> Result<(Version, Version), Failure> {
+        let head = self.head()?;
+        Ok((self.read(self.catalog.oldest(&head))?, self.catalog.version(&head)))
+    }
+
+    /// The message of a failure to read: "no catalog" only if there is nothing of one.
+    pub(super) fn failed(&self, error: LoadError) -> Failure {
         match error {
-            LoadError::NotFound => self.wait(AnyCatalog::<LiveEnv>::why_not_found(&self.opened.store, "")),
-            error => error,
+            LoadError::NotFound => told(&self.wait(AnyCatalog::<LiveEnv>::why_not_found(&self.opened.store, ""))),
+            error => told(&error),
         }
     }
 
@@ -117,9 +134,9 @@ impl Site {
             Ok(head) => head,
             // Older versions may be undamaged although the newest is damaged.
             Err(error @ LoadError::Undecodable(_)) => {
-                return self.read(self.catalog.version_at(version))?.ok_or_else(|| told(&error));
+                return self.read(self.catalog.version_at(version))?.ok_or_else(|| self.failed(error));
             }
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(self.failed(error)),
         };
         let newest = self.catalog.version(&head);
         let found = if version < newest { self.kept(version)? } else { None };
@@ -143,7 +160,7 @@ impl Site {
     }
 
     fn missing(&self, version: Version, newest: Version) -> Result<AnySnapshot, Failure> {
-        let oldest = self.read(self.catalog.oldest(&self.head()?))?;
+        let (oldest, _) = self.range_now()?;
         let words = match oldest == newest {
             true => format!("there is no {version}: only the newest is kept, {}", newest.0),
             false => format!("there is no {version}: those that are kept are {} to {}", oldest.0, newest.0),
@@ -157,24 +174,32 @@ impl Site {
     }
 }
 
-/// The folder of a store on disk.
-fn folder(url: &str) -> Option<String> {
-    let path = url.strip_prefix("file://")?.split('?').next()?;
-    // The store parses URLs of another form.
-    (path.starts_with('/') && !path.contains('%')).then(|| path.to_owned())
+fn not_opened(error: OpenError) -> Failure {
+    match error {
+        OpenError::Url { .. } => Failure::Mistake(error.to_string()),
+        OpenError::Unusable { .. } => Failure::Failed(error.to_string()),
+    }
 }
 
-/// The message of a failure to read.
+/// The message of a failure to read, if nothing more is known.
 pub(super) fn told(error: &LoadError) -> Failure {
     match error {
         LoadError::NotFound => Failure::Coded(
             code::NOT_FOUND,
             "there is no catalog here; `glidepath catalog create STORE` makes one".to_owned(),
         ),
-        LoadError::Failed(_) => Failure::Failed(error.to_string()),
+        LoadError::Failed(cause) => busy(cause, error.to_string()),
         LoadError::Undecodable(_) => {
             Failure::Failed(format!("{error}\n`glidepath catalog fsck STORE` checks the whole catalog"))
         }
+    }
+}
+
+/// The message of a failure after which nothing was done: the store is busy, or something else is wrong.
+pub(super) fn busy(cause: &Cause, message: String) -> Failure {
+    match cause.is_busy() {
+        true => Failure::Coded(code::CONTENTION, format!("{message}; nothing was done: try again afterwards")),
+        false => Failure::Failed(message),
     }
 }
 
@@ -215,7 +240,7 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
             },
             CommitError::Contention { .. } | CommitError::Full { .. } => code::CONTENTION,
             CommitError::Unknown(_) => code::UNKNOWN,
-            CommitError::Failed(_) => return Failure::Failed(error.to_string()),
+            CommitError::Failed(cause) => return busy(cause, error.to_string()),
         };
         let advice: &str = match &error {
             CommitError::Contention { .. } => "; nothing was done: try again, or with more --tries",
@@ -245,8 +270,10 @@ pub(super) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use glidepath_env::Cause;
-    use glidepath_model::Kind;
+    use glidepath_env::Busy;
+    use glidepath_model::{Action, Entry, Kind};
+    use glidepath_protocols::Outcome;
+    use glidepath_protocols::registry::{Creation, Protocol};
 
     use super::*;
 
@@ -290,5 +317,63 @@ mod tests {
         }
         let failed = settled(Err(CommitError::Failed(Cause::words("no route"))));
         assert!(matches!(failed, Err(Failure::Failed(words)) if words.contains("not committed: no route")));
+    }
+
+    /// As the store on disk reports it. Nothing was done, and it may be tried again.
+    #[test]
+    fn a_lock_that_is_held_too_long_has_the_code_of_contention() {
+        let cause =
+            || Cause::from_error(std::io::Error::new(std::io::ErrorKind::TimedOut, Busy("it is stuck".to_owned())));
+        let commit = settled(Err(CommitError::Failed(cause()))).map(drop);
+        for failure in [commit, Err(told(&LoadError::Failed(cause())))] {
+            match failure {
+                Err(Failure::Coded(6, words)) => {
+                    assert!(words.contains("it is stuck; nothing was done: try again"), "{words}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// A vacuum removes a version while it is read. (Another process read it, so nothing of it is in memory.)
+    #[test]
+    fn a_version_that_is_removed_while_it_is_read_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("file://{}?durability=none", folder.path().display());
+        let create =
+            |name: &str| vec![Action::Create { name: Name::of_parts([name]).unwrap(), entry: Entry::namespace() }];
+        let opened = Opened::of(&url).unwrap();
+        let made =
+            AnyCatalog::create(LiveEnv::new(), opened.store.clone(), "", Protocol::ManifestChain, Creation::default());
+        assert!(matches!(opened.wait(made).1, Outcome::Committed(_)));
+        let site = Site::of(&url).unwrap();
+        for name in ["a", "b", "c"] {
+            assert!(site.wait(site.committer(1).commit(create(name))).is_ok());
+        }
+        let at = site.at(Some(1)).unwrap();
+        let name = Name::of_parts(["a"]).unwrap();
+        let look = || {
+            let site = Site::of(&url).unwrap();
+            site.read_at(&at, site.catalog.entry(&at, &name))
+        };
+        assert!(look().unwrap().is_some());
+        // The object is gone, and the version is kept: damage, not "not found".
+        let object = |version: u64| folder.path().join(format!("objects/versions/{:016x}%o", u64::MAX - version));
+        std::fs::rename(object(1), folder.path().join("aside")).unwrap();
+        assert!(matches!(look(), Err(Failure::Failed(_))), "{:?}", look());
+        // As if a vacuum had run: the newest version names version 2 as the oldest.
+        let mut newest = std::fs::read(object(3)).unwrap();
+        let frame = &mut newest[1024..];
+        let length = u32::from_le_bytes(frame[8..12].try_into().unwrap()) as usize;
+        frame[36..44].copy_from_slice(&2_u64.to_le_bytes());
+        let sum = crc32fast::hash(&frame[..length - 4]);
+        frame[length - 4..length].copy_from_slice(&sum.to_le_bytes());
+        std::fs::write(object(3), newest).unwrap();
+        match look() {
+            Err(Failure::Coded(code::NOT_FOUND, words)) => {
+                assert!(words.contains("version 1 is no longer kept") && words.contains("2 to 3"), "{words}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }

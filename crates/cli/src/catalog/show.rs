@@ -4,18 +4,11 @@ use chrono::{DateTime, SecondsFormat};
 use glidepath_model::{Entry, Kind, Name};
 use serde_json::{Value, json};
 
+pub(super) use crate::output::visible;
+
 /// "namespace", "table" or "view".
 pub(super) fn kind(kind: Kind) -> &'static str {
     kind.word()
-}
-
-/// Any text on one line.
-pub(super) fn visible(text: &str) -> String {
-    let shown = |character: char| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    };
-    text.chars().map(shown).collect()
 }
 
 /// A time in UTC; times beyond the range of calendars as a number.
@@ -28,7 +21,7 @@ pub(super) fn time(unix_ms: u64) -> String {
 pub(super) fn line(name: &Name, entry: &Entry) -> String {
     let version = entry.state.as_ref().map(|state| format!("v{}", state.version.0)).unwrap_or_default();
     let pointer = entry.pointer.as_ref().map(|pointer| format!("  -> {}", visible(pointer))).unwrap_or_default();
-    format!("{:<9}  {version:>6}  {name}{pointer}", kind(entry.kind))
+    format!("{:<9}  {version:>6}  {}{pointer}", kind(entry.kind), visible(name.as_str()))
 }
 
 /// A whole entry as JSON.
@@ -61,10 +54,10 @@ pub(super) fn entry(name: &Name, entry: &Entry) -> Value {
 
 /// A whole entry for people.
 pub(super) fn description(name: &Name, entry: &Entry) -> String {
-    let mut lines = vec![format!("{} {name}", kind(entry.kind))];
+    let mut lines = vec![format!("{} {}", kind(entry.kind), visible(name.as_str()))];
     let mut line = |what: &str, value: String| lines.push(format!("  {what:<18}{value}"));
     if let Some(location) = &entry.location {
-        line("location", location.clone());
+        line("location", visible(location));
     }
     if let Some(pointer) = &entry.pointer {
         line("metadata pointer", visible(pointer));
@@ -78,10 +71,10 @@ pub(super) fn description(name: &Name, entry: &Entry) -> String {
         }
     }
     for base in &entry.base_objects {
-        line("made from", base.to_string());
+        line("made from", visible(base.as_str()));
     }
     for (key, value) in &entry.properties {
-        line("property", format!("{key} = {value}"));
+        line("property", format!("{} = {}", visible(key), visible(value)));
     }
     if !entry.unknown.is_empty() {
         line("unknown fields", format!("{}, of a newer version of Glidepath; kept as they are", entry.unknown.len()));

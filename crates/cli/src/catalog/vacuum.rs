@@ -7,7 +7,7 @@ use glidepath_protocols::upkeep::{Count, Keep, Removed, VacuumError};
 use serde_json::{Map, Value, json};
 
 use super::Common;
-use super::place::{Site, done, told};
+use super::place::{Site, done};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::whole::from_zero;
@@ -48,7 +48,7 @@ impl Arguments {
             (None, false) => None,
         };
         let keep = Keep { versions: self.keep_versions, age };
-        let removed = site.wait(site.catalog.vacuum(keep)).map_err(|error| failed(&error))?;
+        let removed = site.wait(site.catalog.vacuum(keep)).map_err(|error| failed(&site, error))?;
         done(match self.common.json {
             true => print_json(&as_json(&removed)),
             false => print(&as_text(&removed)),
@@ -80,10 +80,10 @@ fn as_text(removed: &Removed) -> String {
 }
 
 /// The message of a vacuum that stopped.
-fn failed(error: &VacuumError) -> Failure {
+fn failed(site: &Site, error: VacuumError) -> Failure {
     match error {
         VacuumError::Mistake(words) => Failure::Mistake(format!("--keep-age: {words}")),
-        VacuumError::Load(load) => told(load),
-        VacuumError::Stopped(_) => Failure::Failed(error.to_string()),
+        VacuumError::Load(load) => site.failed(load),
+        VacuumError::Unproven(_) | VacuumError::Stopped(_) => Failure::Failed(error.to_string()),
     }
 }

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -62,6 +63,24 @@ impl Place {
     /// The file of an object.
     pub(crate) fn file(&self, key: &str) -> PathBuf {
         self.store().join(format!("objects/{key}%o"))
+    }
+
+    /// Makes the versions of a manifest chain older, by the clock of their writer and by that of the file system.
+    pub(crate) fn age(&self, by_writer: Duration, by_file_system: Duration) {
+        for entry in std::fs::read_dir(self.store().join("objects/versions")).unwrap() {
+            let path = entry.unwrap().path();
+            let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+            self.spoil(&path, |object| {
+                let length = u32::from_le_bytes(object[8..12].try_into().unwrap()) as usize;
+                // Behind the head: version, commit, commit before, oldest version, time.
+                let written_ms = u64::from_le_bytes(object[44..52].try_into().unwrap()) - by_writer.as_millis() as u64;
+                object[44..52].copy_from_slice(&written_ms.to_le_bytes());
+                let sum = crc32fast::hash(&object[..length - 4]);
+                object[length - 4..length].copy_from_slice(&sum.to_le_bytes());
+            });
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(modified - by_file_system).unwrap();
+        }
     }
 
     /// Changes the bytes of an object behind the store's back.

@@ -54,6 +54,19 @@ pub(super) async fn filler_is_zeros<S: ObjectStore>(trial: &Trial<'_, S>) -> Res
     same("a range across content and filler", &flat(&object.payload), b"nt\0\0\0\0\0\0\0\0\0\0\0\0\0")
 }
 
+pub(super) async fn written_at<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {
+    let mut last = 0;
+    for number in 0..3 {
+        let key = trial.key(if number == 0 { "first" } else { "second" });
+        trial.write(&key, format!("content {number}")).await?;
+        let written_ms = done("a head", trial.store().head(&key).await)?.written_ms;
+        let Some(now) = written_ms else { return holds(false, || "head gives no time".to_owned()) };
+        holds(now >= last, || format!("head says {now} ms of a later write than that at {last} ms"))?;
+        last = now;
+    }
+    Ok(())
+}
+
 /// Writes each name, then finds it by get and by listing.
 async fn keys_work<S: ObjectStore>(trial: &Trial<'_, S>, names: &[&str]) -> Result<(), Broken> {
     for (number, name) in names.iter().enumerate() {

@@ -81,7 +81,7 @@ impl ObjectStore for Frozen {
 
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let payload = self.0.get(key).ok_or(ReadError::NotFound)?;
-        Ok(Metadata { size: payload.size(), tag: Tag::number(0) })
+        Ok(Metadata { size: payload.size(), tag: Tag::number(0), written_ms: None })
     }
 
     async fn put(&self, _: &Key, _: impl Body, _: Guard) -> Result<Tag, PutError> {

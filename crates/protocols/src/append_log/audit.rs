@@ -22,6 +22,8 @@ pub struct Placed {
     pub end: u64,
     /// Whether the record closes the segment.
     pub closes: bool,
+    /// Whether the record had no effect. Then it made no version, and the one here is that before it.
+    pub void: bool,
 }
 
 /// Why a walk through the log ended.
@@ -56,7 +58,7 @@ impl<E: Env> AppendLog<E> {
     pub async fn every_place(&self) -> Result<Vec<Placed>, LoadError> {
         let first = self.read_checkpoint(0).await?.ok_or(LoadError::NotFound)?;
         let mut versions = Vec::new();
-        match self.walk(first, true, |placed| versions.push(placed)).await {
+        match self.walk(first, true, |placed| versions.extend(Some(placed).filter(|placed| !placed.void))).await {
             End::Newest(_) => Ok(versions),
             End::Emptied(number) => Err(broken(format!("segment {number} was emptied"))),
             End::Damaged(number, words) => Err(broken(format!("segment {number}: {words}"))),
@@ -65,13 +67,13 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Reports each version from a checkpoint on, as far as the log can be read. Also compares the later checkpoints
-    /// with the log. A checkpoint that cannot be decoded is an error only if `strict`, because the log does not need
-    /// it.
+    /// Reports each version and each void record from a checkpoint on, as far as the log can be read. Also compares the
+    /// later checkpoints with the log. A checkpoint that cannot be decoded is an error only if `strict`, because the log
+    /// does not need it.
     pub(super) async fn walk(&self, first: Snapshot, strict: bool, mut tell: impl FnMut(Placed)) -> End {
         let mut state = State::clone(&first.0);
         let mut number = state.segment.number;
-        tell(Placed { version: first, segment: number, end: 0, closes: false });
+        tell(Placed { version: first, segment: number, end: 0, closes: false, void: false });
         loop {
             let segment = match self.store.get(&self.shared_state.keys.segment(number)).await {
                 Ok(object) => object.payload.bytes,
@@ -106,12 +108,14 @@ fn fold_segment(mut state: State, segment: &[u8], tell: &mut impl FnMut(Placed))
     let (number, mut at) = (state.segment.number, 0);
     while at < segment.len() && state.segment.number == number {
         let record = if at == 0 { HEADER.min(segment.len()) } else { at };
-        let (_, behind) = Record::decode(&segment[record..]).map_err(|error| error.to_string())?;
+        let (read, behind) = Record::decode(&segment[record..]).map_err(|error| error.to_string())?;
         let end = segment.len() - behind.len();
         let next = state.fold(&segment[at..end], None).map_err(|error| error.to_string())?.state;
-        if next.version > state.version {
+        let void = next.version == state.version;
+        // A record of a kind that this version may skip is not void.
+        if !void || read.intent.is_some() {
             let closes = next.segment.number > number;
-            tell(Placed { version: Snapshot(Arc::new(next.clone())), segment: number, end: end as u64, closes });
+            tell(Placed { version: Snapshot(Arc::new(next.clone())), segment: number, end: end as u64, closes, void });
         }
         (state, at) = (next, end);
     }

@@ -61,6 +61,16 @@ impl<E: Env> AppendLog<E> {
         Ok(None)
     }
 
+    /// The same for a check, which reports a segment that cannot be read when it comes to it.
+    async fn first_perhaps_kept(&self, numbers: &[u64]) -> Option<u64> {
+        for number in numbers {
+            if !self.is_emptied(*number).await.unwrap_or(false) {
+                return Some(*number);
+            }
+        }
+        None
+    }
+
     /// The oldest version from which all versions can be read.
     pub(super) async fn oldest_kept(&self) -> Result<Version, LoadError> {
         let newest = self.catch_up().await?;
@@ -82,7 +92,7 @@ impl<E: Env> AppendLog<E> {
             };
             let mut found = None;
             let end = self.walk(checkpoint, false, |placed| {
-                if placed.version.version() == version {
+                if placed.version.version() == version && !placed.void {
                     found = Some(placed.version);
                 }
             });
@@ -122,10 +132,18 @@ impl<E: Env> AppendLog<E> {
         // Listed first: a later listing finds at least as much, so concurrent writers cause no false findings.
         let (numbers, segments) = (self.checkpoint_numbers().await?, self.segment_numbers().await?);
         let last = numbers.last().max(segments.last()).copied();
+        let unwritten = numbers.last().copied().filter(|number| segments.last() < Some(number));
         let mut look = Look { log: self, report: Report::default(), versions: 0, segments: 0, newest: None, last };
-        look.checkpoints(&numbers).await?;
+        look.checkpoints(&numbers).await;
         look.stretches(&numbers).await?;
         look.hint(mend).await;
+        if let Some(number) = unwritten.filter(|_| !look.report.is_damaged()) {
+            let found = "the newest checkpoint has no segment: nothing was committed after it, or the segment was lost \
+                         with up to as many commits as a segment holds";
+            let advice = "compare the newest version with what was acknowledged; if commits are missing, restore the \
+                          segment from a backup before anything else is committed";
+            look.finds(Severity::Note, "no-segment", self.shared_state.keys.segment(number), found.to_owned(), advice);
+        }
         if last.is_none() && look.report.findings.is_empty() {
             return Err(LoadError::NotFound);
         }
@@ -161,9 +179,9 @@ impl<E: Env> Look<'_, E> {
 
     /// Every existing checkpoint must be readable, and the required ones must exist: that of the first segment, and of
     /// each closed segment.
-    async fn checkpoints(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
+    async fn checkpoints(&mut self, numbers: &[u64]) {
         let keys = &self.log.shared_state.keys;
-        let first = self.log.first_kept(numbers).await?;
+        let first = self.log.first_perhaps_kept(numbers).await;
         for number in numbers {
             let object = keys.checkpoint(*number);
             match self.log.read_checkpoint(*number).await {
@@ -179,22 +197,21 @@ impl<E: Env> Look<'_, E> {
                 Err(error) => self.finds(Severity::Unread, "unread", object, error.to_string(), "try again"),
             }
         }
-        let Some(last) = self.last else { return Ok(()) };
+        let Some(last) = self.last else { return };
         let must = std::iter::once(0).chain(first.unwrap_or(0)..last);
         let missing: Vec<u64> = must.filter(|number| numbers.binary_search(number).is_err()).collect();
         for number in missing {
             // A vacuum may have removed it after it was listed as kept.
-            if number == 0 || !self.log.is_emptied(number).await? {
+            if number == 0 || !self.log.is_emptied(number).await.unwrap_or(false) {
                 let found = "it is missing, though its segment is not the newest".to_owned();
                 self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(number), found, RESTORE);
             }
         }
-        Ok(())
     }
 
     /// Walks the log from checkpoint to checkpoint, as far as it can be read from each.
     async fn stretches(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
-        let mut from = self.log.first_kept(numbers).await?;
+        let mut from = self.log.first_perhaps_kept(numbers).await;
         let mut ended_well = false;
         while let Some(number) = from {
             let next = |behind: u64| numbers.iter().copied().find(|other| *other > behind);
@@ -224,15 +241,28 @@ impl<E: Env> Look<'_, E> {
         next: impl Fn(u64) -> Option<u64>,
     ) -> Result<(Option<u64>, bool), LoadError> {
         let begun = checkpoint.0.segment.number;
-        let (mut versions, mut newest) = (0, None);
-        let end = self.log.walk(checkpoint, false, |placed| {
-            versions += 1;
-            newest = Some(placed.version);
+        let (mut versions, mut newest, mut void) = (0, None, Vec::new());
+        let end = self.log.walk(checkpoint, false, |placed| match placed.void {
+            true => void.push((placed.segment, placed.end)),
+            false => {
+                versions += 1;
+                newest = Some(placed.version);
+            }
         });
         let end = end.await;
         self.versions += versions;
         self.newest = newest.or(self.newest.take());
         let keys = &self.log.shared_state.keys;
+        if let Some((number, end)) = void.first() {
+            let found = format!(
+                "it has {} records that fit nowhere and have no effect, the first up to byte {end}: their writers may \
+                 have been told that they were committed. That happens if the store is deleted and created anew while a \
+                 writer runs, or if another program writes here",
+                void.len()
+            );
+            let advice = "find out which commits are missing, and make them again";
+            self.finds(Severity::Damage, "void-record", keys.segment(*number), found, advice);
+        }
         let (number, severity, trouble, object, found) = match end {
             End::Newest(number) if self.last.is_none_or(|last| last <= number) => {
                 self.segments += number - begun + 1;
@@ -243,7 +273,7 @@ impl<E: Env> Look<'_, E> {
                 (number, Severity::Damage, "missing-segment", keys.segment(number), found)
             }
             End::Emptied(number) => {
-                let first = self.log.first_kept(&self.log.checkpoint_numbers().await?).await?;
+                let first = self.log.first_perhaps_kept(&self.log.checkpoint_numbers().await?).await;
                 if let Some(first) = first.filter(|first| *first > number) {
                     // A vacuum ran meanwhile.
                     return Ok((Some(first), true));

@@ -18,7 +18,7 @@ mod trees;
 use std::collections::{BTreeSet, HashSet};
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Denial, Env, Guard, Key, Object, ObjectStore, Payload, PutError, ReadError};
+use glidepath_env::{Cause, Env, Key, Object, ObjectStore, ReadError};
 use glidepath_model::{CommitId, Version};
 
 use super::ManifestChain;
@@ -137,12 +137,8 @@ impl<E: Env> ManifestChain<E> {
     /// If the newest version cannot be found, or the hint cannot be written.
     pub async fn mend_hint(&self) -> Result<Version, LoadError> {
         let version = self.load().await?.version();
-        let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
-        match self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await {
-            Ok(_) => Ok(version),
-            Err(PutError::Lost) => Err(LoadError::Failed(Cause::words("a put without a guard was lost"))),
-            Err(PutError::Unknown(cause) | PutError::Refused(Denial { cause, .. })) => Err(LoadError::Failed(cause)),
-        }
+        self.put_hint(version).await.map_err(LoadError::Failed)?;
+        Ok(version)
     }
 }
 

@@ -20,6 +20,7 @@
 //!    put a version that had been vacuumed).
 //! 9. Now and then, update the hint. Whether that succeeds does not matter.
 
+mod ages;
 mod audit;
 mod block;
 mod cache;
@@ -40,10 +41,11 @@ mod vacuum;
 mod whole;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, ReadError};
+use glidepath_env::{Cause, Denial, Env, Guard, ObjectStore, Payload, Purpose, PutError, ReadError};
 use glidepath_model::{
     Action, Changes, CommitId, Entry, Instant, Kind, Name, Refusal, Span, TableId, TableState, Version,
 };
@@ -60,7 +62,7 @@ pub use inspect::Changed;
 pub use manifest::Layout;
 use manifest::{Keys, Manifest};
 use tree::PageSize;
-pub use vacuum::{Grace, Swept, VacuumError};
+pub use vacuum::{Dispute, Grace, Swept, VacuumError};
 pub use whole::Sizes;
 
 /// A writer that took longer than this checks that the versions it knows are still kept. Every grace period is at least
@@ -96,7 +98,12 @@ pub struct SharedState {
     sizes: Sizes,
     /// The newest version that this process knows.
     newest: Mutex<Option<Snapshot>>,
+    /// Versions whose objects were seen to be theirs.
+    proven: Mutex<BTreeSet<u64>>,
 }
+
+/// The most versions that a process remembers as proven.
+const PROVEN: usize = 10_000;
 
 impl SharedState {
     /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept in memory.
@@ -105,7 +112,16 @@ impl SharedState {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
         let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, entry::MOST_BYTES);
         let (pages, sizes) = (PageSize::default(), Sizes::default());
-        Self { keys, cache, inline_max, most_entry_bytes, pages, sizes, newest: Mutex::new(None) }
+        Self {
+            keys,
+            cache,
+            inline_max,
+            most_entry_bytes,
+            pages,
+            sizes,
+            newest: Mutex::new(None),
+            proven: Mutex::default(),
+        }
     }
 
     /// Limits new pages of a [`Layout::Paged`] catalog to this many bytes (at most 4096): makes a deep tree with few
@@ -120,6 +136,19 @@ impl SharedState {
     #[must_use]
     pub fn inline_up_to(self, bytes: usize) -> Self {
         Self { inline_max: bytes.min(commit::MOST_INLINE), ..self }
+    }
+
+    fn is_proven(&self, version: Version) -> bool {
+        self.proven.lock().unwrap_or_else(PoisonError::into_inner).contains(&version.0)
+    }
+
+    /// The object of this version was seen to be its own. It is never replaced.
+    fn proven(&self, version: Version) {
+        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        if proven.len() >= PROVEN {
+            proven.clear();
+        }
+        proven.insert(version.0);
     }
 
     /// Limits entries to this many bytes.
@@ -315,6 +344,7 @@ impl<E: Env> ManifestChain<E> {
                     let words = format!("the object of {version} says that it is {}", manifest.version);
                     return Err(LoadError::Undecodable(Cause::words(words)));
                 }
+                self.shared_state.proven(version);
                 self.shared_state.cache.keep_object(version, object.payload.bytes);
                 Ok(Some(Snapshot { manifest: Arc::new(manifest), seen }))
             }
@@ -338,8 +368,16 @@ impl<E: Env> ManifestChain<E> {
     /// Step 9.
     async fn leave_hint(&self, version: Version) {
         if version.0.is_multiple_of(HINT_EVERY) {
-            let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
-            let _ = self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await;
+            let _ = self.put_hint(version).await;
+        }
+    }
+
+    async fn put_hint(&self, version: Version) -> Result<(), Cause> {
+        let payload = Payload::from(Bytes::copy_from_slice(&version.0.to_le_bytes()));
+        match self.store.put(&self.shared_state.keys.hint(), payload, Guard::None).await {
+            Ok(_) => Ok(()),
+            Err(PutError::Lost) => Err(Cause::words("a put without a guard was lost")),
+            Err(PutError::Unknown(cause) | PutError::Refused(Denial { cause, .. })) => Err(cause),
         }
     }
 }

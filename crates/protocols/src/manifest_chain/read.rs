@@ -2,20 +2,36 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
-use glidepath_model::{Entry, Kind, Name};
+use glidepath_model::{Entry, Kind, Name, Version};
 
 use super::cache::AtHand;
-use super::page::{Page, PageRef};
+use super::manifest::Manifest;
+use super::page::{Home, Page, PageRef};
 use super::rows::{self, Between};
 use super::tree::{self, Missing};
 use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
 use crate::entry;
+use crate::wire::DecodeError;
 
 /// The maximum number of concurrent page requests of one operation.
 const FETCHES: usize = 16;
+
+/// A page that ends before this many bytes is read together with the beginning of its object.
+const NEAR: u64 = 16 << 10;
+
+/// Why a page cannot be used.
+pub(super) enum PageError {
+    /// Its object does not exist.
+    Gone,
+    /// It is not what was written there.
+    Damaged(DecodeError),
+    /// The store failed to read it.
+    Failed(Cause),
+}
 
 impl<E: Env> ManifestChain<E> {
     /// What a name stands for.
@@ -125,18 +141,49 @@ impl<E: Env> ManifestChain<E> {
     }
 
     async fn fetch(&self, at: PageRef) -> Result<Arc<Page>, LoadError> {
+        self.read_page(at).await.map_err(|error| match error {
+            PageError::Gone => gone(&self.shared_state.keys.home(at.home)),
+            PageError::Damaged(error) => damaged(error),
+            PageError::Failed(cause) => LoadError::Failed(cause),
+        })
+    }
+
+    /// A page from the store. A page does not say to which object it belongs, but the object of a version does; the
+    /// first read of a page of it includes that.
+    pub(super) async fn read_page(&self, at: PageRef) -> Result<Arc<Page>, PageError> {
         let key = self.shared_state.keys.home(at.home);
-        let range = u64::from(at.offset)..u64::from(at.offset) + u64::from(at.length);
-        match self.store.get_range(&key, range).await {
-            Ok(object) => {
-                let page = Page::decode(&object.payload.bytes).map_err(damaged)?;
-                if at.leaf != matches!(*page, Page::Leaf(_)) {
-                    return Err(LoadError::Undecodable(Cause::words(format!("a page in {key} is of the wrong kind"))));
-                }
-                Ok(page)
+        let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.length));
+        let unproven = match at.home {
+            Home::Version(version) => Some(Version(version)).filter(|version| !self.shared_state.is_proven(*version)),
+            Home::Pack { .. } => None,
+        };
+        let begin = if unproven.is_some() && to <= NEAR { 0 } else { from };
+        let bytes = self.read_range(&key, begin..to).await?;
+        if let Some(version) = unproven {
+            let head = if begin == 0 { bytes.clone() } else { self.read_range(&key, 0..from.min(NEAR)).await? };
+            // If it cannot be decoded, the checksum of the page still shows that the page is whole.
+            if Manifest::decode(&head).is_ok_and(|manifest| manifest.version != version) {
+                return Err(PageError::Damaged(DecodeError::Content("its object is that of another version")));
             }
-            Err(ReadError::NotFound) => Err(gone(&key)),
-            Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+            self.shared_state.proven(version);
+        }
+        let page = bytes.get((from - begin) as usize..).map(|page| bytes.slice_ref(page));
+        let page = Page::decode(&page.unwrap_or_default()).map_err(PageError::Damaged)?;
+        match at.leaf == matches!(*page, Page::Leaf(_)) {
+            true => Ok(page),
+            false => Err(PageError::Damaged(DecodeError::Content(
+                "a leaf where an inner page should be, or an inner page where a leaf should be",
+            ))),
+        }
+    }
+
+    async fn read_range(&self, key: &Key, range: std::ops::Range<u64>) -> Result<Bytes, PageError> {
+        let length = (range.end - range.start) as usize;
+        match self.store.get_range(key, range).await {
+            Ok(object) if object.payload.bytes.len() < length => Err(PageError::Damaged(DecodeError::Truncated)),
+            Ok(object) => Ok(object.payload.bytes),
+            Err(ReadError::NotFound) => Err(PageError::Gone),
+            Err(ReadError::Failed(cause)) => Err(PageError::Failed(cause)),
         }
     }
 }

@@ -4,7 +4,8 @@
 //! the oldest kept one, exactly what that version refers to is needed; what was written for later versions is not
 //! examined. One walk over the inner pages of one version is enough.
 //!
-//! 1. Find the oldest version to keep: by number, and by the time since its successor was written.
+//! 1. Find the oldest version to keep: by number, and by the time since its successor was written, which two independent
+//!    pairs of clocks must prove (`ages.rs`).
 //! 2. Commit a version with the same entries that names it. From then on no reader begins to read older versions.
 //! 3. Walk the oldest kept version, and collect the objects that it refers to.
 //! 4. List versions older than it, and packs for versions up to it, page by page; delete those that were not collected.
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use glidepath_env::{Cause, DeleteError, Denial, Env, Key, ObjectStore, Purpose, ReadError};
 use glidepath_model::{CommitId, Span, Version};
 
+pub use super::ages::Dispute;
 use super::manifest::Manifest;
 use super::page::Home;
 use super::{ManifestChain, RECHECK, Snapshot};
@@ -27,9 +29,6 @@ use crate::mutant::{self, Mutant};
 
 /// Keys listed at a time.
 const PAGE: usize = 1000;
-
-/// The number of versions that cannot be read and are skipped in step 1.
-const UNREAD: usize = 8;
 
 /// The maximum number of attempts in step 2.
 const TRIES: u32 = 20;
@@ -40,7 +39,7 @@ pub struct Grace {
     /// This many versions before the newest are kept, whatever their age.
     pub versions: u64,
     /// A version is kept for this long after the next one was written. Must exceed the time for which any reader uses a
-    /// version and the error of any clock; at least ten minutes.
+    /// version; at least ten minutes.
     pub age: Span,
 }
 
@@ -79,6 +78,12 @@ pub enum VacuumError {
     /// The version that names the oldest kept one could not be committed.
     #[error("could not commit the version that names the oldest kept one: {0}")]
     Commit(Cause),
+    /// The clocks disagree on whether anything is old. Nothing was removed.
+    #[error("{0}")]
+    Clocks(Dispute),
+    /// The store does not say when an object was written. Nothing was removed.
+    #[error("the store does not say when {0} was written, so nothing proves that anything is old: nothing was removed")]
+    Undated(Key),
     /// The store failed to list or delete.
     #[error("could not {what}: {cause}")]
     Store {
@@ -134,36 +139,28 @@ impl<E: Env> ManifestChain<E> {
         Ok(swept)
     }
 
-    /// Step 1. Ages rise with the distance from the head, so a binary search finds the oldest version.
+    /// Step 1. Ends at a version that is proven to be old (`ages.rs`), or where it began. Versions are written one after
+    /// another, so whatever is before an old version is older still, whatever its own times say; a search that meets
+    /// wrong times keeps more than it must.
     async fn oldest_to_keep(&self, head: &Snapshot, grace: Grace) -> Result<Version, VacuumError> {
-        let now = self.env.unix_ms();
-        let age_ms = grace.age.as_nanos() / 1_000_000;
-        let (mut keep, mut latest) = (head.oldest_kept().0, head.version().0.saturating_sub(grace.versions));
-        // The version after `keep` - 1 is old enough; find the last such.
-        while keep < latest {
-            let middle = keep + (latest - keep).div_ceil(2);
-            let old = |written_ms: u64| written_ms.saturating_add(age_ms) <= now || mutant::is(Mutant::AgeIgnored);
-            match self.written_from(middle, latest).await? {
-                Some((version, written_ms)) if old(written_ms) => keep = version,
-                // What cannot be read has no age and does not count as old.
-                _ => latest = middle - 1,
+        let began = head.oldest_kept().0;
+        let (mut keep, mut latest) = (began, head.version().0.saturating_sub(grace.versions));
+        if keep < latest {
+            let mut ages = self.ages(head, grace.age).await?;
+            // The version after `keep` - 1 is old enough; find the last such.
+            while keep < latest {
+                let middle = keep + (latest - keep).div_ceil(2);
+                match ages.old_from(middle, latest).await? {
+                    Some(version) => keep = version.0,
+                    None => latest = middle - 1,
+                }
+            }
+            if let Some(dispute) = ages.into_dispute().filter(|_| keep == began) {
+                return Err(VacuumError::Clocks(dispute));
             }
         }
         let too_far = mutant::is(Mutant::VersionTooFar) && keep < head.version().0;
         Ok(Version(keep + u64::from(too_far)))
-    }
-
-    /// The first version from `from` to `latest` that can be read, and when it was written. Skips missing or damaged
-    /// versions, so that older ones can still be removed; stops after [`UNREAD`] of them.
-    async fn written_from(&self, from: u64, latest: u64) -> Result<Option<(u64, u64)>, LoadError> {
-        for version in (from..=latest).take(UNREAD) {
-            match self.version_at(Version(version)).await {
-                Ok(Some(found)) => return Ok(Some((version, found.written_ms()))),
-                Ok(None) | Err(LoadError::Undecodable(_) | LoadError::Failed(_)) => {}
-                Err(error @ LoadError::NotFound) => return Err(error),
-            }
-        }
-        Ok(None)
     }
 
     /// Step 2.

@@ -4,13 +4,14 @@
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Guard, Key, ObjectStore, Payload, PutError, ReadError};
 
+use super::check::NO_LABEL;
 use super::{AnySnapshot, Protocol};
 use crate::catalog::{LoadError, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::settling::{self, Doubt};
 use crate::upkeep::{Finding, Severity};
 
-fn key(prefix: &str) -> Key {
+pub(super) fn key(prefix: &str) -> Key {
     Key::new(&format!("{prefix}protocol"))
 }
 
@@ -37,7 +38,7 @@ pub(super) async fn read<E: Env>(store: &E::Objects, prefix: &str) -> Result<Opt
 pub(super) fn missing(prefix: &str) -> Finding {
     Finding {
         severity: Severity::Note,
-        trouble: "no-label",
+        trouble: NO_LABEL,
         object: key(prefix),
         version: None,
         found: "it is missing, so each command looks for the catalog's objects to learn its protocol".to_owned(),

@@ -84,7 +84,9 @@ fn a_catalog_whose_label_is_lost_is_found_and_keeps_its_place() {
             assert!(found.load().await.is_ok());
             let store = env.store(STORE);
             for (mend, findings, mended) in [(false, 1, 0), (true, 1, 1), (false, 0, 0)] {
-                let report = found.fsck_with_label(&env, &store, "", mend).await.unwrap();
+                let mut report = AnyCatalog::fsck_below(&env, &store, "", mend).await.unwrap();
+                // Nothing was committed yet.
+                report.findings.retain(|finding| finding.trouble != "no-segment");
                 assert_eq!((report.findings.len(), report.mended.len()), (findings, mended), "{report:?}");
                 assert!(!report.is_damaged());
             }

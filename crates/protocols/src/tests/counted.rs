@@ -39,6 +39,10 @@ type Once = Box<dyn FnOnce()>;
 #[derive(Clone, Default)]
 pub(crate) struct World {
     objects: Rc<RefCell<BTreeMap<Key, (Bytes, u64)>>>,
+    /// When each object was written, by the store's clock.
+    written_ms: Rc<RefCell<BTreeMap<Key, u64>>>,
+    /// The errors of the process's time of day and of the store's clock.
+    wrong_ms: Rc<Cell<[i64; 2]>>,
     counts: Rc<Cell<Counts>>,
     fate: Rc<RefCell<Option<Fate>>>,
     /// The same after it has taken effect: the answer that its sender gets.
@@ -124,6 +128,16 @@ impl World {
         self.now.set(self.now.get() + time);
     }
 
+    /// From now on the process's time of day and the store's clock are this many seconds ahead.
+    pub(crate) fn clocks_are_wrong_by(&self, [process, store]: [i64; 2]) {
+        self.wrong_ms.set([1000 * process, 1000 * store]);
+    }
+
+    /// What a clock shows. Times begin years after 1970, so that a clock may be behind.
+    fn shown_ms(&self, wrong_ms: i64) -> u64 {
+        (1_000_000_000_000 + self.now.get().since(Instant::ZERO).as_nanos() / 1_000_000).saturating_add_signed(wrong_ms)
+    }
+
     pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
         let objects = self.objects.borrow();
         objects.keys().map(|key| key.as_str().to_owned()).filter(|key| key.starts_with(prefix)).collect()
@@ -145,6 +159,10 @@ impl World {
         let mut bytes = object.0.to_vec();
         with(&mut bytes);
         object.0 = bytes.into();
+    }
+
+    pub(crate) fn copy_of(&self, key: &str) -> Vec<u8> {
+        self.objects.borrow()[&Key::new(key)].0.to_vec()
     }
 
     pub(crate) fn remove(&self, key: &str) {
@@ -197,7 +215,7 @@ impl Env for World {
     }
 
     fn unix_ms(&self) -> u64 {
-        self.now.get().since(Instant::ZERO).as_nanos() / 1_000_000
+        self.shown_ms(self.wrong_ms.get()[0])
     }
 
     async fn sleep_until(&self, at: Instant) {
@@ -229,7 +247,8 @@ impl ObjectStore for World {
         self.count(|counts| counts.gets += 1);
         let objects = self.objects.borrow();
         let (bytes, generation) = objects.get(key).ok_or(ReadError::NotFound)?;
-        Ok(Metadata { size: ByteSize::from_bytes(bytes.len() as u64), tag: Tag::number(*generation) })
+        let written_ms = self.written_ms.borrow().get(key).copied();
+        Ok(Metadata { size: ByteSize::from_bytes(bytes.len() as u64), tag: Tag::number(*generation), written_ms })
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
@@ -263,6 +282,7 @@ impl ObjectStore for World {
         }
         let generation = objects.get(key).map_or(0, |(_, generation)| generation + 1);
         objects.insert(key.clone(), (bytes, generation));
+        self.written_ms.borrow_mut().insert(key.clone(), self.shown_ms(self.wrong_ms.get()[1]));
         fate.or(heard).map_or(Ok(Tag::number(generation)), Err)
     }
 

@@ -148,6 +148,12 @@ impl SimFiles {
         }
     }
 
+    /// The file was written now.
+    fn date(&self, file: &DiskFile) {
+        let now_ms = self.env.unix_ms() + self.disk.0.began.get().as_nanos() / 1_000_000;
+        self.disk.0.written_ms.borrow_mut().insert(file.node, now_ms);
+    }
+
     /// Every process that has the file open opened it under this path: files are renamed only before other processes
     /// know them.
     fn note_file(&self, file: &DiskFile) {
@@ -200,6 +206,7 @@ impl Files for SimFiles {
         let length = self.cut_short(bytes.len());
         let write = Content::Write { at, bytes: bytes[..length].to_vec() };
         self.disk.0.tree.borrow_mut().file(file.node)?.change(write);
+        self.date(file);
         self.note_file(file);
         Ok(length)
     }
@@ -207,6 +214,7 @@ impl Files for SimFiles {
     async fn set_len(&self, file: &DiskFile, length_bytes: u64) -> io::Result<()> {
         self.call(Kind::Change, "set the length of", &file.path).await?;
         self.disk.0.tree.borrow_mut().file(file.node)?.change(Content::Length(length_bytes));
+        self.date(file);
         self.note_file(file);
         Ok(())
     }
@@ -224,6 +232,11 @@ impl Files for SimFiles {
         let tree = self.disk.0.tree.borrow();
         let node = tree.need(path)?;
         Ok(tree.content(node).map_or(0, |content| content.len() as u64))
+    }
+
+    async fn written_ms(&self, file: &DiskFile) -> io::Result<u64> {
+        self.call(Kind::Look, "look at", &file.path).await?;
+        Ok(self.disk.0.written_ms.borrow().get(&file.node).copied().unwrap_or_default())
     }
 
     async fn leads_to(&self, path: &Path, file: &DiskFile) -> io::Result<bool> {

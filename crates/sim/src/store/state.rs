@@ -13,6 +13,7 @@ use super::rows::Tables;
 use super::{Service, StoreModel};
 use crate::agenda::Order;
 use crate::contention::{Contention, Entry, Hot, Ticket};
+use crate::machine::EPOCH_MS;
 
 pub(crate) struct StoreState {
     pub(crate) service: Rc<Service>,
@@ -45,6 +46,7 @@ struct Stored {
     payload: Payload,
     tag: u64,
     created: Instant,
+    written: Instant,
 }
 
 impl StoreState {
@@ -122,9 +124,9 @@ impl StoreState {
         self.note(key, Some(&payload));
         let tag = self.last_tag;
         match self.objects.get_mut(key) {
-            Some(place) => *place = Stored { payload, tag, ..*place },
+            Some(place) => *place = Stored { payload, tag, written: self.now, ..*place },
             None => {
-                self.objects.insert(key.clone(), Stored { payload, tag, created: self.now });
+                self.objects.insert(key.clone(), Stored { payload, tag, created: self.now, written: self.now });
             }
         }
         Tag::number(self.last_tag)
@@ -141,7 +143,8 @@ impl StoreState {
 
     pub(crate) fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let stored = self.objects.get(key).ok_or(ReadError::NotFound)?;
-        Ok(Metadata { size: stored.payload.size(), tag: Tag::number(stored.tag) })
+        let written_ms = Some(EPOCH_MS + stored.written.as_nanos() / 1_000_000);
+        Ok(Metadata { size: stored.payload.size(), tag: Tag::number(stored.tag), written_ms })
     }
 
     pub(crate) fn put(&mut self, key: &Key, body: impl Body, guard: &Guard) -> Result<Tag, PutError> {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use glidepath_env::{Access, Files};
 use glidepath_model::Instant;
@@ -18,6 +18,14 @@ pub(super) struct Machine;
 /// so the clock may stop then.
 static BEGAN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
+/// The same error; if access was denied, with the path. Errors of other kinds are handled or named where they are met.
+fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| match error.kind() {
+        kind @ io::ErrorKind::PermissionDenied => io::Error::new(kind, format!("{}: {error}", path.display())),
+        _ => error,
+    }
+}
+
 impl Files for Machine {
     type File = File;
 
@@ -29,7 +37,7 @@ impl Files for Machine {
             Access::New => options.read(true).write(true).create_new(true),
             Access::Either => options.read(true).write(true).create(true).truncate(false),
         };
-        options.open(path)
+        options.open(path).map_err(at(path))
     }
 
     async fn read_at(&self, file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
@@ -54,7 +62,12 @@ impl Files for Machine {
     }
 
     async fn length(&self, path: &Path) -> io::Result<u64> {
-        fs::metadata(path).map(|metadata| metadata.len())
+        fs::metadata(path).map(|metadata| metadata.len()).map_err(at(path))
+    }
+
+    async fn written_ms(&self, file: &File) -> io::Result<u64> {
+        let since = file.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Ok(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
     async fn leads_to(&self, path: &Path, file: &File) -> io::Result<bool> {
@@ -62,29 +75,29 @@ impl Files for Machine {
         match fs::metadata(path) {
             Ok(there) => Ok((there.dev(), there.ino()) == (open.dev(), open.ino())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => Err(at(path)(error)),
         }
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        fs::rename(from, to).map_err(at(to))
     }
 
     async fn remove_file(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        fs::remove_file(path).map_err(at(path))
     }
 
     async fn create_folder(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+        fs::create_dir(path).map_err(at(path))
     }
 
     async fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(path)
+        fs::remove_dir(path).map_err(at(path))
     }
 
     async fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder)? {
+        for entry in fs::read_dir(folder).map_err(at(folder))? {
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)

@@ -44,6 +44,7 @@ pub(crate) enum Fault {
     MissingIsAFailure,
     DeletesNothing,
     DeletesOnlyWhatIs,
+    Undated,
     // Listings.
     ListsBackwards,
     PrefixesAreFolders,
@@ -122,7 +123,7 @@ impl BrokenStore {
     }
 
     async fn shown_now(&self, key: &Key) -> Option<(ByteSize, Tag)> {
-        let Metadata { size, tag } = self.inner.head(key).await.ok()?;
+        let Metadata { size, tag, .. } = self.inner.head(key).await.ok()?;
         Some((size, self.shown(key, size, tag)))
     }
 
@@ -232,7 +233,8 @@ impl ObjectStore for BrokenStore {
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let key = &self.key(key);
         let (size, tag) = self.shown_now(key).await.ok_or(self.read_error(ReadError::NotFound))?;
-        Ok(Metadata { size, tag })
+        let written_ms = self.inner.head(key).await?.written_ms.filter(|_| self.fault != Fault::Undated);
+        Ok(Metadata { size, tag, written_ms })
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {

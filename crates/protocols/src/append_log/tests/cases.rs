@@ -247,6 +247,50 @@ fn damage_stops_everybody() {
     });
 }
 
+/// What fsck finds, by its words.
+async fn found(log: &AppendLog<SimEnv>) -> Vec<&'static str> {
+    log.fsck(false).await.unwrap().findings.iter().map(|finding| finding.trouble).collect()
+}
+
+/// Row 14a: a process that has read the segment stops. A new one cannot tell, but fsck says what may be missing.
+#[test]
+fn what_can_be_told_of_a_lost_newest_segment() {
+    for records in [100, 2] {
+        alone(&[catalog()], async move |env| {
+            let (writer, store) = (log(&env, records), env.store(STORE));
+            for metadata in 10..13 {
+                commit(&writer, metadata).await;
+            }
+            assert_eq!(found(&writer).await, [] as [&str; 0]);
+            let last = if records == 2 { "catalog/log/00000000000000000001" } else { SEGMENT };
+            store.delete(&Key::new(last)).await.unwrap();
+            assert!(matches!(writer.load().await, Err(LoadError::Undecodable(_))));
+            assert_eq!(found(&log(&env, records)).await, ["no-segment"]);
+            // The note ends with the next commit.
+            commit(&log(&env, records), 20).await;
+            assert_eq!(found(&log(&env, records)).await, [] as [&str; 0]);
+        });
+    }
+}
+
+/// Row 24: the store was emptied, the catalog created anew, and the new log is as long as the writer's.
+#[test]
+fn a_record_for_another_log_is_found() {
+    alone(&[catalog()], async |env| {
+        let (writer, store) = (log(&env, 100), env.store(STORE));
+        let at = commit(&writer, 12).await;
+        let other = segment(&[(1, 0, 10, false)]);
+        assert_eq!(other.len() as u64, at.0.end);
+        store.put(&Key::new(SEGMENT), Payload::from(bytes::Bytes::from(other)), Guard::None).await.unwrap();
+        // It expects a version of table 0 that the new log does not have.
+        let advanced = Changes::of(TableId(0), advance(at.table(TableId(0)).unwrap(), 15));
+        assert!(matches!(writer.commit(&at, &advanced).await, Outcome::Committed(_)));
+        let report = log(&env, 100).fsck(false).await.unwrap();
+        assert_eq!(report.findings.iter().map(|finding| finding.trouble).collect::<Vec<_>>(), ["void-record"]);
+        assert!(report.is_damaged());
+    });
+}
+
 #[test]
 fn a_store_that_cannot_append_is_refused_before_anything_is_written() {
     let profile = Profile { append: None, ..Profile::constant(Span::from_millis(1)) };

@@ -171,7 +171,7 @@ impl Finding {
             | Trouble::Orphan(_) => "another program wrote here: go back to a version without damage",
             Trouble::WrongCount { .. } => "only the number is wrong, no entry is lost; please report it",
             Trouble::NotIndexed(_) | Trouble::StrayIndex(_) => {
-                "entries are complete, searches by type or base object are not: drop the entry and create it again"
+                "no entry is lost: only searches by type or base object are wrong about this one; please report it"
             }
             Trouble::HintDamaged | Trouble::HintBehind(_) => {
                 "harmless: opening takes longer; --mend writes a right one"

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use glidepath_env::{Guard, Payload};
 use glidepath_model::{Action, Entry, Instant, Kind, Name, Span, TableState};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use proptest::prelude::*;
@@ -134,6 +135,37 @@ fn broken_rules_are_found_once_in_the_newest_version_that_breaks_them() {
     assert_eq!(after(index("c"), 2, removed(index("c"))), [("stray-index", 3)]);
     assert_eq!(after(removed(put("a", true)), 1, put("a", true)), [("orphan", 3)]);
     assert_eq!(after(put("c", true), 9, removed(put("c", true))), [("wrong-count", 3)]);
+}
+
+/// A page that cannot be read says nothing about what is not in it.
+#[test]
+fn damage_is_never_taken_for_a_broken_rule() {
+    let world = World::default();
+    let open = || world.chain(SharedState::new("", 1 << 20).pages_of(150));
+    let chain = open();
+    assert!(matches!(at_once(chain.create(Layout::Paged, true)), Outcome::Committed(_)));
+    let table = |text: &str| {
+        let base_objects = vec![name("a")];
+        let entry = Entry { base_objects, ..Entry::table(None, TableState::new(1)) };
+        Action::Create { name: name(text), entry }
+    };
+    let actions = [create("a"), create("b"), table("a/t"), table("a/u"), create("b/c"), table("b/c/v")];
+    let drops = ["a/u", "b/c/v"].map(|text| Action::Drop { name: name(text), kind: Kind::Table, expected: None });
+    for action in actions.into_iter().chain(drops) {
+        assert!(at_once(act(&chain, action)));
+    }
+    assert!(at_once(act(&chain, Action::DropAll { name: name("b") })));
+    let mut found = std::collections::BTreeSet::new();
+    for key in world.keys("versions/") {
+        let length = world.bytes(&key) as usize;
+        for at in (0..length).step_by(3) {
+            world.tamper(&key, |bytes| bytes[at] ^= 0x55);
+            found.extend(at_once(open().fsck()).unwrap().findings.iter().map(Finding::word));
+            world.tamper(&key, |bytes| bytes[at] ^= 0x55);
+        }
+    }
+    let damage = ["damaged-page", "newer-format", "undecodable-version"];
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), damage);
 }
 
 #[test]

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use glidepath_env::{Env, ObjectStore, ReadError};
+use glidepath_env::Env;
 use glidepath_model::{Entry, Kind, Name};
 
 use super::super::cache::AtHand;
 use super::super::difference::{Step, Walk};
 use super::super::manifest::Manifest;
 use super::super::page::{Home, Key, Page, PageRef};
+use super::super::read::PageError;
 use super::super::rows;
 use super::super::tree::{self, Missing};
 use super::{Extent, Look, Trouble};
@@ -131,27 +132,14 @@ impl<E: Env> Look<'_, E> {
         if let Ok(Some(page)) = self.chain.shared_state.cache.get(at) {
             return Ok(Ok(page));
         }
-        let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.length));
-        let bytes = if at.home == Home::Version(self.object.0.0) {
-            let object = &self.object.1;
-            object.slice((from as usize).min(object.len())..(to as usize).min(object.len()))
+        let found = if at.home == Home::Version(self.object.0.0) {
+            let (object, from) = (&self.object.1, at.offset as usize);
+            let bytes = object.get(from..from + at.length as usize).map(|page| object.slice_ref(page));
+            bytes.ok_or(DecodeError::Truncated).and_then(|bytes| Page::decode(&bytes)).map_err(PageError::Damaged)
         } else {
-            let key = self.chain.shared_state.keys.home(at.home);
-            match self.chain.store.get_range(&key, from..to).await {
-                Ok(object) => object.payload.bytes,
-                Err(ReadError::NotFound) => return Ok(Err(Lost::Object)),
-                Err(ReadError::Failed(cause)) => {
-                    if !self.bad.contains(&at) {
-                        self.not_read(&key, Some(self.object.0), cause)?;
-                    }
-                    return Ok(Err(Lost::Unread));
-                }
-            }
+            self.chain.read_page(at).await
         };
-        if bytes.len() < at.length as usize {
-            return Ok(Err(Lost::Page(DecodeError::Truncated)));
-        }
-        Ok(match Page::decode(&bytes) {
+        Ok(match found {
             Ok(page) if at.leaf != matches!(*page, Page::Leaf(_)) => Err(Lost::Page(DecodeError::Content(
                 "a leaf where an inner page should be, or an inner page where a leaf should be",
             ))),
@@ -159,7 +147,15 @@ impl<E: Env> Look<'_, E> {
                 self.chain.shared_state.cache.keep(at, &page);
                 Ok(page)
             }
-            Err(error) => Err(Lost::Page(error)),
+            Err(PageError::Gone) => Err(Lost::Object),
+            Err(PageError::Damaged(error)) => Err(Lost::Page(error)),
+            Err(PageError::Failed(cause)) => {
+                if !self.bad.contains(&at) {
+                    let key = self.chain.shared_state.keys.home(at.home);
+                    self.not_read(&key, Some(self.object.0), cause)?;
+                }
+                Err(Lost::Unread)
+            }
         })
     }
 
@@ -185,6 +181,12 @@ impl<E: Env> Look<'_, E> {
         }
     }
 
+    /// Whether a version certainly has nothing under a key. The walk takes a page that cannot be read for empty, so that
+    /// it has nothing there proves nothing.
+    async fn is_absent(&mut self, at: &Manifest, key: &Key) -> Result<bool, LoadError> {
+        Ok(self.look_up(|pages| tree::get(pages, at.root, key)).await? == Some(None))
+    }
+
     /// Checks the rules that concern a key. What cannot be decided because a page is lost is not reported.
     async fn differs(
         &mut self,
@@ -208,8 +210,11 @@ impl<E: Env> Look<'_, E> {
     }
 
     async fn entry_differs(&mut self, at: &Manifest, difference: Difference) -> Result<(), LoadError> {
-        let Difference { name, newer, here, .. } = difference;
+        let Difference { key, name, newer, here } = difference;
         self.count += i64::from(here.is_some()) - i64::from(newer.is_some());
+        if here.is_none() && !self.is_absent(at, &key).await? {
+            return Ok(());
+        }
         let here = match here.as_deref().map(entry::decode).transpose() {
             Ok(entry) => entry,
             Err(error) => {
@@ -220,7 +225,7 @@ impl<E: Env> Look<'_, E> {
         let newer = newer.as_deref().and_then(|bytes| entry::decode(bytes).ok());
         let (wanted, others) = (index_keys(at, &name, here.as_ref()), index_keys(at, &name, newer.as_ref()));
         for key in &wanted {
-            if self.look_up(|pages| tree::get(pages, at.root, key)).await? == Some(None) {
+            if self.is_absent(at, key).await? {
                 self.report_version(Trouble::NotIndexed(name.clone()), at.version);
             }
         }
@@ -245,8 +250,10 @@ impl<E: Env> Look<'_, E> {
             && let Some(parent) = name.parent()
         {
             let key = rows::by_name(&parent);
+            // A parent that cannot be decoded is a finding of its own.
             if let Some(found) = self.look_up(|pages| tree::get(pages, at.root, &key)).await?
-                && !is_namespace(found.and_then(|bytes| entry::decode(&bytes).ok()).as_ref())
+                && let Ok(found) = found.as_deref().map(entry::decode).transpose()
+                && !is_namespace(found.as_ref())
             {
                 self.report_version(Trouble::Orphan(name.clone()), at.version);
             }
@@ -266,7 +273,11 @@ impl<E: Env> Look<'_, E> {
         let Difference { key, name, newer, here } = difference;
         let by_name = rows::by_name(&name);
         let Some(found) = self.look_up(|pages| tree::get(pages, at.root, &by_name)).await? else { return Ok(()) };
-        let entry = found.and_then(|bytes| entry::decode(&bytes).ok());
+        // An entry that cannot be decoded is a finding of its own.
+        let Ok(entry) = found.as_deref().map(entry::decode).transpose() else { return Ok(()) };
+        if here.is_none() && !self.is_absent(at, &key).await? {
+            return Ok(());
+        }
         let fits = index_keys(at, &name, entry.as_ref()).contains(&key);
         match (newer, here) {
             (_, Some(_)) if !fits => self.report_version(Trouble::StrayIndex(name), at.version),

@@ -87,6 +87,42 @@ fn a_refusal_of_one_delivery_is_no_proof() {
     }
 }
 
+/// The pages of another version have right checksums, and may have the same places.
+#[test]
+fn the_bytes_of_another_version_are_not_read_as_pages() {
+    let world = World::default();
+    let open = || world.chain(SharedState::new("", 1 << 20));
+    let chain = open();
+    assert!(matches!(at_once(chain.create(Layout::Paged, true)), Outcome::Committed(_)));
+    let set = |text: &str, value: &str| Action::SetProperties {
+        name: Name::parse(text).unwrap(),
+        changes: [("a".to_owned(), Some(value.to_owned()))].into(),
+    };
+    let long = |text: &str| {
+        let properties = [("long".to_owned(), "x".repeat(3000))].into();
+        Action::Create { name: Name::parse(text).unwrap(), entry: Entry { properties, ..Entry::namespace() } }
+    };
+    commit(&chain, &[(0..9).map(|number| long(&format!("n{number}"))).collect()]);
+    commit(&chain, &[vec![set("n1", "1")]]);
+    commit(&chain, &[vec![set("n1", "2")]]);
+    commit(&chain, &[vec![set("n8", "3")]]);
+    let head = at_once(chain.load()).unwrap();
+    let name = Name::parse("n1").unwrap();
+    let read = || at_once(open().entry(&head, &name));
+    assert_eq!(read().unwrap().unwrap().properties["a"], "2");
+    let stale = world.copy_of(&key_of(Version(2)));
+    world.tamper(&key_of(Version(3)), |bytes| *bytes = stale);
+    assert!(matches!(read(), Err(LoadError::Undecodable(_))), "{:?}", read());
+    // Also if only pages of that version are needed.
+    world.pass(Span::from_secs(7200));
+    commit(&chain, &[vec![set("n8", "4")]]);
+    world.pass(Span::from_secs(7200));
+    assert_eq!(at_once(chain.vacuum(Grace { versions: 0, age: Grace::SHORTEST })).unwrap().oldest, Version(5));
+    let checked = at_once(open().fsck()).unwrap();
+    let found: Vec<_> = checked.findings.iter().map(|finding| (finding.word(), finding.object.as_str())).collect();
+    assert_eq!(found, [("damaged-page", &*key_of(Version(3)))]);
+}
+
 /// A missing or damaged version does not count as old.
 #[test]
 fn a_vacuum_takes_nothing_for_old_that_it_cannot_read() {
