@@ -197,7 +197,7 @@ mod tests {
             ours: Some(1.0),
             load: None,
             verdict: [Verdict::Outside, Verdict::Within, Verdict::WithinAsPrinted][place % 3].clone(),
-            perhaps: figure.perhaps.as_ref().map(|_| (2.0, place % 2 == 0)),
+            perhaps: figure.perhaps.as_ref().map(|_| (2.0, place.is_multiple_of(2))),
         };
         let judged = figures.iter().enumerate().map(|(place, figure)| (figure, judgement(place, figure)));
         let judged: Vec<Judged<'_>> = judged.collect();
