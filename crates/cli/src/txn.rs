@@ -1,6 +1,7 @@
 //! `glidepath txn`: a transaction service on a key-value store.
 //!
-//! One file for each group of subcommands: `write.rs` (all that change transactions or timestamps), `read.rs`, `maintain.rs`.
+//! One file for each group of subcommands: `write.rs` (all that change transactions or timestamps), `read.rs`, `maintain.rs`,
+//! `bench.rs`.
 //! What they share is in `place.rs`: from a URL to a service, and from failures to messages and exit codes.
 
 use clap::{Args, Subcommand};
@@ -8,6 +9,7 @@ use glidepath_txn::Timestamp;
 
 use crate::failure::Failure;
 
+mod bench;
 mod maintain;
 mod place;
 mod read;
@@ -41,6 +43,7 @@ enum Command {
     Migrate(maintain::Migrate),
     Restore(maintain::Restore),
     FastForward(maintain::FastForward),
+    Bench(bench::Bench),
 }
 
 /// The arguments of every subcommand.
@@ -71,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Migrate(migrate) => migrate.run(),
         Command::Restore(restore) => restore.run(),
         Command::FastForward(forward) => forward.run(),
+        Command::Bench(bench) => bench.run(),
     }
 }
 

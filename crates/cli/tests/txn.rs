@@ -190,3 +190,25 @@ fn a_store_that_is_open_elsewhere_is_busy() {
     std::fs::write(folder.join("format"), "glidepath cells, version 2\n").unwrap();
     place.fails("begin STORE", 1, "version 2");
 }
+
+/// Short: what is measured is not looked at, but that all is there and nothing is left behind.
+#[test]
+fn a_benchmark_has_a_line_for_each_run() {
+    let place = Place::embedded();
+    let lines = place.json("bench STORE --duration 20ms --clients 1,3 --rows 1,4 --entries 5000 --out out --json");
+    let lines = lines.as_array().unwrap();
+    let of = |part: &str| lines.iter().filter(|line| line["part"] == part).collect::<Vec<_>>();
+    assert_eq!(["puts", "batches", "reads", "cache", "loads", "bytes"].map(|part| of(part).len()), [6, 1, 4, 1, 18, 2]);
+    assert!(lines.iter().all(|line| line["errors"] == 0), "{lines:?}");
+    assert!(of("puts").iter().all(|line| line["per_second"].as_f64().unwrap() > 0.0), "{lines:?}");
+    let bytes: Vec<f64> = of("bytes").iter().map(|line| line["bytes_per_entry"].as_f64().unwrap()).collect();
+    assert!(bytes[1] < bytes[0], "{bytes:?}");
+    let page = std::fs::read_to_string(place.folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("bytes of a ticket"));
+    let mut left: Vec<_> =
+        std::fs::read_dir(place.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["out"]);
+    place.fails("bench STORE --rows 3", 2, "rows");
+    place.fails("bench STORE --duration 0s", 2, "above zero");
+}

@@ -250,6 +250,15 @@ macro_rules! of_any {
 }
 
 impl AnyKv {
+    /// The folder of an embedded store.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Embedded(store) => Some(store.directory()),
+            _ => None,
+        }
+    }
+
     /// Who else may have it open.
     #[must_use]
     pub fn sharing(&self) -> Sharing {

@@ -1,7 +1,7 @@
 //! From a URL to a service, and from an error to a message and an exit code.
 
 use glidepath_env::Table;
-use glidepath_kv::{AnyKv, OpenError, OpenUrlError, Sharing, is_missing_folder, open};
+use glidepath_kv::{AnyKv, OpenError, OpenUrlError, Sharing, is_missing_folder};
 use glidepath_stores::LiveEnv;
 use glidepath_txn::service::{Service, ServiceError};
 use glidepath_txn::table::{DecideError, GetError, Options};
@@ -46,11 +46,7 @@ impl Opened {
         // One thread: a command does one thing at a time. The driver of Cassandra has tasks of its own on it.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
-        let store = runtime.block_on(open(&common.store)).map_err(|error| match &error {
-            OpenUrlError::Url { .. } | OpenUrlError::NotBuilt { .. } => Failure::Mistake(error.to_string()),
-            OpenUrlError::Folder(OpenError::Locked(_)) => Failure::Coded(code::BUSY, error.to_string()),
-            OpenUrlError::Folder(_) | OpenUrlError::Unusable { .. } => Failure::Failed(error.to_string()),
-        })?;
+        let store = runtime.block_on(glidepath_kv::open(&common.store)).map_err(|error| open(&error))?;
         Ok(Self { store, runtime })
     }
 
@@ -133,6 +129,14 @@ pub(super) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
 /// The transaction had ended otherwise than it was to end.
 pub(super) fn otherwise(start: Timestamp, found: Outcome) -> Failure {
     Failure::Coded(code::OTHERWISE, format!("nothing was done: transaction {}", words(start, Some(found))))
+}
+
+pub(super) fn open(error: &OpenUrlError) -> Failure {
+    match error {
+        OpenUrlError::Url { .. } | OpenUrlError::NotBuilt { .. } => Failure::Mistake(error.to_string()),
+        OpenUrlError::Folder(OpenError::Locked(_)) => Failure::Coded(code::BUSY, error.to_string()),
+        OpenUrlError::Folder(_) | OpenUrlError::Unusable { .. } => Failure::Failed(error.to_string()),
+    }
 }
 
 pub(super) fn service(error: &ServiceError) -> Failure {

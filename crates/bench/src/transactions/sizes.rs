@@ -1,0 +1,92 @@
+//! What does an entry cost on disk? In the embedded store, after it was closed.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use glidepath_env::Env;
+use glidepath_kv::{AnyKv, Embedded, EmbeddedOptions};
+use glidepath_stores::LiveEnv;
+use glidepath_txn::table::{DecideError, Options, Transactions};
+use glidepath_txn::{Encoding, Original, Outcome, Tickets, Timestamp};
+
+use super::{Context, Line, Part, TxnBenchError};
+
+/// Transactions in one call.
+const PAGE: u64 = 4096;
+
+/// Small, so that what is written goes from the journal to where it stays.
+const MEMTABLE: u64 = 1 << 20;
+
+pub(super) async fn sizes(
+    context: &Context<'_>,
+    scratch: &Path,
+    add: &mut impl FnMut(Line),
+) -> Result<(), TxnBenchError> {
+    let entries = context.plan.entries;
+    let encodings = [("original", Encoding::Original(Original)), ("tickets", Encoding::Tickets(Tickets::default()))];
+    for (name, encoding) in encodings {
+        let folder = scratch.join(format!("bytes-{name}"));
+        let options = EmbeddedOptions { memtable_bytes: MEMTABLE, ..EmbeddedOptions::default() };
+        let store = AnyKv::Embedded(Embedded::open(&folder, &options)?);
+        let env = LiveEnv::new();
+        let began = env.now();
+        let options = Options { cached: 0, ..Options::default() };
+        let table = Transactions::create(env, store.clone(), context.table(name)?, encoding, options).await?;
+        let mut written = 0;
+        while written < entries && !context.stopped() {
+            let page = written + 1..=entries.min(written + PAGE);
+            let ends: Vec<_> = page.filter_map(end).collect();
+            table.decide_many(&ends).await.into_iter().collect::<Result<Vec<_>, DecideError>>()?;
+            written += ends.len() as u64;
+        }
+        let took = env.now().since(began);
+        drop((table, store));
+        if context.stopped() {
+            return Ok(());
+        }
+        // Opening it again empties the journal of what is in files already.
+        let options = EmbeddedOptions { memtable_bytes: MEMTABLE, ..EmbeddedOptions::default() };
+        drop(Embedded::open(&folder, &options)?);
+        let bytes = size(&folder)?;
+        add(Line {
+            part: Part::Bytes,
+            what: format!("{name}, {entries} entries"),
+            clients: 1,
+            rows: None,
+            per_second: written as f64 / took.as_secs_f64(),
+            latency_ms: [None; 3],
+            errors: 0,
+            bytes_per_entry: Some(bytes as f64 / written.max(1) as f64),
+        });
+        fs::remove_dir_all(&folder)?;
+    }
+    Ok(())
+}
+
+/// Like real ones: transactions start at every third timestamp or so, commit some timestamps later, and one in 20 is aborted.
+fn end(number: u64) -> Option<(Timestamp, Outcome)> {
+    let start = 3 * number;
+    let outcome = match number % 20 {
+        0 => Outcome::Aborted,
+        _ => Outcome::Committed(Timestamp::new(start + 1 + number * 7 % 1000).ok()?),
+    };
+    Some((Timestamp::new(start).ok()?, outcome))
+}
+
+/// What the files of the tables take on the disk, in whole blocks; the journals, of a size that does not grow with the entries, are left out.
+fn size(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        let is_journal = entry.path().extension().is_some_and(|ending| ending == "jnl");
+        bytes += match () {
+            () if metadata.is_dir() => size(&entry.path())?,
+            () if is_journal => 0,
+            () => metadata.blocks() * 512,
+        };
+    }
+    Ok(bytes)
+}
