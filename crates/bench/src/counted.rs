@@ -107,6 +107,10 @@ where
         self.env.sleep_until(at)
     }
 
+    fn step_aside(&self) -> impl Future<Output = ()> {
+        self.env.step_aside()
+    }
+
     fn draw(&self, purpose: Purpose) -> u64 {
         self.env.draw(purpose)
     }

@@ -54,6 +54,12 @@ pub trait Env {
     /// effect.
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()>;
 
+    /// Lets other tasks of the thread run: awaited between the pieces of work that take milliseconds of processor time. Takes no
+    /// time where processor time is not simulated.
+    fn step_aside(&self) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
     /// 64 uniformly random bits. Each purpose has its own stream: more draws for one do not change those for another.
     fn draw(&self, purpose: Purpose) -> u64;
 }

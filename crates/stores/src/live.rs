@@ -84,6 +84,10 @@ impl Env for LiveEnv {
         }
     }
 
+    async fn step_aside(&self) {
+        tokio::task::yield_now().await;
+    }
+
     fn draw(&self, _: Purpose) -> u64 {
         rand::rng().next_u64()
     }

@@ -30,6 +30,8 @@ pub(crate) struct Counts {
     pub(crate) written_bytes: u64,
     /// The most bytes of packs that the client held at one time: read and not freed, or being put.
     pub(crate) most_bytes: u64,
+    /// How often the client let other tasks run.
+    pub(crate) stepped_aside: u64,
 }
 
 /// Decides the outcome of a put.
@@ -220,6 +222,10 @@ impl Env for World {
 
     async fn sleep_until(&self, at: Instant) {
         self.now.set(self.now.get().max(at));
+    }
+
+    async fn step_aside(&self) {
+        self.count(|counts| counts.stepped_aside += 1);
     }
 
     fn draw(&self, _: Purpose) -> u64 {
