@@ -204,7 +204,7 @@ pub(crate) async fn look_at_newest<D: Design, E: Env>(
         }
         Err(error) => return Err(error),
     };
-    let (version, mut entries) = (catalog.version(&head), 0);
+    let (version, mut entries) = (catalog.version(&head).unwrap_or_default(), 0);
     for kind in Kind::ALL {
         entries += catalog.of_kind(&head, kind).await?.len() as u64;
     }

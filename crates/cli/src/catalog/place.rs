@@ -4,7 +4,7 @@ use std::path::Path;
 
 use glidepath_model::{Name, Refusal, Version};
 use glidepath_protocols::group::{Answer, CommitError, Committer, RetryPolicy};
-use glidepath_protocols::registry::{AnyCatalog, AnySnapshot};
+use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError};
 use glidepath_stores::{LiveEnv, OpenError, Options, Store, open};
 use tokio::runtime::Runtime;
@@ -112,8 +112,9 @@ impl Site {
     /// The catalog at a version, or the newest.
     pub(super) fn at(&self, version: Option<u64>) -> Result<AnySnapshot, Failure> {
         let Some(version) = version.map(Version) else { return self.head() };
+        self.versioned("--version")?;
         let head = match self.wait(self.catalog.load()) {
-            Ok(head) if self.catalog.version(&head) == version => return Ok(head),
+            Ok(head) if self.catalog.version(&head) == Some(version) => return Ok(head),
             Ok(head) => head,
             // Older versions may be undamaged although the newest is damaged.
             Err(error @ LoadError::Undecodable(_)) => {
@@ -121,7 +122,7 @@ impl Site {
             }
             Err(error) => return Err(told(&error)),
         };
-        let newest = self.catalog.version(&head);
+        let newest = self.catalog.version(&head).unwrap_or_default();
         let found = if version < newest { self.kept(version)? } else { None };
         found.map_or_else(|| self.missing(version, newest), Ok)
     }
@@ -149,6 +150,20 @@ impl Site {
             false => format!("there is no {version}: those that are kept are {} to {}", oldest.0, newest.0),
         };
         Err(Failure::Coded(code::NOT_FOUND, words))
+    }
+
+    /// An error if the catalog has no versions; `what` asks for one.
+    pub(super) fn versioned(&self, what: &str) -> Result<(), Failure> {
+        let protocol = self.catalog.protocol();
+        if protocol.traits().versioned {
+            return Ok(());
+        }
+        let others = Protocol::which(|traits| traits.versioned);
+        let words = format!(
+            "{what}: a catalog of {} has no versions, only its current state ({others} keeps versions)",
+            protocol.name()
+        );
+        Err(Failure::Mistake(words))
     }
 
     /// The committer.
