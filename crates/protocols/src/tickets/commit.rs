@@ -8,7 +8,7 @@ use glidepath_model::{CommitId, Entry, Kind, Name, Span};
 
 use super::object::{Intent, LINEAGE, Record, Slot, TxnId};
 use super::put::{Sent, Stood};
-use super::read::Seen;
+use super::read::{AT_ONCE, Seen};
 use super::{Fate, Snapshot, Tickets};
 use crate::catalog::{LoadError, Outcome};
 use crate::mutant::{self, Mutant};
@@ -187,8 +187,13 @@ impl<E: Env> Tickets<E> {
 
     /// Step 6.
     async fn stand(&self, slots: &[Slot]) -> Result<(), Stop> {
-        let stood = join_all(slots.iter().map(|slot| self.put_once(Sent::Slot(slot)))).await;
-        let mut refused = None;
+        let (mut stood, mut refused) = (Vec::new(), None);
+        for some in slots.chunks(AT_ONCE) {
+            stood.extend(join_all(some.iter().map(|slot| self.put_once(Sent::Slot(slot)))).await);
+            if stood.iter().any(|stood| matches!(stood, Stood::Lost)) {
+                break;
+            }
+        }
         for stood in stood {
             match stood {
                 Stood::Yes => {}
@@ -210,7 +215,10 @@ impl<E: Env> Tickets<E> {
                 Outcome::Committed(Snapshot::committed(txn.commit(), slots.into_iter().map(seen)))
             }
             Stood::Lost => Outcome::Conflict(None),
-            Stood::Refused(denial) => Outcome::Refused(denial),
+            Stood::Refused(denial) => {
+                let _ = self.abort(txn).await;
+                Outcome::Refused(denial)
+            }
             Stood::Unknown(cause) => Outcome::Unknown(cause),
         }
     }

@@ -16,8 +16,8 @@ use crate::wire::DecodeError;
 /// How often a read that fails is made.
 const TRIES: u32 = 3;
 
-/// Registers read at a time.
-const AT_ONCE: usize = 64;
+/// Registers read or put at a time.
+pub(super) const AT_ONCE: usize = 64;
 
 /// How often names are looked at again before a snapshot of them fails.
 const LOOKS: u32 = 8;
