@@ -133,7 +133,7 @@ fn mistakes_of_tickets_are_caught() {
         (Mutant::ReadsNotHeld, "crowd"),
         (Mutant::IntentAssumed, "storm"),
         (Mutant::RosterAfterIntents, "storm"),
-        (Mutant::EmptiedIsLost, "sleepers"),
+        (Mutant::EmptiedIsLost, "everything"),
         (Mutant::NewestEmptied, "sleepers"),
         (Mutant::SlotsDeleted, "sleepers"),
         (Mutant::EmptinessIgnored, "storm"),

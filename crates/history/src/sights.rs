@@ -76,3 +76,58 @@ impl Chain {
         base.chain(self.versions()).find(enough).or_else(|| self.versions().last()).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use glidepath_model::{CommitId, Instant};
+
+    use super::*;
+    use crate::record::{Edit, Effect, Expected, Item, ProcessId, Reported};
+    use crate::{Change, Fault, check};
+
+    const OLD: CommitId = CommitId(1);
+    const NEW: CommitId = CommitId(2);
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    /// One commit changes two items from `OLD` to `NEW`, from 10 to 20, if it is answered; then these processes look at
+    /// both.
+    fn judged(answered: bool, looks: &[(u32, (u64, u64), [CommitId; 2])]) -> Result<(), Fault> {
+        let items = [Item(0), Item(1)];
+        let mut history = History::new();
+        let edit = |item| Edit { item, expected: Expected::Is(OLD), effect: Effect::Put(NEW) };
+        let commit = history.begin_commit(ProcessId(0), at(10), NEW, items.map(edit));
+        if answered {
+            history.end_commit(commit, at(20), Ending::Committed(Reported::Nothing));
+        }
+        for (process, (from, to), states) in looks {
+            let load = history.begin_load(ProcessId(*process), at(*from));
+            let seen = items.into_iter().zip(states).map(|(item, state)| Seen { item, state: Some(*state) });
+            history.end_sight(load, at(*to), seen);
+        }
+        let mut chain = Chain::starting_at(Version(4), items.map(|item| (item, OLD)));
+        chain.begin_version(Version(5));
+        chain.push(NEW, items.map(|item| Change { item, now: Some(NEW) }));
+        history.place(&chain).and_then(|()| check(&history, &chain)).map_err(|violation| violation.fault().clone())
+    }
+
+    #[test]
+    fn loads_are_placed_where_what_they_read_was() {
+        assert_eq!(judged(true, &[(1, (5, 30), [OLD, OLD]), (2, (5, 30), [NEW, NEW])]).err(), None);
+        assert_eq!(judged(false, &[(1, (12, 13), [NEW, NEW]), (1, (14, 15), [NEW, NEW])]).err(), None);
+    }
+
+    #[test]
+    fn half_a_commit_an_old_state_and_a_step_back_are_noticed() {
+        let half = judged(true, &[(1, (5, 30), [OLD, NEW])]).unwrap_err();
+        assert!(matches!(half, Fault::WrongContent { .. }), "{half:?}");
+        let stale = judged(true, &[(1, (25, 30), [OLD, OLD])]).unwrap_err();
+        assert!(matches!(stale, Fault::StaleLoad { .. }), "{stale:?}");
+        let back = judged(false, &[(1, (12, 13), [NEW, NEW]), (2, (14, 15), [OLD, OLD])]).unwrap_err();
+        assert!(matches!(back, Fault::StaleLoad { .. }), "{back:?}");
+        let early = judged(true, &[(1, (5, 8), [NEW, NEW])]).unwrap_err();
+        assert!(matches!(early, Fault::FromTheFuture { .. }), "{early:?}");
+    }
+}

@@ -14,8 +14,8 @@ use crate::afterwards::{Made, Write};
 struct Audit {
     /// The newest slot of each register.
     registers: BTreeMap<Name, Slot>,
-    /// Slots, and whether each was emptied.
-    slots: BTreeMap<(String, u64), bool>,
+    /// The id of the put of each slot.
+    slots: BTreeMap<(String, u64), u64>,
     fates: BTreeMap<TxnId, bool>,
     versions: Vec<Made>,
 }
@@ -51,10 +51,13 @@ impl Audit {
         let held = Held::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
         let slot = match (held, self.slots.get(&key)) {
             (Held::Slot(slot), None) => slot,
-            (Held::Slot(_), Some(_)) => return Err("was written twice".to_owned()),
+            // A store in files writes an object once more if it may not be durable.
+            (Held::Slot(slot), Some(id)) if slot.id() == *id => return Ok(()),
+            (Held::Slot(slot), Some(id)) => {
+                return Err(format!("was written twice, by put {id:016x} and by put {:016x}", slot.id()));
+            }
             (Held::Emptied(_), None) => return Err("was emptied before it was written".to_owned()),
             (Held::Emptied(_), Some(_)) if self.slots.contains_key(&(key.0.clone(), key.1 + 1)) => {
-                self.slots.insert(key, true);
                 return Ok(());
             }
             (Held::Emptied(_), Some(_)) => return Err("was emptied although it is the newest".to_owned()),
@@ -62,7 +65,7 @@ impl Audit {
         if slot.number != key.1 {
             return Err(format!("has slot {}", slot.number));
         }
-        self.slots.insert(key, false);
+        self.slots.insert(key, slot.id());
         let before = self.registers.get(&slot.name);
         if slot.number != before.map_or(0, |before| before.number) + 1 {
             return Err(format!("follows slot {:?}", before.map(|before| before.number)));
@@ -93,10 +96,11 @@ impl Audit {
 
     fn record(&mut self, txn: TxnId, bytes: &[u8], write: usize) -> Result<(), String> {
         let record = Record::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
-        if self.fates.insert(txn, record.committed).is_some() {
-            return Err("was written twice".to_owned());
+        let before = self.fates.insert(txn, record.committed);
+        if before.is_some_and(|before| before != record.committed) {
+            return Err("was decided twice".to_owned());
         }
-        if !record.committed {
+        if !record.committed || before.is_some() {
             return Ok(());
         }
         let mut changed = BTreeMap::new();

@@ -198,7 +198,6 @@ impl<E: Env> Tickets<E> {
             match stood {
                 Stood::Yes => {}
                 Stood::Lost => return Err(Stop::Conflict),
-                Stood::Unknown(_) if mutant::is(Mutant::IntentAssumed) => {}
                 Stood::Refused(denial) => refused = Some(Denial { certain: true, ..denial }),
                 Stood::Unknown(cause) => refused = Some(Denial::certain(cause).passing()),
             }

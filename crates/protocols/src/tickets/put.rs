@@ -30,6 +30,12 @@ pub(super) enum Sent<'a> {
     Record(TxnId, &'a Record),
 }
 
+impl Sent<'_> {
+    fn is_intent(self) -> bool {
+        matches!(self, Self::Slot(Slot { intent: Some(_), .. }))
+    }
+}
+
 /// Whose object a read-back found.
 enum Whose {
     Nobodys,
@@ -49,6 +55,9 @@ impl<E: Env> Tickets<E> {
             }
             Err(PutError::Refused(denial)) if denial.certain => return Stood::Refused(denial),
             Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Stood::Lost,
+            Err(PutError::Unknown(_)) if sent.is_intent() && mutant::is(Mutant::IntentAssumed) => {
+                return self.stands(sent);
+            }
             Err(error) => error,
         };
         Box::pin(self.settle(sent, error)).await

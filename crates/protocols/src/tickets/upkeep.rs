@@ -46,6 +46,14 @@ impl<E: Env> Tickets<E> {
         let (mut emptied, none) = (0, Version(0));
         for (register, slots) in self.registers().await? {
             let Some((newest, _)) = slots.first().copied() else { continue };
+            if slots.iter().skip(1).all(|(_, size)| *size <= EMPTIED_BYTES as u64) {
+                continue;
+            }
+            // On a disk a listing may show a name that a power cut undoes; what was read is durable.
+            let key = Key::new(&format!("{register}{:016x}", u64::MAX - newest));
+            if self.object(&key).await?.is_none() {
+                continue;
+            }
             let least = if mutant::is(Mutant::NewestEmptied) { newest } else { newest - 1 };
             for (number, size) in slots.iter().filter(|(number, _)| *number <= least) {
                 if *size <= EMPTIED_BYTES as u64 {
