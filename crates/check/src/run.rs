@@ -366,12 +366,18 @@ impl<E: World, C: Catalog> Writer<E, C> {
             seen.push(Seen { item, state: Some(before) });
             edits.push(Edit { item, expected: Expected::Is(before), effect: Effect::Put(CommitId(metadata.0)) });
         }
-        self.history.borrow_mut().end_load(operation, loaded_at, version, seen);
+        match version {
+            Some(version) => self.history.borrow_mut().end_load(operation, loaded_at, version, seen),
+            None => self.history.borrow_mut().end_sight(operation, self.env.world_now(), seen),
+        }
         let commit = CommitId(metadata.0);
         let operation = self.history.borrow_mut().begin_commit(self.process, self.env.world_now(), commit, edits);
         let outcome = self.catalog.commit(&base, &changes).await;
         let (ending, done) = match outcome {
-            Outcome::Committed(now) => (Ending::Committed(Reported::By(self.catalog.version(&now))), true),
+            Outcome::Committed(now) => {
+                let reported = self.catalog.version(&now).map_or(Reported::Nothing, Reported::By);
+                (Ending::Committed(reported), true)
+            }
             Outcome::Conflict(_) => (Ending::Conflict, false),
             Outcome::Refused(_) => (Ending::Refused, false),
             Outcome::Unknown(_) => (Ending::Unknown, true),
@@ -390,7 +396,9 @@ pub(crate) fn judged<D: Design>(
 ) -> Result<(), String> {
     let versions = standings(&D::versions(shared_state::<D>(0), writes)?, tables)?;
     let chain = subject::chain(&versions);
-    glidepath_history::check(history, &chain).map_err(|violation| violation.to_string())?;
+    let mut history = history.clone();
+    let placed = history.place(&chain).and_then(|()| glidepath_history::check(&history, &chain));
+    placed.map_err(|violation| violation.to_string())?;
     tidy::<D>(&objects, false)?;
     found_again::<D>(objects, tables, versions.last())
 }
@@ -408,12 +416,14 @@ fn found_again<D: Design>(
     let ids: Vec<TableId> = (0..tables).map(TableId).collect();
     let states = at_once(catalog.tables(&found, &ids)).map_err(lost)?;
     let standing: Option<Standing> = states.iter().map(|state| Some(state.as_ref()?.metadata)).collect();
-    let found = (catalog.version(&found), standing.unwrap_or_default());
-    if last == Some(&found) {
+    let (version, standing) = (catalog.version(&found), standing.unwrap_or_default());
+    if last.is_some_and(|(last, is)| version.is_none_or(|version| version == *last) && *is == standing) {
         return Ok(());
     }
     let last = last.map_or("none".to_owned(), |(version, _)| version.to_string());
-    Err(format!("after the run, a reader found {}, or other states of its tables; the last version is {last}", found.0))
+    let found = version
+        .map_or("other states of its tables".to_owned(), |version| format!("{version}, or other states of its tables"));
+    Err(format!("after the run, a reader found {found}; the last version is {last}"))
 }
 
 #[cfg(test)]

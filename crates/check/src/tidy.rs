@@ -10,6 +10,7 @@ use glidepath_protocols::afterwards::{Frozen, at_once};
 use glidepath_protocols::append_log::{self, AppendLog, Log};
 use glidepath_protocols::manifest_chain::{Chain, ManifestChain, Snapshot};
 use glidepath_protocols::registry::Design;
+use glidepath_protocols::tickets::{self, PerName};
 use glidepath_protocols::upkeep::Keep;
 
 use crate::subject::shared;
@@ -19,6 +20,7 @@ pub(crate) fn tidy<D: Design>(objects: &BTreeMap<Key, Payload>, cleaned: bool) -
     match D::NAME {
         Chain::NAME => chain(objects, cleaned),
         Log::NAME => log(objects, cleaned),
+        PerName::NAME if cleaned => registers(objects),
         _ => Ok(()),
     }
 }
@@ -64,6 +66,22 @@ fn log(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
         Some(object) if cleaned => Err(format!("{object} is left although it is not needed; the newest is {newest}")),
         _ => Ok(()),
     }
+}
+
+/// Only the newest slot of each name has content. (That every object is there which is referred to, fsck finds.)
+fn registers(objects: &BTreeMap<Key, Payload>) -> Result<(), String> {
+    let mut newest = "";
+    // Newer slots come first.
+    for (key, payload) in objects {
+        let Some((register, _)) = key.as_str().rsplit_once('/').filter(|(of, _)| of.contains("/tickets/names/")) else {
+            continue;
+        };
+        if register == newest && payload.bytes.len() > tickets::EMPTIED_BYTES {
+            return Err(format!("{key} has its content although it is not the newest slot"));
+        }
+        newest = register;
+    }
+    Ok(())
 }
 
 /// The kind of a log's object (`log` or `checkpoint`), and its number.

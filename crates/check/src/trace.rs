@@ -10,7 +10,8 @@ use glidepath_sim::Mishap;
 pub(crate) fn lines(history: &History) -> Vec<(Instant, String)> {
     let mut lines: Vec<(Instant, String)> = Vec::new();
     for operation in history.operations() {
-        let loaded = matches!(operation.what, What::Load { .. }).then_some(operation.ended).flatten();
+        let loaded =
+            matches!(operation.what, What::Load { .. } | What::Sight { .. }).then_some(operation.ended).flatten();
         lines.push((loaded.unwrap_or(operation.began), begun(&operation)));
         if let (Some(at), What::Commit { commit, ending, .. }) = (operation.ended, operation.what) {
             lines.push((at, format!("{} gets the answer to {commit}: {}", operation.process, heard(ending))));
@@ -36,6 +37,10 @@ pub(crate) fn written(mut lines: Vec<(Instant, String)>, mishaps: &[Mishap]) -> 
 fn begun(operation: &Operation<'_>) -> String {
     let process = operation.process;
     match operation.what {
+        What::Sight { seen } => {
+            let items: Vec<String> = seen.iter().map(|seen| seen.item.to_string()).collect();
+            format!("{process} has loaded {}", items.join(" and "))
+        }
         What::Load { version: None, .. } => format!("{process} begins a load that does not succeed"),
         What::Load { version: Some(Version(version)), .. } => format!("{process} has loaded version {version}"),
         What::Commit { commit, edits, .. } => {

@@ -10,7 +10,10 @@ use glidepath_protocols::mutant::{Mutant, with};
 const SEEDS: u64 = 5_000;
 
 /// The protocols in which mistakes can be switched on.
-const ALL: [&str; 4] = ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log"];
+const ALL: [&str; 5] = ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log", "tickets"];
+
+/// Those that decide on a base which may be old.
+const BASED: [&str; 4] = ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log"];
 
 fn trial(protocol: &str, name: &str) -> Trial {
     Trial::new(Subject::named(protocol).unwrap(), &scenario(name).unwrap().unwrap())
@@ -112,18 +115,34 @@ fn what_may_have_been_repeated_and_is_taken_for_a_proof_is_caught() {
         &[(Mutant::LostIsProof, "repeats"), (Mutant::RefusedIsProof, "proxies"), (Mutant::NotRechecked, "sleepers")],
     );
     all_caught(&CHAINS, &[(Mutant::VanishedIsNone, "sleepers"), (Mutant::ListingTrusted, "listings")]);
-    all_caught(&["catalog-file"], &[(Mutant::LostIsProof, "repeats"), (Mutant::RefusedIsProof, "proxies")]);
+    let both = ["catalog-file", "tickets"];
+    all_caught(&both, &[(Mutant::LostIsProof, "repeats"), (Mutant::RefusedIsProof, "proxies")]);
 }
 
 #[test]
 fn groups_that_answer_wrongly_are_caught() {
-    let mistakes = [
-        (Mutant::GroupAnswersSwapped, "storm"),
-        (Mutant::GroupUnknownIsNotDone, "denied"),
-        (Mutant::GroupRefusesStale, "storm"),
-        (Mutant::LateReadersServed, "storm"),
-    ];
+    let mistakes = [(Mutant::GroupAnswersSwapped, "storm"), (Mutant::GroupUnknownIsNotDone, "denied")];
     all_caught(&ALL, &mistakes);
+    all_caught(&BASED, &[(Mutant::GroupRefusesStale, "storm"), (Mutant::LateReadersServed, "storm")]);
+}
+
+#[test]
+fn mistakes_of_tickets_are_caught() {
+    let mistakes = [
+        (Mutant::OneLook, "storm"),
+        (Mutant::AbsenceIsAbort, "storm"),
+        (Mutant::AbortUnread, "sleepers"),
+        (Mutant::RecordOverwritten, "sleepers"),
+        (Mutant::NeedsBeforeIntents, "crowd"),
+        (Mutant::ReadsNotHeld, "crowd"),
+        (Mutant::IntentAssumed, "storm"),
+        (Mutant::RosterAfterIntents, "storm"),
+        (Mutant::EmptiedIsLost, "everything"),
+        (Mutant::NewestEmptied, "sleepers"),
+        (Mutant::SlotsDeleted, "sleepers"),
+        (Mutant::EmptinessIgnored, "storm"),
+    ];
+    all_caught(&["tickets"], &mistakes);
 }
 
 #[test]

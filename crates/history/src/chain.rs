@@ -150,6 +150,22 @@ impl Timeline {
         }
     }
 
+    /// The numbers of commits, from and to, after which the item was in this state for the first time.
+    pub(crate) fn during(&self, item: Item, state: State) -> Option<(u32, u32)> {
+        let begin = self.0.partition_point(|(other, ..)| *other < item);
+        let states = self.0[begin..].iter().take_while(|(other, ..)| *other == item);
+        let mut states = states.map(|(_, after, state)| (*after, *state)).peekable();
+        if state.is_none() && states.peek().is_none_or(|(after, _)| *after > 0) {
+            return Some((0, states.peek().map_or(u32::MAX, |(after, _)| after - 1)));
+        }
+        while let Some((after, found)) = states.next() {
+            if found == state {
+                return Some((after, states.peek().map_or(u32::MAX, |(next, _)| next - 1)));
+            }
+        }
+        None
+    }
+
     /// All states of the item between two positions in the chain, both included.
     pub(crate) fn between(&self, item: Item, first: u32, last: u32) -> impl Iterator<Item = State> {
         let begin = self.0.partition_point(|(other, after, _)| (*other, *after) <= (item, first));

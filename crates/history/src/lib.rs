@@ -33,6 +33,7 @@ mod loads;
 mod placement;
 mod record;
 mod references;
+mod sights;
 mod tree;
 mod violation;
 

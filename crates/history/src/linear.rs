@@ -98,7 +98,7 @@ fn moves(history: &History) -> Vec<(Item, Move)> {
                 }
             }
             What::Load { version: None, .. } => {}
-            What::Load { version: Some(_), seen } => {
+            What::Load { version: Some(_), seen } | What::Sight { seen } => {
                 let this = |expected| Move { expected, leaves: None, began, ended, operation: id };
                 moves.extend(seen.iter().map(|seen| (seen.item, this(Expected::seen(seen.state)))));
             }

@@ -82,6 +82,7 @@ impl Placement<'_> {
 fn learnt(operation: &Operation<'_>) -> Option<Version> {
     match operation.what {
         What::Load { version, .. } => version,
+        What::Sight { .. } => None,
         What::Commit { ending: Ending::Committed(Reported::At(version) | Reported::By(version)), .. } => Some(version),
         What::Commit { .. } => None,
     }

@@ -155,7 +155,7 @@ fn gaps(chain: &Chain) -> Result<(), Violation> {
     Ok(())
 }
 
-fn places(chain: &Chain) -> Result<FxHashMap<CommitId, u32>, Violation> {
+pub(crate) fn places(chain: &Chain) -> Result<FxHashMap<CommitId, u32>, Violation> {
     let mut places = FxHashMap::with_capacity_and_hasher(chain.len(), rustc_hash::FxBuildHasher);
     for (place, link) in (0..).zip(chain.links()) {
         if let Some(first) = places.insert(link.commit, place) {

@@ -188,6 +188,8 @@ struct Record {
 enum Kind {
     Commit(CommitId, Ending),
     Load(Option<Version>),
+    /// A load whose snapshot has no version: placed by what was read in it.
+    Sight,
 }
 
 /// Represents an end that was not recorded.
@@ -219,6 +221,12 @@ pub enum What<'a> {
         edits: &'a [Edit],
         /// The answer.
         ending: Ending,
+    },
+    /// A load of a snapshot without a version: what was read was current together at some moment of the load. No check
+    /// but linearizability knows it: [`History::place`] makes a load with a version of it.
+    Sight {
+        /// Items that were read.
+        seen: &'a [Seen],
     },
     /// A load of a snapshot.
     Load {
@@ -307,6 +315,20 @@ impl History {
         (record.first, record.count) = (narrow(first), narrow(self.seen.len() - first));
     }
 
+    /// Records the end of a load whose snapshot has no version. `at` is when the last of these items had been read.
+    ///
+    /// # Panics
+    /// If there is no such load in this history.
+    pub fn end_sight(&mut self, operation: OperationId, at: Instant, seen: impl IntoIterator<Item = Seen>) {
+        self.end_load(operation, at, Version(0), seen);
+        self.records[operation.index()].kind = Kind::Sight;
+    }
+
+    /// Gives a load without a version the version of the chain that it shows.
+    pub(crate) fn place_sight(&mut self, operation: OperationId, version: Version) {
+        self.records[operation.index()].kind = Kind::Load(Some(version));
+    }
+
     /// Adds what other threads or processes recorded on the same clock. No process may be in both.
     pub fn absorb(&mut self, other: &Self) {
         let (edits, seen) = (self.edits.len(), self.seen.len());
@@ -350,6 +372,7 @@ impl History {
         let what = match record.kind {
             Kind::Commit(commit, ending) => What::Commit { commit, edits: &self.edits[range], ending },
             Kind::Load(version) => What::Load { version, seen: &self.seen[range] },
+            Kind::Sight => What::Sight { seen: &self.seen[range] },
         };
         let ended = (record.ended != OPEN).then_some(record.ended);
         Operation { id, process: record.process, began: record.began, ended, what }

@@ -233,6 +233,7 @@ fn words(operation: &Operation<'_>) -> String {
             format!("{commit} of {}: {told}", items.join(", "))
         }
         What::Load { version: Some(version), .. } => format!("load: {version}"),
+        What::Sight { .. } => "load without a version".to_owned(),
         What::Load { version: None, .. } => "load: no answer".to_owned(),
     }
 }

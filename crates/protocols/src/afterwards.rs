@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use glidepath_env::{Key, Payload};
-use glidepath_model::{Entry, Name, Root, Version};
+use glidepath_model::{CommitId, Entry, Name, Root, Version};
 
 pub use frozen::{Frozen, at_once};
 
@@ -29,6 +29,8 @@ pub struct Made {
     pub version: Version,
     /// The index of the write that made it.
     pub write: usize,
+    /// The commit that made it, if that is how answers name it: the protocol has no versions.
+    pub commit: Option<CommitId>,
     /// The entries that differ from the version before: new or changed ones, and `None` for removed ones. For the first
     /// version: all entries.
     pub changed: BTreeMap<Name, Option<Entry>>,
@@ -103,7 +105,7 @@ fn merged<T>(
 mod tests {
     use std::collections::BTreeSet;
 
-    use glidepath_model::{CommitId, TableId, TableState};
+    use glidepath_model::{TableId, TableState};
     use proptest::prelude::*;
 
     use super::*;

@@ -19,8 +19,11 @@ pub trait Catalog {
     /// The newest snapshot: at least as new as any commit that was acknowledged before the call.
     fn load(&self) -> impl Future<Output = Result<Self::Snapshot, LoadError>>;
 
-    /// The snapshot's position in the catalog's order of commits. Of two snapshots, the newer has the higher one.
-    fn version(&self, at: &Self::Snapshot) -> Version;
+    /// The snapshot's position in the catalog's order of commits. Of two snapshots, the newer has the higher one. `None`
+    /// if the protocol has no such order: then a snapshot has the names that were looked up in it, as they were together
+    /// at one moment after it was loaded. A look-up fails if there is no such moment; a listing is right for a moment of
+    /// its own.
+    fn version(&self, at: &Self::Snapshot) -> Option<Version>;
 
     /// The states of numbered tables in a snapshot, in the order asked; `None` for a table that it does not have.
     fn tables<'a>(
@@ -54,7 +57,8 @@ pub trait Catalog {
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
     /// `base` or fit it unchanged ([`Changes::overlap`] is none).
     ///
-    /// One attempt may take several requests, but never waits for other writers. Dropping the future leaves the outcome
+    /// One attempt may take several requests, but never waits for other writers (with protocols that have no versions: at
+    /// most a second). Dropping the future leaves the outcome
     /// unknown.
     fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
 }

@@ -26,6 +26,7 @@ pub mod registry;
 mod settling;
 #[cfg(test)]
 mod tests;
+pub mod tickets;
 #[cfg(feature = "toy")]
 mod toy;
 pub mod upkeep;

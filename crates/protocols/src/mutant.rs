@@ -78,6 +78,28 @@ pub enum Mutant {
     CloseIgnored,
     /// Append log: an append of a group may exceed what readers accept.
     BatchUnlimited,
+    /// Tickets: names that are read together are not looked at again.
+    OneLook,
+    /// Tickets: an undecided transaction is taken for an aborted one, without a record.
+    AbsenceIsAbort,
+    /// Tickets: a record that could not be put counts as aborted without being read.
+    AbortUnread,
+    /// Tickets: a record replaces one that is there.
+    RecordOverwritten,
+    /// Tickets: what a transaction needs is looked at before its intents stand.
+    NeedsBeforeIntents,
+    /// Tickets: names that were read and are not written are not held.
+    ReadsNotHeld,
+    /// Tickets: an intent of unknown outcome counts as one that stands.
+    IntentAssumed,
+    /// Tickets: names are put onto the roster after their commit.
+    RosterAfterIntents,
+    /// Tickets: a slot that a vacuum has emptied counts as another writer's.
+    EmptiedIsLost,
+    /// Tickets: vacuum empties the newest slot, too.
+    NewestEmptied,
+    /// Tickets: vacuum deletes slots instead of emptying them.
+    SlotsDeleted,
     /// Registry: a label lost to another writer's counts as ours.
     LabelLostIsOurs,
     /// Registry: a label of unknown outcome counts as ours.

@@ -30,7 +30,7 @@ use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped};
 use crate::manifest_chain::Layout;
 use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError};
-use crate::{append_log, catalog_file, manifest_chain};
+use crate::{append_log, catalog_file, manifest_chain, tickets};
 
 /// The interface of a protocol to code that works with all of them. The type that implements it has no values.
 pub trait Design: 'static {
@@ -53,6 +53,10 @@ pub trait Design: 'static {
 
     /// Whether the answer to a commit has the commit's own version, never a later one.
     const TELLS_OWN_VERSION: bool = false;
+
+    /// Whether the catalog as a whole has versions. If not, [`Catalog::version`] is `None`, commits are known by their
+    /// ids ([`Facts::commit`]), and the versions in reports of maintenance mean nothing.
+    const VERSIONED: bool = true;
 
     /// Whether versions carry the time at which they were written.
     const KEEPS_TIMES: bool = false;
@@ -89,7 +93,7 @@ pub trait Design: 'static {
         catalog: &Self::Catalog<E>,
         newest: &Self::Snapshot,
     ) -> impl Future<Output = Result<Version, LoadError>> {
-        ready(Ok(catalog.version(newest)))
+        ready(Ok(catalog.version(newest).unwrap_or_default()))
     }
 
     /// A kept version; `None` if there is none with this number.
@@ -97,7 +101,7 @@ pub trait Design: 'static {
         catalog: &Self::Catalog<E>,
         version: Version,
     ) -> impl Future<Output = Result<Option<Self::Snapshot>, LoadError>> {
-        async move { Ok(Some(catalog.load().await?).filter(|newest| catalog.version(newest) == version)) }
+        async move { Ok(Some(catalog.load().await?).filter(|newest| catalog.version(newest) == Some(version))) }
     }
 
     /// Up to `limit` names in which two versions (`None`: an empty one) differ. Never called for protocols that keep
@@ -114,7 +118,7 @@ pub trait Design: 'static {
     /// Removes what no kept version needs, concurrently with others. May be dropped at any point, and run again.
     fn vacuum<E: Env>(catalog: &Self::Catalog<E>, _: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
         async {
-            let newest = catalog.version(&catalog.load().await?);
+            let newest = catalog.version(&catalog.load().await?).unwrap_or_default();
             Ok(Removed { before: newest, oldest: newest, newest, removed: Vec::new(), kept: 0 })
         }
     }
@@ -164,6 +168,8 @@ pub struct Traits {
     pub appends: bool,
     /// See [`Design::HOLDS_METADATA`].
     pub holds_metadata: bool,
+    /// See [`Design::VERSIONED`].
+    pub versioned: bool,
     /// See [`Design::KEEPS_TIMES`].
     pub keeps_times: bool,
     /// See [`Design::LAYOUTS`].
@@ -186,6 +192,8 @@ any::protocols! {
     ManifestChain: manifest_chain::Chain;
     /// Records appended to a log.
     AppendLog: append_log::Log;
+    /// A register per name, without a common root.
+    Tickets: tickets::PerName;
     /// A minimal protocol.
     Toy: crate::toy::Toy, if "toy";
 }
@@ -215,6 +223,7 @@ impl Visitor for TraitsOf {
         Traits {
             appends: D::APPENDS,
             holds_metadata: D::HOLDS_METADATA,
+            versioned: D::VERSIONED,
             keeps_times: D::KEEPS_TIMES,
             layouts: D::LAYOUTS,
         }

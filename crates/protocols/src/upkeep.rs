@@ -165,6 +165,8 @@ pub struct Finding {
 pub struct Report {
     /// The findings, the worst first.
     pub findings: Vec<Finding>,
+    /// The protocol has no versions of a catalog, so the fields about versions say nothing.
+    pub unversioned: bool,
     /// How many more there are.
     pub more_findings: u64,
     /// The newest version.
@@ -209,7 +211,7 @@ pub(crate) async fn look_at_newest<D: Design, E: Env>(
             return Ok(Report { findings: vec![finding], ..Report::default() });
         }
     };
-    let (version, mut entries) = (catalog.version(&head), 0);
+    let (version, mut entries) = (catalog.version(&head).unwrap_or_default(), 0);
     for kind in Kind::ALL {
         entries += catalog.of_kind(&head, kind).await?.len() as u64;
     }

@@ -316,8 +316,9 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> InFlight<'_, E, C> {
             (ManifestList::Append, _) => partitions.min(self.targets.tables.len() as u64),
             (ManifestList::Rewrite, History::MissedSnapshots) => missed.saturating_sub(partitions),
             (ManifestList::Rewrite, History::MissedCatalogVersions) => {
-                let catalog = self.client.catalog;
-                catalog.version(newer).since(catalog.version(&self.base))
+                let version = |at| self.client.catalog.version(at);
+                // Without versions of the catalog there are only those of the tables.
+                version(newer).zip(version(&self.base)).map_or(missed, |(newer, base)| newer.since(base))
             }
         };
         self.record.history_reads += count;

@@ -36,7 +36,7 @@ struct Client {
 pub(super) async fn closed_loop<F, C>(clients: u32, duration: Span, stop: &AtomicBool, call: F) -> Looped
 where
     F: Fn(u32, u64) -> C + Send + Sync + 'static,
-    C: Future<Output = Called> + Send,
+    C: Future<Output = Called> + Send + 'static,
 {
     let env = LiveEnv::new();
     let from = env.now() + Span::from_nanos(duration.as_nanos() / 5);

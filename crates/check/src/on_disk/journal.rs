@@ -9,9 +9,12 @@ use super::FOLDER;
 /// A visible state of an object's file; `None` if it was removed.
 type Shown = Option<(Payload, Tag)>;
 
-/// The states of each object, in the order in which they took effect.
+/// The states of each object, in the order in which they took effect, each with its place among all changes.
 #[derive(Default)]
-pub(super) struct Journal(BTreeMap<Key, Vec<Shown>>);
+pub(super) struct Journal {
+    states: BTreeMap<Key, Vec<(u64, Shown)>>,
+    changes: u64,
+}
 
 /// The state that a file shows, if it is the file of an object; no state if it is damaged.
 fn shown(path: &str, content: &[u8]) -> Option<(Key, Shown)> {
@@ -24,10 +27,11 @@ impl Journal {
     pub(super) fn note(&mut self, changes: Vec<(String, Option<Vec<u8>>)>) {
         for (path, content) in changes {
             let Some((key, state)) = shown(&path, content.as_deref().unwrap_or_default()) else { continue };
-            let states = self.0.entry(key).or_default();
+            self.changes += 1;
+            let states = self.states.entry(key).or_default();
             let tag = |state: &Shown| state.as_ref().map(|(_, tag)| tag.clone());
-            if states.last().map(tag) != Some(tag(&state)) {
-                states.push(state);
+            if states.last().map(|(_, last)| tag(last)) != Some(tag(&state)) {
+                states.push((self.changes, state));
             }
         }
     }
@@ -41,9 +45,9 @@ impl Journal {
                 there.insert(key, tag);
             }
         }
-        for (key, states) in &mut self.0 {
+        for (key, states) in &mut self.states {
             let tag = there.remove(key);
-            let is_there = |state: &Shown| state.as_ref().map(|(_, tag)| tag) == tag.as_ref();
+            let is_there = |(_, state): &(u64, Shown)| state.as_ref().map(|(_, tag)| tag) == tag.as_ref();
             match states.iter().rposition(is_there) {
                 Some(last) => states.truncate(last + 1),
                 None if tag.is_none() => states.clear(),
@@ -56,18 +60,21 @@ impl Journal {
         }
     }
 
-    /// All states that survived the power cuts.
+    /// All states that survived the power cuts, in the order in which they took effect.
     pub(super) fn written(&self) -> Vec<(Key, Payload)> {
-        let of = |(key, states): (&Key, &Vec<Shown>)| {
-            let payloads: Vec<_> = states.iter().flatten().map(|(payload, _)| (key.clone(), payload.clone())).collect();
-            payloads
-        };
-        self.0.iter().flat_map(of).collect()
+        let mut written = Vec::new();
+        for (key, states) in &self.states {
+            let there = states.iter().filter_map(|(place, state)| Some((*place, state.as_ref()?)));
+            written.extend(there.map(|(place, (payload, _))| (place, key.clone(), payload.clone())));
+        }
+        written.sort_by_key(|(place, ..)| *place);
+        written.into_iter().map(|(_, key, payload)| (key, payload)).collect()
     }
 
     /// The current objects.
     pub(super) fn objects(&self) -> BTreeMap<Key, Payload> {
-        let last = |(key, states): (&Key, &Vec<Shown>)| Some((key.clone(), states.last()?.as_ref()?.0.clone()));
-        self.0.iter().filter_map(last).collect()
+        let last =
+            |(key, states): (&Key, &Vec<(u64, Shown)>)| Some((key.clone(), states.last()?.1.as_ref()?.0.clone()));
+        self.states.iter().filter_map(last).collect()
     }
 }

@@ -37,8 +37,15 @@ impl<D: Design> Asker<'_, D> {
     }
 
     /// Records a lookup for the judge.
-    pub(crate) fn looked(&self, (began, loaded): (Instant, Instant), version: Version, query: Query, found: Answer) {
-        let writer = self.writer;
+    pub(crate) fn looked(
+        &self,
+        (began, loaded): (Instant, Instant),
+        version: Option<Version>,
+        query: Query,
+        found: Answer,
+    ) {
+        let (writer, now) = (self.writer, self.env.world_now());
+        let loaded = if version.is_some() { loaded } else { now };
         self.book.borrow_mut().looked.push(Looked { writer, began, loaded, version, query, found });
     }
 }

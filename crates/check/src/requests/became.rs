@@ -52,8 +52,14 @@ pub(crate) async fn begin<D: Design>(
 pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Names>, String> {
     let journal = simulation.journal(STORE);
     let (mut first, mut entries, mut steps) = (None, Entries::new(), Vec::new());
+    let mut commits = BTreeMap::new();
     for made in D::versions(shared_state::<D>(0), &writes(simulation))? {
         let write = &journal[made.write];
+        if let Some(commit) = made.commit
+            && commits.insert(commit, made.version).is_some()
+        {
+            return Err(format!("{commit} made two versions"));
+        }
         if write.by == 0 {
             first = Some(made.version);
             for (name, entry) in made.changed {
@@ -67,7 +73,7 @@ pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Name
             steps.push(Step { version: made.version, at: write.at, by: write.by, difference });
         }
     }
-    Ok(Versions { first: (first.ok_or("there is no first version")?, entries), steps })
+    Ok(Versions { first: (first.ok_or("there is no first version")?, entries), steps, commits })
 }
 
 /// Judges the final objects and the removed ones. `skew` is the greatest error of the clocks.
@@ -88,14 +94,17 @@ pub(crate) fn aftermath<D: Design>(
 async fn found_again<C: Catalog>(catalog: &C, version: Version, last: &Entries) -> Result<(), String> {
     let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
     let head = catalog.load().await.map_err(lost)?;
-    if catalog.version(&head) != version {
-        let found = catalog.version(&head);
+    if let Some(found) = catalog.version(&head)
+        && found != version
+    {
         return Err(format!("after the run, a reader found {found}; the last version is {version}"));
     }
     let state = State::new(last.clone());
     let inside = last.iter().filter(|(_, entry)| entry.kind == Kind::Namespace).map(|(name, _)| Some(name.clone()));
     let queries = inside.chain([None]).map(Query::Children).chain(last.keys().cloned().map(Query::Entry));
     for query in queries.chain(Kind::ALL.map(Query::OfKind)) {
+        // A snapshot without a version keeps what was read in it: each query gets one of its own.
+        let head = catalog.load().await.map_err(lost)?;
         let found = answer(catalog, &head, &query).await.map_err(lost)?;
         if found != Names::found(&state, &query) {
             return Err(format!("{version} answers {query:?} with {found:?}"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use glidepath_model::{Instant, Version};
+use glidepath_model::{CommitId, Instant, Version};
 
 use super::rules::Rules;
 use super::state::Difference;
@@ -26,6 +26,10 @@ pub(crate) struct Asked<R: Rules> {
 pub(crate) enum Told<F> {
     /// Committed as this version; or, if answers are not exact, in it or an earlier one.
     Done(Version),
+    /// Committed by this commit; becomes [`Done`](Self::Done) when the versions are known.
+    DoneBy(CommitId),
+    /// Done, and nothing was written: the protocol has no versions to name.
+    Idle,
     /// Refused by the rules of the catalog.
     Refused(F),
     /// Not done, for another reason.
@@ -40,9 +44,10 @@ pub(crate) enum Told<F> {
 pub(crate) struct Looked<R: Rules> {
     pub(crate) writer: u32,
     pub(crate) began: Instant,
-    /// When the version was loaded.
+    /// When the version was loaded; without versions, when the answer was there.
     pub(crate) loaded: Instant,
-    pub(crate) version: Version,
+    /// `None` if the protocol has no versions: then the answer was right at some moment until `loaded`.
+    pub(crate) version: Option<Version>,
     pub(crate) query: R::Query,
     pub(crate) found: R::Answer,
 }
@@ -74,6 +79,8 @@ impl<R: Rules> Book<R> {
 pub(crate) struct Versions<R: Rules> {
     pub(crate) first: (Version, BTreeMap<R::Key, R::Value>),
     pub(crate) steps: Vec<Step<R>>,
+    /// The version that each commit made, if answers name commits.
+    pub(crate) commits: BTreeMap<CommitId, Version>,
 }
 
 /// A version after the first.
@@ -87,6 +94,18 @@ pub(crate) struct Step<R: Rules> {
 }
 
 impl<R: Rules> Versions<R> {
+    /// Names the versions of requests that were answered with a commit.
+    pub(crate) fn name_versions(&self, book: &mut Book<R>) -> Result<(), String> {
+        for index in 0..book.asked.len() {
+            if let Told::DoneBy(commit) = book.asked[index].told {
+                let version = self.commits.get(&commit).copied();
+                let lost = || format!("acknowledged, and in no version: {}", book.asked[index].words());
+                book.asked[index].told = Told::Done(version.ok_or_else(lost)?);
+            }
+        }
+        Ok(())
+    }
+
     /// The newest.
     pub(crate) fn last(&self) -> Version {
         self.steps.last().map_or(self.first.0, |step| step.version)
@@ -132,6 +151,8 @@ impl<F: std::fmt::Display> Told<F> {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Done(version) => format!("done, {version}"),
+            Self::DoneBy(commit) => format!("done, {commit}"),
+            Self::Idle => "done, nothing to write".to_owned(),
             Self::Refused(refusal) => format!("refused: {refusal}"),
             Self::NotDone(cause) => format!("not done: {cause}"),
             Self::Unknown => "outcome unknown".to_owned(),

@@ -53,6 +53,10 @@ struct Judge<'a, R: Rules> {
     refused: Vec<usize>,
     /// Requests that only assert and were answered "done", not yet justified.
     asserted: Vec<usize>,
+    /// Requests that were answered "done, nothing to write", not yet justified.
+    idle: Vec<usize>,
+    /// Look-ups without a version, not yet justified, by index.
+    sights: Vec<usize>,
 }
 
 /// A state of a catalog that can justify answers.
@@ -78,26 +82,28 @@ pub(crate) fn judge<R: Rules>(
     group_of: impl Fn(u32) -> Option<u32>,
 ) -> Result<BTreeMap<R::Key, R::Value>, String> {
     let mut open = BTreeMap::<u32, Vec<usize>>::new();
-    let (mut refused, mut asserted) = (Vec::new(), Vec::new());
+    let (mut refused, mut asserted, mut idle) = (Vec::new(), Vec::new(), Vec::new());
     for (index, asked) in book.asked.iter().enumerate() {
         let only_asks = R::only_asks(&asked.request);
         match asked.told {
             Told::Done(_) if only_asks => asserted.push(index),
+            Told::Idle => idle.push(index),
             Told::Nothing if only_asks => {}
             Told::Unknown if only_asks => {
                 return Err(format!("a request that only asserts has an unknown outcome: {}", asked.words()));
             }
             Told::Done(_) | Told::Unknown | Told::Nothing => open.entry(asked.group).or_default().push(index),
             Told::Refused(_) => refused.push(index),
-            Told::NotDone(_) => {}
+            Told::NotDone(_) | Told::DoneBy(_) => {}
         }
     }
+    let sights = (0..book.looked.len()).filter(|index| book.looked[*index].version.is_none()).collect();
     let indices = book.asked.iter().enumerate().map(|(index, asked)| (asked.mark, index)).collect();
     let found_in = vec![None; book.asked.len()];
     let (first, entries) = &versions.first;
     let state = State::new(entries.clone());
     let undone_in = BTreeMap::new();
-    let mut judge = Judge { book, terms, state, indices, open, found_in, undone_in, refused, asserted };
+    let mut judge = Judge { book, terms, state, indices, open, found_in, undone_in, refused, asserted, idle, sights };
     let until = |next: usize| versions.steps.get(next).map_or(Instant::from_nanos(u64::MAX), |step| step.at);
     judge.rest(*first, (Instant::ZERO, until(0)))?;
     let mut before = *first;
@@ -110,8 +116,10 @@ pub(crate) fn judge<R: Rules>(
         before = step.version;
     }
     judge.end()?;
-    if let Some(looked) = book.looked.iter().find(|looked| !(*first..=before).contains(&looked.version)) {
-        return Err(format!("writer {} loaded {}, which is not there", looked.writer, looked.version));
+    for Looked { writer, version, .. } in &book.looked {
+        if let Some(version) = version.filter(|version| !(*first..=before).contains(version)) {
+            return Err(format!("writer {writer} loaded {version}, which is not there"));
+        }
     }
     Ok(judge.state.now().clone())
 }
@@ -321,24 +329,25 @@ impl<R: Rules> Judge<'_, R> {
 
     /// Steps 3 and 4: which refusals and assertions the current state justifies.
     fn look_at_answers(&mut self, moment: Moment) {
-        let Self { book, terms, state, refused, asserted, .. } = self;
+        let Self { book, terms, state, refused, asserted, idle, .. } = self;
         let mut decided = |index: usize| {
             let asked = &book.asked[index];
             if !asked.meets(moment.during) || moment.group.is_some_and(|group| group != asked.group) {
                 return None;
             }
             let mark = state.mark();
-            let decided = R::apply(state, &asked.request);
+            let decided = R::apply(state, &asked.request).map(|()| state.is_as_at(mark));
             state.back_to(mark);
             Some(decided)
         };
+        idle.retain(|index| !matches!(decided(*index), Some(Ok(true))));
         refused.retain(|index| match (decided(*index), &book.asked[*index].told) {
             (Some(Err(refusal)), Told::Refused(told)) => refusal != *told,
             _ => true,
         });
         asserted.retain(|index| match book.asked[*index].told {
             Told::Done(told) if told >= moment.told.0 && (!terms.exact || told <= moment.told.1) => {
-                !matches!(decided(*index), Some(Ok(())))
+                !matches!(decided(*index), Some(Ok(_)))
             }
             _ => true,
         });
@@ -349,7 +358,13 @@ impl<R: Rules> Judge<'_, R> {
         // A request of a batch is answered with the version that the batch made.
         self.look_at_answers(Moment { during, group: None, told: (version, version.next()) });
         self.changed_nothing(version, during)?;
-        for looked in self.book.looked.iter().filter(|looked| looked.version == version) {
+        let shows = |looked: &Looked<R>| {
+            looked.began <= during.1
+                && looked.loaded >= during.0
+                && R::found(&self.state, &looked.query) == looked.found
+        };
+        self.sights.retain(|index| !shows(&self.book.looked[*index]));
+        for looked in self.book.looked.iter().filter(|looked| looked.version == Some(version)) {
             if looked.began > during.1 || looked.loaded < during.0 {
                 let words = "was not the newest while writer";
                 return Err(format!("{version} {words} {} loaded it: {:?}", looked.writer, looked.query));
@@ -426,6 +441,21 @@ impl<R: Rules> Judge<'_, R> {
             return Err(format!(
                 "no version between call and answer fulfils this assertion: {}",
                 self.asked(*index).words()
+            ));
+        }
+        if let Some(index) = self.idle.first() {
+            return Err(format!(
+                "no version between call and answer stays as it is by this: {}",
+                self.asked(*index).words()
+            ));
+        }
+        if let Some(index) = self.sights.first() {
+            let Looked { writer, query, found, began, loaded, .. } = &self.book.looked[*index];
+            let seconds = |at: &Instant| at.since(Instant::ZERO).as_secs_f64();
+            return Err(format!(
+                "no version from {:.6} s to {:.6} s gives writer {writer} this answer to {query:?}\n  found {found:?}",
+                seconds(began),
+                seconds(loaded)
             ));
         }
         let lost = |index: &&usize| matches!(self.asked(**index).told, Told::Done(_));

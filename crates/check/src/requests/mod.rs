@@ -28,7 +28,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
-use glidepath_model::{Instant, Span};
+use glidepath_model::{CommitId, Instant, Span};
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Loader, Loads, Request, RetryPolicy};
 use glidepath_protocols::registry::{Creation, Design};
 use glidepath_protocols::upkeep::Keep;
@@ -115,22 +115,22 @@ pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], se
     let groups = Rc::new(RefCell::new(BTreeMap::new()));
     simulation.share_machines(machine(scenario));
     let counts = simulation.run(processes::<D>(scenario, seed, &book, &groups));
-    let (book, groups) = (book.take(), groups.take());
+    let (mut book, groups) = (book.take(), groups.take());
     let mut checked = Checked { faults: counts.faults, ..Checked::default() };
     for asked in &book.asked {
         checked.simulated = checked.simulated.max(asked.answered.unwrap_or_default().since(Instant::ZERO));
         checked.attempts += 1;
-        checked.committed += u64::from(matches!(asked.told, Told::Done(_)));
+        checked.committed += u64::from(matches!(asked.told, Told::Done(_) | Told::DoneBy(_) | Told::Idle));
         checked.open += u64::from(matches!(asked.told, Told::Unknown | Told::Nothing));
     }
-    checked.violation = judged::<D>(&simulation, &book, &groups, scenario).err();
+    checked.violation = judged::<D>(&simulation, &mut book, &groups, scenario).err();
     let lines = if keep_mishaps { lines(&book) } else { Vec::new() };
     Ran { checked, lines, mishaps: simulation.mishaps() }
 }
 
 fn judged<D: Design>(
     simulation: &Simulation,
-    book: &Book<Names>,
+    book: &mut Book<Names>,
     groups: &BTreeMap<u32, u32>,
     scenario: &Scenario,
 ) -> Result<(), String> {
@@ -138,6 +138,7 @@ fn judged<D: Design>(
         return Err(format!("at {:.6} s {wrong}, though there was one", at.since(Instant::ZERO).as_secs_f64()));
     }
     let versions = became::<D>(simulation)?;
+    versions.name_versions(book)?;
     let last = judge::judge(&versions, book, terms::<D>(), |process| groups.get(&process).copied())?;
     aftermath::<D>(simulation, &versions, &last, scenario.faults.clock_skew)?;
     match scenario.writers.vacuum_every {
@@ -162,7 +163,8 @@ fn lines(book: &Book<Names>) -> Vec<(Instant, String)> {
         }
     }
     for looked in &book.looked {
-        lines.push((looked.loaded, format!("process {} has loaded {}", looked.writer, looked.version)));
+        let what = looked.version.map_or_else(|| format!("{:?}", looked.query), |version| version.to_string());
+        lines.push((looked.loaded, format!("process {} has loaded {what}", looked.writer)));
     }
     lines
 }
@@ -350,7 +352,11 @@ impl<D: Design> Writer<D> {
         };
         let Some(answer) = endured(&self.env, committer.commit(request), whims).await else { return };
         let told = match answer {
-            Ok(now) => Told::Done(committer.catalog().version(&now)),
+            Ok(now) => match (committer.catalog().version(&now), D::facts(&now).commit) {
+                (Some(version), _) => Told::Done(version),
+                (None, CommitId(0)) => Told::Idle,
+                (None, commit) => Told::DoneBy(commit),
+            },
             Err(CommitError::Refused(refusal)) => Told::Refused(refusal),
             Err(CommitError::Unknown(_)) => Told::Unknown,
             Err(CommitError::Failed(cause)) => Told::NotDone(cause.to_string()),

@@ -65,6 +65,15 @@ impl<K: Ord + Clone, V: Clone + PartialEq> State<K, V> {
         self.undo.clear();
     }
 
+    /// Whether everything is as it was at a mark.
+    pub(crate) fn is_as_at(&self, mark: usize) -> bool {
+        let mut first = BTreeMap::new();
+        for (key, before) in &self.undo[mark..] {
+            first.entry(key).or_insert(before);
+        }
+        first.into_iter().all(|(key, before)| self.now.get(key) == before.as_ref())
+    }
+
     /// Whether only these keys were set since a mark.
     pub(crate) fn only_within(&self, mark: usize, difference: &Difference<K, V>) -> bool {
         self.undo[mark..].iter().all(|(key, _)| difference.contains_key(key))

@@ -182,7 +182,7 @@ fn judged_by(terms: Terms, asked: Vec<Asked<Names>>, versions: &[&[(&str, u64)]]
         let number = number as u64 + 1;
         steps.push(Step { version: Version(number), at: at(number * 1000), by: 1, difference });
     }
-    let versions = Versions { first: (Version(0), whole(versions[0])), steps };
+    let versions = Versions { first: (Version(0), whole(versions[0])), steps, commits: BTreeMap::new() };
     let book = Book { asked, ..Book::default() };
     judge(&versions, &book, terms, |process| (process == 1).then_some(0)).map(drop)
 }

@@ -9,6 +9,8 @@ use glidepath_protocols::afterwards::{Frozen, at_once, first_written};
 use glidepath_protocols::append_log::{Log, every_place_written};
 use glidepath_protocols::manifest_chain::{Chain, Grace, ManifestChain, Severity, Snapshot};
 use glidepath_protocols::registry::Design;
+use glidepath_protocols::tickets::PerName;
+use glidepath_protocols::upkeep;
 use glidepath_sim::{Simulation, Written};
 
 use super::book::Versions;
@@ -30,6 +32,7 @@ pub(crate) fn rightly<D: Design>(
 ) -> Result<(), String> {
     match D::NAME {
         Log::NAME => log(simulation),
+        PerName::NAME => sound::<D>(simulation),
         Chain::NAME => {
             whole(simulation)?;
             let journal = simulation.journal(STORE);
@@ -37,6 +40,19 @@ pub(crate) fn rightly<D: Design>(
             if removed { chain(&journal, &every_version(simulation, versions)?, skew) } else { Ok(()) }
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether fsck finds no damage at the end. (Which slots were emptied, and when, follows from the writes: the protocol's
+/// versions cannot be read if one was the newest.)
+fn sound<D: Design>(simulation: &Simulation) -> Result<(), String> {
+    let world = Frozen::of(simulation.objects(STORE));
+    let catalog = D::open(world.clone(), world, shared::<D>(0));
+    let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
+    let report = at_once(D::fsck(&catalog, false)).map_err(lost)?;
+    match report.findings.iter().find(|finding| finding.severity <= upkeep::Severity::Unread) {
+        Some(finding) => Err(format!("after the run, fsck found in {}: {}", finding.object, finding.found)),
+        None => Ok(()),
     }
 }
 

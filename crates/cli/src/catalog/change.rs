@@ -230,8 +230,8 @@ impl Create {
         let name = found.protocol().name();
         match opened.wait(found.load()) {
             Ok(at) => {
-                let words =
-                    format!("there is a catalog here already, kept by {name}, at version {}", found.version(&at).0);
+                let version = found.version(&at).map(|version| format!(", at version {}", version.0));
+                let words = format!("there is a catalog here already, kept by {name}{}", version.unwrap_or_default());
                 Failure::Coded(code::EXISTS, words)
             }
             // Another creation is running, or ended before its last step.
@@ -393,13 +393,17 @@ fn tell_with(
     mut fields: serde_json::Value,
     words: &str,
 ) -> Result<(), Failure> {
-    let (version, commit) = (catalog.version(at).0, catalog.facts(at).commit.0);
+    let (version, commit) = (catalog.version(at).map(|version| version.0), catalog.facts(at).commit.0);
     if common.json {
         fields["version"] = version.into();
         fields["commit"] = format!("{commit:016x}").into();
         return was_done(print_json(&fields));
     }
-    was_done(print(&format!("{} (version {version})", show::visible(words))))
+    let words = show::visible(words);
+    was_done(print(&match version {
+        Some(version) => format!("{words} (version {version})"),
+        None => format!("{words} (commit {commit:016x})"),
+    }))
 }
 
 /// The properties by key.

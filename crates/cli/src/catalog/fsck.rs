@@ -1,6 +1,7 @@
 //! `glidepath catalog fsck`: is the catalog undamaged, and if not, what is lost and what should the user do?
 
 use clap::Args;
+use glidepath_model::Version;
 use glidepath_protocols::registry::AnyCatalog;
 use glidepath_protocols::upkeep::{Finding, Report};
 use glidepath_stores::LiveEnv;
@@ -32,8 +33,8 @@ impl Arguments {
         let look = AnyCatalog::fsck_below(&env, &opened.store, "", self.mend);
         let report = opened.wait(look).map_err(|error| told(&error))?;
         let printed = match self.common.json {
-            true => print_json(&as_json(&report)),
-            false => print(&as_text(&report, self.mend)),
+            true => print_json(&as_json(&report, !report.unversioned)),
+            false => print(&as_text(&report, !report.unversioned, self.mend)),
         };
         if report.is_damaged() {
             let words = "the catalog is damaged, or could not all be read".to_owned();
@@ -43,7 +44,8 @@ impl Arguments {
     }
 }
 
-fn as_json(report: &Report) -> Value {
+fn as_json(report: &Report, versioned: bool) -> Value {
+    let version = |version: Version| versioned.then_some(version.0);
     let finding = |finding: &Finding| {
         json!({
             "severity": finding.severity.word(),
@@ -56,8 +58,8 @@ fn as_json(report: &Report) -> Value {
     };
     let mut shown = json!({
         "damaged": report.is_damaged(),
-        "newest_version": report.newest.0,
-        "oldest_kept_version": report.oldest.0,
+        "newest_version": version(report.newest),
+        "oldest_kept_version": version(report.oldest),
         "newest_whole_version": report.whole.map(|version| version.0),
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "more_findings": report.more_findings,
@@ -69,7 +71,7 @@ fn as_json(report: &Report) -> Value {
     shown
 }
 
-fn as_text(report: &Report, mend: bool) -> String {
+fn as_text(report: &Report, versioned: bool, mend: bool) -> String {
     let mut lines = Vec::new();
     for finding in &report.findings {
         let version = finding.version.map(|version| format!(" ({version})")).unwrap_or_default();
@@ -80,7 +82,10 @@ fn as_text(report: &Report, mend: bool) -> String {
     if report.more_findings > 0 {
         lines.push(format!("and {} more", report.more_findings));
     }
-    let range = format!("versions {} to {}", report.oldest.0, report.newest.0);
+    let range = match versioned {
+        true => format!("versions {} to {}", report.oldest.0, report.newest.0),
+        false => "the current state".to_owned(),
+    };
     let counts: Vec<String> = report.looked_at.iter().map(|count| format!("{} {}", count.count, count.words)).collect();
     lines.push(match counts.is_empty() {
         true => "checked all that could be read".to_owned(),
@@ -89,6 +94,8 @@ fn as_text(report: &Report, mend: bool) -> String {
     lines.extend(report.mended.iter().map(|done| format!("mended: {done}")));
     lines.push(match (report.is_damaged(), report.whole) {
         // No other object names the last acknowledged version until the next hint, pack or version.
+        (false, _) if !versioned => "the catalog is whole".to_owned(),
+        (true, _) if !versioned => "what is not named above can be read".to_owned(),
         (false, _) => format!(
             "the catalog is whole up to version {} (fsck cannot detect the loss of a newer version that no object \
              names)",

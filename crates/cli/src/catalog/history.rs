@@ -33,11 +33,12 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
+        site.versioned("history")?;
         let mut output = BufWriter::new(std::io::stdout().lock());
         let mut next = Some(site.at(self.version)?);
         for _ in 0..self.limit {
             let Some(at) = next.take() else { break };
-            let number = site.catalog.version(&at);
+            let number = site.catalog.version(&at).unwrap_or_default();
             let before = match number.0.checked_sub(1).map(Version).map(|before| site.kept(before)).transpose() {
                 Ok(before) => before.flatten(),
                 // The versions before the damage were printed.

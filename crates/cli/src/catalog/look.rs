@@ -162,9 +162,10 @@ impl Describe {
     fn catalog(&self, site: &Site, at: &AnySnapshot) -> Result<(), Failure> {
         let protocol = site.catalog.protocol().name();
         let facts = site.catalog.facts(at);
-        let (version, commit) = (site.catalog.version(at).0, format!("{:016x}", facts.commit.0));
+        let (version, commit) = (site.catalog.version(at).map(|version| version.0), format!("{:016x}", facts.commit.0));
         // Also for an old version, this is what is kept now.
         let oldest = site.read(site.catalog.oldest(&site.head()?))?.0;
+        let (oldest, commit) = (version.map(|_| oldest), version.map(|_| commit));
         if self.common.json {
             let mut shown = json!({
                 "protocol": protocol,
@@ -188,8 +189,10 @@ impl Describe {
         let written = facts.written_ms.map(|written| format!(", written {}", show::time(written))).unwrap_or_default();
         let indices = |indexed| if indexed { "by type and by base object" } else { "none" };
         let lines = [
-            Some(format!("catalog ({protocol})\n  version           {version}{written}")),
-            Some(format!("  commit            {commit}\n  oldest kept       {oldest}")),
+            Some(format!("catalog ({protocol})")),
+            version.map(|version| format!("  version           {version}{written}")),
+            commit.map(|commit| format!("  commit            {commit}")),
+            oldest.map(|oldest| format!("  oldest kept       {oldest}")),
             facts.entries.map(|entries| format!("  entries           {entries}")),
             facts.layout.map(|layout| format!("  layout            {}", layout.name())),
             facts.indexed.map(|indexed| format!("  indices           {}", indices(indexed))),

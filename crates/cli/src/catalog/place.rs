@@ -3,7 +3,7 @@
 use glidepath_env::Cause;
 use glidepath_model::{Name, Refusal, Version};
 use glidepath_protocols::group::{Answer, CommitError, Committer, RetryPolicy};
-use glidepath_protocols::registry::{AnyCatalog, AnySnapshot};
+use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError};
 use glidepath_stores::{LiveEnv, OpenError, Options, Store, is_there, open};
 use tokio::runtime::Runtime;
@@ -92,7 +92,7 @@ impl Site {
         future: impl Future<Output = Result<T, LoadError>>,
     ) -> Result<T, Failure> {
         self.wait(future).map_err(|error| {
-            let version = self.catalog.version(at);
+            let Some(version) = self.catalog.version(at) else { return self.failed(error) };
             match self.range_now() {
                 Ok((oldest, newest)) if version < oldest => {
                     let words = format!(
@@ -107,10 +107,10 @@ impl Site {
         })
     }
 
-    /// The oldest and the newest of the versions that are kept now.
+    /// The oldest and the newest of the versions that are kept now; of a catalog that has versions.
     fn range_now(&self) -> Result<(Version, Version), Failure> {
         let head = self.head()?;
-        Ok((self.read(self.catalog.oldest(&head))?, self.catalog.version(&head)))
+        Ok((self.read(self.catalog.oldest(&head))?, self.catalog.version(&head).unwrap_or_default()))
     }
 
     /// The message of a failure to read: "no catalog" only if there is nothing of one.
@@ -129,8 +129,9 @@ impl Site {
     /// The catalog at a version, or the newest.
     pub(super) fn at(&self, version: Option<u64>) -> Result<AnySnapshot, Failure> {
         let Some(version) = version.map(Version) else { return self.head() };
+        self.versioned("--version")?;
         let head = match self.wait(self.catalog.load()) {
-            Ok(head) if self.catalog.version(&head) == version => return Ok(head),
+            Ok(head) if self.catalog.version(&head) == Some(version) => return Ok(head),
             Ok(head) => head,
             // Older versions may be undamaged although the newest is damaged.
             Err(error @ LoadError::Undecodable(_)) => {
@@ -138,7 +139,7 @@ impl Site {
             }
             Err(error) => return Err(self.failed(error)),
         };
-        let newest = self.catalog.version(&head);
+        let newest = self.catalog.version(&head).unwrap_or_default();
         let found = if version < newest { self.kept(version)? } else { None };
         found.map_or_else(|| self.missing(version, newest), Ok)
     }
@@ -166,6 +167,20 @@ impl Site {
             false => format!("there is no {version}: those that are kept are {} to {}", oldest.0, newest.0),
         };
         Err(Failure::Coded(code::NOT_FOUND, words))
+    }
+
+    /// An error if the catalog has no versions; `what` asks for one.
+    pub(super) fn versioned(&self, what: &str) -> Result<(), Failure> {
+        let protocol = self.catalog.protocol();
+        if protocol.traits().versioned {
+            return Ok(());
+        }
+        let others = Protocol::which(|traits| traits.versioned);
+        let words = format!(
+            "{what}: a catalog of {} has no versions, only its current state ({others} keeps versions)",
+            protocol.name()
+        );
+        Err(Failure::Mistake(words))
     }
 
     /// The committer.

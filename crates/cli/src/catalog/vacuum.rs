@@ -1,7 +1,7 @@
 //! `glidepath catalog vacuum`: removes what no kept version needs.
 
 use clap::Args;
-use glidepath_model::Span;
+use glidepath_model::{Span, Version};
 use glidepath_protocols::registry::Protocol;
 use glidepath_protocols::upkeep::{Count, Keep, Removed, VacuumError};
 use serde_json::{Map, Value, json};
@@ -50,25 +50,26 @@ impl Arguments {
         let keep = Keep { versions: self.keep_versions, age };
         let removed = site.wait(site.catalog.vacuum(keep)).map_err(|error| failed(&site, error))?;
         done(match self.common.json {
-            true => print_json(&as_json(&removed)),
-            false => print(&as_text(&removed)),
+            true => print_json(&as_json(&removed, protocol.traits().versioned)),
+            false => print(&as_text(&removed, protocol.traits().versioned)),
         })
     }
 }
 
-fn as_json(removed: &Removed) -> Value {
+fn as_json(removed: &Removed, versioned: bool) -> Value {
     let counts = removed.removed.iter().map(|count| (format!("deleted_{}", count.key), json!(count.count)));
+    let version = |version: Version| versioned.then_some(version.0);
     let others = [
-        ("kept_old_objects", removed.kept),
-        ("oldest_kept_version", removed.oldest.0),
-        ("oldest_kept_version_before", removed.before.0),
-        ("newest_version", removed.newest.0),
+        ("kept_old_objects", Some(removed.kept)),
+        ("oldest_kept_version", version(removed.oldest)),
+        ("oldest_kept_version_before", version(removed.before)),
+        ("newest_version", version(removed.newest)),
     ];
     let others = others.map(|(key, count)| (key.to_owned(), json!(count)));
     Value::Object(counts.chain(others).collect::<Map<_, _>>())
 }
 
-fn as_text(removed: &Removed) -> String {
+fn as_text(removed: &Removed, versioned: bool) -> String {
     let count = |count: &Count| format!("{} {}", count.count, count.words);
     let counts: Vec<String> = removed.removed.iter().map(count).collect();
     let deleted = if counts.is_empty() { "nothing: there is nothing old".to_owned() } else { counts.join(" and ") };
@@ -76,6 +77,9 @@ fn as_text(removed: &Removed) -> String {
         0 => String::new(),
         kept => format!(", and {kept} older objects and packs that they need or that may still be needed"),
     };
+    if !versioned {
+        return format!("deleted {deleted}");
+    }
     format!("deleted {deleted}\nkept    versions {} to {}{more}", removed.oldest.0, removed.newest.0)
 }
 

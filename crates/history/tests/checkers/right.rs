@@ -38,7 +38,7 @@ fn histories_have_everything_in_them() {
     let mut counts = [0; 6];
     for operation in history.operations() {
         counts[match operation.what {
-            What::Load { .. } => 0,
+            What::Load { .. } | What::Sight { .. } => 0,
             What::Commit { ending: Ending::Committed(_), .. } => 1,
             What::Commit { ending: Ending::Conflict, .. } => 2,
             What::Commit { ending: Ending::Refused, .. } => 3,

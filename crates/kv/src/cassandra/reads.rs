@@ -25,6 +25,20 @@ const COLUMNS_PER_REQUEST: usize = 100;
 /// The most cells or rows of one answer. A caller who wants more is told that there are more.
 const MOST_PER_ANSWER: usize = 5000;
 
+/// What to ask for: rows, and some columns of each.
+fn requests(cells: &[Cell]) -> Vec<(Bytes, Vec<Bytes>)> {
+    let mut rows: BTreeMap<&Bytes, BTreeSet<&Bytes>> = BTreeMap::new();
+    for Cell { row, column } in cells {
+        rows.entry(row).or_default().insert(column);
+    }
+    let mut requests = Vec::new();
+    for (row, columns) in rows {
+        let columns: Vec<Bytes> = columns.into_iter().cloned().collect();
+        requests.extend(columns.chunks(COLUMNS_PER_REQUEST).map(|some| (row.clone(), some.to_vec())));
+    }
+    requests
+}
+
 impl Cassandra {
     pub(super) async fn read_cells(
         &self,
@@ -32,29 +46,29 @@ impl Cassandra {
         cells: &[Cell],
         level: ReadLevel,
     ) -> Result<Vec<Option<Bytes>>, KvReadError> {
-        let mut rows: BTreeMap<&Bytes, BTreeSet<&Bytes>> = BTreeMap::new();
-        for Cell { row, column } in cells {
-            rows.entry(row).or_default().insert(column);
-        }
         let statements = self.statements_for_read(table).await?;
         let statement = statements.get.at(level);
-        let requests = rows.into_iter().flat_map(|(row, columns)| {
-            let columns: Vec<&Bytes> = columns.into_iter().collect();
-            let chunks: Vec<Vec<&Bytes>> = columns.chunks(COLUMNS_PER_REQUEST).map(<[_]>::to_vec).collect();
-            chunks.into_iter().map(move |columns| (row, columns))
-        });
-        let answers = stream::iter(requests)
-            .map(async |(row, columns)| {
-                let found = self.read(table, statement, (row, columns)).await?;
-                Ok((row, self.readable(table, answers::cells(found))?))
-            })
-            .buffer_unordered(REQUESTS_IN_FLIGHT);
-        let answers: Vec<(&Bytes, Vec<(Bytes, Bytes)>)> = answers.try_collect().await?;
-        let mut found: BTreeMap<(&Bytes, Bytes), Bytes> = BTreeMap::new();
+        let asked = stream::iter(requests(cells)).map(|(row, columns)| self.read_some(table, statement, row, columns));
+        let answers: Vec<(Bytes, Vec<(Bytes, Bytes)>)> =
+            asked.buffer_unordered(REQUESTS_IN_FLIGHT).try_collect().await?;
+        let mut found: BTreeMap<(Bytes, Bytes), Bytes> = BTreeMap::new();
         for (row, cells) in answers {
-            found.extend(cells.into_iter().map(|(column, value)| ((row, column), value)));
+            found.extend(cells.into_iter().map(|(column, value)| ((row.clone(), column), value)));
         }
-        Ok(cells.iter().map(|Cell { row, column }| found.get(&(row, column.clone())).cloned()).collect())
+        Ok(cells.iter().map(|Cell { row, column }| found.get(&(row.clone(), column.clone())).cloned()).collect())
+    }
+
+    /// Some columns of a row. Its arguments are its own: a future that borrows from a stream's items is `Send` for no caller.
+    async fn read_some(
+        &self,
+        table: &Table,
+        statement: &PreparedStatement,
+        row: Bytes,
+        columns: Vec<Bytes>,
+    ) -> Result<(Bytes, Vec<(Bytes, Bytes)>), KvReadError> {
+        let found = self.read(table, statement, (&row, &columns)).await?;
+        let cells = self.readable(table, answers::cells(found))?;
+        Ok((row, cells))
     }
 
     pub(super) async fn read_slice(

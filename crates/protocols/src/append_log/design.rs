@@ -75,7 +75,12 @@ impl Design for Log {
         let (mut before, mut versions) = (Root::empty(), Vec::new());
         for (placed, write) in every_place_written(shared_state, writes)? {
             let now = placed.version.root();
-            versions.push(Made { version: placed.version.version(), write, changed: changed(&before, &now) });
+            versions.push(Made {
+                version: placed.version.version(),
+                write,
+                commit: None,
+                changed: changed(&before, &now),
+            });
             before = now;
         }
         Ok(versions)

@@ -432,8 +432,8 @@ impl<E: Env> Catalog for AppendLog<E> {
         self.catch_up().await
     }
 
-    fn version(&self, at: &Snapshot) -> Version {
-        at.0.version
+    fn version(&self, at: &Snapshot) -> Option<Version> {
+        Some(at.0.version)
     }
 
     async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {

@@ -51,7 +51,7 @@ impl Design for OneFile {
             let object = write.object.as_ref().ok_or("the catalog was deleted")?;
             let file = File::decode(&object.bytes).map_err(|error| error.to_string())?;
             let now = file.root().clone();
-            versions.push(Made { version: now.version, write: number, changed: changed(&before, &now) });
+            versions.push(Made { version: now.version, write: number, commit: None, changed: changed(&before, &now) });
             before = now;
         }
         Ok(versions)

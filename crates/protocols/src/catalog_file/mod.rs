@@ -232,8 +232,8 @@ impl<E: Env> Catalog for CatalogFile<E> {
         }
     }
 
-    fn version(&self, at: &Snapshot) -> Version {
-        at.root().version
+    fn version(&self, at: &Snapshot) -> Option<Version> {
+        Some(at.root().version)
     }
 
     fn tables<'a>(

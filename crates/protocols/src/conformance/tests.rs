@@ -14,6 +14,7 @@ use crate::catalog::Outcome;
 use crate::catalog_file::{self, CatalogFile};
 use crate::manifest_chain::{self, Layout, ManifestChain};
 use crate::mutant::{self, Mutant};
+use crate::tickets::{self, Tickets};
 
 const STORE: StoreId = StoreId(0);
 
@@ -23,9 +24,11 @@ enum Which {
     File,
     Log,
     Chain(Layout),
+    Tickets,
 }
 
-const ALL: [Which; 4] = [Which::File, Which::Log, Which::Chain(Layout::Paged), Which::Chain(Layout::Whole)];
+const ALL: [Which; 5] =
+    [Which::File, Which::Log, Which::Chain(Layout::Paged), Which::Chain(Layout::Whole), Which::Tickets];
 
 fn file(env: &SimEnv) -> CatalogFile<SimEnv> {
     let shared_state = catalog_file::SharedState::new(Key::new("catalog"), ByteSize::default());
@@ -43,6 +46,10 @@ fn chain(env: &SimEnv) -> ManifestChain<SimEnv> {
     ManifestChain::new(env.clone(), env.store(STORE), Arc::new(shared_state))
 }
 
+fn tickets(env: &SimEnv) -> Tickets<SimEnv> {
+    Tickets::new(env.clone(), env.store(STORE), Arc::new(tickets::SharedState::new("")))
+}
+
 async fn broken(env: SimEnv, which: Which) -> Vec<Violation> {
     match which {
         Which::File => {
@@ -56,6 +63,10 @@ async fn broken(env: SimEnv, which: Which) -> Vec<Violation> {
         Which::Chain(layout) => {
             assert!(matches!(chain(&env).create(layout, true).await, Outcome::Committed(_)));
             run_all(&chain(&env), &chain(&env)).await
+        }
+        Which::Tickets => {
+            assert!(matches!(tickets(&env).create(Vec::new()).await, Outcome::Committed(_)));
+            run_all(&tickets(&env), &tickets(&env)).await
         }
     }
 }
@@ -82,14 +93,14 @@ fn every_protocol_holds_names() {
 
 #[test]
 fn mistakes_break_points() {
-    let chains = &ALL[2..];
+    let (chains, fetching) = (&ALL[2..4], &ALL[2..]);
     let mistakes: [(Mutant, &[Which], &str); 8] = [
         (Mutant::UnsetIgnored, &ALL, "properties"),
         (Mutant::ExpectedIgnored, &ALL, "expected-version"),
         (Mutant::PartitionForgotten, &ALL, "advance"),
         (Mutant::AssertionIgnored, &ALL, "assertions"),
         (Mutant::PointerStays, &ALL, "pointer"),
-        (Mutant::EmptinessIgnored, chains, "drop"),
+        (Mutant::EmptinessIgnored, fetching, "drop"),
         (Mutant::GrandchildrenStay, chains, "drop-all"),
         (Mutant::RenameLosesProperties, chains, "rename"),
     ];

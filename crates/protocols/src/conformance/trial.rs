@@ -138,8 +138,8 @@ impl<'a, C: Grouped> Trial<'a, C> {
         }
     }
 
-    /// The newest version, as the reader finds it.
-    pub(super) async fn version(&self) -> Result<Version, Broken> {
+    /// The newest version, as the reader finds it; `None` if the protocol has none.
+    pub(super) async fn version(&self) -> Result<Option<Version>, Broken> {
         Ok(self.reader.version(&read("a load", self.reader.load().await)?))
     }
 

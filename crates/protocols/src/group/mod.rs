@@ -67,7 +67,9 @@ pub enum GroupAttempt<S> {
     Decided {
         /// One for each decided request: at least one, and fewer than were given if one version cannot hold them all.
         verdicts: Vec<Verdict>,
-        /// The outcome of those that fit. `None`: there was nothing to send, and they fit `base` itself.
+        /// The outcome of those that fit. `None`: there was nothing to send, and they fit `base` itself. (A protocol
+        /// without versions decides on what it reads after the call, so it answers `Committed` if there is nothing to
+        /// send.)
         outcome: Option<Outcome<S>>,
     },
     /// The base could not be read; no commit was sent.

@@ -97,7 +97,7 @@ impl Design for Chain {
             let key = chain.shared_state.keys.version(at.version());
             let write = writes.iter().position(|write| write.key == key).unwrap_or(0);
             let changed = changed.into_iter().map(|changed| (changed.name, changed.now)).collect();
-            versions.push(Made { version: at.version(), write, changed });
+            versions.push(Made { version: at.version(), write, commit: None, changed });
             before = Some(at);
         }
         Ok(versions)

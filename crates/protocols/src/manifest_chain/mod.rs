@@ -409,8 +409,8 @@ impl<E: Env> Catalog for ManifestChain<E> {
         self.find_newest().await
     }
 
-    fn version(&self, at: &Snapshot) -> Version {
-        at.version()
+    fn version(&self, at: &Snapshot) -> Option<Version> {
+        Some(at.version())
     }
 
     async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {

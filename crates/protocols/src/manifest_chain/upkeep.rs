@@ -52,6 +52,7 @@ pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result
         Count::of("older_objects", "older objects that they need", checked.older_objects),
     ];
     Ok(Report {
+        unversioned: false,
         findings: checked.findings.iter().map(told).collect(),
         more_findings: checked.more_findings,
         newest: checked.newest,

@@ -182,10 +182,10 @@ macro_rules! protocols {
                 }
             }
 
-            fn version(&self, at: &AnySnapshot) -> Version {
+            fn version(&self, at: &AnySnapshot) -> Option<Version> {
                 match (self, at) {
                     $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => catalog.version(at),)*
-                    _ => Version(0),
+                    _ => None,
                 }
             }
 

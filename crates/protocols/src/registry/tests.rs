@@ -26,7 +26,7 @@ fn names_are_those_that_find_a_protocol() {
     for protocol in Protocol::ALL {
         assert_eq!(Protocol::named(protocol.name()), Some(*protocol));
     }
-    assert_eq!(Protocol::named("tickets-of-old"), None);
+    assert_eq!(Protocol::named("scrolls"), None);
 }
 
 /// A catalog behaves the same through a handle of any protocol and through its own.
@@ -155,7 +155,7 @@ fn a_label_of_an_unknown_protocol_is_left_alone() {
     alone(|env| async move {
         let store = env.store(STORE);
         let key = glidepath_env::Key::new("protocol");
-        let label = || glidepath_env::Payload::from(bytes::Bytes::from_static(b"tickets\n"));
+        let label = || glidepath_env::Payload::from(bytes::Bytes::from_static(b"scrolls\n"));
         let put = glidepath_env::ObjectStore::put(&store, &key, label(), glidepath_env::Guard::Absent).await;
         assert!(put.is_ok());
         let found = AnyCatalog::find(env.clone(), env.store(STORE), "").await;

@@ -63,8 +63,8 @@ impl<E: Env> Catalog for ToyCatalog<E> {
         Ok(Snapshot { root: file.root().clone(), tag: object.tag })
     }
 
-    fn version(&self, at: &Snapshot) -> Version {
-        at.root.version
+    fn version(&self, at: &Snapshot) -> Option<Version> {
+        Some(at.root.version)
     }
 
     async fn tables<'a>(&self, at: &'a Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
@@ -159,7 +159,7 @@ impl Design for Toy {
         for (number, write) in writes.iter().enumerate().filter(|(_, write)| write.key == shared_state) {
             let object = write.object.as_ref().ok_or("the catalog was deleted")?;
             let now = File::decode(&object.bytes).map_err(|error| error.to_string())?.root().clone();
-            versions.push(Made { version: now.version, write: number, changed: changed(&before, &now) });
+            versions.push(Made { version: now.version, write: number, commit: None, changed: changed(&before, &now) });
             before = now;
         }
         Ok(versions)

@@ -22,6 +22,9 @@ pub struct SimFiles {
     env: SimEnv,
     process: u64,
     luck: Rc<Cell<Stream>>,
+    /// Whether the process has died: calls that it makes at the same time have no effect either, because its locks are
+    /// released.
+    pub(super) dead: Rc<Cell<bool>>,
 }
 
 /// An open file or folder.
@@ -60,7 +63,7 @@ const ENOSPC: i32 = 28;
 impl SimFiles {
     pub(super) fn new(disk: Disk, env: SimEnv, process: u64) -> Self {
         let luck = Rc::new(Cell::new(Stream::keyed(disk.0.seed, process, CALLS)));
-        Self { disk, env, process, luck }
+        Self { disk, env, process, luck, dead: Rc::default() }
     }
 
     fn chance(&self, probability: f64) -> bool {
@@ -81,7 +84,11 @@ impl SimFiles {
             self.fails(&format!("{words} {}: its process is paused before", path.display()));
             self.env.sleep_until(self.env.now() + faults.pause).await;
         }
+        if self.dead.get() {
+            std::future::pending::<()>().await;
+        }
         if self.chance(faults.death) {
+            self.dead.set(true);
             self.fails(&format!("{words} {}: its process dies before", path.display()));
             self.disk.0.locks.borrow_mut().retain(|_, lock| lock.process != self.process);
             std::future::pending::<()>().await;

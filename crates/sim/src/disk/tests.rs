@@ -141,3 +141,29 @@ fn locks_end_with_their_process() {
         assert!(files.try_lock(&file).await.unwrap());
     });
 }
+
+/// Its locks are released, so nothing that it had under way may still happen.
+#[test]
+fn the_death_of_a_process_ends_its_other_calls() {
+    let disk = Disk::new(1);
+    let setup = Setup { seed: 1, horizon: Instant::from_nanos(1 << 40), mode: Mode::EveryOperation, stores: vec![] };
+    let went_on = Rc::new(Cell::new(false));
+    let (dying, told) = (disk.clone(), Rc::clone(&went_on));
+    Simulation::new(setup).run([(Instant::ZERO, move |env| {
+        let files = dying.process(env);
+        async move {
+            dying.suffer(DiskFaults { failed_sync: 0.0, death: 1.0, ..FAILING });
+            let mut first = Box::pin(files.open(Path::new("/a"), Access::New));
+            std::future::poll_fn(|context| {
+                assert!(first.as_mut().poll(context).is_pending());
+                if files.dead.get() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            })
+            .await;
+            dying.suffer(DiskFaults::default());
+            let _ = files.open(Path::new("/b"), Access::New).await;
+            told.set(true);
+        }
+    })]);
+    assert!(!went_on.get());
+    assert!(disk.files().is_empty());
+}

@@ -184,8 +184,8 @@ impl Catalog for Numbers {
         Ok(self.0.borrow().head.clone())
     }
 
-    fn version(&self, at: &At) -> Version {
-        at.0
+    fn version(&self, at: &At) -> Option<Version> {
+        Some(at.0)
     }
 
     async fn tables<'a>(&self, _: &'a At, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {

@@ -1,0 +1,120 @@
+//! The versions that a catalog has had, from everything written: each commit point makes one, in the order of their
+//! effect. For checkers; a running catalog has no such numbers.
+
+use std::collections::BTreeMap;
+
+use glidepath_model::{CommitId, Entry, Name, Version};
+
+use super::keys::Place;
+use super::known::SharedState;
+use super::object::{Held, Record, Slot, TxnId};
+use crate::afterwards::{Made, Write};
+
+#[derive(Default)]
+struct Audit {
+    /// The newest slot of each register.
+    registers: BTreeMap<Name, Slot>,
+    /// The id of the put of each slot.
+    slots: BTreeMap<(String, u64), u64>,
+    fates: BTreeMap<TxnId, bool>,
+    versions: Vec<Made>,
+}
+
+pub(super) fn versions(shared_state: &SharedState, writes: &[Write]) -> Result<Vec<Made>, String> {
+    let mut audit = Audit::default();
+    for (write, Write { key, object }) in writes.iter().enumerate() {
+        let Some(place) = shared_state.keys.place(key) else { continue };
+        let object = object.as_ref().ok_or_else(|| format!("{key} was deleted"))?;
+        let noted = match place {
+            Place::Format => audit.begin(write),
+            Place::Slot(register, number) => audit.slot((register, number), &object.bytes, write),
+            Place::Txn(txn) => audit.record(txn, &object.bytes, write),
+            Place::Roster(..) => Ok(()),
+        };
+        noted.map_err(|words| format!("{key} {words}"))?;
+    }
+    Ok(audit.versions)
+}
+
+impl Audit {
+    fn begin(&mut self, write: usize) -> Result<(), String> {
+        self.made(CommitId(0), write, BTreeMap::new());
+        Ok(())
+    }
+
+    fn made(&mut self, commit: CommitId, write: usize, changed: BTreeMap<Name, Option<Entry>>) {
+        let version = Version(self.versions.len() as u64);
+        self.versions.push(Made { version, write, commit: Some(commit), changed });
+    }
+
+    fn slot(&mut self, key: (String, u64), bytes: &[u8], write: usize) -> Result<(), String> {
+        let held = Held::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
+        let slot = match (held, self.slots.get(&key)) {
+            (Held::Slot(slot), None) => slot,
+            // A store in files writes an object once more if it may not be durable.
+            (Held::Slot(slot), Some(id)) if slot.id() == *id => return Ok(()),
+            (Held::Slot(slot), Some(id)) => {
+                return Err(format!("was written twice, by put {id:016x} and by put {:016x}", slot.id()));
+            }
+            (Held::Emptied(_), None) => return Err("was emptied before it was written".to_owned()),
+            (Held::Emptied(_), Some(_)) if self.slots.contains_key(&(key.0.clone(), key.1 + 1)) => {
+                return Ok(());
+            }
+            (Held::Emptied(_), Some(_)) => return Err("was emptied although it is the newest".to_owned()),
+        };
+        if slot.number != key.1 {
+            return Err(format!("has slot {}", slot.number));
+        }
+        self.slots.insert(key, slot.id());
+        let before = self.registers.get(&slot.name);
+        if slot.number != before.map_or(0, |before| before.number) + 1 {
+            return Err(format!("follows slot {:?}", before.map(|before| before.number)));
+        }
+        let (settled, commit) = match before {
+            None => (None, CommitId(0)),
+            Some(before) => self.resolved(before)?,
+        };
+        if slot.intent.is_none() {
+            let changed = (slot.settled != settled).then(|| (slot.name.clone(), slot.settled.clone()));
+            self.made(slot.commit, write, changed.into_iter().collect());
+        } else if (&slot.settled, slot.commit) != (&settled, commit) {
+            return Err("settles something else than what was there".to_owned());
+        }
+        self.registers.insert(slot.name.clone(), slot);
+        Ok(())
+    }
+
+    /// The entry in a slot, and its commit. It must be decided.
+    fn resolved(&self, slot: &Slot) -> Result<(Option<Entry>, CommitId), String> {
+        let Some(intent) = &slot.intent else { return Ok((slot.settled.clone(), slot.commit)) };
+        match self.fates.get(&intent.txn) {
+            None => Err("is on top of an intent that was not decided".to_owned()),
+            Some(false) => Ok((slot.settled.clone(), slot.commit)),
+            Some(true) => Ok((intent.after.clone(), intent.txn.commit())),
+        }
+    }
+
+    fn record(&mut self, txn: TxnId, bytes: &[u8], write: usize) -> Result<(), String> {
+        let record = Record::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
+        let before = self.fates.insert(txn, record.committed);
+        if before.is_some_and(|before| before != record.committed) {
+            return Err("was decided twice".to_owned());
+        }
+        if !record.committed || before.is_some() {
+            return Ok(());
+        }
+        let mut changed = BTreeMap::new();
+        for name in record.names {
+            let slot = self.registers.get(&name);
+            let intent = slot.and_then(|slot| slot.intent.as_ref().filter(|intent| intent.txn == txn));
+            let (Some(slot), Some(intent)) = (slot, intent) else {
+                return Err(format!("commits without an intent in {name}"));
+            };
+            if slot.settled != intent.after {
+                changed.insert(name, intent.after.clone());
+            }
+        }
+        self.made(txn.commit(), write, changed);
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! The keys of all objects, and names in them.
+
+use glidepath_env::Key;
+use glidepath_model::Name;
+
+use super::object::TxnId;
+
+/// The maximum length of an encoded name in a key; longer ones are hashed. Two of them and the rest fit into the keys of
+/// every store, and one into the name of a file.
+const LONGEST: usize = 180;
+
+/// The keys of a catalog.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+/// What is kept under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The object `format`.
+    Format,
+    /// A slot of the register whose slots have this prefix.
+    Slot(String, u64),
+    /// A slot of a roster.
+    Roster(String, u64),
+    /// The record of a transaction.
+    Txn(TxnId),
+}
+
+impl Keys {
+    /// Below this prefix (empty, or ending in `/`).
+    pub(super) fn below(prefix: &str) -> Self {
+        Self { prefix: format!("{prefix}tickets/") }
+    }
+
+    pub(super) fn format(&self) -> Key {
+        self.key("format")
+    }
+
+    /// Everything that slots of names have in common.
+    pub(super) fn names(&self) -> Key {
+        self.key("names/")
+    }
+
+    /// The prefix of the slots of a name.
+    pub(super) fn register(&self, name: &Name) -> Key {
+        let (parent, last) = name.place();
+        let parent = if parent.is_empty() { "r".to_owned() } else { encoded(parent) };
+        self.key(&format!("names/{parent}/{}/", encoded(last)))
+    }
+
+    pub(super) fn slot(&self, name: &Name, number: u64) -> Key {
+        numbered(&self.register(name), number)
+    }
+
+    /// The prefix of the slots of the roster of a namespace, or of the root.
+    pub(super) fn roster(&self, namespace: Option<&Name>) -> Key {
+        let namespace = namespace.map_or("r".to_owned(), |name| encoded(name.as_str()));
+        self.key(&format!("rosters/{namespace}/"))
+    }
+
+    pub(super) fn roster_slot(&self, namespace: Option<&Name>, number: u64) -> Key {
+        numbered(&self.roster(namespace), number)
+    }
+
+    pub(super) fn txn(&self, id: TxnId) -> Key {
+        self.key(&format!("txns/{:032x}", id.0))
+    }
+
+    /// What is kept under this key; `None` if it is none of ours.
+    pub(super) fn place(&self, key: &Key) -> Option<Place> {
+        let rest = key.as_str().strip_prefix(&self.prefix)?;
+        if rest == "format" {
+            return Some(Place::Format);
+        }
+        if let Some(id) = rest.strip_prefix("txns/") {
+            return u128::from_str_radix(id, 16).ok().map(|id| Place::Txn(TxnId(id)));
+        }
+        let end = key.as_str().rfind('/')? + 1;
+        let (of, number) = (key.as_str()[..end].to_owned(), slot_number(key)?);
+        match rest.split('/').next()? {
+            "names" => Some(Place::Slot(of, number)),
+            "rosters" => Some(Place::Roster(of, number)),
+            _ => None,
+        }
+    }
+
+    fn key(&self, rest: &str) -> Key {
+        Key::new(&format!("{}{rest}", self.prefix))
+    }
+}
+
+fn numbered(prefix: &Key, number: u64) -> Key {
+    Key::new(&format!("{prefix}{:016x}", u64::MAX - number))
+}
+
+/// The number of the slot with this key.
+pub(super) fn slot_number(key: &Key) -> Option<u64> {
+    let (_, digits) = key.as_str().rsplit_once('/')?;
+    u64::from_str_radix(digits, 16).ok().map(|inverted| u64::MAX - inverted)
+}
+
+/// Lower-case letters, digits, `-` and `_` stay; every other byte is `=` and two hexadecimal digits. So different names
+/// have different keys, also where a store ignores case.
+fn encoded(text: &str) -> String {
+    let mut out = "n".to_owned();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("={byte:02x}")),
+        }
+    }
+    if out.len() <= LONGEST { out } else { format!("h{:032x}", hash(text.as_bytes())) }
+}
+
+/// FNV-1a with 128 bits.
+fn hash(bytes: &[u8]) -> u128 {
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let start = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    bytes.iter().fold(start, |hash: u128, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_these_and_lead_back() {
+        let keys = Keys::below("lake/");
+        let name = Name::of_parts(["a b", "T/1"]).unwrap();
+        let slot = keys.slot(&name, 3);
+        assert_eq!(slot.as_str(), "lake/tickets/names/na=20b/n=54=252=46=31/fffffffffffffffc".replace("=31", "1"));
+        assert_eq!(keys.place(&slot), Some(Place::Slot("lake/tickets/names/na=20b/n=54=252=461/".to_owned(), 3)));
+        assert_eq!(keys.roster_slot(None, 1).as_str(), "lake/tickets/rosters/r/fffffffffffffffe");
+        let id = TxnId(7);
+        assert_eq!(keys.place(&keys.txn(id)), Some(Place::Txn(id)));
+        assert_eq!(keys.place(&keys.format()), Some(Place::Format));
+        assert_eq!(keys.place(&Key::new("lake/protocol")), None);
+    }
+
+    #[test]
+    fn long_names_are_hashed() {
+        assert_eq!(hash(b""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
+        assert_eq!(hash(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+        let long = Name::of_parts(["x".repeat(1000).as_str()]).unwrap();
+        assert!(Keys::below("").slot(&long, 1).as_str().len() < 100);
+    }
+}

@@ -1,0 +1,242 @@
+//! What the objects contain. `docs/protocols/tickets.md` has the tables.
+
+use bytes::Bytes;
+use glidepath_model::{CommitId, Entry, Name};
+
+use crate::entry;
+use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint};
+
+/// The number of puts whose ids a slot has.
+pub(super) const LINEAGE: usize = 32;
+
+/// The length of an emptied slot: a slot with content is longer.
+pub const EMPTIED_BYTES: usize = HEAD + 8 + CHECKSUM;
+
+const SLOT: Frame = Frame { magic: *b"GPTS", format: 1, known_flags: 0, name: "a slot of a name" };
+const EMPTIED: Frame = Frame { magic: *b"GPTE", format: 1, known_flags: 0, name: "an emptied slot" };
+const RECORD: Frame = Frame { magic: *b"GPTR", format: 1, known_flags: 0, name: "a record of a transaction" };
+const ROSTER: Frame = Frame { magic: *b"GPTN", format: 1, known_flags: 0, name: "a slot of a roster" };
+const FORMAT: Frame = Frame { magic: *b"GPTF", format: 1, known_flags: 0, name: "the format of a catalog of tickets" };
+
+/// The id of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct TxnId(pub(super) u128);
+
+impl TxnId {
+    /// The id of the commit that it makes.
+    pub(super) fn commit(self) -> CommitId {
+        CommitId(self.0 as u64)
+    }
+}
+
+/// All that is known of a name after a put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) name: Name,
+    /// Counted from 1.
+    pub(super) number: u64,
+    /// The ids of the last puts, this one first.
+    pub(super) lineage: Vec<u64>,
+    /// The commit that made the settled entry; 0 if there was none.
+    pub(super) commit: CommitId,
+    pub(super) settled: Option<Entry>,
+    pub(super) intent: Option<Intent>,
+}
+
+/// What a transaction will make of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Intent {
+    pub(super) txn: TxnId,
+    pub(super) after: Option<Entry>,
+}
+
+/// What the object of a slot contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "nearly all are slots")]
+pub(super) enum Held {
+    Slot(Slot),
+    /// Emptied when this slot was the newest one listed.
+    Emptied(u64),
+}
+
+/// The end of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) committed: bool,
+    /// The names with its intents; none if it was aborted.
+    pub(super) names: Vec<Name>,
+}
+
+/// Names that were added to a roster, by this slot and some before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Roster {
+    pub(super) number: u64,
+    pub(super) names: Vec<Name>,
+}
+
+impl Slot {
+    /// The id of the put that made this slot.
+    pub(super) fn id(&self) -> u64 {
+        self.lineage.first().copied().unwrap_or_default()
+    }
+
+    /// The id of the put of an earlier slot; `None` if the lineage does not reach back to it.
+    pub(super) fn id_at(&self, number: u64) -> Option<u64> {
+        let back = usize::try_from(self.number.checked_sub(number)?).ok()?;
+        self.lineage.get(back).copied()
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        put_bytes(&mut out, self.name.as_str().as_bytes());
+        put_varint(&mut out, self.number);
+        put_varint(&mut out, self.lineage.len() as u64);
+        for id in &self.lineage {
+            out.extend_from_slice(&id.to_le_bytes());
+        }
+        out.extend_from_slice(&self.commit.0.to_le_bytes());
+        put_entry(&mut out, self.settled.as_ref());
+        match &self.intent {
+            None => out.push(0),
+            Some(Intent { txn, after }) => {
+                out.push(1);
+                out.extend_from_slice(&txn.0.to_le_bytes());
+                put_entry(&mut out, after.as_ref());
+            }
+        }
+        framed(&SLOT, &out)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (_, content) = SLOT.open(bytes)?;
+        let mut content = Reader(content);
+        let (name, number) = (name(&mut content)?, content.varint()?);
+        let count = content.count()?;
+        let lineage = (0..count).map(|_| content.u64()).collect::<Result<Vec<_>, _>>()?;
+        let (commit, settled) = (CommitId(content.u64()?), entry(&mut content)?);
+        let intent = match content.array::<1>()? {
+            [0] => None,
+            [1] => {
+                let txn = TxnId(u128::from_le_bytes(content.array()?));
+                Some(Intent { txn, after: entry(&mut content)? })
+            }
+            _ => return Err(DecodeError::Content("neither an intent nor none")),
+        };
+        content.end()?;
+        if lineage.is_empty() || number == 0 {
+            return Err(DecodeError::Content("a slot without the id of its put, or without a number"));
+        }
+        Ok(Self { name, number, lineage, commit, settled, intent })
+    }
+}
+
+impl Held {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        if bytes.len() != EMPTIED_BYTES {
+            return Slot::decode(bytes).map(Self::Slot);
+        }
+        let (_, content) = EMPTIED.open(bytes)?;
+        Ok(Self::Emptied(Reader(content).u64()?))
+    }
+
+    pub(super) fn emptied(newest: u64) -> Bytes {
+        framed(&EMPTIED, &newest.to_le_bytes())
+    }
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> Bytes {
+        let mut out = vec![u8::from(self.committed)];
+        put_names(&mut out, &self.names);
+        framed(&RECORD, &out)
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (_, content) = RECORD.open(bytes)?;
+        let mut content = Reader(content);
+        let committed = match content.array::<1>()? {
+            [0] => false,
+            [1] => true,
+            _ => return Err(DecodeError::Content("neither committed nor aborted")),
+        };
+        Ok(Self { committed, names: names(content)? })
+    }
+}
+
+impl Roster {
+    /// The first slot whose names this one repeats.
+    pub(super) fn first(number: u64) -> u64 {
+        number - (number & number.wrapping_neg()) + 1
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.number);
+        put_names(&mut out, &self.names);
+        framed(&ROSTER, &out)
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (_, content) = ROSTER.open(bytes)?;
+        let mut content = Reader(content);
+        let number = content.varint()?;
+        Ok(Self { number, names: names(content)? })
+    }
+}
+
+/// The object that says that there is a catalog; `creation` tells which creation put it.
+pub(super) fn encode_format(creation: u64) -> Bytes {
+    framed(&FORMAT, &creation.to_le_bytes())
+}
+
+pub(super) fn decode_format(bytes: &[u8]) -> Result<u64, DecodeError> {
+    let (_, content) = FORMAT.open(bytes)?;
+    let mut content = Reader(content);
+    let creation = content.u64()?;
+    content.end()?;
+    Ok(creation)
+}
+
+fn framed(frame: &Frame, content: &[u8]) -> Bytes {
+    let mut out = frame.begin(0, HEAD + content.len() + CHECKSUM);
+    out.extend_from_slice(content);
+    put_checksum(&mut out);
+    out.into()
+}
+
+fn put_entry(out: &mut Vec<u8>, entry: Option<&Entry>) {
+    match entry {
+        None => out.push(0),
+        Some(entry) => {
+            out.push(1);
+            put_varint(out, entry::length(entry) as u64);
+            entry::put(out, entry);
+        }
+    }
+}
+
+fn entry(content: &mut Reader<'_>) -> Result<Option<Entry>, DecodeError> {
+    match content.array::<1>()? {
+        [0] => Ok(None),
+        [1] => entry::decode(content.bytes()?).map(Some),
+        _ => Err(DecodeError::Content("neither an entry nor none")),
+    }
+}
+
+fn name(content: &mut Reader<'_>) -> Result<Name, DecodeError> {
+    Name::parse(content.text()?).map_err(|_| DecodeError::Content("invalid name"))
+}
+
+fn put_names(out: &mut Vec<u8>, names: &[Name]) {
+    put_varint(out, names.len() as u64);
+    for name in names {
+        put_bytes(out, name.as_str().as_bytes());
+    }
+}
+
+fn names(mut content: Reader<'_>) -> Result<Vec<Name>, DecodeError> {
+    let count = content.count()?;
+    let names = (0..count).map(|_| name(&mut content)).collect::<Result<Vec<_>, _>>()?;
+    content.end()?;
+    Ok(names)
+}

@@ -1,0 +1,211 @@
+//! Deciding requests on registers, each read at a moment of its own. What is committed on them is guarded; what is only
+//! answered (refusals, requests that change nothing) is looked at again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Entry, Kind, Name, Need, View};
+
+use super::commit::Plan;
+use super::read::Seen;
+use super::{Snapshot, Tickets};
+use crate::catalog::{LoadError, Outcome};
+use crate::entry;
+use crate::group::{GroupAttempt, Verdict};
+use crate::mutant::{self, Mutant};
+
+/// The most names of a commit of several requests.
+const MOST_NAMES: usize = 256;
+
+/// How often requests are decided again because something changed while they were.
+const LOOKS: u32 = 4;
+
+/// Requests decided one after another.
+#[derive(Default)]
+struct Draft {
+    verdicts: Vec<Verdict>,
+    view: View,
+    /// The names in actions, and their namespaces.
+    seen: BTreeMap<Name, Seen>,
+    /// Those that are only namespaces of names in actions.
+    only_parents: BTreeSet<Name>,
+    /// Entries in namespaces to be dropped.
+    inside: BTreeMap<Name, Seen>,
+    /// Rosters that were read, with their ends.
+    rosters: BTreeMap<Name, u64>,
+    /// Namespaces that were dropped, perhaps to be created again.
+    dropped: BTreeSet<Name>,
+}
+
+impl<E: Env> Tickets<E> {
+    pub(super) async fn attempt(&self, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
+        let mut requests = requests;
+        let mut looks = 0;
+        loop {
+            let (draft, plan) = match self.drafted(requests).await {
+                Ok(drafted) => drafted,
+                Err(error) => return GroupAttempt::NotMade(error),
+            };
+            let asks = |verdict: &Verdict, actions: &[Action]| {
+                !matches!(verdict, Verdict::Fits) || Action::only_assert(actions)
+            };
+            let idle = plan.writes.is_empty();
+            // Requests that undo each other are decided one by one: each is an answer of its own.
+            let undone = || draft.verdicts.iter().zip(requests).any(|(verdict, actions)| !asks(verdict, actions));
+            if requests.len() > 1 && (idle && undone() || plan.writes.len() > MOST_NAMES) {
+                requests = &requests[..requests.len() / 2];
+                continue;
+            }
+            let answers = idle || draft.verdicts.iter().any(|verdict| !matches!(verdict, Verdict::Fits));
+            if answers {
+                match self.still_holds(&draft).await {
+                    Ok(true) => {}
+                    Ok(false) if looks < LOOKS => {
+                        looks += 1;
+                        continue;
+                    }
+                    Ok(false) => {
+                        let outcome = Some(Outcome::Conflict(None));
+                        return GroupAttempt::Decided { verdicts: draft.verdicts, outcome };
+                    }
+                    Err(error) => return GroupAttempt::NotMade(error),
+                }
+            }
+            let verdicts = draft.verdicts;
+            // Nothing to send; decided since the call, so there is nothing to decide again.
+            let outcome = if idle { Outcome::Committed(Snapshot::default()) } else { self.carry_out(plan).await };
+            return GroupAttempt::Decided { verdicts, outcome: Some(outcome) };
+        }
+    }
+
+    async fn drafted(&self, requests: &[&[Action]]) -> Result<(Draft, Plan), LoadError> {
+        let mut draft = Draft::default();
+        for request in requests {
+            let actions = mutant::actions(request);
+            self.fetch(&mut draft, &actions).await?;
+            let allowed = |name: &Name, entry: &Entry| entry::can_be_kept(entry::MOST_BYTES, name, entry);
+            let verdict = match draft.view.apply_where(&actions, allowed) {
+                Ok(()) => {
+                    draft.note_dropped(&actions);
+                    Verdict::Fits
+                }
+                Err(refusal) => Verdict::Refused(refusal),
+            };
+            draft.verdicts.push(verdict);
+        }
+        let plan = self.planned(&mut draft).await?;
+        Ok((draft, plan))
+    }
+
+    /// Reads what these actions need.
+    async fn fetch(&self, draft: &mut Draft, actions: &[Action]) -> Result<(), LoadError> {
+        let mut named: BTreeSet<&Name> = actions.iter().map(Action::name).collect();
+        named.extend(actions.iter().filter_map(|action| match action {
+            Action::Rename { to, .. } => Some(to),
+            _ => None,
+        }));
+        draft.only_parents.retain(|name| !named.contains(name));
+        let (mut entries, mut children) = (Vec::new(), Vec::new());
+        for need in draft.view.needs(actions) {
+            match need {
+                Need::Entry(name) => entries.push(name),
+                Need::Children(namespace, most) => children.push((namespace, most)),
+            }
+        }
+        for (name, seen) in entries.iter().zip(self.look_at(&entries).await?) {
+            if !named.contains(name) {
+                draft.only_parents.insert(name.clone());
+            }
+            draft.view.insert(name.clone(), seen.now().cloned());
+            draft.seen.insert(name.clone(), seen);
+        }
+        for (namespace, most) in children {
+            let there = self.look_inside(draft, &namespace).await?;
+            let there: Vec<Name> = match mutant::is(Mutant::EmptinessIgnored) {
+                true => Vec::new(),
+                false => there.into_iter().take(most).collect(),
+            };
+            draft.view.insert_children(namespace, there, most);
+        }
+        Ok(())
+    }
+
+    /// The names that stand for something in a namespace.
+    async fn look_inside(&self, draft: &mut Draft, namespace: &Name) -> Result<Vec<Name>, LoadError> {
+        let (end, names) = self.roster(Some(namespace)).await?;
+        draft.rosters.insert(namespace.clone(), end);
+        let unseen = |name: &Name| !draft.seen.contains_key(name) && !draft.inside.contains_key(name);
+        let new: Vec<Name> = names.iter().filter(|name| unseen(name)).cloned().collect();
+        let seen = self.look_at(&new).await?;
+        draft.inside.extend(new.into_iter().zip(seen));
+        let there = |name: &Name| draft.known(name).is_some_and(|seen| seen.now().is_some());
+        Ok(names.iter().filter(|name| there(name)).cloned().collect())
+    }
+
+    async fn planned(&self, draft: &mut Draft) -> Result<Plan, LoadError> {
+        let mut plan = Plan::default();
+        let mut namespaces = draft.view.gone().to_vec();
+        while let Some(namespace) = namespaces.pop() {
+            for name in self.look_inside(draft, &namespace).await? {
+                let Some(seen) = draft.known(&name).cloned() else { continue };
+                if seen.now().is_some_and(|entry| entry.kind == Kind::Namespace) {
+                    draft.dropped.insert(name.clone());
+                    namespaces.push(name.clone());
+                }
+                plan.writes.insert(name, (seen, None));
+            }
+        }
+        for (name, _, now) in draft.view.changes() {
+            let Some(seen) = draft.known(name).cloned() else { continue };
+            plan.writes.insert(name.clone(), (seen, now.cloned()));
+        }
+        let is_namespace = |seen: &Seen| seen.now().is_some_and(|entry| entry.kind == Kind::Namespace);
+        let written_over = plan.writes.iter().filter(|(_, (seen, after))| {
+            is_namespace(seen) && after.as_ref().is_none_or(|entry| entry.kind != Kind::Namespace)
+        });
+        plan.emptied = written_over.map(|(name, _)| name.clone()).collect();
+        let dropped = draft.dropped.iter().filter(|name| draft.known(name).is_some_and(is_namespace));
+        plan.emptied.extend(dropped.cloned());
+        for (name, seen) in &draft.seen {
+            let parent = draft.only_parents.contains(name) && is_namespace(seen);
+            if !parent && !plan.writes.contains_key(name) {
+                plan.holds.insert(name.clone(), seen.clone());
+            }
+        }
+        let created = plan.writes.iter().filter(|(_, (seen, after))| seen.now().is_none() && after.is_some());
+        let parents = created.filter_map(|(name, _)| name.parent());
+        let needed = |name: &Name| !plan.writes.contains_key(name) && !plan.holds.contains_key(name);
+        plan.parents = parents.filter(needed).collect();
+        let around = draft.seen.iter().filter(|(name, _)| plan.parents.contains(*name)).map(|(_, seen)| seen);
+        let others = around.chain(draft.inside.values()).filter_map(Seen::undecided);
+        plan.in_the_way = others.collect();
+        Ok(plan)
+    }
+
+    /// Whether everything that was read was current together.
+    async fn still_holds(&self, draft: &Draft) -> Result<bool, LoadError> {
+        if draft.seen.len() + draft.inside.len() + draft.rosters.len() <= 1 || mutant::is(Mutant::OneLook) {
+            return Ok(true);
+        }
+        for (namespace, end) in &draft.rosters {
+            if !self.roster_ends(Some(namespace), *end).await? {
+                return Ok(false);
+            }
+        }
+        self.are_same(draft.seen.iter().chain(&draft.inside)).await
+    }
+}
+
+impl Draft {
+    fn known(&self, name: &Name) -> Option<&Seen> {
+        self.seen.get(name).or_else(|| self.inside.get(name))
+    }
+
+    fn note_dropped(&mut self, actions: &[Action]) {
+        for action in actions {
+            if let Action::Drop { name, kind: Kind::Namespace, .. } | Action::DropAll { name } = action {
+                self.dropped.insert(name.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Reading registers, records and rosters.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use glidepath_env::{Cause, Env, Key, Object, ObjectStore, ReadError};
+use glidepath_model::{CommitId, Entry, Name};
+
+use super::keys::slot_number;
+use super::object::{Held, Record, Roster, Slot, TxnId};
+use super::{Fate, Tickets};
+use crate::catalog::LoadError;
+use crate::mutant::{self, Mutant};
+use crate::wire::DecodeError;
+
+/// How often a read that fails is made.
+const TRIES: u32 = 3;
+
+/// Registers read or put at a time.
+pub(super) const AT_ONCE: usize = 64;
+
+/// How often names are looked at again before a snapshot of them fails.
+const LOOKS: u32 = 8;
+
+/// After this many slots in a row, a listing may show a newer one.
+const WALK: u32 = 8;
+
+/// A register as it was at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// The newest slot; `None` if there is none.
+    pub(super) slot: Option<Arc<Slot>>,
+    /// What became of the transaction whose intent is in it.
+    pub(super) fate: Fate,
+}
+
+impl Seen {
+    /// The number of the newest slot.
+    pub(super) fn number(&self) -> u64 {
+        self.slot.as_ref().map_or(0, |slot| slot.number)
+    }
+
+    /// What the name stands for.
+    pub(super) fn now(&self) -> Option<&Entry> {
+        let slot = self.slot.as_ref()?;
+        match &slot.intent {
+            Some(intent) if self.fate == Fate::Committed => intent.after.as_ref(),
+            _ => slot.settled.as_ref(),
+        }
+    }
+
+    /// The commit that made it so.
+    pub(super) fn commit(&self) -> CommitId {
+        let Some(slot) = &self.slot else { return CommitId(0) };
+        match &slot.intent {
+            Some(intent) if self.fate == Fate::Committed => intent.txn.commit(),
+            _ => slot.commit,
+        }
+    }
+
+    /// The transaction whose intent stands and is not decided.
+    pub(super) fn undecided(&self) -> Option<TxnId> {
+        let intent = self.slot.as_ref()?.intent.as_ref()?;
+        (self.fate == Fate::Undecided).then_some(intent.txn)
+    }
+}
+
+/// What a slot's object is.
+pub(super) enum Got {
+    Absent,
+    Emptied(u64),
+    Slot(Arc<Slot>),
+}
+
+impl<E: Env> Tickets<E> {
+    /// An object; `None` if there is none. Reads may be repeated.
+    pub(super) async fn object(&self, key: &Key) -> Result<Option<Object>, LoadError> {
+        let mut tries = 1;
+        loop {
+            match self.store.get(key).await {
+                Ok(object) => return Ok(Some(object)),
+                Err(ReadError::NotFound) => return Ok(None),
+                Err(ReadError::Failed(_)) if tries < TRIES => tries += 1,
+                Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+            }
+        }
+    }
+
+    pub(super) async fn slot(&self, name: &Name, number: u64) -> Result<Got, LoadError> {
+        let key = self.shared_state.keys.slot(name, number);
+        let Some(object) = self.object(&key).await? else { return Ok(Got::Absent) };
+        match Held::decode(&object.payload.bytes).map_err(|error| undecodable(&key, error))? {
+            Held::Emptied(newer) => Ok(Got::Emptied(newer)),
+            Held::Slot(slot) if slot.name == *name && slot.number == number => Ok(Got::Slot(Arc::new(slot))),
+            Held::Slot(slot) => Err(damaged(&key, &format!("it is slot {} of {}", slot.number, slot.name))),
+        }
+    }
+
+    /// The newest slot of a name.
+    pub(super) async fn newest(&self, name: &Name) -> Result<Option<Arc<Slot>>, LoadError> {
+        let mut newest = match self.shared_state.known(name) {
+            Some(known) => Some(known),
+            None => match self.listed(&self.shared_state.keys.register(name)).await? {
+                0 => None,
+                hint => Some(self.full(name, hint).await?),
+            },
+        };
+        let mut walked = 0;
+        loop {
+            let next = newest.as_ref().map_or(0, |slot| slot.number) + 1;
+            newest = match self.slot(name, next).await? {
+                Got::Absent => break,
+                Got::Emptied(newer) => Some(self.full(name, newer).await?),
+                Got::Slot(slot) => Some(slot),
+            };
+            walked += 1;
+            if walked % WALK == 0 {
+                let hint = self.listed(&self.shared_state.keys.register(name)).await?;
+                if hint > next {
+                    newest = Some(self.full(name, hint).await?);
+                }
+            }
+        }
+        if let Some(slot) = &newest {
+            self.shared_state.learn(slot);
+        }
+        Ok(newest)
+    }
+
+    /// This slot, or a newer one if it was emptied.
+    async fn full(&self, name: &Name, mut number: u64) -> Result<Arc<Slot>, LoadError> {
+        loop {
+            match self.slot(name, number).await? {
+                Got::Slot(slot) => return Ok(slot),
+                Got::Emptied(newer) if newer > number => number = newer,
+                Got::Emptied(_) | Got::Absent => {
+                    let key = self.shared_state.keys.slot(name, number);
+                    return Err(damaged(&key, "it is missing, or was emptied although it is the newest"));
+                }
+            }
+        }
+    }
+
+    /// The number of the newest slot that a listing shows; 0 if it shows none.
+    async fn listed(&self, prefix: &Key) -> Result<u64, LoadError> {
+        let page = self.store.list(prefix, None, 1).await;
+        let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
+        Ok(page.objects.first().and_then(|listed| slot_number(&listed.key)).unwrap_or(0))
+    }
+
+    /// A register, with the fate of the intent in it.
+    pub(super) async fn look(&self, name: &Name) -> Result<Seen, LoadError> {
+        let slot = self.newest(name).await?;
+        let fate = match slot.as_ref().and_then(|slot| slot.intent.as_ref()) {
+            Some(intent) => self.fate(intent.txn).await?,
+            None => Fate::Undecided,
+        };
+        Ok(Seen { slot, fate })
+    }
+
+    /// Many registers, each at a moment of its own.
+    pub(super) async fn look_at(&self, names: &[Name]) -> Result<Vec<Seen>, LoadError> {
+        let mut all = Vec::with_capacity(names.len());
+        for some in names.chunks(AT_ONCE) {
+            for seen in join_all(some.iter().map(|name| self.look(name))).await {
+                all.push(seen?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a register is as it was seen.
+    pub(super) async fn is_same(&self, name: &Name, seen: &Seen) -> Result<bool, LoadError> {
+        if !matches!(self.slot(name, seen.number() + 1).await?, Got::Absent) {
+            return Ok(false);
+        }
+        match seen.undecided() {
+            Some(txn) => Ok(self.fate(txn).await? != Fate::Committed),
+            None => Ok(true),
+        }
+    }
+
+    /// Whether all registers are as they were seen.
+    pub(super) async fn are_same<'a>(
+        &self,
+        seen: impl IntoIterator<Item = (&'a Name, &'a Seen)>,
+    ) -> Result<bool, LoadError> {
+        let all: Vec<(&Name, &Seen)> = seen.into_iter().collect();
+        for some in all.chunks(AT_ONCE) {
+            for same in join_all(some.iter().map(|(name, seen)| self.is_same(name, seen))).await {
+                if !same? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Registers as they were together at one moment since the call.
+    pub(super) async fn look_together(&self, names: &[Name]) -> Result<Vec<Seen>, LoadError> {
+        for _ in 0..LOOKS {
+            let seen = self.look_at(names).await?;
+            let one = names.len() <= 1 || mutant::is(Mutant::OneLook);
+            if one || self.are_same(names.iter().zip(&seen)).await? {
+                return Ok(seen);
+            }
+        }
+        Err(restless())
+    }
+
+    /// What became of a transaction.
+    pub(super) async fn fate(&self, txn: TxnId) -> Result<Fate, LoadError> {
+        if let Some(fate) = self.shared_state.fate(txn) {
+            return Ok(fate);
+        }
+        let key = self.shared_state.keys.txn(txn);
+        let Some(object) = self.object(&key).await? else { return Ok(Fate::Undecided) };
+        let record = Record::decode(&object.payload.bytes).map_err(|error| undecodable(&key, error))?;
+        let fate = if record.committed { Fate::Committed } else { Fate::Aborted };
+        self.shared_state.decided(txn, fate);
+        Ok(fate)
+    }
+
+    /// All names that were ever created in a namespace, and the number of the newest slot of its roster.
+    pub(super) async fn roster(&self, namespace: Option<&Name>) -> Result<(u64, Vec<Name>), LoadError> {
+        let keys = &self.shared_state.keys;
+        let mut end = self.shared_state.roster_end(namespace);
+        if end == 0 {
+            end = self.listed(&keys.roster(namespace)).await?;
+            // Learnt together: a part without those before it would look like the whole roster.
+            let (mut parts, mut part) = (Vec::new(), end);
+            while part > 0 {
+                let roster = self.roster_slot(namespace, part).await?;
+                parts.push(roster.ok_or_else(|| damaged(&keys.roster_slot(namespace, part), "it is missing"))?);
+                part = Roster::first(part) - 1;
+            }
+            self.shared_state.enrolled(namespace, parts);
+        }
+        while let Some(roster) = self.roster_slot(namespace, end + 1).await? {
+            self.shared_state.enrolled(namespace, vec![roster]);
+            end += 1;
+        }
+        Ok((end, self.shared_state.roster_names(namespace, end)))
+    }
+
+    /// Whether the roster still ends there.
+    pub(super) async fn roster_ends(&self, namespace: Option<&Name>, end: u64) -> Result<bool, LoadError> {
+        Ok(self.roster_slot(namespace, end + 1).await?.is_none())
+    }
+
+    async fn roster_slot(&self, namespace: Option<&Name>, number: u64) -> Result<Option<Roster>, LoadError> {
+        let key = self.shared_state.keys.roster_slot(namespace, number);
+        let Some(object) = self.object(&key).await? else { return Ok(None) };
+        let roster = Roster::decode(&object.payload.bytes).map_err(|error| undecodable(&key, error))?;
+        if roster.number != number || roster.names.iter().any(|name| name.parent().as_ref() != namespace) {
+            return Err(damaged(&key, "it is of another roster"));
+        }
+        Ok(Some(roster))
+    }
+}
+
+/// The names changed too often for a snapshot.
+pub(super) fn restless() -> LoadError {
+    LoadError::Failed(Cause::words("what was read changed meanwhile: load again, and read again"))
+}
+
+pub(super) fn undecodable(key: &Key, error: DecodeError) -> LoadError {
+    damaged(key, &error.to_string())
+}
+
+pub(super) fn damaged(key: &Key, words: &str) -> LoadError {
+    LoadError::Undecodable(Cause::words(format!("{key}: {words}")))
+}

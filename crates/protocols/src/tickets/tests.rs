@@ -1,0 +1,368 @@
+//! What commits cost, what isolates them, and rows of the fault table that need a certain order of events.
+
+use glidepath_env::Key;
+use glidepath_model::{Advance, Edit, MetadataId, PartitionId, Refusal, Span, TableState};
+use smallvec::smallvec;
+
+use super::object::{Held, Intent, Record, Roster, Slot, TxnId};
+use super::put::Sent;
+use super::*;
+use crate::group::Verdict;
+use crate::registry::Design;
+use crate::tests::counted::{World, at_once};
+use crate::upkeep::Keep;
+
+const A: TableId = TableId(0);
+const B: TableId = TableId(1);
+
+/// A handle of a new process.
+fn process(world: &World) -> Tickets<World> {
+    Tickets::new(world.clone(), world.clone(), Arc::new(SharedState::new("")))
+}
+
+fn begun(world: &World) -> Tickets<World> {
+    let catalog = process(world);
+    let tables = vec![(A, TableState::new(1)), (B, TableState::new(1))];
+    assert!(matches!(at_once(catalog.create(tables)), Outcome::Committed(_)));
+    world.counted();
+    catalog
+}
+
+fn read(catalog: &Tickets<World>, at: &Snapshot, ids: &[TableId]) -> Vec<TableState> {
+    let states = at_once(catalog.tables(at, ids)).unwrap();
+    states.into_iter().map(|state| state.unwrap().into_owned()).collect()
+}
+
+/// Changes that advance these tables from what a snapshot has.
+fn advance(catalog: &Tickets<World>, at: &Snapshot, ids: &[TableId], metadata: u64) -> Changes {
+    let mut changes = Changes::default();
+    for (id, state) in ids.iter().zip(read(catalog, at, ids)) {
+        let partitions = smallvec![(PartitionId(0), state.partitions[0])];
+        changes.set(*id, Edit::Advance(Advance { metadata: MetadataId(metadata), partitions }));
+    }
+    changes
+}
+
+fn commit(catalog: &Tickets<World>, ids: &[TableId], metadata: u64) -> Outcome<Snapshot> {
+    let at = at_once(catalog.load()).unwrap();
+    let changes = advance(catalog, &at, ids, metadata);
+    at_once(catalog.commit(&at, &changes))
+}
+
+fn metadata(catalog: &Tickets<World>) -> [u64; 2] {
+    let at = at_once(catalog.load()).unwrap();
+    let states = read(catalog, &at, &[A, B]);
+    [states[0].metadata.0, states[1].metadata.0]
+}
+
+fn ask(catalog: &Tickets<World>, actions: Vec<Action>) -> (Vec<Verdict>, Option<Outcome<Snapshot>>) {
+    let at = at_once(catalog.load()).unwrap();
+    match at_once(catalog.attempt_group(&at, &[&actions])) {
+        GroupAttempt::Decided { verdicts, outcome } => (verdicts, outcome),
+        GroupAttempt::NotMade(error) => panic!("{error}"),
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+fn create(text: &str, entry: Entry) -> Action {
+    Action::Create { name: name(text), entry }
+}
+
+/// Puts an intent into a table and nothing else, like a writer that dies then.
+fn intend(catalog: &Tickets<World>, id: TableId, txn: TxnId) -> Slot {
+    let seen = at_once(catalog.look(&Name::numbered(id))).unwrap();
+    let before = seen.slot.clone().unwrap();
+    let after = Some(Entry::table(None, TableState { metadata: MetadataId(99), ..TableState::new(1) }));
+    let slot = Slot {
+        number: before.number + 1,
+        lineage: vec![txn.0 as u64],
+        commit: seen.commit(),
+        settled: seen.now().cloned(),
+        intent: Some(Intent { txn, after }),
+        ..Slot::clone(&before)
+    };
+    assert!(matches!(at_once(catalog.put_once(Sent::Slot(&slot))), put::Stood::Yes));
+    slot
+}
+
+#[test]
+fn a_commit_to_one_table_is_one_guarded_put() {
+    let world = World::default();
+    let catalog = begun(&world);
+    assert!(matches!(commit(&catalog, &[A], 5), Outcome::Committed(_)));
+    world.counted();
+    assert!(matches!(commit(&catalog, &[A], 6), Outcome::Committed(_)));
+    let counts = world.counted();
+    // The first read is the transaction's, the second that of `advance` in this test's helper.
+    assert_eq!((counts.puts, counts.lists), (1, 0));
+    assert!(counts.gets <= 2, "{counts:?}");
+    assert_eq!(metadata(&process(&world)), [6, 0]);
+}
+
+#[test]
+fn a_commit_to_two_tables_is_three_guarded_puts() {
+    let world = World::default();
+    let catalog = begun(&world);
+    assert!(matches!(commit(&catalog, &[A, B], 5), Outcome::Committed(_)));
+    assert_eq!(world.counted().puts, 3);
+    assert_eq!(metadata(&process(&world)), [5, 5]);
+}
+
+#[test]
+fn commits_to_different_tables_do_not_meet() {
+    let world = World::default();
+    let (one, other) = (begun(&world), process(&world));
+    let [of_one, of_other] = [&one, &other].map(|catalog| at_once(catalog.load()).unwrap());
+    let (a, b) = (advance(&one, &of_one, &[A], 1), advance(&other, &of_other, &[B], 2));
+    assert!(matches!(at_once(one.commit(&of_one, &a)), Outcome::Committed(_)));
+    assert!(matches!(at_once(other.commit(&of_other, &b)), Outcome::Committed(_)));
+    assert_eq!(metadata(&process(&world)), [1, 2]);
+}
+
+/// Both read A and B; one writes A, the other B.
+fn skewed(validate: bool) -> usize {
+    let world = World::default();
+    let (one, other) = (begun(&world), process(&world));
+    let [of_one, of_other] = [&one, &other].map(|catalog| at_once(catalog.load()).unwrap());
+    read(&one, &of_one, &[A, B]);
+    read(&other, &of_other, &[A, B]);
+    let (a, b) = (advance(&one, &of_one, &[A], 1), advance(&other, &of_other, &[B], 2));
+    let commit = |catalog: &Tickets<World>, at: &Snapshot, changes: &Changes| match validate {
+        true => at_once(catalog.commit_validated(at, changes)),
+        false => at_once(catalog.commit(at, changes)),
+    };
+    let outcomes = [commit(&one, &of_one, &a), commit(&other, &of_other, &b)];
+    outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Committed(_))).count()
+}
+
+#[test]
+fn write_skew_is_possible_without_validation() {
+    assert_eq!(skewed(false), 2);
+}
+
+#[test]
+fn validated_reads_prevent_write_skew() {
+    assert_eq!(skewed(true), 1);
+}
+
+#[test]
+fn a_snapshot_shows_one_state_or_fails() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let at = at_once(catalog.load()).unwrap();
+    assert_eq!(read(&catalog, &at, &[A])[0].metadata.0, 0);
+    assert!(matches!(commit(&catalog, &[A, B], 7), Outcome::Committed(_)));
+    assert_eq!(read(&catalog, &at, &[A])[0].metadata.0, 0, "what was read stays");
+    assert!(at_once(catalog.tables(&at, &[B])).is_err(), "B as it is now does not go with A as it was");
+    // A copy without names goes on by itself.
+    let fresh = at_once(catalog.load()).unwrap();
+    let copy = fresh.clone();
+    read(&catalog, &fresh, &[A]);
+    assert!(matches!(commit(&catalog, &[A, B], 8), Outcome::Committed(_)));
+    assert_eq!(read(&catalog, &copy, &[A, B])[1].metadata.0, 8);
+}
+
+/// Rows 3, 6 and 7 of the fault table.
+#[test]
+fn the_intent_of_a_dead_writer_is_aborted_by_the_next() {
+    let world = World::default();
+    let (catalog, dead) = (begun(&world), TxnId(77));
+    let intent = intend(&process(&world), A, dead);
+    assert_eq!(metadata(&catalog), [0, 0], "a reader takes the settled entry");
+    assert!(matches!(commit(&catalog, &[A], 5), Outcome::Committed(_)));
+    assert_eq!(metadata(&process(&world)), [5, 0]);
+    // It was only asleep.
+    let record = Record { committed: true, names: vec![intent.name] };
+    let late = at_once(process(&world).put_once(Sent::Record(dead, &record)));
+    assert!(matches!(late, put::Stood::Lost), "{late:?}");
+    assert_eq!(metadata(&process(&world)), [5, 0]);
+}
+
+/// Row 4.
+#[test]
+fn the_next_writer_folds_what_a_dead_one_committed() {
+    let world = World::default();
+    let (catalog, dead) = (begun(&world), TxnId(77));
+    let intent = intend(&process(&world), A, dead);
+    let record = Record { committed: true, names: vec![intent.name] };
+    assert!(matches!(at_once(process(&world).put_once(Sent::Record(dead, &record))), put::Stood::Yes));
+    assert_eq!(metadata(&catalog), [99, 0]);
+    assert!(matches!(commit(&catalog, &[A, B], 5), Outcome::Committed(_)));
+    assert_eq!(metadata(&process(&world)), [5, 5]);
+}
+
+/// Rows 5 and 9.
+#[test]
+fn a_put_from_before_a_vacuum_is_lost() {
+    let world = World::default();
+    let (catalog, sleeper) = (begun(&world), process(&world));
+    let at = at_once(sleeper.load()).unwrap();
+    let changes = advance(&sleeper, &at, &[A], 3);
+    for number in 4..9 {
+        assert!(matches!(commit(&catalog, &[A], number), Outcome::Committed(_)));
+    }
+    let removed = at_once(PerName::vacuum(&catalog, Keep::LEAST)).unwrap();
+    assert_eq!(removed.removed[0].count, 5);
+    assert!(matches!(at_once(sleeper.commit(&at, &changes)), Outcome::Conflict(_)));
+    assert_eq!(metadata(&process(&world)), [8, 0]);
+    assert_eq!(metadata(&sleeper), [8, 0], "from an emptied slot to the newest");
+    assert_eq!(at_once(PerName::vacuum(&catalog, Keep::LEAST)).unwrap().removed[0].count, 0);
+    assert!(!at_once(PerName::fsck(&catalog, false)).unwrap().is_damaged());
+}
+
+#[test]
+fn fsck_finds_what_is_damaged_or_missing() {
+    let world = World::default();
+    let catalog = begun(&world);
+    assert!(matches!(commit(&catalog, &[A], 5), Outcome::Committed(_)));
+    let keys = catalog.shared_state.keys.clone();
+    let newest = keys.slot(&Name::numbered(A), 2);
+    world.tamper(newest.as_str(), |bytes| bytes[20] ^= 1);
+    let report = at_once(PerName::fsck(&process(&world), false)).unwrap();
+    assert_eq!((report.is_damaged(), report.findings[0].object.clone()), (true, newest.clone()));
+    world.remove(newest.as_str());
+    assert!(!at_once(PerName::fsck(&process(&world), false)).unwrap().is_damaged());
+    assert!(matches!(commit(&process(&world), &[A], 5), Outcome::Committed(_)));
+    world.remove(keys.slot(&Name::numbered(A), 1).as_str());
+    let report = at_once(PerName::fsck(&process(&world), false)).unwrap();
+    assert_eq!((report.is_damaged(), report.findings[0].trouble), (true, "missing"));
+}
+
+#[test]
+fn a_namespace_is_dropped_with_everything_in_it() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let inside: Vec<String> = (0..40).map(|number| format!("a/t{number:02}")).collect();
+    let mut actions = vec![create("a", Entry::namespace()), create("a/b", Entry::namespace())];
+    actions.extend(inside.iter().map(|name| create(name, Entry::view())));
+    actions.push(create("a/b/c", Entry::view()));
+    assert!(matches!(ask(&catalog, actions).1, Some(Outcome::Committed(_))));
+    let drop_one = Action::Drop { name: name("a"), kind: Kind::Namespace, expected: None };
+    let (verdicts, _) = ask(&catalog, vec![drop_one.clone()]);
+    assert!(matches!(&verdicts[..], [Verdict::Refused(Refusal::NotEmpty(_))]), "{verdicts:?}");
+    assert!(matches!(ask(&catalog, vec![Action::DropAll { name: name("a") }]).1, Some(Outcome::Committed(_))));
+    let at = at_once(catalog.load()).unwrap();
+    assert_eq!(at_once(process(&world).children(&at, Some(&name("a")), None, 9)).unwrap(), []);
+    assert!(matches!(ask(&process(&world), vec![create("a", Entry::namespace())]).1, Some(Outcome::Committed(_))));
+    assert!(matches!(ask(&process(&world), vec![drop_one]).1, Some(Outcome::Committed(_))));
+}
+
+/// A creation and a drop of its namespace: the drop comes as a whole before one of the creation's puts.
+#[test]
+fn a_child_is_not_created_in_a_dropped_namespace() {
+    let mut ends = std::collections::BTreeSet::new();
+    for dropped_at in 1..7 {
+        let world = World::default();
+        let (one, other) = (begun(&world), process(&world));
+        assert!(matches!(ask(&one, vec![create("a", Entry::namespace())]).1, Some(Outcome::Committed(_))));
+        let drop_it = move || {
+            let drop_it = Action::Drop { name: name("a"), kind: Kind::Namespace, expected: None };
+            let _ = ask(&other, vec![drop_it]);
+        };
+        let (mut puts, mut armed, between) = (0, Some(drop_it), world.clone());
+        world.when_put(move |_| {
+            puts += 1;
+            if puts == dropped_at
+                && let Some(drop_it) = armed.take()
+            {
+                between.when_sent(drop_it);
+            }
+            None
+        });
+        let (_, outcome) = ask(&one, vec![create("a/x", Entry::view())]);
+        world.all_well();
+        let created = matches!(outcome, Some(Outcome::Committed(_)));
+        let reader = process(&world);
+        let at = at_once(reader.load()).unwrap();
+        let parent = at_once(reader.entry(&at, &name("a"))).unwrap();
+        let child = at_once(reader.entry(&at, &name("a/x"))).unwrap();
+        assert_eq!(child.is_some(), created);
+        assert!(child.is_none() || parent.is_some(), "at {dropped_at}");
+        assert!(!at_once(PerName::fsck(&reader, false)).unwrap().is_damaged(), "at {dropped_at}");
+        ends.insert((created, parent.is_some()));
+    }
+    assert!(ends.len() > 1, "{ends:?}");
+}
+
+#[test]
+fn a_roster_repeats_so_that_a_cold_reader_needs_few_slots() {
+    let world = World::default();
+    let catalog = begun(&world);
+    assert!(matches!(ask(&catalog, vec![create("a", Entry::namespace())]).1, Some(Outcome::Committed(_))));
+    let all: Vec<Name> = (0..37).map(|number| name(&format!("a/{number:02}"))).collect();
+    for one in &all {
+        at_once(catalog.enroll(Some(&name("a")), std::slice::from_ref(one))).unwrap();
+    }
+    world.counted();
+    let cold = process(&world);
+    assert_eq!(at_once(cold.roster(Some(&name("a")))).unwrap(), (37, all.clone()));
+    // 37 = 32 + 4 + 1, and one get that finds nothing.
+    assert_eq!((world.counted().gets, Roster::first(37), Roster::first(36), Roster::first(32)), (4, 37, 33, 1));
+    at_once(cold.enroll(Some(&name("a")), &all)).unwrap();
+    assert_eq!(world.counted().puts, 0);
+}
+
+#[test]
+fn the_bytes_of_each_object_are_these() {
+    let slot = Slot {
+        name: name("a/b"),
+        number: 2,
+        lineage: vec![3, 1],
+        commit: CommitId(1),
+        settled: Some(Entry::view()),
+        intent: Some(Intent { txn: TxnId(3), after: None }),
+    };
+    let content = [
+        &b"\x03a/b\x02\x02"[..],
+        b"\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
+        b"\x01\0\0\0\0\0\0\0",
+        b"\x01\x01\x02",
+        b"\x01\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    ]
+    .concat();
+    let bytes = slot.encode();
+    assert_eq!(&bytes[..12], [b"GPTS\x01\0\0\0".as_slice(), &(bytes.len() as u32).to_le_bytes()].concat());
+    assert_eq!(&bytes[12..bytes.len() - 4], content);
+    assert_eq!(Held::decode(&bytes), Ok(Held::Slot(slot.clone())));
+    assert_eq!((slot.id_at(2), slot.id_at(1), slot.id_at(0), slot.id_at(3)), (Some(3), Some(1), None, None));
+    let emptied = Held::emptied(9);
+    assert_eq!((&emptied[..4], emptied.len()), (&b"GPTE"[..], EMPTIED_BYTES));
+    assert_eq!(Held::decode(&emptied), Ok(Held::Emptied(9)));
+    let record = Record { committed: true, names: vec![name("a")] };
+    assert_eq!(&record.encode()[12..16], b"\x01\x01\x01a");
+    assert_eq!(Record::decode(&record.encode()), Ok(record));
+    let roster = Roster { number: 6, names: vec![name("a"), name("b")] };
+    assert_eq!(&roster.encode()[12..18], b"\x06\x02\x01a\x01b");
+    assert_eq!(Roster::decode(&roster.encode()), Ok(roster));
+    assert_eq!(object::decode_format(&object::encode_format(5)), Ok(5));
+    for bytes in [&b""[..], b"GPTS", &bytes[..20], &emptied[..10]] {
+        assert!(Held::decode(bytes).is_err());
+    }
+}
+
+/// Row 16.
+#[test]
+fn another_name_under_the_same_key_is_refused() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let slot =
+        Slot { name: name("other"), number: 1, lineage: vec![1], commit: CommitId(1), settled: None, intent: None };
+    let key: Key = catalog.shared_state.keys.slot(&name("mine"), 1);
+    assert!(at_once(world.put(&key, Payload::from(slot.encode()), Guard::Absent)).is_ok());
+    let at = at_once(catalog.load()).unwrap();
+    assert!(matches!(at_once(catalog.entry(&at, &name("mine"))), Err(LoadError::Undecodable(_))));
+}
+
+/// Row 15: nobody waits longer than a second for another, holding nothing.
+#[test]
+fn an_attempt_waits_a_second_at_most() {
+    let world = World::default();
+    let catalog = begun(&world);
+    intend(&process(&world), A, TxnId(77));
+    let began = world.now();
+    assert!(matches!(commit(&catalog, &[A], 5), Outcome::Committed(_)));
+    assert!(world.now().since(began) <= Span::from_millis(1300));
+}

@@ -1,0 +1,180 @@
+//! Maintenance: emptying old slots, and checking every object.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use glidepath_env::{Cause, Env, Guard, Key, Listed, ObjectStore, Payload, PutError};
+use glidepath_model::{Kind, Name, Version};
+
+use super::keys::Place;
+use super::object::Held;
+use super::read::Seen;
+use super::{EMPTIED_BYTES, Tickets};
+use crate::catalog::{Catalog, LoadError};
+use crate::mutant::{self, Mutant};
+use crate::upkeep::{Count, Finding, Removed, Report, Severity, VacuumError};
+
+/// Keys listed at a time.
+const PAGE: usize = 1000;
+
+const RESTORE: &str = "restore the object from a backup or an older version that the store kept";
+
+/// Slots of one register as listed: the number and the size of each.
+type Slots = Vec<(u64, u64)>;
+
+impl<E: Env> Tickets<E> {
+    /// Slots by the prefix of their register, newest first.
+    async fn registers(&self) -> Result<BTreeMap<String, Slots>, LoadError> {
+        let (mut all, mut after) = (BTreeMap::<String, Slots>::new(), None::<Key>);
+        loop {
+            let page = self.store.list(&self.shared_state.keys.names(), after.as_ref(), PAGE).await;
+            let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
+            for Listed { key, size } in &page.objects {
+                if let Some(Place::Slot(register, number)) = self.shared_state.keys.place(key) {
+                    all.entry(register).or_default().push((number, size.as_bytes()));
+                }
+            }
+            after = page.objects.last().map(|listed| listed.key.clone());
+            if !page.more || after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Empties all slots that have a successor. They stay, so that no late put can take their place.
+    pub(super) async fn empty_old_slots(&self) -> Result<Removed, VacuumError> {
+        self.load().await?;
+        let (mut emptied, none) = (0, Version(0));
+        for (register, slots) in self.registers().await? {
+            let Some((newest, _)) = slots.first().copied() else { continue };
+            if slots.iter().skip(1).all(|(_, size)| *size <= EMPTIED_BYTES as u64) {
+                continue;
+            }
+            // On a disk a listing may show a name that a power cut undoes; what was read is durable.
+            let key = Key::new(&format!("{register}{:016x}", u64::MAX - newest));
+            if self.object(&key).await?.is_none() {
+                continue;
+            }
+            let least = if mutant::is(Mutant::NewestEmptied) { newest } else { newest - 1 };
+            for (number, size) in slots.iter().filter(|(number, _)| *number <= least) {
+                if *size <= EMPTIED_BYTES as u64 {
+                    continue;
+                }
+                let key = Key::new(&format!("{register}{:016x}", u64::MAX - number));
+                if mutant::is(Mutant::SlotsDeleted) {
+                    let _ = self.store.delete(&key).await;
+                    continue;
+                }
+                match self.store.put(&key, Payload::from(Held::emptied(newest)), Guard::None).await {
+                    Ok(_) => emptied += 1,
+                    Err(error) => return Err(VacuumError::Stopped(stopped(error))),
+                }
+            }
+        }
+        let removed = vec![Count::of("slots", "old slots", emptied)];
+        Ok(Removed { before: none, oldest: none, newest: none, removed, kept: 0 })
+    }
+
+    /// Checks every register: its slots, the record of its intent, its name on the roster, its namespace. Nothing can be
+    /// wrong that a repair could prove.
+    pub(super) async fn checked(&self, _: bool) -> Result<Report, LoadError> {
+        self.load().await?;
+        let (mut check, mut names) = (Check::default(), BTreeMap::new());
+        for (register, slots) in self.registers().await? {
+            self.check_slots(&register, &slots, &mut names, &mut check).await?;
+        }
+        for (name, seen) in &names {
+            check.entries += u64::from(seen.now().is_some());
+            if seen.undecided().is_some() {
+                let found = format!("an intent of a transaction without a record stands in {name}");
+                let advice = "nothing: the next writer of the name decides it".to_owned();
+                check.find(Severity::Note, "undecided", self.place_of(name, seen), (found, advice));
+            }
+            if seen.now().is_some() {
+                self.check_place(name, seen, &mut check).await?;
+            }
+        }
+        let Check { mut findings, entries, slots } = check;
+        findings.sort_by_key(|finding| finding.severity);
+        let looked_at = vec![Count::of("slots", "slots", slots), Count::of("entries", "entries", entries)];
+        Ok(Report { findings, looked_at, ..Report::default() })
+    }
+
+    fn place_of(&self, name: &Name, seen: &Seen) -> Key {
+        self.shared_state.keys.slot(name, seen.number())
+    }
+
+    /// Reads the newest slot; older ones must be there.
+    async fn check_slots(
+        &self,
+        register: &str,
+        slots: &Slots,
+        names: &mut BTreeMap<Name, Seen>,
+        check: &mut Check,
+    ) -> Result<(), LoadError> {
+        check.slots += slots.len() as u64;
+        let newest = slots.first().map_or(0, |(number, _)| *number);
+        let key = |number: u64| Key::new(&format!("{register}{:016x}", u64::MAX - number));
+        let there: BTreeSet<u64> = slots.iter().map(|(number, _)| *number).collect();
+        if let Some(missing) = (1..=newest).find(|number| !there.contains(number)) {
+            // A listing may lag.
+            if self.object(&key(missing)).await?.is_none() {
+                let found = format!("slot {missing} of {newest} is missing: a put from long ago could take its place");
+                check.find(Severity::Damage, "missing", key(missing), (found, RESTORE.to_owned()));
+            }
+        }
+        let object = self.object(&key(newest)).await?;
+        let held = object.map(|object| Held::decode(&object.payload.bytes));
+        let found = match held {
+            Some(Ok(Held::Slot(slot))) => match self.look(&slot.name).await {
+                Ok(seen) => {
+                    names.insert(slot.name, seen);
+                    return Ok(());
+                }
+                Err(LoadError::Undecodable(cause)) => cause.to_string(),
+                Err(error) => return Err(error),
+            },
+            // Emptied since it was listed: there is a newer one.
+            Some(Ok(Held::Emptied(newer))) if newer > newest => return Ok(()),
+            Some(Ok(Held::Emptied(_))) => "it was emptied, and is the newest".to_owned(),
+            Some(Err(error)) => error.to_string(),
+            None => "it was listed, and is not there".to_owned(),
+        };
+        check.find(Severity::Damage, "undecodable", key(newest), (found, RESTORE.to_owned()));
+        Ok(())
+    }
+
+    /// Whether a name is on the roster of its namespace, which exists. If not, looks again: it may just be changing.
+    async fn check_place(&self, name: &Name, seen: &Seen, check: &mut Check) -> Result<(), LoadError> {
+        let parent = name.parent();
+        let (_, roster) = self.roster(parent.as_ref()).await?;
+        if roster.binary_search(name).is_err() {
+            let found = format!("{name} exists, and is not on the roster of its namespace: no listing shows it");
+            check.find(Severity::Damage, "unlisted", self.place_of(name, seen), (found, RESTORE.to_owned()));
+        }
+        let Some(parent) = parent else { return Ok(()) };
+        let above = self.look(&parent).await?;
+        let alive = above.now().is_some_and(|entry| entry.kind == Kind::Namespace);
+        if !alive && self.is_same(name, seen).await? && self.is_same(&parent, &above).await? {
+            let found = format!("{name} exists, and its namespace does not");
+            check.find(Severity::Damage, "orphan", self.place_of(name, seen), (found, RESTORE.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Check {
+    findings: Vec<Finding>,
+    entries: u64,
+    slots: u64,
+}
+
+impl Check {
+    fn find(&mut self, severity: Severity, trouble: &'static str, object: Key, (found, advice): (String, String)) {
+        self.findings.push(Finding { severity, trouble, object, version: None, found, advice });
+    }
+}
+
+fn stopped(error: PutError) -> Cause {
+    Cause::from_error(error)
+}
