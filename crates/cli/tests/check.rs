@@ -123,7 +123,7 @@ fn mistakes_are_answered_in_one_message() {
         ("check all --scenario call.toml", "unknown field `io_eror`, expected one of `io_error`, `failed_sync`,"),
         ("check all --scenario full.toml", "full.toml: disk.faults.full is 2: a share from 0 to 1"),
         ("check all --scenario storm --writers 0", "a whole number from 1"),
-        ("check all --seeds 0", "--seeds: found 0"),
+        ("check all --seeds 0", "a whole number from 1"),
         ("check all --seed 1 --trace", "give one protocol"),
         ("check all --trace", "--seed"),
         ("check", "PROTOCOL"),
