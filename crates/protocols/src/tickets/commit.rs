@@ -128,8 +128,10 @@ impl<E: Env> Tickets<E> {
                 new.entry(name.parent()).or_default().push(name.clone());
             }
         }
-        let enrolling = new.iter().map(|(namespace, names)| self.enroll(namespace.as_ref(), names));
-        join_all(enrolling).await.into_iter().collect()
+        for (namespace, names) in &new {
+            self.enroll(namespace.as_ref(), names).await?;
+        }
+        Ok(())
     }
 
     /// Step 4.

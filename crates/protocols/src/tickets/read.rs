@@ -16,8 +16,9 @@ use crate::wire::DecodeError;
 /// How often a read that fails is made.
 const TRIES: u32 = 3;
 
-/// Registers read or put at a time.
-pub(super) const AT_ONCE: usize = 64;
+/// Registers read or put at a time. `join_all` polls up to 30 futures by itself; with more it relies on their wakers,
+/// which the simulator does not call.
+pub(super) const AT_ONCE: usize = 16;
 
 /// How often names are looked at again before a snapshot of them fails.
 const LOOKS: u32 = 8;

@@ -366,3 +366,24 @@ fn an_attempt_waits_a_second_at_most() {
     assert!(matches!(commit(&catalog, &[A], 5), Outcome::Committed(_)));
     assert!(world.now().since(began) <= Span::from_millis(1300));
 }
+
+/// With so many at a time that a simulated process waits for several requests together, again and again.
+#[test]
+fn a_catalog_of_many_tables_is_created_and_listed_in_simulation() {
+    use glidepath_model::Instant;
+    use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+
+    let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(10)))];
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores });
+    let listed = std::rc::Rc::new(std::cell::Cell::new(0));
+    let told = std::rc::Rc::clone(&listed);
+    simulation.run([(Instant::ZERO, move |env: SimEnv| async move {
+        let catalog = Tickets::new(env.clone(), env.store(StoreId(0)), Arc::new(SharedState::new("")));
+        let tables = (0..100).map(|id| (TableId(id), TableState::new(1))).collect();
+        assert!(matches!(catalog.create(tables).await, Outcome::Committed(_)));
+        let at = catalog.load().await.unwrap();
+        told.set(catalog.children(&at, None, None, usize::MAX).await.unwrap().len());
+    })]);
+    assert_eq!(listed.get(), 100);
+}
