@@ -230,7 +230,7 @@ fn mistakes_on_the_command_line_are_answered_so_too() {
         ("simulate --set retries", "allowed: key=value"),
         ("simulate --duration 0s", "--duration 0s: duration: found 0ns; allowed: 1s to"),
         ("simulate --inter-arrival 1ns", "at most 20000000 arrivals"),
-        ("simulate --seeds 0", "seeds: found 0"),
+        ("simulate --seeds 0", "allowed: a whole number from 1 on"),
         ("simulate --threads 0", "allowed: a whole number from 1 on"),
         ("simulate --tables 99999999999999999999", "found 99999999999999999999; allowed: a whole number from 0 to"),
         ("simulate --inter-arrival 1000000000000h", "is too large for a span of time: at most 5124095h"),

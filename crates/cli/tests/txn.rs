@@ -164,7 +164,7 @@ fn mistakes_are_named() {
         ("get STORE x", "a timestamp is a whole number from 1"),
         ("get STORE", "<START>"),
         ("scan STORE --limit 0", "not in 1.."),
-        ("settle STORE 1 --grace 10", "10s"),
+        ("settle STORE 1 --grace 10", "a number and a unit"),
     ] {
         place.fails(arguments, 2, words);
     }

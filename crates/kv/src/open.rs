@@ -342,17 +342,17 @@ mod tests {
             ("kv+file:///tmp/x?y=z", "no options"),
             ("kv+file:///tmp/x#y", "no options"),
             ("kv+memory:x", "nothing may follow"),
-            ("mysql://secret:word@host/x", "scheme is not known"),
-            ("postgres://u:word@host/db?schema=1x", "no name of a schema"),
-            ("cassandra://u:word@host:9042", "names no keyspace"),
+            ("mysql://secret:hush@host/x", "scheme is not known"),
+            ("postgres://u:hush@host/db?schema=1x", "no name of a schema"),
+            ("cassandra://u:hush@host:9042", "names no keyspace"),
             ("cassandra://u@host:9042/k", "a user has a password"),
-            ("cassandra://u:word@host:9042/k?copies=0", "no number of copies"),
-            ("cassandra://u:word@host:9042/k?token=word", "\"token\" is no option"),
+            ("cassandra://u:hush@host:9042/k?copies=0", "no number of copies"),
+            ("cassandra://u:hush@host:9042/k?token=hush", "\"token\" is no option"),
             ("cassandra://:9042/k", "no name"),
         ] {
             let message = refused(url);
             assert!(message.contains(words), "{url}: {message}");
-            assert!(!message.contains("word@") && !message.contains("=word"), "{message}");
+            assert!(!message.contains("hush"), "{message}");
         }
     }
 
