@@ -43,6 +43,7 @@ const BROKEN: &[(Fault, &[&str])] = &[
             "tags-change",
             "tags-agree",
             "read-after-write",
+            "written-at",
             "append-after-put",
         ],
     ),
