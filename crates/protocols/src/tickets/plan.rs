@@ -49,10 +49,10 @@ impl<E: Env> Tickets<E> {
             let asks = |verdict: &Verdict, actions: &[Action]| {
                 !matches!(verdict, Verdict::Fits) || Action::only_assert(actions)
             };
-            let idle = plan.writes.is_empty();
-            // Requests that undo each other are decided one by one: each is an answer of its own.
+            // Requests that undo each other are committed, with intents that change nothing: each took effect.
             let undone = || draft.verdicts.iter().zip(requests).any(|(verdict, actions)| !asks(verdict, actions));
-            if requests.len() > 1 && (idle && undone() || plan.writes.len() > MOST_NAMES) {
+            let idle = plan.writes.is_empty() && (requests.len() == 1 || !undone());
+            if requests.len() > 1 && plan.writes.len() > MOST_NAMES {
                 requests = &requests[..requests.len() / 2];
                 continue;
             }
