@@ -174,7 +174,11 @@ fn a_catalog_of_any_protocol_goes_by_the_same_commands() {
         }
     }
     let place = Place::empty();
-    place.fails("create STORE --protocol tickets", 2, "possible values: catalog-file, manifest-chain, append-log");
+    place.fails(
+        "create STORE --protocol ticket",
+        2,
+        "possible values: catalog-file, manifest-chain, append-log, tickets",
+    );
     place.fails("create STORE --protocol append-log --layout whole", 2, "are for manifest-chain");
 }
 

@@ -37,6 +37,8 @@ where
                 let trace = found.iter().find(|(of, _)| *of == protocol);
                 match (report, trace) {
                     (Err(LoadError::NotFound), Some((of, key))) => lost(*of, key),
+                    // The store answers: it has just listed objects of this catalog.
+                    (Err(error @ LoadError::Failed(_)), Some((_, key))) => unread(key, &error),
                     (report, _) => report?,
                 }
             }
@@ -90,6 +92,19 @@ fn unreadable(prefix: &str, error: &LoadError) -> Finding {
             about(prefix, Severity::Unread, "unread", error.to_string(), &advice)
         }
     }
+}
+
+/// There are objects of a catalog, and its state could not be read.
+fn unread(key: &Key, error: &LoadError) -> Report {
+    let finding = Finding {
+        severity: Severity::Unread,
+        trouble: "unread",
+        object: key.clone(),
+        version: None,
+        found: error.to_string(),
+        advice: "try again; if it still fails, restore what is missing from a backup or from older versions that the store kept".to_owned(),
+    };
+    Report { findings: vec![finding], ..Report::default() }
 }
 
 /// There are objects of a catalog, and no catalog.
