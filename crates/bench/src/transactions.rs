@@ -31,6 +31,7 @@ use glidepath_txn::table::{self, DecideError, GetError};
 use serde::Serialize;
 
 pub use report::page;
+pub use sizes::LEAST_ENTRIES;
 
 /// A question of a benchmark of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -79,7 +80,7 @@ pub struct Plan {
     pub rows: Vec<u64>,
     /// How long each run is measured, after a fifth of it that is not.
     pub duration: Span,
-    /// Entries of the part *bytes*.
+    /// Entries of the part *bytes*, at least [`LEAST_ENTRIES`].
     pub entries: u64,
 }
 

@@ -195,7 +195,7 @@ fn a_store_that_is_open_elsewhere_is_busy() {
 #[test]
 fn a_benchmark_has_a_line_for_each_run() {
     let place = Place::embedded();
-    let lines = place.json("bench STORE --duration 20ms --clients 1,3 --rows 1,4 --entries 5000 --out out --json");
+    let lines = place.json("bench STORE --duration 20ms --clients 1,3 --rows 1,4 --entries 50000 --out out --json");
     let lines = lines.as_array().unwrap();
     let of = |part: &str| lines.iter().filter(|line| line["part"] == part).collect::<Vec<_>>();
     assert_eq!(["puts", "batches", "reads", "cache", "loads", "bytes"].map(|part| of(part).len()), [6, 1, 4, 1, 18, 2]);
@@ -211,4 +211,5 @@ fn a_benchmark_has_a_line_for_each_run() {
     assert_eq!(left, ["out"]);
     place.fails("bench STORE --rows 3", 2, "rows");
     place.fails("bench STORE --duration 0s", 2, "above zero");
+    place.fails("bench STORE --entries 9", 2, "at least 50000");
 }

@@ -16,8 +16,11 @@ use super::{Context, Line, Part, TxnBenchError};
 /// Transactions in one call.
 const PAGE: u64 = 4096;
 
-/// Small, so that what is written goes from the journal to where it stays.
-const MEMTABLE: u64 = 1 << 20;
+/// Small, so that what is written goes from the journal to where it stays: at most so many bytes of entries do not.
+const MEMTABLE: u64 = 32 << 10;
+
+/// Fewer entries would be in the journal for more than a tenth.
+pub const LEAST_ENTRIES: u64 = 50_000;
 
 pub(super) async fn sizes(
     context: &Context<'_>,

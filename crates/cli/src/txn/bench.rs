@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use glidepath_bench::transactions::{Line, Part, Plan, page, run};
+use glidepath_bench::transactions::{LEAST_ENTRIES, Line, Part, Plan, page, run};
 use glidepath_kv::is_missing_folder;
 use glidepath_model::Span;
 use glidepath_txn::{Partitioning, Tickets};
@@ -41,7 +41,7 @@ pub(super) struct Bench {
     /// How long each run is measured
     #[arg(long, value_name = "TIME", default_value = "3s")]
     duration: Span,
-    /// The number of entries of which the size on disk is measured
+    /// The number of entries of which the size on disk is measured, at least 50000
     #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = whole::from_one::<u64>)]
     entries: u64,
     /// The folder for results
@@ -62,6 +62,11 @@ impl Bench {
     pub(super) fn run(&self) -> Result<(), Failure> {
         if self.duration == Span::ZERO {
             return Err(Failure::Mistake("--duration 0: give a time above zero, such as 3s".to_owned()));
+        }
+        if self.entries < LEAST_ENTRIES {
+            let words =
+                format!("--entries {}: give at least {LEAST_ENTRIES}: fewer are not yet where they stay", self.entries);
+            return Err(Failure::Mistake(words));
         }
         folder::check(&self.out, "txn bench")?;
         let made = is_missing_folder(&self.store);
