@@ -30,6 +30,8 @@ use glidepath_stores::LiveEnv;
 use glidepath_txn::table::{self, DecideError, GetError};
 use serde::Serialize;
 
+use closed_loop::Looped;
+
 pub use report::page;
 pub use sizes::LEAST_ENTRIES;
 
@@ -102,9 +104,19 @@ pub struct Line {
     pub latency_ms: [Option<f64>; 3],
     /// Calls that ended in an error, or in another end than the one that was asked for.
     pub errors: u64,
+    /// One of the first errors, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<String>,
     /// Bytes on disk for each entry; of the part *bytes* only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_entry: Option<f64>,
+}
+
+impl Line {
+    fn of(part: Part, what: String, clients: u32, looped: Looped) -> Self {
+        let Looped { per_second, latency_ms, errors, first_error } = looped;
+        Self { part, what, clients, rows: None, per_second, latency_ms, errors, first_error, bytes_per_entry: None }
+    }
 }
 
 /// Why a benchmark ended early.

@@ -14,6 +14,28 @@ use glidepath_run::JournalError;
 
 use crate::output::complain;
 
+/// Exit codes of `catalog` and `txn`, in addition to those of all commands.
+pub(crate) mod code {
+    pub(crate) const NOT_FOUND: u8 = 3;
+    pub(crate) const EXISTS: u8 = 4;
+    pub(crate) const NOT_EMPTY: u8 = 5;
+    pub(crate) const CONTENTION: u8 = 6;
+    pub(crate) const UNKNOWN: u8 = 7;
+    pub(crate) const DAMAGE: u8 = 8;
+    pub(crate) const OTHERWISE: u8 = 9;
+    pub(crate) const DONE_UNSAID: u8 = 10;
+}
+
+/// The result after a done operation whose report may have failed.
+pub(crate) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
+    match told {
+        Err(Failure::Failed(cause)) => {
+            Err(Failure::Coded(code::DONE_UNSAID, format!("it was done, but the answer was not told: {cause}")))
+        }
+        told => told,
+    }
+}
+
 /// Why a command failed, in words.
 #[derive(Debug)]
 pub(crate) enum Failure {

@@ -21,9 +21,9 @@ mod write;
 /// postgres://user@host:port/database?schema=name, cassandra://host:port,host:port/keyspace?copies=3. The last two are in
 /// programs built with --features postgres,cassandra. START and COMMIT are timestamps that `txn begin` gave out.
 ///
-/// Exit codes: 0 done, 1 failed, 2 a mistake on the command line, 3 no such service, 4 the transaction had ended
-/// otherwise, 6 the store is open in another process (not done; try again), 7 outcome unknown (may have been done), 10 done,
-/// but the output could not be written.
+/// Exit codes: 0 done, 1 failed, 2 a mistake on the command line, 3 no such service, 4 the service exists already with
+/// another table, 6 another process has the store open or took over the timestamps (not done; try again), 7 outcome unknown
+/// (may have been done), 9 the transaction had ended otherwise, 10 done, but the output could not be written.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -78,12 +78,6 @@ impl Embedded {
         Self::open_with(folder, options, Box::new(commit))
     }
 
-    /// The folder, as an absolute path.
-    #[must_use]
-    pub fn directory(&self) -> &Path {
-        self.0.tables.directory()
-    }
-
     fn open_with(folder: &Path, options: &EmbeddedOptions, commit: Commit) -> Result<Self, OpenError> {
         let folder = Folder::open(folder, options)?;
         let path = folder.path.clone();

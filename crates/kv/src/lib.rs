@@ -15,6 +15,6 @@ mod postgres;
 pub use cassandra::Cassandra;
 pub use embedded::{Embedded, EmbeddedOptions, OpenError};
 pub use memory::Memory;
-pub use open::{AnyKv, OpenUrlError, Sharing, is_missing_folder, open};
+pub use open::{AnyKv, OpenUrlError, folder, is_missing, open};
 #[cfg(feature = "postgres")]
 pub use postgres::{AddressError, Postgres, PostgresOptions};

@@ -9,7 +9,7 @@
 //!
 //! A URL may hold a password, so no message repeats one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use glidepath_env::{
@@ -59,15 +59,6 @@ pub enum OpenUrlError {
     },
 }
 
-/// Who else may have a store open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// No other process.
-    Alone,
-    /// Other processes, on other machines too.
-    Shared,
-}
-
 /// A store of any kind. Clones share it.
 #[derive(Clone)]
 pub enum AnyKv {
@@ -91,7 +82,7 @@ pub async fn open(url: &str) -> Result<AnyKv, OpenUrlError> {
     let wrong = |why: &str| OpenUrlError::Url { shown: shown(url), why: why.to_owned() };
     let (scheme, _) = url.split_once(':').ok_or_else(|| wrong("it has no scheme, such as kv+file://"))?;
     match scheme {
-        "kv+file" => Ok(AnyKv::Embedded(Embedded::open(&folder(url)?, &EmbeddedOptions::default())?)),
+        "kv+file" => Ok(AnyKv::Embedded(Embedded::open(&path(url)?, &EmbeddedOptions::default())?)),
         "kv+memory" if url == "kv+memory:" => Ok(AnyKv::Memory(Memory::default())),
         "kv+memory" => Err(wrong("nothing may follow kv+memory:")),
         "postgres" | "postgresql" => postgres(url),
@@ -101,11 +92,15 @@ pub async fn open(url: &str) -> Result<AnyKv, OpenUrlError> {
     }
 }
 
-/// The folder of a `kv+file:` URL. Nothing is made.
+/// The folder that a `kv+file:` URL names; `None` for another store. Nothing is made.
 ///
 /// # Errors
 /// [`OpenUrlError::Url`]
-fn folder(url: &str) -> Result<PathBuf, OpenUrlError> {
+pub fn folder(url: &str) -> Result<Option<PathBuf>, OpenUrlError> {
+    url.starts_with("kv+file:").then(|| path(url)).transpose()
+}
+
+fn path(url: &str) -> Result<PathBuf, OpenUrlError> {
     let wrong = |why: &str| OpenUrlError::Url { shown: shown(url), why: why.to_owned() };
     let address = url.strip_prefix("kv+").unwrap_or(url);
     if !address.starts_with("file:///") {
@@ -118,10 +113,12 @@ fn folder(url: &str) -> Result<PathBuf, OpenUrlError> {
     parsed.to_file_path().map_err(|()| wrong("it is not a path of this machine"))
 }
 
-/// Whether the URL names a folder that does not exist yet, so that a mistyped one is not made by a program that only reads.
+/// Whether the URL names a folder in which there is no store yet, so that a mistyped one is not made by a program that only reads.
 #[must_use]
-pub fn is_missing_folder(url: &str) -> bool {
-    url.starts_with("kv+file:") && folder(url).is_ok_and(|folder| !Path::new(&folder).join("format").exists())
+pub fn is_missing(url: &str) -> bool {
+    // What cannot be looked at is opened, and the error says why.
+    let missing = |folder: PathBuf| matches!(folder.join("format").try_exists(), Ok(false));
+    folder(url).is_ok_and(|folder| folder.is_some_and(missing))
 }
 
 #[cfg(feature = "postgres")]
@@ -250,25 +247,10 @@ macro_rules! of_any {
 }
 
 impl AnyKv {
-    /// The folder of an embedded store.
+    /// Whether no other process can have it open.
     #[must_use]
-    pub fn directory(&self) -> Option<&Path> {
-        match self {
-            Self::Embedded(store) => Some(store.directory()),
-            _ => None,
-        }
-    }
-
-    /// Who else may have it open.
-    #[must_use]
-    pub fn sharing(&self) -> Sharing {
-        match self {
-            Self::Embedded(_) | Self::Memory(_) => Sharing::Alone,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => Sharing::Shared,
-            #[cfg(feature = "cassandra")]
-            Self::Cassandra(_) => Sharing::Shared,
-        }
+    pub fn is_exclusive(&self) -> bool {
+        matches!(self, Self::Embedded(_) | Self::Memory(_))
     }
 }
 
@@ -371,9 +353,9 @@ mod tests {
     fn a_missing_folder_is_told_before_it_is_made() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("kv+file://{}/cells", folder.path().display());
-        assert!(is_missing_folder(&url));
+        assert!(is_missing(&url));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         drop(runtime.block_on(open(&url)).unwrap());
-        assert!(!is_missing_folder(&url));
+        assert!(!is_missing(&url));
     }
 }

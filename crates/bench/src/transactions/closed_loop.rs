@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 const LEAST_FOR_P99: usize = 300;
 const LEAST_FOR_P95: usize = 60;
 
-/// What one call did: how many items, or an error.
-pub(super) type Called = Result<u64, ()>;
+/// What one call did: how many items, or an error in words.
+pub(super) type Called = Result<u64, String>;
 
 /// What the clients did in the measured time.
 pub(super) struct Looped {
@@ -22,6 +22,8 @@ pub(super) struct Looped {
     pub(super) per_second: f64,
     pub(super) latency_ms: [Option<f64>; 3],
     pub(super) errors: u64,
+    /// One of the first, of some client.
+    pub(super) first_error: Option<String>,
 }
 
 /// What one client did.
@@ -29,6 +31,7 @@ pub(super) struct Looped {
 struct Client {
     items: u64,
     errors: u64,
+    first_error: Option<String>,
     latencies_ms: Vec<f64>,
 }
 
@@ -63,6 +66,7 @@ where
                 Some(Ok(client)) => {
                     all.items += client.items;
                     all.errors += client.errors;
+                    all.first_error = all.first_error.or(client.first_error);
                     all.latencies_ms.extend(client.latencies_ms);
                 }
             }
@@ -75,6 +79,7 @@ where
         per_second: all.items as f64 / duration.as_secs_f64(),
         latency_ms: [of(0.5, 1), of(0.95, LEAST_FOR_P95), of(0.99, LEAST_FOR_P99)],
         errors: all.errors,
+        first_error: all.first_error,
     }
 }
 
@@ -98,7 +103,10 @@ where
         match called {
             Ok(items) if now >= from && now < to => done.items += items,
             Ok(_) => {}
-            Err(()) => done.errors += 1,
+            Err(words) => {
+                done.errors += 1;
+                done.first_error.get_or_insert(words);
+            }
         }
         began = now;
     }

@@ -38,14 +38,18 @@ impl Context<'_> {
     }
 }
 
-fn line(part: Part, what: String, clients: u32, looped: &Looped) -> Line {
-    let Looped { per_second, latency_ms, errors } = *looped;
-    Line { part, what, clients, rows: None, per_second, latency_ms, errors, bytes_per_entry: None }
+/// Why a call of the benchmark did not do what it should.
+fn other_end(found: Outcome) -> String {
+    format!("the transaction had ended otherwise: {found:?}")
 }
 
 /// A transaction, and its commit one later. Numbers that are no timestamps are not reached.
 fn end(number: u64) -> Option<(Timestamp, Outcome)> {
     Some((Timestamp::new(number).ok()?, Outcome::Committed(Timestamp::new(number + 1).ok()?)))
+}
+
+fn timestamp(number: u64) -> Result<Timestamp, String> {
+    Timestamp::new(number).map_err(|error| error.to_string())
 }
 
 /// Tickets with so many rows in a partition, of the usual quantum.
@@ -92,9 +96,9 @@ pub(super) async fn puts(context: &Context<'_>, add: &mut impl FnMut(Line)) -> R
             let put = move |client, _| {
                 let (table, batches, starts) = (table.clone(), batches.clone(), Arc::clone(&starts));
                 async move {
-                    let (start, outcome) = starts.take(client, 1).next().and_then(end).ok_or(())?;
-                    let decided = batches.decide(&table, start, outcome).await;
-                    if decided.is_ok_and(|found| found == outcome) { Ok(1) } else { Err(()) }
+                    let (start, outcome) = starts.take(client, 1).next().and_then(end).ok_or("no timestamp is left")?;
+                    let found = batches.decide(&table, start, outcome).await.map_err(|error| error.to_string())?;
+                    if found == outcome { Ok(1) } else { Err(other_end(found)) }
                 }
             };
             let looped = closed_loop(*clients, context.plan.duration, context.stop, put).await;
@@ -102,8 +106,12 @@ pub(super) async fn puts(context: &Context<'_>, add: &mut impl FnMut(Line)) -> R
                 // It has nothing left to do; an error is a panic, which was printed.
                 let _ = writing.await;
             }
-            let what = rows.map_or("original".to_owned(), |rows| format!("tickets, {rows} rows"));
-            add(Line { rows, ..line(Part::Puts, what, *clients, &looped) });
+            let what = match rows {
+                None => "original".to_owned(),
+                Some(1) => "tickets in 1 row".to_owned(),
+                Some(rows) => format!("tickets in {rows} rows"),
+            };
+            add(Line { rows, ..Line::of(Part::Puts, what, *clients, looped) });
         }
     }
     Ok(())
@@ -118,16 +126,17 @@ pub(super) async fn batches(context: &Context<'_>, add: &mut impl FnMut(Line)) -
         let (table, starts) = (table.clone(), Arc::clone(&starts));
         async move {
             let ends: Vec<_> = starts.take(client, BATCH).filter_map(end).collect();
-            let decided = table.decide_many(&ends).await;
-            let right = decided
-                .iter()
-                .zip(&ends)
-                .all(|(found, (_, outcome))| found.as_ref().is_ok_and(|found| found == outcome));
-            if right && decided.len() == ends.len() { Ok(BATCH) } else { Err(()) }
+            for (found, (_, outcome)) in table.decide_many(&ends).await.into_iter().zip(&ends) {
+                let found = found.map_err(|error| error.to_string())?;
+                if found != *outcome {
+                    return Err(other_end(found));
+                }
+            }
+            Ok(BATCH)
         }
     };
     let looped = closed_loop(CLIENTS, context.plan.duration, context.stop, put).await;
-    add(line(Part::Batches, format!("{BATCH} ends of a row in a call"), CLIENTS, &looped));
+    add(Line::of(Part::Batches, format!("{BATCH} ends of a row in a call"), CLIENTS, looped));
     Ok(())
 }
 
@@ -156,16 +165,16 @@ pub(super) async fn reads(context: &Context<'_>, add: &mut impl FnMut(Line)) -> 
                     let random = LiveEnv::new().draw(Purpose::Tables);
                     // The lowest bit says whether it is there, where that is to be left to chance.
                     let missing = u64::from(share == 50) * (random & 1);
-                    let start = Timestamp::new(2 * ((random >> 1) % PREPARED + 1) + missing).map_err(drop)?;
-                    let expected = missing == 0;
-                    match table.get(start).await {
-                        Ok(status) if (status != Status::InProgress) == expected => Ok(1),
-                        _ => Err(()),
+                    let start = timestamp(2 * ((random >> 1) % PREPARED + 1) + missing)?;
+                    let found = table.get(start).await.map_err(|error| error.to_string())?;
+                    match (found != Status::InProgress) == (missing == 0) {
+                        true => Ok(1),
+                        false => Err(format!("transaction {start}: {found:?}")),
                     }
                 }
             };
             let looped = closed_loop(clients, context.plan.duration, context.stop, read).await;
-            add(line(Part::Reads, format!("{share} % are there"), clients, &looped));
+            add(Line::of(Part::Reads, format!("{share} % are there"), clients, looped));
         }
     }
     Ok(())
@@ -182,9 +191,9 @@ pub(super) async fn cache(context: &Context<'_>, add: &mut impl FnMut(Line)) -> 
         async move {
             let from = u64::from(client) * 7919 + call * CACHED;
             for number in from..from + CACHED {
-                let start = Timestamp::new(2 * (number % PREPARED + 1)).map_err(drop)?;
-                if matches!(table.get(start).await, Ok(Status::InProgress) | Err(_)) {
-                    return Err(());
+                let start = timestamp(2 * (number % PREPARED + 1))?;
+                if table.get(start).await.map_err(|error| error.to_string())? == Status::InProgress {
+                    return Err(format!("transaction {start} is not there"));
                 }
             }
             // Other clients of the thread have their turn: no read waits for anything.
@@ -193,9 +202,8 @@ pub(super) async fn cache(context: &Context<'_>, add: &mut impl FnMut(Line)) -> 
         }
     };
     let looped = closed_loop(CLIENTS, context.plan.duration, context.stop, read).await;
-    let mut line = line(Part::Cache, format!("{PREPARED} ends in memory"), CLIENTS, &looped);
-    // Those of calls of a thousand reads say nothing.
-    line.latency_ms = [None; 3];
-    add(line);
+    // The latency of a call of a thousand reads says nothing.
+    let looped = Looped { latency_ms: [None; 3], ..looped };
+    add(Line::of(Part::Cache, format!("{PREPARED} ends in memory"), CLIENTS, looped));
     Ok(())
 }

@@ -11,7 +11,7 @@ use glidepath_txn::{Division, Planner};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::closed_loop::closed_loop;
+use super::closed_loop::{Called, closed_loop};
 use super::{Context, Line, Part, TxnBenchError};
 
 /// Rows and columns of the cells that are loaded together.
@@ -37,16 +37,7 @@ pub(super) async fn loads(context: &Context<'_>, add: &mut impl FnMut(Line)) -> 
                 let (store, table, cells) = (context.store.clone(), table.clone(), cells.clone());
                 let load = move |_, _| load(store.clone(), table.clone(), cells.clone(), division);
                 let looped = closed_loop(readers, context.plan.duration, context.stop, load).await;
-                add(Line {
-                    part: Part::Loads,
-                    what: format!("{rows} rows of {columns} columns, {name}"),
-                    clients: readers,
-                    rows: None,
-                    per_second: looped.per_second,
-                    latency_ms: looped.latency_ms,
-                    errors: looped.errors,
-                    bytes_per_entry: None,
-                });
+                add(Line::of(Part::Loads, format!("{rows} rows of {columns} columns, {name}"), readers, looped));
             }
         }
     }
@@ -76,7 +67,7 @@ async fn prepare(store: &AnyKv, table: &Table, rows: u32, columns: u32) -> Resul
 }
 
 /// Loads all cells; an error if one is missing.
-async fn load(store: AnyKv, table: Table, cells: Vec<Cell>, division: Division) -> Result<u64, ()> {
+async fn load(store: AnyKv, table: Table, cells: Vec<Cell>, division: Division) -> Called {
     let expected = cells.len() as u64;
     let free = Arc::new(Semaphore::new(PARALLEL));
     let mut running = JoinSet::new();
@@ -84,13 +75,13 @@ async fn load(store: AnyKv, table: Table, cells: Vec<Cell>, division: Division) 
         let (store, table, free) = (store.clone(), table.clone(), Arc::clone(&free));
         running.spawn(async move {
             let _turn = free.acquire().await;
-            let values = store.get(&table, batch.cells(), ReadLevel::Plain).await.map_err(drop)?;
-            Ok::<_, ()>(values.iter().flatten().count() as u64)
+            let values = store.get(&table, batch.cells(), ReadLevel::Plain).await.map_err(|error| error.to_string())?;
+            Ok::<_, String>(values.iter().flatten().count() as u64)
         });
     }
     let mut found = 0;
     while let Some(loaded) = running.join_next().await {
-        found += loaded.map_err(drop)??;
+        found += loaded.map_err(|error| error.to_string())??;
     }
-    if found == expected { Ok(found) } else { Err(()) }
+    if found == expected { Ok(found) } else { Err(format!("{found} of {expected} cells are there")) }
 }

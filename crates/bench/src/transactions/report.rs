@@ -66,7 +66,8 @@ fn findings(lines: &[Line]) -> Vec<String> {
         let best = best.max_by(|a, b| a.per_second.total_cmp(&b.per_second));
         if let (Some(original), Some(best)) = (original, best) {
             findings.push(format!(
-                "With {most} clients, {} take {:.2} times the puts of the original encoding ({:.0} against {:.0} per second).",
+                "With {most} clients, {} end {:.2} times as many transactions per second as the original encoding ({:.0} \
+                 against {:.0}).",
                 best.what,
                 best.per_second / original.per_second,
                 best.per_second,
@@ -82,7 +83,8 @@ fn findings(lines: &[Line]) -> Vec<String> {
     }
     let errors: u64 = lines.iter().map(|line| line.errors).sum();
     if errors > 0 {
-        findings.push(format!("{errors} calls ended in an error: see the last column."));
+        let first = lines.iter().find_map(|line| line.first_error.as_deref()).unwrap_or("unknown");
+        findings.push(format!("{errors} calls ended in an error, as the last column says; the first: {first}"));
     }
     findings
 }

@@ -61,6 +61,7 @@ pub(super) async fn sizes(
             per_second: written as f64 / took.as_secs_f64(),
             latency_ms: [None; 3],
             errors: 0,
+            first_error: None,
             bytes_per_entry: Some(bytes as f64 / written.max(1) as f64),
         });
         fs::remove_dir_all(&folder)?;

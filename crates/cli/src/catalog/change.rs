@@ -10,10 +10,10 @@ use glidepath_protocols::{Catalog as _, Outcome};
 use glidepath_stores::LiveEnv;
 use serde_json::json;
 
-use super::place::{Opened, Site, busy, code, done as was_done, dotted, not_found, settled};
+use super::place::{Opened, Site, busy, dotted, not_found, settled};
 use super::{Common, name, show};
 use crate::choice;
-use crate::failure::Failure;
+use crate::failure::{Failure, code, done as was_done};
 use crate::output::{complain, print, print_json};
 use crate::whole::{from_one, from_zero};
 

@@ -8,8 +8,8 @@ use glidepath_stores::LiveEnv;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::{Opened, code, done, told};
-use crate::failure::Failure;
+use super::place::{Opened, told};
+use crate::failure::{Failure, code, done};
 use crate::output::{print, print_json, visible};
 
 /// Check every object of the catalog, and explain what is damaged; changes nothing without --mend

@@ -10,9 +10,9 @@ use glidepath_protocols::registry::AnySnapshot;
 use serde_json::json;
 
 use super::change::OfKind;
-use super::place::{Site, code, not_found};
+use super::place::{Site, not_found};
 use super::{Common, name, show};
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::output::{print, print_json};
 use crate::whole::{from_one, from_zero};
 

@@ -8,19 +8,7 @@ use glidepath_protocols::{Catalog as _, LoadError};
 use glidepath_stores::{LiveEnv, OpenError, Options, Store, is_there, open};
 use tokio::runtime::Runtime;
 
-use crate::failure::Failure;
-
-/// Exit codes of these commands, in addition to those of all commands.
-pub(super) mod code {
-    pub(in crate::catalog) const NOT_FOUND: u8 = 3;
-    pub(in crate::catalog) const EXISTS: u8 = 4;
-    pub(in crate::catalog) const NOT_EMPTY: u8 = 5;
-    pub(in crate::catalog) const CONTENTION: u8 = 6;
-    pub(in crate::catalog) const UNKNOWN: u8 = 7;
-    pub(in crate::catalog) const DAMAGE: u8 = 8;
-    pub(in crate::catalog) const OTHERWISE: u8 = 9;
-    pub(in crate::catalog) const DONE_UNSAID: u8 = 10;
-}
+use crate::failure::{Failure, code};
 
 /// An open store, and its runtime.
 pub(super) struct Opened {
@@ -271,16 +259,6 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
         };
         Failure::Coded(code, format!("{error}{advice}"))
     })
-}
-
-/// The result after a done operation whose report may have failed.
-pub(super) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
-    match told {
-        Err(Failure::Failed(cause)) => {
-            Err(Failure::Coded(code::DONE_UNSAID, format!("it was done, but the answer was not told: {cause}")))
-        }
-        told => told,
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use glidepath_protocols::upkeep::{Count, Keep, Removed, VacuumError};
 use serde_json::{Map, Value, json};
 
 use super::Common;
-use super::place::{Site, done};
-use crate::failure::Failure;
+use super::place::Site;
+use crate::failure::{Failure, done};
 use crate::output::{print, print_json};
 use crate::whole::from_zero;
 

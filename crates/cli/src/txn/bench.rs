@@ -1,12 +1,14 @@
 //! `glidepath txn bench`: how fast does a key-value store keep the ends of transactions?
 
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use glidepath_bench::transactions::{LEAST_ENTRIES, Line, Part, Plan, page, run};
-use glidepath_kv::is_missing_folder;
+use glidepath_env::{Env as _, Purpose};
+use glidepath_kv::{AnyKv, Embedded, EmbeddedOptions, OpenUrlError};
 use glidepath_model::Span;
+use glidepath_stores::LiveEnv;
 use glidepath_txn::{Partitioning, Tickets};
 
 use super::place;
@@ -15,18 +17,18 @@ use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
 use crate::origin::{bare, machine, program, today};
-use crate::output::{print, print_json, table, three_digits};
+use crate::output::{complain, print, print_json, table, three_digits};
 use crate::progress::Display;
 use crate::whole;
 
 /// Measure how fast a key-value store keeps the ends of transactions
 ///
-/// Puts with the original encoding and with tickets, reads, loads of many cells, and what an entry costs on disk. Tables
-/// that it makes are named bench_... and stay in a server; a folder that did not exist is removed. Results go into a
-/// folder: report.html, report.md, results.json.
+/// Puts with the original encoding and with tickets, reads, loads of many cells, and what an entry costs on disk. On a
+/// disk, it works in a folder of its own in the given one, and removes it at the end. In a server it makes tables named
+/// bench_..., which stay. Results go into a folder: report.html, report.md, results.json.
 #[derive(Args, Debug)]
 pub(super) struct Bench {
-    /// The key-value store, by its URL; kv+memory: is allowed
+    /// The key-value store, by its URL: kv+file:///directory, postgres://..., cassandra://..., kv+memory:
     #[arg(value_name = "STORE")]
     store: String,
     /// What to measure
@@ -69,43 +71,32 @@ impl Bench {
             return Err(Failure::Mistake(words));
         }
         folder::check(&self.out, "txn bench")?;
-        let made = is_missing_folder(&self.store);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
-        let store = runtime.block_on(glidepath_kv::open(&self.store)).map_err(|error| place::open(&error))?;
-        let directory = store.directory().map(std::path::Path::to_owned);
-        let scratch =
-            directory.as_ref().and_then(|directory| directory.parent()).map(|above| above.join(scratch_name()));
-        if let Some(scratch) = &scratch {
-            std::fs::create_dir_all(scratch).map_err(|error| unwritable(scratch, &error))?;
-        }
         let stop = on_interrupt()?;
-        let lines = self.measure(&store, scratch.as_deref(), stop);
-        drop(store);
-        drop(runtime);
-        if let Some(scratch) = scratch {
-            std::fs::remove_dir_all(&scratch).map_err(|error| unwritable(&scratch, &error))?;
-        }
-        if let Some(directory) = directory.filter(|_| made) {
-            std::fs::remove_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
-        }
-        let lines = lines?;
+        let lines = match glidepath_kv::folder(&self.store).map_err(|error| place::open(&error))? {
+            None => {
+                let store = runtime.block_on(glidepath_kv::open(&self.store)).map_err(|error| place::open(&error))?;
+                self.measure(&store, None, stop)
+            }
+            Some(folder) => {
+                let own = OwnFolder::within(&folder)?;
+                let store = Embedded::open(&own.path.join("cells"), &EmbeddedOptions::default());
+                let store = store.map_err(|error| place::open(&OpenUrlError::Folder(error)))?;
+                self.measure(&AnyKv::Embedded(store), Some(&own.path), stop)
+            }
+        }?;
         if lines.is_empty() {
             return Err(Failure::Interrupted("stopped; nothing is measured".to_owned()));
         }
         self.write(&lines)?;
-        match stop.load(std::sync::atomic::Ordering::Relaxed) {
+        match stop.load(Ordering::Relaxed) {
             true => Err(Failure::Interrupted("stopped; what was measured is kept".to_owned())),
             false => Ok(()),
         }
     }
 
-    fn measure(
-        &self,
-        store: &glidepath_kv::AnyKv,
-        scratch: Option<&std::path::Path>,
-        stop: &AtomicBool,
-    ) -> Result<Vec<Line>, Failure> {
+    fn measure(&self, store: &AnyKv, scratch: Option<&Path>, stop: &AtomicBool) -> Result<Vec<Line>, Failure> {
         let plan = Plan {
             parts: self.part.clone(),
             clients: self.clients.clone(),
@@ -138,8 +129,36 @@ impl Bench {
     }
 }
 
-fn scratch_name() -> String {
-    format!("glidepath-txn-bench-{}", std::process::id())
+/// A folder that this process has made, and removes with all that is in it.
+struct OwnFolder {
+    path: PathBuf,
+    /// Folders above it that did not exist.
+    made: Vec<PathBuf>,
+}
+
+impl OwnFolder {
+    fn within(folder: &Path) -> Result<Self, Failure> {
+        let made = folder::create(folder).map_err(|error| unwritable(folder, &error))?;
+        let name = format!("glidepath-txn-bench-{:016x}", LiveEnv::new().draw(Purpose::Names));
+        let path = folder.join(name);
+        // Fails if it exists: what is removed at the end is certainly ours.
+        match std::fs::create_dir(&path) {
+            Ok(()) => Ok(Self { path, made }),
+            Err(error) => {
+                folder::remove_empty(&made);
+                Err(unwritable(&path, &error))
+            }
+        }
+    }
+}
+
+impl Drop for OwnFolder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            complain(&format!("not removed: {}: {error}", self.path.display()));
+        }
+        folder::remove_empty(&self.made);
+    }
 }
 
 fn as_table(lines: &[Line]) -> String {
@@ -159,5 +178,9 @@ fn as_table(lines: &[Line]) -> String {
             line.errors.to_string(),
         ]
     };
-    table(&header.map(str::to_owned), 2, lines.iter().map(row).collect())
+    let mut text = table(&header.map(str::to_owned), 2, lines.iter().map(row).collect());
+    for words in lines.iter().filter_map(|line| line.first_error.as_ref()).take(1) {
+        text.push_str(&format!("\nThe first error: {words}"));
+    }
+    text
 }

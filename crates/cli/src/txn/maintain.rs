@@ -7,10 +7,10 @@ use glidepath_txn::Timestamp;
 use glidepath_txn::restore::{Restored, restore};
 use serde_json::json;
 
-use super::place::{self, Site, done};
+use super::place::{self, Site};
 use super::write::Encoded;
 use super::{Common, timestamp};
-use crate::failure::Failure;
+use crate::failure::{Failure, done};
 use crate::output::{print, print_json};
 use crate::progress::Display;
 

@@ -1,26 +1,17 @@
 //! From a URL to a service, and from an error to a message and an exit code.
 
 use glidepath_env::Table;
-use glidepath_kv::{AnyKv, OpenError, OpenUrlError, Sharing, is_missing_folder};
+use glidepath_kv::{AnyKv, OpenError, OpenUrlError, is_missing};
 use glidepath_stores::LiveEnv;
 use glidepath_txn::service::{Service, ServiceError};
 use glidepath_txn::table::{DecideError, GetError, Options};
-use glidepath_txn::timestamps::{self, Allocator, AllocatorOptions, TakeError};
+use glidepath_txn::timestamps::{self, Allocator, AllocatorOptions, Sharing, TakeError};
 use glidepath_txn::{Outcome, Timestamp, names};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::Common;
-use crate::failure::Failure;
-
-/// Exit codes of these commands, in addition to those of all commands.
-mod code {
-    pub(super) const NOT_FOUND: u8 = 3;
-    pub(super) const OTHERWISE: u8 = 4;
-    pub(super) const BUSY: u8 = 6;
-    pub(super) const UNKNOWN: u8 = 7;
-    pub(super) const DONE_UNSAID: u8 = 10;
-}
+use crate::failure::{Failure, code};
 
 /// An open store, and its runtime.
 pub(super) struct Opened {
@@ -59,7 +50,7 @@ impl Opened {
 impl Site {
     /// Opens an existing service. Makes no folder.
     pub(super) fn of(common: &Common) -> Result<Self, Failure> {
-        if is_missing_folder(&common.store) {
+        if is_missing(&common.store) {
             return Err(service(&ServiceError::NoService(common.service.clone())));
         }
         let opened = Opened::of(common)?;
@@ -81,9 +72,9 @@ impl Site {
 
     /// An allocator of `count` timestamps and not many more: those that are left when the command ends are lost.
     pub(super) fn allocator(&self, count: u64) -> Result<Allocator<LiveEnv, AnyKv>, Failure> {
-        let sharing = match self.opened.store.sharing() {
-            Sharing::Alone => timestamps::Sharing::Alone,
-            Sharing::Shared => timestamps::Sharing::Shared,
+        let sharing = match self.opened.store.is_exclusive() {
+            true => Sharing::Alone,
+            false => Sharing::Shared,
         };
         let options = AllocatorOptions { allotment: count.max(1), sharing };
         let store = self.opened.store.clone();
@@ -116,16 +107,6 @@ impl Site {
     }
 }
 
-/// The result after a done operation whose report may have failed.
-pub(super) fn done(told: Result<(), Failure>) -> Result<(), Failure> {
-    match told {
-        Err(Failure::Failed(cause)) => {
-            Err(Failure::Coded(code::DONE_UNSAID, format!("it was done, but the answer was not told: {cause}")))
-        }
-        told => told,
-    }
-}
-
 /// The transaction had ended otherwise than it was to end.
 pub(super) fn otherwise(start: Timestamp, found: Outcome) -> Failure {
     Failure::Coded(code::OTHERWISE, format!("nothing was done: transaction {}", words(start, Some(found))))
@@ -134,7 +115,7 @@ pub(super) fn otherwise(start: Timestamp, found: Outcome) -> Failure {
 pub(super) fn open(error: &OpenUrlError) -> Failure {
     match error {
         OpenUrlError::Url { .. } | OpenUrlError::NotBuilt { .. } => Failure::Mistake(error.to_string()),
-        OpenUrlError::Folder(OpenError::Locked(_)) => Failure::Coded(code::BUSY, error.to_string()),
+        OpenUrlError::Folder(OpenError::Locked(_)) => Failure::Coded(code::CONTENTION, error.to_string()),
         OpenUrlError::Folder(_) | OpenUrlError::Unusable { .. } => Failure::Failed(error.to_string()),
     }
 }
@@ -154,7 +135,7 @@ pub(super) fn service(error: &ServiceError) -> Failure {
 pub(super) fn take(error: &TakeError) -> Failure {
     match error {
         TakeError::Fenced { .. } => Failure::Coded(
-            code::BUSY,
+            code::CONTENTION,
             "another process took over the timestamps; nothing was done: try again".to_owned(),
         ),
         error => Failure::Failed(error.to_string()),
@@ -165,16 +146,20 @@ pub(super) fn get(error: &GetError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-pub(super) fn decide(error: &DecideError) -> Failure {
-    match error {
-        DecideError::Impossible(_) => Failure::Mistake(error.to_string()),
-        DecideError::Unknown(_) => {
-            Failure::Coded(code::UNKNOWN, format!("{error}; it may have been done: the same command again settles it"))
+/// `again` is the command that settles it.
+pub(super) fn decide(error: &DecideError, again: &str) -> Failure {
+    let is_unknown = match error {
+        DecideError::Impossible(_) => return Failure::Mistake(error.to_string()),
+        DecideError::Unknown(_) => true,
+        DecideError::Refused(denial) => !denial.certain,
+        DecideError::Read(_) => false,
+    };
+    match is_unknown {
+        true => {
+            let advice = format!("it may have been done: `glidepath txn {again}` settles it");
+            Failure::Coded(code::UNKNOWN, format!("{error}; {advice}"))
         }
-        DecideError::Refused(denial) if !denial.certain => {
-            Failure::Coded(code::UNKNOWN, format!("{error}; it may have been done: the same command again settles it"))
-        }
-        error => Failure::Failed(error.to_string()),
+        false => Failure::Failed(error.to_string()),
     }
 }
 

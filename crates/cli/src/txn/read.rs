@@ -11,6 +11,7 @@ use super::place::{self, Site, object, words};
 use super::{Common, timestamp};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
+use crate::whole;
 
 /// Transactions that a scan reads at once.
 const PAGE: usize = 1000;
@@ -53,7 +54,7 @@ pub(super) struct Scan {
     #[arg(long, value_name = "START", value_parser = timestamp)]
     to: Option<Timestamp>,
     /// The most transactions to list, at least 1
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = whole::from_one::<u64>)]
     limit: Option<u64>,
 }
 

@@ -5,13 +5,13 @@ use glidepath_env::Table;
 use glidepath_model::Span;
 use glidepath_stores::LiveEnv;
 use glidepath_txn::service::Service;
-use glidepath_txn::table::Options;
+use glidepath_txn::table::{Options, Status};
 use glidepath_txn::{Encoding, Original, Outcome, Partitioning, Staged, Tickets, Timestamp, names};
 use serde_json::json;
 
-use super::place::{self, Opened, Site, done, object, otherwise, words};
+use super::place::{self, Opened, Site, object, otherwise, words};
 use super::{Common, timestamp};
-use crate::failure::Failure;
+use crate::failure::{Failure, code, done};
 use crate::output::{print, print_json};
 
 /// How a table is encoded.
@@ -98,7 +98,7 @@ impl Create {
                 self.common.service,
                 first.map_or_else(String::new, |table| table.to_string())
             );
-            return Err(Failure::Coded(4, words));
+            return Err(Failure::Coded(code::EXISTS, words));
         }
         done(match self.common.json {
             true => print_json(&json!({ "service": self.common.service, "table": encoded.0.as_str() })),
@@ -152,9 +152,8 @@ impl Put {
             Some(commit) => commit,
             None => {
                 // Where it ended before, no timestamp is spent.
-                if let glidepath_txn::table::Status::Ended(found) =
-                    site.wait(site.service.get(self.start)).map_err(|error| place::get(&error))?
-                {
+                let found = site.wait(site.service.get(self.start)).map_err(|error| place::get(&error))?;
+                if let Status::Ended(found) = found {
                     return Err(otherwise(self.start, found));
                 }
                 let allocator = site.allocator(1)?;
@@ -187,11 +186,20 @@ impl Abort {
 }
 
 fn end(common: &Common, site: &Site, start: Timestamp, outcome: Outcome) -> Result<(), Failure> {
-    let found = site.wait(site.service.decide(start, outcome)).map_err(|error| place::decide(&error))?;
+    let found = site.wait(site.service.decide(start, outcome));
+    let found = found.map_err(|error| place::decide(&error, &again(start, outcome)))?;
     if found != outcome {
         return Err(otherwise(start, found));
     }
     tell(common, start, found)
+}
+
+/// The command that settles what became of this one.
+fn again(start: Timestamp, outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Aborted => format!("abort STORE {start}"),
+        Outcome::Committed(commit) => format!("put STORE {start} {commit}"),
+    }
 }
 
 fn tell(common: &Common, start: Timestamp, found: Outcome) -> Result<(), Failure> {
@@ -218,6 +226,7 @@ impl Settle {
         let site = Site::of(&self.common)?;
         site.given_out([self.start])?;
         let found = site.wait(site.service.settle(self.start, self.grace));
-        tell(&self.common, self.start, found.map_err(|error| place::decide(&error))?)
+        let again = again(self.start, Outcome::Aborted);
+        tell(&self.common, self.start, found.map_err(|error| place::decide(&error, &again))?)
     }
 }

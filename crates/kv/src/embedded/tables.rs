@@ -1,7 +1,6 @@
 //! Which tables are there? Each is a keyspace of the library, so that a scan of one meets no cell of another.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use fjall::config::{
@@ -22,10 +21,6 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn directory(&self) -> &Path {
-        &self.folder.path
-    }
-
     pub(super) fn new(folder: Folder, memtable_bytes: u64) -> fjall::Result<Self> {
         let mut known = HashMap::new();
         for name in folder.database.list_keyspace_names() {
