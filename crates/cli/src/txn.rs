@@ -60,6 +60,16 @@ struct Common {
     json: bool,
 }
 
+impl Common {
+    /// The command that does this with STORE, on the same service.
+    fn command(&self, words: &str) -> String {
+        match self.service.as_str() {
+            "main" => format!("`glidepath txn {words}`"),
+            name => format!("`glidepath txn {words} --service {name}`"),
+        }
+    }
+}
+
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {

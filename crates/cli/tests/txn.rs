@@ -49,6 +49,9 @@ fn lives(place: &Place, name: &str) {
     assert_eq!(run("create", ""), format!("service {name} with table {name}_tickets\n"));
     assert_eq!(run("create", ""), format!("service {name} with table {name}_tickets\n"));
     fails("create", "--encoding original", 4, "`glidepath txn migrate`");
+    fails("create", "--quantum 100 --rows 10", 4, "encoded as tickets 25000000 16, not as tickets 100 10");
+    fails("create", &format!("--encoding original --table {name}_tickets"), 4, "not as original");
+    fails("migrate", &format!("--table {name}_timestamps"), 2, "belongs to the program itself");
     fails("get", "1", 2, "no timestamp was");
     assert_eq!(run("begin", "--count 4"), "1\n2\n3\n4\n");
 
@@ -56,10 +59,12 @@ fn lives(place: &Place, name: &str) {
     let committed = run("put", "1");
     let commit: u64 = committed.trim().strip_prefix("1 committed at ").unwrap().parse().unwrap();
     assert!(commit > 4, "{committed}");
-    fails("put", "1", 9, &format!("nothing was done: transaction 1 committed at {commit}"));
+    assert_eq!(run("put", "1"), committed);
     assert_eq!(run("put", &format!("1 {commit}")), committed);
+    fails("put", &format!("1 {}", commit - 1), 9, &format!("nothing was done: transaction 1 committed at {commit}"));
     fails("abort", "1", 9, "committed at");
-    fails("put", "3 2", 2, "it must be 3 or later");
+    fails("put", "3 2", 2, "it must be 4 or later");
+    fails("put", "3 3", 2, "it must be 4 or later");
     fails("put", "2 999999", 2, "999999 was not given out: timestamps up to");
     assert_eq!(run("abort", "2"), "2 aborted\n");
     assert_eq!(run("abort", "2"), "2 aborted\n");
@@ -155,6 +160,7 @@ fn mistakes_are_named() {
         ("create STORE --service 1x", "a service is named by letters"),
         ("create STORE --quantum 10 --rows 3", "rows"),
         ("create STORE --encoding original --rows 3", "--quantum and --rows are of tickets"),
+        ("create STORE --rows 65537 --quantum 65537", "1..=65536"),
         ("create STORE --table a-b", "a table is named by letters"),
         ("create STORE --encoding ticket", "possible values: original, tickets, staged"),
         ("begin STORE --count 0", "1..=1000000"),
@@ -173,6 +179,87 @@ fn mistakes_are_named() {
     place.fails("scan STORE --from 5 --to 4", 2, "--from 5 is behind --to 4");
     place.fails("migrate STORE --rows 1 --quantum 10", 1, "is encoded as \"tickets 25000000 16\"");
     place.does("migrate STORE --rows 1 --quantum 10 --table narrow");
+}
+
+#[test]
+fn a_table_belongs_to_one_service() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    place.fails("create STORE --service b --table main_tickets", 2, "belongs to the service \"main\"");
+    for table in ["glidepath_services", "glidepath_formats", "c_timestamps"] {
+        place.fails(&format!("create STORE --service b --table {table}"), 2, "belongs to the program itself");
+    }
+    place.does("create STORE --service b");
+    place.fails("migrate STORE --service b --table main_tickets", 2, "belongs to the service \"main\"");
+    // Advice is for the service that was asked.
+    place.fails("get STORE 1 --service b", 2, "`glidepath txn begin STORE --service b` gives out one");
+}
+
+/// Whatever is said of transactions in progress, what started after the backup is taken back.
+#[test]
+fn a_restore_leaves_out_nothing_that_started_after_the_backup() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    place.does("begin STORE --count 8");
+    place.does("put STORE 1 2");
+    place.does("put STORE 5 6");
+    let restored = place.json("restore STORE --to 3 --oldest 8 --json");
+    assert_eq!(restored["undone"], 1);
+    assert_eq!(place.does("get STORE 1 5"), "1 committed at 2\n5 aborted\n");
+}
+
+#[test]
+fn what_is_lost_is_not_taken_for_new() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    place.does("begin STORE");
+    let folder = place.folder.path().join("cells");
+    // A process that was killed before it had written the last file leaves this.
+    std::fs::remove_file(folder.join("format")).unwrap();
+    assert_eq!(place.does("begin STORE"), "2\n");
+    std::fs::rename(folder.join("cells"), place.folder.path().join("elsewhere")).unwrap();
+    for command in ["create STORE", "begin STORE", "get STORE 1"] {
+        place.fails(command, 1, "the folder `cells` is missing");
+    }
+}
+
+/// The map of a service says how far its transactions go; without the bound of its timestamps none is given out.
+#[test]
+fn a_lost_bound_of_timestamps_is_noticed() {
+    use glidepath_stores::LiveEnv;
+    use glidepath_txn::{Encoding, Original, Timestamp, names, service::Service, table::Options};
+
+    let place = Place::embedded();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let bound = runtime.block_on(async {
+        let store = glidepath_kv::open(&place.url).await.unwrap();
+        let encoding = Encoding::Original(Original);
+        let first = (names::transactions("main", encoding).unwrap(), encoding);
+        let service = Service::create(LiveEnv::new(), store, "main", first, Options::default()).await.unwrap();
+        service.table_of(Timestamp::new(7).unwrap()).await.unwrap();
+        service.bound()
+    });
+    drop(runtime);
+    for command in ["begin STORE", "get STORE 1", "put STORE 1", "fast-forward STORE 5"] {
+        place.fails(command, 1, &format!("`glidepath txn fast-forward STORE {bound}`"));
+    }
+    place.does(&format!("fast-forward STORE {bound}"));
+    let next: u64 = place.does("begin STORE").trim().parse().unwrap();
+    assert!(next > bound, "{next}");
+}
+
+#[test]
+fn timestamps_have_an_end() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    let last = u64::MAX / 2;
+    place.does(&format!("fast-forward STORE {}", last - 3));
+    place.fails("begin STORE --count 10", 1, "10 timestamps were asked for, and 2 are left");
+    place.does(&format!("fast-forward STORE {last}"));
+    place.fails("begin STORE", 1, "1 timestamps were asked for, and 0 are left");
+    // Nothing is to be done.
+    place.does("fast-forward STORE 5");
+    place.does(&format!("abort STORE {last}"));
 }
 
 /// The store is open in one process: others are told so, by an exit code of its own.

@@ -79,14 +79,25 @@ pub enum AnyKv {
 /// # Errors
 /// [`OpenUrlError`]
 pub async fn open(url: &str) -> Result<AnyKv, OpenUrlError> {
+    match open_without_requests(url)? {
+        Some(store) => Ok(store),
+        None => cassandra(url).await,
+    }
+}
+
+/// Opens the store that the URL names, if that takes no request; `None` for a cluster of Cassandra at a correct URL.
+///
+/// # Errors
+/// [`OpenUrlError`]
+pub fn open_without_requests(url: &str) -> Result<Option<AnyKv>, OpenUrlError> {
     let wrong = |why: &str| OpenUrlError::Url { shown: shown(url), why: why.to_owned() };
     let (scheme, _) = url.split_once(':').ok_or_else(|| wrong("it has no scheme, such as kv+file://"))?;
     match scheme {
-        "kv+file" => Ok(AnyKv::Embedded(Embedded::open(&path(url)?, &EmbeddedOptions::default())?)),
-        "kv+memory" if url == "kv+memory:" => Ok(AnyKv::Memory(Memory::default())),
+        "kv+file" => Ok(Some(AnyKv::Embedded(Embedded::open(&path(url)?, &EmbeddedOptions::default())?))),
+        "kv+memory" if url == "kv+memory:" => Ok(Some(AnyKv::Memory(Memory::default()))),
         "kv+memory" => Err(wrong("nothing may follow kv+memory:")),
-        "postgres" | "postgresql" => postgres(url),
-        "cassandra" => cassandra(url).await,
+        "postgres" | "postgresql" => postgres(url).map(Some),
+        "cassandra" => cassandra_url(url).map(|()| None),
         "file" => Err(wrong("that is a folder of objects; a folder of cells is kv+file:///directory")),
         _ => Err(wrong("its scheme is not known")),
     }
@@ -117,7 +128,8 @@ fn path(url: &str) -> Result<PathBuf, OpenUrlError> {
 #[must_use]
 pub fn is_missing(url: &str) -> bool {
     // What cannot be looked at is opened, and the error says why.
-    let missing = |folder: PathBuf| matches!(folder.join("format").try_exists(), Ok(false));
+    let missing =
+        |folder: PathBuf| ["format", "cells"].iter().all(|name| matches!(folder.join(name).try_exists(), Ok(false)));
     folder(url).is_ok_and(|folder| folder.is_some_and(missing))
 }
 
@@ -132,9 +144,25 @@ fn postgres(url: &str) -> Result<AnyKv, OpenUrlError> {
     Err(OpenUrlError::NotBuilt { shown: shown(url), scheme: "postgres" })
 }
 
+/// Whether a URL of this scheme names a key-value store.
+#[must_use]
+pub fn is_scheme(scheme: &str) -> bool {
+    ["kv+file", "kv+memory", "postgres", "postgresql", "cassandra"].contains(&scheme)
+}
+
 #[cfg(not(feature = "cassandra"))]
 async fn cassandra(url: &str) -> Result<AnyKv, OpenUrlError> {
+    cassandra_url(url).and(Err(OpenUrlError::NotBuilt { shown: shown(url), scheme: "cassandra" }))
+}
+
+#[cfg(not(feature = "cassandra"))]
+fn cassandra_url(url: &str) -> Result<(), OpenUrlError> {
     Err(OpenUrlError::NotBuilt { shown: shown(url), scheme: "cassandra" })
+}
+
+#[cfg(feature = "cassandra")]
+fn cassandra_url(url: &str) -> Result<(), OpenUrlError> {
+    cluster(url).map(drop).map_err(|why| OpenUrlError::Url { shown: shown(url), why })
 }
 
 #[cfg(feature = "cassandra")]
@@ -156,6 +184,8 @@ struct Cluster {
 
 #[cfg(feature = "cassandra")]
 fn cluster(url: &str) -> Result<Cluster, String> {
+    use std::borrow::Cow;
+
     use crate::cassandra::{Credentials, Options};
     let address = url.strip_prefix("cassandra://").ok_or("two slashes follow cassandra:")?;
     let (address, query) = address.split_once('?').unwrap_or((address, ""));
@@ -165,8 +195,8 @@ fn cluster(url: &str) -> Result<Cluster, String> {
         None => (None, hosts),
     };
     let decoded = |text: &str| {
-        let text = percent_decoded(text).ok_or("after % there are two hexadecimal digits, and the bytes are UTF-8")?;
-        Ok::<_, String>(text)
+        let text = percent_encoding::percent_decode_str(text).decode_utf8();
+        text.map(Cow::into_owned).map_err(|_| "the user or the password is not UTF-8".to_owned())
     };
     let credentials = match user {
         None => None,
@@ -206,26 +236,12 @@ fn with_port(host: &str) -> String {
     if has_port && !is_bare_v6 { host.to_owned() } else { format!("{host}:9042") }
 }
 
-#[cfg(feature = "cassandra")]
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &behind[2..];
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// The URL without a password, for messages.
-fn shown(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+/// The URL without a password and without parameters, for messages.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.split_once(':').map_or_else(|| url.to_owned(), |(scheme, _)| format!("{scheme}:..."));
+    };
     let rest = rest.split('?').next().unwrap_or_default();
     match rest.rsplit_once('@') {
         Some((user, rest)) => format!("{scheme}://{}@{rest}", user.split(':').next().unwrap_or_default()),

@@ -3,7 +3,8 @@
 //! | table | what is in it |
 //! |---|---|
 //! | `glidepath_services` | the map of each service: which table a start timestamp is in |
-//! | `glidepath_formats` | the encoding of each table of transactions |
+//! | `glidepath_formats` | the encoding of each table of transactions, and the service that it belongs to |
+//! | `glidepath_objects` | the objects of a catalog (`glidepath_stores::rows`): no transactions |
 //! | `NAME_timestamps` | the bound of the timestamps of the service `NAME` |
 //! | `NAME_original`, `NAME_tickets`, `NAME_staged` | its transactions, unless another name is given |
 
@@ -37,6 +38,12 @@ pub fn transactions(service: &str, encoding: Encoding) -> Option<Table> {
             Encoding::Staged(_) => "staged",
         },
     )
+}
+
+/// Whether this table holds something else than transactions, of any service.
+pub(crate) fn is_reserved(table: &Table) -> bool {
+    let name = table.as_str();
+    ["glidepath_services", "glidepath_formats", "glidepath_objects"].contains(&name) || name.ends_with("_timestamps")
 }
 
 fn named(service: &str, what: &str) -> Option<Table> {

@@ -5,7 +5,8 @@
 //! then the service, with [`restore`]:
 //!
 //! 1. Take a timestamp: the *last*. Transactions that start after it are not touched.
-//! 2. Go through all start timestamps from the *oldest* one that may have been in progress at the backup timestamp, up to the last. One that
+//! 2. Go through all start timestamps from the *oldest* one that may have been in progress at the backup timestamp, or from the one
+//!    behind the backup timestamp if that is lower, up to the last. One that
 //!    committed after the backup timestamp is rewritten to aborted, by compare-and-set of the very value that was seen, or, where the store has
 //!    final values, by one of a higher rank.
 //! 3. One that has no cell gets one: aborted. So a transaction that began before the last timestamp cannot commit any more.
@@ -79,6 +80,8 @@ pub async fn restore<E: Env + Clone, K: KvStore + Clone>(
     let Some(last) = last else { return Ok(done) };
     // The map reaches to the last timestamp, so that nothing below it is left out.
     service.table_of(last).await?;
+    // Whatever was in progress: all that started after the backup ended after it.
+    let oldest = Timestamp::new(backup.get() + 1).map_or(oldest, |behind| oldest.min(behind));
     loop {
         let before = (done.undone, done.fenced);
         for (table, range) in service.tables_of(oldest..=last).await? {

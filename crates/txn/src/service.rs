@@ -62,6 +62,14 @@ pub enum ServiceError {
         /// What is wrong.
         found: String,
     },
+    /// The map may have been changed, or may be later: the store did not say. To do the same again is safe.
+    #[error("whether the map of the transaction service {name:?} was changed is unknown: {cause}")]
+    Unknown {
+        /// The service.
+        name: String,
+        /// Why.
+        cause: Cause,
+    },
     /// The store does not answer, or refuses. To install a table again is safe: it is installed once.
     #[error("the store of the transaction service {name:?} failed: {cause}")]
     Store {
@@ -133,6 +141,7 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
             return Self::open(env, store, name, options).await;
         }
         let first = Map::first(table.clone(), change(&env));
+        table::claim(&env, &store, &table, name).await?;
         Transactions::create(env.clone(), store.clone(), table, encoding, options).await?;
         set(&env, &store, name, None, &first).await?;
         Self::open(env, store, name, options).await
@@ -170,6 +179,12 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
     #[must_use]
     pub fn ranges(&self) -> Vec<Range> {
         self.known().map.ranges().to_vec()
+    }
+
+    /// No start timestamp above it was looked up yet, as this process last saw it; 0 if none was.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.known().map.bound()
     }
 
     /// How one of its tables is encoded.
@@ -214,6 +229,7 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
     /// # Errors
     /// [`ServiceError`]
     pub async fn install(&self, table: Table, encoding: Encoding) -> Result<Timestamp, ServiceError> {
+        table::claim(&self.env, &self.store, &table, &self.shared.name).await?;
         Transactions::create(self.env.clone(), self.store.clone(), table.clone(), encoding, self.shared.options)
             .await?;
         for round in 0..ROUNDS {
@@ -392,17 +408,27 @@ async fn set<E: Env, K: KvStore>(
 ) -> Result<(), ServiceError> {
     let maps = maps().ok_or_else(|| failed(name, Cause::words("the table of maps has no name")))?;
     let (cell, new) = (cell(name), map.encode());
-    let mut cause = Cause::words("the store was not asked");
+    let (mut cause, mut is_unknown) = (Cause::words("the store was not asked"), false);
     for round in 0..ROUNDS {
         match store.compare_and_set(&maps, &cell, expected, &new).await {
             Ok(()) | Err(ConditionError::Lost { .. }) => return Ok(()),
-            Err(ConditionError::Refused(denial)) if !denial.passing && denial.certain => {
+            // A refusal says nothing about the requests before it.
+            Err(ConditionError::Refused(denial)) if !denial.passing && denial.certain && !is_unknown => {
                 return Err(failed(name, denial.cause));
             }
-            Err(ConditionError::Refused(denial)) => cause = denial.cause,
-            Err(ConditionError::Unknown(why)) => cause = why,
+            Err(ConditionError::Refused(denial)) => {
+                is_unknown |= !denial.certain;
+                cause = denial.cause;
+            }
+            Err(ConditionError::Unknown(why)) => {
+                is_unknown = true;
+                cause = why;
+            }
         }
         settling::wait(env, round).await;
     }
-    Err(failed(name, cause))
+    match is_unknown {
+        true => Err(ServiceError::Unknown { name: name.to_owned(), cause }),
+        false => Err(failed(name, cause)),
+    }
 }

@@ -38,8 +38,8 @@ use crate::mutant::{self, Mutant};
 use crate::together::together;
 use crate::{Division, Encoding, Entry, Outcome, Planner, Stage, Timestamp};
 
-pub(crate) use format::make;
 pub use format::{OpenError, parse_encoding};
+pub(crate) use format::{claim, make};
 pub use scan::Scan;
 
 /// How a process works with a table.

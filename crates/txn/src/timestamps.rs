@@ -224,7 +224,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                     return Ok(());
                 }
             }
-            self.extend(to.get() + 1, 1).await?;
+            self.extend(to.get() + 1, 0).await?;
         }
     }
 
@@ -239,12 +239,18 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                 }
                 return Ok(run);
             }
-            let least = count.saturating_add(modulus);
+            let least = count.saturating_add(modulus - 1);
             if mutant::is(Mutant::BoundMovedAfter) {
                 self.numbers()?.end += least;
                 continue;
             }
-            self.extend(1, least).await?;
+            self.extend(1, least).await.map_err(|error| match error {
+                TakeError::Exhausted { left, .. } => {
+                    let unused = self.numbers().map_or(0, |numbers| numbers.end.saturating_sub(numbers.next));
+                    TakeError::Exhausted { wanted: count, left: left + unused }
+                }
+                other => other,
+            })?;
         }
     }
 
@@ -290,7 +296,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
             let stored = self.read().await?;
             let bound = self.decode(stored.as_ref())?.map_or(1, |bound| bound.bound);
             self.numbers()?.stored = stored;
-            match self.extend(bound, 1).await {
+            match self.extend(bound, 0).await {
                 Err(TakeError::Fenced { .. }) => {
                     // Another allocator took over in between. This one has given out nothing yet, so it may try again.
                     self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = None;
@@ -309,6 +315,9 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
             let mut numbers = self.numbers()?;
             let from = numbers.end.max(lowest);
             let left = (Timestamp::LAST.get() + 1).saturating_sub(from);
+            // Numbers that are left follow those that were not given out yet, if nobody else moves the bound.
+            let unused = if lowest <= numbers.end { numbers.end.saturating_sub(numbers.next) } else { 0 };
+            let least = least.saturating_sub(unused);
             if least > left {
                 return Err(TakeError::Exhausted { wanted: least, left });
             }
@@ -346,7 +355,8 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     fn moved(&self, to: Bound, stored: Bytes) -> Result<(), TakeError> {
         let mut numbers = self.numbers()?;
         let known = self.decode(numbers.stored.as_ref())?.map_or(0, |bound| bound.bound);
-        if to.bound > known {
+        // At the end of all timestamps the bound stays as it is.
+        if to.bound > known || to.bound > numbers.end {
             if numbers.end != to.from {
                 numbers.next = to.from;
             }

@@ -48,7 +48,8 @@ pub(super) struct FastForward {
 impl FastForward {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
-        let allocator = site.allocator(1)?;
+        let is_remedy = self.to.get() >= site.service.bound();
+        let allocator = if is_remedy { site.new_allocator(1)? } else { site.allocator(1)? };
         site.wait(allocator.fast_forward(self.to)).map_err(|error| place::take(&error))?;
         done(match self.common.json {
             true => print_json(&json!({ "fast_forward": self.to.get() })),
@@ -68,7 +69,7 @@ pub(super) struct Restore {
     /// The timestamp of the backup: given out before the backup was made
     #[arg(long, value_name = "TIMESTAMP", value_parser = timestamp)]
     to: Timestamp,
-    /// No transaction that started before this one was in progress at that timestamp
+    /// No transaction that started before this one was in progress at that timestamp; those after it are looked at anyway
     #[arg(long, value_name = "START", value_parser = timestamp, default_value = "1")]
     oldest: Timestamp,
 }

@@ -24,6 +24,8 @@ pub(super) struct Site {
     pub(super) service: Service<LiveEnv, AnyKv>,
     timestamps: Table,
     opened: Opened,
+    /// The command that gives out a timestamp.
+    begin: String,
 }
 
 impl Opened {
@@ -62,7 +64,7 @@ impl Site {
     pub(super) fn with(common: &Common, opened: Opened, service: Service<LiveEnv, AnyKv>) -> Result<Self, Failure> {
         let timestamps = names::timestamps(&common.service);
         let timestamps = timestamps.ok_or_else(|| Failure::Mistake(format!("{:?} is no service", common.service)))?;
-        Ok(Self { service, timestamps, opened })
+        Ok(Self { service, timestamps, opened, begin: common.command("begin STORE") })
     }
 
     /// Waits for something.
@@ -70,9 +72,20 @@ impl Site {
         self.opened.wait(future)
     }
 
+    /// Whether no other process can open the store meanwhile.
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.opened.store.is_exclusive()
+    }
+
     /// An allocator of `count` timestamps and not many more: those that are left when the command ends are lost.
     pub(super) fn allocator(&self, count: u64) -> Result<Allocator<LiveEnv, AnyKv>, Failure> {
-        let sharing = match self.opened.store.is_exclusive() {
+        self.bound()?;
+        self.new_allocator(count)
+    }
+
+    /// The same, also where the bound was lost: to fast-forward it.
+    pub(super) fn new_allocator(&self, count: u64) -> Result<Allocator<LiveEnv, AnyKv>, Failure> {
+        let sharing = match self.is_exclusive() {
             true => Sharing::Alone,
             false => Sharing::Shared,
         };
@@ -86,7 +99,18 @@ impl Site {
     pub(super) fn bound(&self) -> Result<u64, Failure> {
         let env = LiveEnv::new();
         let bound = timestamps::bound(&env, &self.opened.store, &self.timestamps);
-        self.wait(bound).map_err(|error| take(&error))
+        let bound = self.wait(bound).map_err(|error| take(&error))?;
+        let looked_up = self.service.bound();
+        if bound == 1 && looked_up > 0 {
+            let words = format!(
+                "the bound of timestamps in the table {} is lost: transactions up to {looked_up} may have begun. Put \
+                 the table back from a backup, or let {} see to it that no timestamp is given out twice",
+                self.timestamps,
+                self.begin.replace("begin STORE", &format!("fast-forward STORE {looked_up}"))
+            );
+            return Err(Failure::Failed(words));
+        }
+        Ok(bound)
     }
 
     /// An error if one of these was not given out: a service follows the highest timestamp that it is asked for.
@@ -97,10 +121,11 @@ impl Site {
             return Ok(());
         }
         let words = match bound {
-            1 => format!("{highest} was not given out: no timestamp was; `glidepath txn begin STORE` gives out one"),
+            1 => format!("{highest} was not given out: no timestamp was; {} gives out one", self.begin),
             _ => format!(
-                "{highest} was not given out: timestamps up to {} were; `glidepath txn begin STORE` gives out the next",
-                bound - 1
+                "{highest} was not given out: timestamps up to {} were; {} gives out the next",
+                bound - 1,
+                self.begin
             ),
         };
         Err(Failure::Mistake(words))
@@ -128,6 +153,10 @@ pub(super) fn service(error: &ServiceError) -> Failure {
                 "there is no transaction service {name:?} here; `glidepath txn create STORE --service {name}` makes one"
             ),
         ),
+        ServiceError::Unknown { .. } => {
+            Failure::Coded(code::UNKNOWN, format!("{error}; it may have been done: the same command again settles it"))
+        }
+        ServiceError::Table(glidepath_txn::table::OpenError::Taken { .. }) => Failure::Mistake(error.to_string()),
         error => Failure::Failed(error.to_string()),
     }
 }
@@ -156,7 +185,7 @@ pub(super) fn decide(error: &DecideError, again: &str) -> Failure {
     };
     match is_unknown {
         true => {
-            let advice = format!("it may have been done: `glidepath txn {again}` settles it");
+            let advice = format!("it may have been done: {again} settles it");
             Failure::Coded(code::UNKNOWN, format!("{error}; {advice}"))
         }
         false => Failure::Failed(error.to_string()),

@@ -1,5 +1,7 @@
 //! The subcommands that create a service, give out timestamps and end transactions.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use glidepath_env::Table;
 use glidepath_model::Span;
@@ -14,6 +16,9 @@ use super::{Common, timestamp};
 use crate::failure::{Failure, code, done};
 use crate::output::{print, print_json};
 
+/// The most rows of a partition: a scan looks at all of them, whether they are there or not.
+const MOST_ROWS: u64 = 65_536;
+
 /// How a table is encoded.
 #[derive(Args, Debug)]
 pub(super) struct Encoded {
@@ -24,7 +29,7 @@ pub(super) struct Encoded {
     #[arg(long, value_name = "TIMESTAMPS", default_value_t = Partitioning::default().quantum)]
     quantum: u64,
     /// Rows over which the timestamps of a partition are spread
-    #[arg(long, value_name = "ROWS", default_value_t = Partitioning::default().rows)]
+    #[arg(long, value_name = "ROWS", default_value_t = Partitioning::default().rows, value_parser = clap::value_parser!(u64).range(1..=MOST_ROWS))]
     rows: u64,
     /// The table in the store [default: the service and the encoding, such as main_tickets]
     #[arg(long, value_name = "TABLE", value_parser = table)]
@@ -100,6 +105,14 @@ impl Create {
             );
             return Err(Failure::Coded(code::EXISTS, words));
         }
+        let found = site.wait(site.service.encoding_of(&encoded.0)).map_err(|error| place::service(&error))?;
+        if found != encoded.1 {
+            let words = format!(
+                "the service {} exists already, with the table {} encoded as {found}, not as {}",
+                self.common.service, encoded.0, encoded.1
+            );
+            return Err(Failure::Coded(code::EXISTS, words));
+        }
         done(match self.common.json {
             true => print_json(&json!({ "service": self.common.service, "table": encoded.0.as_str() })),
             false => print(&format!("service {} with table {}", self.common.service, encoded.0)),
@@ -148,13 +161,24 @@ impl Put {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
         site.given_out([self.start].into_iter().chain(self.commit))?;
+        if self.commit.is_some_and(|commit| commit <= self.start) {
+            let words = format!("COMMIT is given out after START: it must be {} or later", self.start.get() + 1);
+            return Err(Failure::Mistake(words));
+        }
+        // Where any commit will do, an earlier try of the same command may have made it.
+        let will_do = |found: Outcome| match found {
+            Outcome::Committed(commit) => self.commit.is_none_or(|wanted| wanted == commit),
+            Outcome::Aborted => false,
+        };
         let commit = match self.commit {
             Some(commit) => commit,
             None => {
                 // Where it ended before, no timestamp is spent.
                 let found = site.wait(site.service.get(self.start)).map_err(|error| place::get(&error))?;
-                if let Status::Ended(found) = found {
-                    return Err(otherwise(self.start, found));
+                match found {
+                    Status::Ended(found) if will_do(found) => return tell(&self.common, self.start, found),
+                    Status::Ended(found) => return Err(otherwise(self.start, found)),
+                    _ => {}
                 }
                 let allocator = site.allocator(1)?;
                 let run = site.wait(allocator.take(1)).map_err(|error| place::take(&error))?;
@@ -164,7 +188,7 @@ impl Put {
                 commit
             }
         };
-        end(&self.common, &site, self.start, Outcome::Committed(commit))
+        end(&self.common, &site, (self.start, Outcome::Committed(commit)), will_do)
     }
 }
 
@@ -181,25 +205,30 @@ impl Abort {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
         site.given_out([self.start])?;
-        end(&self.common, &site, self.start, Outcome::Aborted)
+        end(&self.common, &site, (self.start, Outcome::Aborted), |found| found == Outcome::Aborted)
     }
 }
 
-fn end(common: &Common, site: &Site, start: Timestamp, outcome: Outcome) -> Result<(), Failure> {
+fn end(
+    common: &Common,
+    site: &Site,
+    (start, outcome): (Timestamp, Outcome),
+    will_do: impl Fn(Outcome) -> bool,
+) -> Result<(), Failure> {
     let found = site.wait(site.service.decide(start, outcome));
-    let found = found.map_err(|error| place::decide(&error, &again(start, outcome)))?;
-    if found != outcome {
+    let found = found.map_err(|error| place::decide(&error, &again(common, start, outcome)))?;
+    if !will_do(found) {
         return Err(otherwise(start, found));
     }
     tell(common, start, found)
 }
 
 /// The command that settles what became of this one.
-fn again(start: Timestamp, outcome: Outcome) -> String {
-    match outcome {
+fn again(common: &Common, start: Timestamp, outcome: Outcome) -> String {
+    common.command(&match outcome {
         Outcome::Aborted => format!("abort STORE {start}"),
         Outcome::Committed(commit) => format!("put STORE {start} {commit}"),
-    }
+    })
 }
 
 fn tell(common: &Common, start: Timestamp, found: Outcome) -> Result<(), Failure> {
@@ -225,8 +254,18 @@ impl Settle {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
         site.given_out([self.start])?;
-        let found = site.wait(site.service.settle(self.start, self.grace));
-        let again = again(self.start, Outcome::Aborted);
+        let status = site.wait(site.service.get(self.start)).map_err(|error| place::get(&error))?;
+        let (site, rest) = match status {
+            // Nobody else could end it while this command has the store open.
+            Status::InProgress if site.is_exclusive() => {
+                drop(site);
+                std::thread::sleep(Duration::from_nanos(self.grace.as_nanos()));
+                (Site::of(&self.common)?, Span::ZERO)
+            }
+            _ => (site, self.grace),
+        };
+        let found = site.wait(site.service.settle(self.start, rest));
+        let again = again(&self.common, self.start, Outcome::Aborted);
         tell(&self.common, self.start, found.map_err(|error| place::decide(&error, &again))?)
     }
 }

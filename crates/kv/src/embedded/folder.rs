@@ -3,9 +3,9 @@
 //! | file | what it is |
 //! |---|---|
 //! | `lock` | locked while the store is open |
-//! | `format` | the name and the version of the format |
 //! | `cells` | the library's own folder |
 //! | `cells.new` | the same, half made: a process was killed when it made it |
+//! | `format` | the name and the version of the format; made last, so what is missing beside it was lost |
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -42,6 +42,9 @@ pub enum OpenError {
     /// It holds files of something else.
     #[error("{} has no file `format` and is not empty: give an empty folder, or one that this program made", .0.display())]
     Foreign(PathBuf),
+    /// A part of it is missing.
+    #[error("{}: the folder `cells` is missing, with all that the store had: put it back from a backup", .0.display())]
+    Incomplete(PathBuf),
     /// The file system failed.
     #[error("{}: {step}: {error}", folder.display())]
     Files {
@@ -87,10 +90,10 @@ impl Folder {
     /// Opens it; makes it where there is none.
     pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
         let failed = |step| move |error| OpenError::Files { folder: path.to_owned(), step, error };
-        fs::create_dir_all(path).map_err(failed("making the folder"))?;
+        make_durably(path).map_err(failed("making the folder"))?;
         let path = &path.canonicalize().map_err(failed("finding the folder"))?;
         let made = path.join("format").try_exists().map_err(failed("looking for the file `format`"))?;
-        if !made && !is_empty(path).map_err(failed("listing the folder"))? {
+        if !made && !is_ours(path).map_err(failed("listing the folder"))? {
             return Err(OpenError::Foreign(path.clone()));
         }
         let lock = File::options().write(true).create(true).truncate(false).open(path.join("lock"));
@@ -101,10 +104,15 @@ impl Folder {
             Err(TryLockError::Error(error)) => return Err(failed("locking the file `lock`")(error)),
         }
         let lock = Lock(lock);
-        check_format(path)?;
         let cells = path.join("cells");
-        if !cells.try_exists().map_err(failed("looking for the folder `cells`"))? {
-            make(path, options)?;
+        let is_whole = check_format(path)?;
+        match cells.try_exists().map_err(failed("looking for the folder `cells`"))? {
+            true => {}
+            false if is_whole => return Err(OpenError::Incomplete(path.clone())),
+            false => make(path, options)?,
+        }
+        if !is_whole {
+            write_format(path).map_err(failed("writing the file `format`"))?;
         }
         let database = open_library(&cells, options).map_err(|error| of_library(path, "opening the cells", error))?;
         Ok(Self { database, path: path.clone(), _lock: lock })
@@ -117,41 +125,56 @@ impl Folder {
     }
 }
 
-/// Whether there is nothing but what an interrupted opening leaves.
-fn is_empty(path: &Path) -> io::Result<bool> {
+/// Whether there is nothing but what an interrupted opening leaves, which may be all but the file `format`.
+fn is_ours(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        if name != "lock" && name != "format.new" && name != "lost+found" {
+        // `cells` alone would be somebody else's.
+        let has_lock = name == "cells" && path.join("lock").try_exists()?;
+        if !has_lock && name != "lock" && name != "format.new" && name != "cells.new" && name != "lost+found" {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Writes the file `format` where it is missing, and reads it elsewhere.
-fn check_format(path: &Path) -> Result<(), OpenError> {
+/// Makes a folder and those that it is in, and syncs the names of those that were missing.
+fn make_durably(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(path)?;
+    for made in missing {
+        match made.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new("."))?,
+            Some(parent) => sync_folder(parent)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Reads the file `format`; `false` if there is none.
+fn check_format(path: &Path) -> Result<bool, OpenError> {
     let failed = |step| move |error| OpenError::Files { folder: path.to_owned(), step, error };
     let (file, known) = (path.join("format"), format!("{NAME}, version {VERSION}\n"));
     match fs::read(&file) {
-        Ok(found) if found == known.as_bytes() => Ok(()),
+        Ok(found) if found == known.as_bytes() => Ok(true),
         Ok(found) => {
             let found = String::from_utf8_lossy(&found[..found.len().min(100)]).trim_end().to_owned();
             Err(OpenError::Format { folder: path.to_owned(), found, known: known.trim_end().to_owned() })
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Beside its place and renamed, so that a process that is killed leaves none half written.
-            let write = || {
-                let mut new = File::create(path.join("format.new"))?;
-                new.write_all(known.as_bytes())?;
-                new.sync_all()?;
-                fs::rename(path.join("format.new"), &file)?;
-                sync_folder(path)?;
-                path.parent().map_or(Ok(()), sync_folder)
-            };
-            write().map_err(failed("writing the file `format`"))
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failed("reading the file `format`")(error)),
     }
+}
+
+/// Writes the file `format` beside its place and renames it, so that a process that is killed leaves none half written.
+fn write_format(path: &Path) -> io::Result<()> {
+    let mut new = File::create(path.join("format.new"))?;
+    new.write_all(format!("{NAME}, version {VERSION}\n").as_bytes())?;
+    new.sync_all()?;
+    fs::rename(path.join("format.new"), path.join("format"))?;
+    sync_folder(path)?;
+    path.parent().map_or(Ok(()), sync_folder)
 }
 
 /// Makes the library's folder beside its place and renames it: the library cannot go on from one that is half made.

@@ -1,7 +1,10 @@
 //! How is a table of transactions made and opened, so that nobody reads it in another encoding than it is written in?
 //!
 //! The bytes of a cell do not say which encoding wrote them. So the encoding is written down when a table is made, in a table of its own:
-//! `glidepath_formats`, one row for each table, column `encoding`, a text such as `tickets 25000000 16`. It is never changed.
+//! `glidepath_formats`, one row for each table, column `encoding`, a text such as `tickets 25000000 16`. It is never changed. It
+//! is written after the table was made, so a table that is missing later was lost: nobody makes it anew by opening it.
+//!
+//! A table belongs to one service: the column `service` has its name, which is written before the table is made.
 
 use std::fmt;
 
@@ -30,6 +33,14 @@ pub enum OpenError {
         /// How it was to be created.
         wanted: String,
     },
+    /// The table belongs to another service, or to this program itself.
+    #[error("table {table} belongs to {owner}: choose another name")]
+    Taken {
+        /// The table.
+        table: Table,
+        /// Whose it is.
+        owner: String,
+    },
     /// What is written down of the encoding is not known to this program.
     #[error("table {table} is encoded as {found:?}, which this program does not know ({why}): use a newer one")]
     UnknownEncoding {
@@ -48,6 +59,31 @@ pub enum OpenError {
         /// Why.
         cause: Cause,
     },
+}
+
+/// Makes this table the service's, unless it is another's.
+///
+/// # Errors
+/// [`OpenError`]
+pub(crate) async fn claim<E: Env, K: KvStore>(
+    env: &E,
+    store: &K,
+    table: &Table,
+    service: &str,
+) -> Result<(), OpenError> {
+    let failed = |cause: Cause| OpenError::Store { table: table.clone(), cause };
+    let taken = |owner: String| OpenError::Taken { table: table.clone(), owner };
+    if crate::names::is_reserved(table) {
+        return Err(taken("the program itself".to_owned()));
+    }
+    let formats = formats().ok_or_else(|| failed(Cause::words("the table of encodings has no name")))?;
+    make(env, store, &formats).await.map_err(failed)?;
+    let wanted = Bytes::copy_from_slice(service.as_bytes());
+    let found = put(env, store, &formats, cell(table, "service"), &wanted).await.map_err(failed)?;
+    match found == wanted {
+        true => Ok(()),
+        false => Err(taken(format!("the service {:?}", String::from_utf8_lossy(&found)))),
+    }
 }
 
 /// The table of encodings. A name that [`Table::new`] takes.
@@ -70,13 +106,13 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         let failed = |cause: Cause| OpenError::Store { table: table.clone(), cause };
         let formats = formats().ok_or_else(|| failed(Cause::words("the table of encodings has no name")))?;
         make(&env, &store, &formats).await.map_err(failed)?;
+        make(&env, &store, &table).await.map_err(failed)?;
         let wanted = write(encoding);
-        let found = put(&env, &store, &formats, &table, &wanted).await.map_err(failed)?;
+        let found = put(&env, &store, &formats, cell(&table, "encoding"), &wanted).await.map_err(failed)?;
         if found != wanted {
             let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
             return Err(OpenError::OtherEncoding { found: text(&found), wanted: text(&wanted), table });
         }
-        make(&env, &store, &table).await.map_err(failed)?;
         Ok(Self::new(env, store, table, encoding, options))
     }
 
@@ -87,7 +123,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     pub async fn open(env: E, store: K, table: Table, options: Options) -> Result<Self, OpenError> {
         let failed = |cause: Cause| OpenError::Store { table: table.clone(), cause };
         let formats = formats().ok_or_else(|| failed(Cause::words("the table of encodings has no name")))?;
-        let cells = [cell(&table)];
+        let cells = [cell(&table, "encoding")];
         let mut cause = Cause::words("the store was not asked");
         for round in 0..ROUNDS {
             match store.get(&formats, &cells, ReadLevel::Linearizable).await {
@@ -100,8 +136,6 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                         found: text,
                         why,
                     })?;
-                    // Whoever created it may have died between the two.
-                    make(&env, &store, &table).await.map_err(failed)?;
                     return Ok(Self::new(env, store, table, encoding, options));
                 }
                 Err(KvReadError::NoTable(_)) => return Err(OpenError::NoTable(table)),
@@ -113,8 +147,8 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     }
 }
 
-fn cell(table: &Table) -> Cell {
-    Cell { row: Bytes::copy_from_slice(table.as_str().as_bytes()), column: Bytes::from_static(b"encoding") }
+fn cell(table: &Table, column: &'static str) -> Cell {
+    Cell { row: Bytes::copy_from_slice(table.as_str().as_bytes()), column: Bytes::from_static(column.as_bytes()) }
 }
 
 pub(crate) async fn make<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) -> Result<(), Cause> {
@@ -131,15 +165,14 @@ pub(crate) async fn make<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) 
     Err(cause)
 }
 
-/// Writes the encoding of a table unless one is written, and answers what is.
+/// Writes a cell unless it is written, and answers what is.
 async fn put<E: Env, K: KvStore>(
     env: &E,
     store: &K,
     formats: &Table,
-    table: &Table,
+    Cell { row, column }: Cell,
     wanted: &Bytes,
 ) -> Result<Bytes, Cause> {
-    let Cell { row, column } = cell(table);
     let columns = [(column, wanted.clone())];
     let mut cause = Cause::words("the store was not asked");
     for round in 0..ROUNDS {
@@ -147,7 +180,8 @@ async fn put<E: Env, K: KvStore>(
             Ok(()) => return Ok(wanted.clone()),
             Err(ConditionError::Lost { found }) => {
                 let found = found.into_iter().next().map(|(_, value)| value);
-                return found.ok_or_else(|| Cause::words("the store says that the encoding is written, and not which"));
+                return found
+                    .ok_or_else(|| Cause::words("the store says that the cell is written, and not what is in it"));
             }
             Err(ConditionError::Refused(denial)) if !denial.passing => return Err(denial.cause),
             Err(ConditionError::Refused(denial)) => cause = denial.cause,
