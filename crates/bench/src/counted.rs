@@ -152,6 +152,11 @@ impl<E: Env + Clone> ObjectStore for CountedWorld<E> {
         self.store.list(prefix, after, limit).await
     }
 
+    async fn list_folder(&self, folder: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
+        self.request(0).await;
+        self.store.list_folder(folder, after, limit).await
+    }
+
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         self.request(0).await;
         self.store.delete(key).await

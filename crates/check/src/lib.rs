@@ -9,6 +9,7 @@
 mod explore;
 mod library;
 mod on_disk;
+mod on_rows;
 mod requests;
 mod run;
 mod scenario;

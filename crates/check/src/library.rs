@@ -25,6 +25,7 @@ pub const LIBRARY: &[(&str, &str)] = scenarios!(
     "power",
     "disk",
     "everything-on-disk",
+    "rows",
 );
 
 /// The scenario of this name; `None` if the program ships none.

@@ -19,6 +19,7 @@ use glidepath_sim::{EffectPoint, Faults, Mishap, Mode, Profile, Setup, SimEnv, S
 use smallvec::smallvec;
 
 use crate::on_disk;
+use crate::on_rows;
 use crate::requests;
 use crate::scenario::Scenario;
 use crate::subject::{self, STORE, Standing, Subject, shared, shared_state, standings, tables, writes};
@@ -103,13 +104,14 @@ impl Trial {
         self.subject.protocol.visit(RunOf { trial: self, seed, keep_mishaps })
     }
 
-    /// Every second seed is a run of requests, except on disks.
+    /// Every second seed is a run of requests, except on disks and in cells.
     fn run_of<D: Design>(&self, seed: u64, keep_mishaps: bool) -> Ran {
         let run = match &self.scenario.disk {
             Some(disk) => {
                 let plan = on_disk::Plan { writers: self.scenario.writers, disk: *disk, objects: &self.objects };
                 on_disk::run::<D>(&plan, seed, keep_mishaps)
             }
+            None if self.scenario.rows => on_rows::run::<D>(&self.scenario, &self.objects, seed, keep_mishaps),
             None if seed.is_multiple_of(2) => {
                 return requests::run::<D>(&self.scenario, &self.begun, seed, keep_mishaps);
             }

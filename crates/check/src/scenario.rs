@@ -18,6 +18,9 @@ pub struct Scenario {
     /// If given, the catalog is in files on a disk with these faults.
     #[serde(default)]
     pub disk: Option<OnDisk>,
+    /// If true, the catalog is in the cells of a key-value store.
+    #[serde(default)]
+    pub rows: bool,
 }
 
 /// The faults of a disk. Every run ends with a power cut.
@@ -144,6 +147,10 @@ impl Scenario {
                 let allowed = "absent if there is `disk`: without a network there are no requests";
                 return Err(ScenarioError::of("faults", "given", allowed));
             }
+        }
+        if self.rows && self.disk.is_some() {
+            let allowed = "false if there is `disk`: a catalog is in one place";
+            return Err(ScenarioError::of("rows", "true", allowed));
         }
         let faults = &self.faults;
         if !(0.0..=0.5).contains(&faults.clock_drift) {

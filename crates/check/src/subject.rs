@@ -11,6 +11,8 @@ use glidepath_protocols::manifest_chain::Layout;
 use glidepath_protocols::registry::{Creation, Design, Protocol, Settings};
 use glidepath_sim::{Simulation, StoreId};
 
+use crate::scenario::Scenario;
+
 pub(crate) const STORE: StoreId = StoreId(0);
 
 /// The catalog's prefix in its store.
@@ -55,6 +57,12 @@ impl Subject {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|subject| subject.name() == name)
+    }
+
+    /// Whether the place of a scenario's catalog can have one of this protocol: cells cannot be appended to.
+    #[must_use]
+    pub fn runs_in(self, scenario: &Scenario) -> bool {
+        !scenario.rows || !self.protocol.traits().appends
     }
 
     pub(crate) fn creation(self, tables: Vec<(TableId, TableState)>) -> Creation {

@@ -15,6 +15,9 @@ fn hold(first: u64, count: u64) {
     for subject in Subject::all() {
         let protocol = &subject.name();
         for (name, _) in LIBRARY {
+            if !subject.runs_in(&scenario(name).unwrap().unwrap()) {
+                continue;
+            }
             let trial = trial(protocol, name);
             let explored = explore(&trial, (first, count), 2, &AtomicBool::new(false), |_| {});
             println!(

@@ -123,9 +123,18 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
             scenario: (*name).clone(),
             trial: Trial::new(subject, scenario),
         };
-        scenarios.iter().map(case)
+        scenarios.iter().filter(move |(_, scenario)| subject.runs_in(scenario)).map(case)
     });
-    Ok(cases.collect())
+    let cases: Vec<Case> = cases.collect();
+    if cases.is_empty() {
+        let words = format!(
+            "{} appends to objects, and in these scenarios the catalog is in the cells of a key-value store, which cannot be \
+             appended to; give another protocol, or another scenario",
+            arguments.protocol
+        );
+        return Err(Failure::Mistake(words));
+    }
+    Ok(cases)
 }
 
 /// A scenario that ships with the program, or the file at this path if it looks like one.

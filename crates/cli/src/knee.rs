@@ -46,12 +46,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     tolerance: f64,
     /// The total work, as the approximate time that two processors take [default: 10s; 20s with a measured profile; 30s
-    /// with --sensitivity]
+    /// with --sensitivity; 3min with --protocols]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
     /// Also vary each assumption (runtimes, bursts, sizes, latencies), and rank them by how much they move the knee
     #[arg(long)]
     sensitivity: bool,
+    /// Also try each protocol that the store can carry, and each protocol with each provider
+    #[arg(long, conflicts_with = "no_what_if")]
+    protocols: bool,
     #[command(flatten)]
     threads: Threads,
     /// Find the knee and what limits it, but simulate no other changes
@@ -109,8 +112,8 @@ pub(crate) const EVENTS_PER_SECOND: f64 = 3_000_000.0;
 const RESULTS: &str = "results/knee";
 
 /// The default budgets in seconds: in general; with alternatives to a measured profile, whose searches need a part of
-/// it; with assumptions to vary.
-const BUDGET: [u64; 3] = [10, 20, 30];
+/// it; with assumptions to vary; with all protocols to try.
+const BUDGET: [u64; 4] = [10, 20, 30, 180];
 
 /// The largest budget.
 const MOST_BUDGET: Duration = Duration::from_secs(86_400);
@@ -130,9 +133,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let provider = &planned.point.config.provider;
     // Operations that were not measured have no alternatives.
     let alternatives = alternatives(provider)?.filter(|_| measured::stand_ins(&planned.point).is_empty());
-    let [usual, measured, sensitive] = BUDGET;
+    let [usual, measured, sensitive, protocols] = BUDGET;
     let usual = if alternatives.is_some() { measured } else { usual };
     let usual = if arguments.sensitivity { sensitive } else { usual };
+    let usual = if arguments.protocols { protocols } else { usual };
     let budget = arguments.budget.unwrap_or(Duration::from_secs(usual));
     let options = KneeOptions {
         threshold: arguments.threshold,
@@ -140,6 +144,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         within: arguments.within,
         worst: arguments.worst,
         sensitivity: arguments.sensitivity,
+        protocols: arguments.protocols,
         seeds: overrides.seeds.map(|count| (1..=count).collect()),
         first_seed: 1,
         threads,

@@ -27,6 +27,8 @@ struct Store {
     provider: String,
     title: String,
     source: String,
+    /// Whether it keeps no files of tables.
+    catalogs_only: bool,
     operations: BTreeMap<&'static str, Operation>,
 }
 
@@ -49,7 +51,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         let store = |(profile, provider): (Profile, String)| {
             let operations = profile.operations().map(|(name, operation)| (name, operation.into())).collect();
-            Store { provider, operations, title: profile.title, source: profile.source }
+            let Profile { title, source, catalogs_only, .. } = profile;
+            Store { provider, title, source, catalogs_only, operations }
         };
         return print_json(&profiles.into_iter().map(store).collect::<Vec<_>>());
     }
@@ -62,6 +65,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let header = ["provider", "operation", "source", "median ms", "per MiB ms", "sigma", "floor ms"].map(str::to_owned);
     print(&table(&header, 3, rows))?;
+    let databases: Vec<&str> =
+        profiles.iter().filter(|(profile, _)| profile.catalogs_only).map(|(_, name)| name.as_str()).collect();
+    if !databases.is_empty() {
+        let words = format!("{}: for catalogs only, as in --set catalog.store={}.", databases.join(", "), databases[0]);
+        print(&format!("\n{}", wrapped(&words, WIDTH)))?;
+    }
     print(
         "\nA request takes max(floor, (median + per MiB x size) x exp(sigma x Z)) with Z standard normal.\n\nSources:",
     )?;

@@ -26,9 +26,15 @@ pub(crate) fn place(point: &Point) -> String {
 
 /// Where the catalog is.
 pub(crate) fn catalog(point: &Point) -> String {
-    match point.config.catalog.latency {
-        None => "the catalog an object there".to_owned(),
-        Some(latency) => format!("a catalog that answers in {latency}"),
+    let catalog = &point.config.catalog;
+    let place = match (catalog.latency, &catalog.store) {
+        (None, None) => "the catalog an object there".to_owned(),
+        (None, Some(store)) => format!("the catalog on {store}"),
+        (Some(latency), _) => format!("a catalog that answers in {latency}"),
+    };
+    match catalog.server {
+        None => place,
+        Some(way) => format!("{place}, behind one server {way} away"),
     }
 }
 

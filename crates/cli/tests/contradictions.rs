@@ -298,22 +298,36 @@ proptest! {
 
     #[test]
     fn what_a_knee_says_it_says_everywhere(options in options(), tables in 1_u32..4) {
-        let folder = tempfile::tempdir().unwrap();
         // Three bursts and more make runs long, and this test is about the text.
         let options = options.split(" --set arrivals.burst").next().unwrap();
-        let question = format!("{options} --tables {tables} --budget 1s --tolerance 0.2");
-        let text = output(glidepath(folder.path(), &format!("knee {question} --no-what-if")));
-        let json = output(glidepath(folder.path(), &format!("knee {question} --no-what-if --json")));
-        let json: Value = serde_json::from_str(&json).unwrap();
-        percentages_are_shares(&text)?;
-        ratios_are_shares(&json)?;
-        let knee = json["knee_commits_per_s"].as_f64().unwrap();
-        if json["bound"] == "found" {
-            let line = text.lines().find(|line| line.starts_with("Knee: ")).unwrap();
-            let printed = numbers(line)[0];
-            prop_assert!(printed.is(knee, 0.5), "{line}, but {knee}");
-        }
+        knee_is_consistent(&format!("{options} --tables {tables} --budget 1s --tolerance 0.2"))?;
     }
+}
+
+/// The interval of this knee reaches from zero to more than twice the knee.
+#[test]
+fn an_interval_wider_than_its_knee_is_no_percentage() {
+    let options = "--provider gcs-2025-06 --fast-append 0.9 --duration 3min --set retry.retries=0 --set \
+                   transaction.real_conflicts=0.1 --set transaction.runtime={kind=\"exponential\",scale=\"3s\"}";
+    let text = knee_is_consistent(&format!("{options} --tables 2 --budget 1s --tolerance 0.2")).unwrap();
+    assert!(text.contains("wider than the knee itself"), "{text}");
+}
+
+/// The text, in which the numbers agree with the JSON and no share is above 1.
+fn knee_is_consistent(question: &str) -> Result<String, TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let text = output(glidepath(folder.path(), &format!("knee {question} --no-what-if")));
+    let json = output(glidepath(folder.path(), &format!("knee {question} --no-what-if --json")));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    percentages_are_shares(&text)?;
+    ratios_are_shares(&json)?;
+    let knee = json["knee_commits_per_s"].as_f64().unwrap();
+    if json["bound"] == "found" {
+        let line = text.lines().find(|line| line.starts_with("Knee: ")).unwrap();
+        let printed = numbers(line)[0];
+        prop_assert!(printed.is(knee, 0.5), "{line}, but {knee}");
+    }
+    Ok(text)
 }
 
 #[test]

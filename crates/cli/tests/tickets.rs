@@ -12,12 +12,47 @@ fn does(folder: &tempfile::TempDir, arguments: &str) -> String {
 }
 
 #[test]
-fn it_is_kept_from_the_command_line() {
+fn it_is_kept_in_objects_from_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("file://{}/store?durability=none", folder.path().display());
-    let catalog = |arguments: &str| does(&folder, &format!("catalog {}", arguments.replace("STORE", &store)));
+    is_kept(&folder, &format!("file://{}/store?durability=none", folder.path().display()));
+}
+
+#[test]
+fn it_is_kept_in_cells_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    is_kept(&folder, &format!("kv+file://{}/store", folder.path().display()));
+    let refuses = |arguments: &str, code: i32| refused(glidepath(folder.path(), arguments), code);
+    let other = format!("kv+file://{}/other", folder.path().display());
+    refuses(&format!("catalog list {other}"), 3);
+    let words = refuses(&format!("catalog create {other} --protocol append-log"), 1);
+    assert!(words.contains("cannot append"), "{words}");
+    let words = refuses("catalog create kv+memory:", 2);
+    assert!(words.contains("only until the command ends"), "{words}");
+    let words = refuses("catalog create kv+file://relative", 2);
+    assert!(words.contains("three slashes"), "{words}");
+    let words = refuses(&format!("txn create {other} --table glidepath_objects"), 2);
+    assert!(words.contains("belongs to the program itself"), "{words}");
+}
+
+/// In the servers that `scripts/servers` started.
+#[test]
+fn it_is_kept_in_databases_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let server =
+        |variable: &str| std::env::var(variable).ok().filter(|url| !["none", "missing"].contains(&url.as_str()));
+    let own = std::process::id();
+    if let Some(url) = server("GLIDEPATH_POSTGRES") {
+        is_kept(&folder, &format!("{url}?schema=cli_tickets_{own}"));
+    }
+    if let Some(node) = server("GLIDEPATH_CASSANDRA") {
+        is_kept(&folder, &format!("cassandra://{node}/cli_tickets_{own}?copies=1"));
+    }
+}
+
+fn is_kept(folder: &tempfile::TempDir, store: &str) {
+    let catalog = |arguments: &str| does(folder, &format!("catalog {}", arguments.replace("STORE", store)));
     let refuses = |arguments: &str, code: i32| {
-        refused(glidepath(folder.path(), &format!("catalog {}", arguments.replace("STORE", &store))), code)
+        refused(glidepath(folder.path(), &format!("catalog {}", arguments.replace("STORE", store))), code)
     };
     let created = catalog("create STORE --protocol tickets");
     assert!(created.starts_with("created an empty catalog, kept by tickets (commit "), "{created}");
@@ -36,9 +71,53 @@ fn it_is_kept_from_the_command_line() {
         assert!(words.contains("a catalog of tickets has no versions"), "{words}");
     }
     let vacuumed = catalog("vacuum STORE");
-    assert!(vacuumed.starts_with("deleted ") && !vacuumed.contains("version"), "{vacuumed}");
+    assert!(vacuumed.starts_with("emptied ") && !vacuumed.contains("version"), "{vacuumed}");
     let checked = catalog("fsck STORE");
     assert!(checked.contains("the catalog is whole") && !checked.contains("version"), "{checked}");
+}
+
+/// A damaged object is a finding of fsck, and a vacuum leaves what is behind it.
+#[test]
+fn damage_is_found_and_made_no_worse() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("file://{}/store?durability=none", folder.path().display());
+    let run = |arguments: &str| glidepath(folder.path(), &format!("catalog {}", arguments.replace("STORE", &store)));
+    output(run("create STORE --protocol tickets"));
+    output(run("create-table STORE orders"));
+    output(run("set STORE orders a=1"));
+    let objects = folder.path().join("store/objects/tickets");
+    let newest = |below: &str| {
+        let mut slots: Vec<_> =
+            std::fs::read_dir(objects.join(below)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        slots.sort();
+        slots
+    };
+    let slots = newest("names/r/norders");
+    assert_eq!(slots.len(), 2);
+    let (older, whole) = (std::fs::read(&slots[1]).unwrap(), std::fs::read(&slots[0]).unwrap());
+    let flip = |path: &std::path::Path| {
+        let mut bytes = std::fs::read(path).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+    };
+    flip(&slots[0]);
+    output(run("vacuum STORE"));
+    assert_eq!(std::fs::read(&slots[1]).unwrap(), older, "the vacuum emptied what is left of the table");
+    refused(run("fsck STORE"), 8);
+    std::fs::write(&slots[0], whole).unwrap();
+    output(run("fsck STORE"));
+    let roster = newest("rosters/r");
+    // A key that says a slot of the highest number.
+    let far = objects.join("rosters/r/0000000000000001");
+    std::fs::copy(&roster[0], &far).unwrap();
+    refused(run("fsck STORE"), 8);
+    std::fs::remove_file(&far).unwrap();
+    output(run("fsck STORE"));
+    flip(&roster[0]);
+    refused(run("fsck STORE"), 8);
+    std::fs::remove_file(&roster[0]).unwrap();
+    refused(run("fsck STORE"), 8);
 }
 
 #[test]

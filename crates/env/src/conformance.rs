@@ -130,6 +130,7 @@ points! {
     "list-limit": "a page holds at most `limit` objects, and says when there are more" => listing::limit;
     "list-sizes": "a listing gives the sizes that head gives" => listing::sizes;
     "list-after-write": "a listing shows acknowledged writes and deletes" => listing::after_write;
+    "list-folder": "a listing of a folder is that of its prefix" => listing::folder;
 
     "append-refused": "a store that cannot append refuses to, and writes nothing" => appends::refused;
     "append-creates": "an append at 0 creates a missing object" => appends::creates;

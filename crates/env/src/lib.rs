@@ -14,6 +14,7 @@ mod kv;
 mod luck;
 mod object;
 mod retry;
+pub mod rows;
 pub mod settling;
 mod watch;
 
@@ -28,6 +29,7 @@ pub use object::{
     Metadata, Object, ObjectStore, Payload, PutError, ReadError, Tag, Transfer,
 };
 pub use retry::{Backoff, Exponential, JitterRange};
+pub use rows::RowObjects;
 pub use watch::{Readings, Watch};
 
 use std::future::Future;

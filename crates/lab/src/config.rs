@@ -45,9 +45,16 @@ pub struct Config {
 pub struct CatalogConfig {
     /// The commit protocol.
     pub protocol: Protocol,
-    /// If given, the catalog is not an object of the provider's store, but answers every request in this time.
+    /// If given, the catalog is not in the provider's store, but answers every request in this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Span>,
+    /// If given, the catalog is in another store than the tables, with this profile: a name, or a path to a TOML file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
+    /// If given, one server has the catalog: it commits what waits as one group, and answers reads with the newest
+    /// version that it knows. The value is the round trip between a client and this server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Span>,
     /// When, within its round trip, a request to the catalog takes effect.
     pub effect: EffectPoint,
 }
@@ -57,8 +64,26 @@ pub struct CatalogConfig {
 pub struct Point {
     /// What to simulate.
     pub config: Config,
-    /// The profile of the store.
+    /// The profile of the store of the tables, and of the catalog unless it has one of its own.
     pub profile: Profile,
+    /// The profile of the catalog's own store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog_profile: Option<Profile>,
+}
+
+/// The profiles that a configuration names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profiles {
+    /// That of `provider`.
+    pub tables: Profile,
+    /// That of `catalog.store`.
+    pub catalog: Option<Profile>,
+}
+
+impl From<Profile> for Profiles {
+    fn from(tables: Profile) -> Self {
+        Self { tables, catalog: None }
+    }
 }
 
 impl Config {
@@ -76,11 +101,19 @@ impl Config {
 }
 
 impl Point {
-    /// Checks a configuration against the store it is to run on.
+    /// Checks a configuration against the stores it is to run on.
     ///
     /// # Errors
     /// The first field that is out of its range.
-    pub fn new(config: Config, profile: Profile) -> Result<Self, SpecError> {
+    pub fn new(config: Config, profiles: impl Into<Profiles>) -> Result<Self, SpecError> {
+        let Profiles { tables: profile, catalog: catalog_profile } = profiles.into();
+        check_catalog(&config, catalog_profile.is_some())?;
+        if profile.catalogs_only {
+            let found = format!("{:?}, which keeps no files of tables", config.provider);
+            let allowed = format!("an object store; {} can be catalog.store", config.provider);
+            return Err(SpecError { field: "provider", found, allowed });
+        }
+        let of_catalog = catalog_profile.as_ref().unwrap_or(&profile);
         config.workload().check(profile.capabilities())?;
         let duration = config.duration;
         for (field, span, least) in [("duration", duration, 1), ("run_on", config.run_on, 0)] {
@@ -96,8 +129,9 @@ impl Point {
             let allowed = format!("\"separate\", or catalog.protocol = \"{others}\"");
             return Err(SpecError { field: "tables.metadata", found, allowed });
         }
-        if protocol.traits().appends && config.catalog.latency.is_none() && !profile.capabilities().append {
-            let found = format!("{} on {}, which cannot append", protocol.name(), config.provider);
+        if protocol.traits().appends && config.catalog.latency.is_none() && !of_catalog.capabilities().append {
+            let store = config.catalog.store.as_ref().unwrap_or(&config.provider);
+            let found = format!("{} on {store}, which cannot append", protocol.name());
             let others = Protocol::which(|traits| !traits.appends);
             let allowed = format!("{others} there; {} on a store that can append", protocol.name());
             return Err(SpecError { field: "catalog.protocol", found, allowed });
@@ -112,13 +146,37 @@ impl Point {
                 allowed: "at most 20000000 arrivals in a run: a larger scale or a shorter duration".to_owned(),
             });
         }
-        Ok(Self { config, profile })
+        Ok(Self { config, profile, catalog_profile })
+    }
+
+    /// The same stores with another configuration.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with(&self, config: Config) -> Result<Self, SpecError> {
+        self.with_tables_on(config, self.profile.clone())
+    }
+
+    /// The same with another store for the tables, and for the catalog unless it has one of its own.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_tables_on(&self, config: Config, tables: Profile) -> Result<Self, SpecError> {
+        let catalog = self.catalog_profile.clone().filter(|_| config.catalog.store.is_some());
+        Self::new(config, Profiles { tables, catalog })
+    }
+
+    /// The profile of the store that has the catalog's objects; `None` if the catalog answers in a given time.
+    #[must_use]
+    pub fn store_of_catalog(&self) -> Option<&Profile> {
+        let own = self.catalog_profile.as_ref().unwrap_or(&self.profile);
+        self.config.catalog.latency.is_none().then_some(own)
     }
 
     /// Whether catalog and tables are in one store.
     #[must_use]
     pub fn catalog_is_an_object(&self) -> bool {
-        self.config.catalog.latency.is_none()
+        self.config.catalog.latency.is_none() && self.config.catalog.store.is_none()
     }
 
     /// Whether only validated overwrites decide on success. Without any, all transactions do.
@@ -145,6 +203,26 @@ impl Point {
         // A structure of strings and numbers always has a JSON form.
         let content = content.unwrap_or_else(|error| panic!("a point has no JSON form: {error}"));
         Sha256::digest(content).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Whether the catalog is in one place.
+fn check_catalog(config: &Config, has_profile: bool) -> Result<(), SpecError> {
+    let CatalogConfig { latency, store, server, .. } = &config.catalog;
+    let wrong = |field, found: String, allowed: &str| Err(SpecError { field, found, allowed: allowed.to_owned() });
+    match (store, latency) {
+        (Some(store), Some(latency)) => wrong(
+            "catalog.store",
+            format!("{store:?}, and catalog.latency = \"{latency}\""),
+            "one of the two: a store with a profile, or a time for every request",
+        ),
+        (Some(store), None) if !has_profile => {
+            wrong("catalog.store", format!("{store:?} without its profile"), "the name of a profile, or a file")
+        }
+        _ if server.is_some_and(|way| way > Span::from_secs(3600)) => {
+            wrong("catalog.server", server.unwrap_or_default().to_string(), "0s to 1h")
+        }
+        _ => Ok(()),
     }
 }
 

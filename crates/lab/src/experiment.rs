@@ -222,7 +222,12 @@ fn point(layers: Layers, fallback: &str, profiles: &mut Profiles) -> Result<Poin
         Err(error @ LibraryError::Profile { .. }) => return Err(error.into()),
         Err(error) => return Err(blame("provider", error.to_string())),
     };
-    Point::new(config, profile)
+    let catalog = match config.catalog.store.as_ref().map(|store| profiles.get(store)).transpose() {
+        Ok(catalog) => catalog,
+        Err(error @ LibraryError::Profile { .. }) => return Err(error.into()),
+        Err(error) => return Err(blame("catalog.store", error.to_string())),
+    };
+    Point::new(config, crate::config::Profiles { tables: profile, catalog })
         .map_err(|error| blame(error.field, format!("found {}; allowed: {}", error.found, error.allowed)))
 }
 

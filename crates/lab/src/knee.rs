@@ -75,6 +75,8 @@ pub struct KneeOptions {
     pub seeds: Option<Vec<u64>>,
     /// Whether to search also how much each assumption matters.
     pub sensitivity: bool,
+    /// Whether the what-ifs have the other protocols, and each protocol with each provider.
+    pub protocols: bool,
     /// The first of the seeds, if none are given.
     pub first_seed: u64,
     /// The number of concurrent runs. The answer does not depend on it.
@@ -93,6 +95,7 @@ impl Default for KneeOptions {
             worst: None,
             seeds: None,
             sensitivity: false,
+            protocols: false,
             first_seed: 1,
             threads: NonZeroUsize::MIN,
             events: 30_000_000,
@@ -175,7 +178,7 @@ pub struct Answer {
     pub enough_events: Option<u64>,
 }
 
-/// The knee with one change.
+/// The knee with a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIf {
     /// The change, for people.
@@ -246,7 +249,7 @@ pub fn answer(
         });
     }
     let reliefs = bottleneck::reliefs(point);
-    let changes = providers.map_or_else(Vec::new, |providers| change::changes(point, providers));
+    let changes = providers.map_or_else(Vec::new, |providers| change::changes(point, providers, options.protocols));
     let assumptions = if options.sensitivity { sensitivity::assumptions(point) } else { Vec::new() };
     let points = reliefs.iter().map(|(_, point)| point).chain(changes.iter().map(|change| &change.point));
     let points: Vec<&Point> = points.chain(assumptions.iter().flat_map(sensitivity::Variants::points)).collect();

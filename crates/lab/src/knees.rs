@@ -155,8 +155,18 @@ fn at(planned: &PlannedPoint, cause: KneeError) -> KneesError {
 /// Equal exactly if point, question and versions are equal.
 fn key(point: &Point, options: &KneeOptions) -> String {
     // These options do not affect the knee.
-    let KneeOptions { threshold, tolerance, within, worst, seeds, first_seed, events, sensitivity: _, threads: _ } =
-        options;
+    let KneeOptions {
+        threshold,
+        tolerance,
+        within,
+        worst,
+        seeds,
+        first_seed,
+        events,
+        sensitivity: _,
+        protocols: _,
+        threads: _,
+    } = options;
     let question = (threshold, tolerance, within, worst, seeds, first_seed, events);
     let content = serde_json::to_vec(&(MODEL_VERSION, SEARCH_VERSION, question, point));
     // A structure of strings and numbers always has a JSON form.

@@ -12,6 +12,7 @@ pub mod report;
 pub mod reproduce;
 pub mod runner;
 pub mod schema;
+mod server;
 mod simulate;
 pub mod summary;
 

@@ -26,9 +26,10 @@ const PRESETS: &[(&str, &str)] = files!("presets": "iceberg", "published-2026-03
 const PROVIDERS: &[(&str, &str)] = files!(
     "profiles": "s3-express", "s3-standard", "azure-premium", "azure-standard", "gcs", "s3-express-2025-06",
     "s3-standard-2025-06", "azure-premium-2025-06", "azure-standard-2025-06", "gcs-2025-06",
+    "postgres-one-node", "cassandra-one-node", "cassandra-regional",
 );
-const EXPERIMENTS: &[(&str, &str)] =
-    files!("experiments": "1a", "1b", "2a", "2b", "4a", "4a-zipf", "4b", "4b-zipf", "4c", "retry-policies");
+const EXPERIMENTS: &[(&str, &str)] = files!("experiments": "1a", "1b", "2a", "2b", "4a", "4a-zipf", "4b", "4b-zipf", "4c", "retry-policies", "substrates",
+        "substrates-append");
 
 /// A file's text and names.
 #[derive(Clone, Debug, PartialEq, Eq)]

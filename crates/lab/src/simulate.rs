@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::future::Either;
 use glidepath_env::{Key, Payload};
 use glidepath_model::{Instant, Span, TableId, TableState};
 use glidepath_protocols::Catalog;
@@ -18,6 +19,7 @@ use glidepath_workload::{
 
 use crate::config::Point;
 use crate::metrics::window;
+use crate::server::{Lead, Life, Server};
 
 /// The catalog's prefix in its store.
 const PREFIX: &str = "";
@@ -122,7 +124,16 @@ impl Visitor for Simulated<'_> {
         let Self { point, seed, mode, go_on } = self;
         let shared_state = Arc::new(D::shared_state(PREFIX, &settings(point)));
         let mode = if D::SHARES { Mode::EveryOperation } else { mode };
-        run(point, seed, mode, go_on, move |env, store| D::open(env, store, Arc::clone(&shared_state)))
+        let open = move |env, store| D::open(env, store, Arc::clone(&shared_state));
+        match point.config.catalog.server {
+            None => run(point, seed, mode, go_on, open, None),
+            Some(way) => {
+                let server = Server::new(way);
+                let lead = server.leader(open.clone());
+                let open = move |env: SimEnv, store| server.client(env.clone(), open(env, store));
+                run(point, seed, Mode::EveryOperation, go_on, open, Some(lead))
+            }
+        }
     }
 }
 
@@ -136,6 +147,7 @@ fn run<C: Catalog + 'static>(
     mode: Mode,
     go_on: &mut dyn FnMut(Underway) -> bool,
     open: impl Fn(SimEnv, SimStore) -> C + 'static,
+    lead: Option<Lead>,
 ) -> SimulatedRun {
     let (stores, catalog_store, table_store) = stores(point);
     let scene = Rc::new(Scene::new(point));
@@ -145,14 +157,17 @@ fn run<C: Catalog + 'static>(
     let (mut luck, open) = (Stream::keyed(seed, SOURCE, 0), Rc::new(open));
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
     let arrivals = arrivals.inspect(|next| scene.complete.set(next.at > scene.last_arrival));
-    let starts = arrivals.take_while(|next| next.at <= horizon).map(|Arrival { at, table }| {
+    let clients = arrivals.take_while(|next| next.at <= horizon).map(|Arrival { at, table }| {
         let (scene, open) = (Rc::clone(&scene), Rc::clone(&open));
-        (at, move |env: SimEnv| {
+        let start = move |env: SimEnv| {
             let catalog = open(env.clone(), env.store(catalog_store));
             let tables = env.store(table_store);
             transact(env, scene, catalog, tables, table)
-        })
+        };
+        (at, Start::Client(start))
     });
+    let server = lead.map(|lead| (Instant::ZERO, Start::Server(lead, catalog_store)));
+    let starts = server.into_iter().chain(clients).map(|(at, start)| (at, move |env: SimEnv| start.run(env)));
     let counts = simulation.run_while(starts, |events| go_on(Underway { events, failed: scene.failed.get() }));
     drop(simulation);
     let ended = scene.end().unwrap_or(horizon);
@@ -266,14 +281,30 @@ fn transact<C: Catalog>(
     }
 }
 
+/// The process of a transaction, or that of a server.
+enum Start<F> {
+    Client(F),
+    Server(Lead, StoreId),
+}
+
+impl<F: FnOnce(SimEnv) -> T, T: Future<Output = ()>> Start<F> {
+    fn run(self, env: SimEnv) -> Either<T, Life> {
+        match self {
+            Self::Client(start) => Either::Left(start(env)),
+            Self::Server(lead, store) => Either::Right(lead(env.clone(), env.store(store))),
+        }
+    }
+}
+
 /// The stores of a point: which has the catalog, and which the tables.
 fn stores(point: &Point) -> (Vec<StoreModel>, StoreId, StoreId) {
     let effect = point.config.catalog.effect;
     let of = |profile: Profile| StoreModel { effect, ..StoreModel::of(profile) };
     let tables = of(point.profile.clone());
-    match point.config.catalog.latency {
+    let latency = point.config.catalog.latency.map(Profile::constant);
+    match latency.or_else(|| point.catalog_profile.clone()) {
         None => (vec![tables], StoreId(0), StoreId(0)),
-        Some(latency) => (vec![tables, of(Profile::constant(latency))], StoreId(1), StoreId(0)),
+        Some(catalog) => (vec![tables, of(catalog)], StoreId(1), StoreId(0)),
     }
 }
 
@@ -317,7 +348,7 @@ impl Visitor for Fresh {
             let created = D::create(&catalog, Creation { tables: self.tables, ..Creation::default() }).await;
             assert!(matches!(created, Committed(_)), "creating a catalog in a store without faults succeeds");
         };
-        simulation.run([(Instant::ZERO, create)]);
+        assert_eq!(simulation.run([(Instant::ZERO, create)]).unfinished, 0, "the creation of a catalog came to no end");
         simulation.objects(store)
     }
 }

@@ -83,6 +83,7 @@ fn tier_profile(tier: &str, flat: &Profile, lines: &[Line<'_>]) -> Result<Profil
         latency_includes_read: true,
         // GCS documents one write per second and object, and 1.4 were sustained: the cap is just above that. The burst
         // is assumed: large enough for the observed runs of fast writes by a lone writer.
+        catalogs_only: false,
         rate_cap: (tier == "gcs").then_some(RateCap { writes_per_s: 1.6, burst: 120.0 }),
         measured: None,
     };

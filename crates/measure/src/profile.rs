@@ -88,6 +88,7 @@ impl<'a> Sorted<'a> {
             append: guarded_operation(&self.append, provenance, latencies),
             conditional_put,
             latency_includes_read,
+            catalogs_only: false,
             rate_cap: None,
             measured: Some(Measured { date: provenance.date.clone(), alternatives: None }),
         })

@@ -27,6 +27,7 @@ mod settling;
 #[cfg(test)]
 mod tests;
 pub mod tickets;
+mod together;
 #[cfg(feature = "toy")]
 mod toy;
 pub mod upkeep;

@@ -28,6 +28,9 @@ pub struct Profile {
     /// seem to: otherwise their latencies and failure rates are inconsistent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latency_includes_read: bool,
+    /// Whether only a catalog is kept there, and no files of tables: true of databases.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub catalogs_only: bool,
     /// The limit on writes to one object; absent if none was observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_cap: Option<RateCap>,
@@ -192,6 +195,7 @@ impl Profile {
             conditional_put: operation.clone(),
             append: Some(operation),
             latency_includes_read: false,
+            catalogs_only: false,
             rate_cap: None,
             measured: None,
         }

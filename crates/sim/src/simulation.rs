@@ -52,6 +52,9 @@ pub struct Counts {
     pub most_alive: u64,
     /// Requests with a fault.
     pub faults: u64,
+    /// Processes that had not ended when the run did. In a run without faults and without load they wait for what never
+    /// happens.
+    pub unfinished: u64,
 }
 
 /// Scheduled events between two checks whether to continue.
@@ -163,6 +166,11 @@ impl Simulation {
     /// Makes a table in a store before the run begins, at no cost.
     pub fn seed_table(&self, store: StoreId, table: Table) {
         self.world.stores.borrow_mut()[store.0].seed_table(table);
+    }
+
+    /// Gives a cell of a store a value before the run begins, at no cost.
+    pub fn seed_cell(&self, store: StoreId, table: &Table, cell: RowCell, value: Bytes) {
+        self.world.stores.borrow_mut()[store.0].seed_cell(table, cell, value);
     }
 
     /// What a store holds now under a key, without a request.
@@ -286,6 +294,7 @@ impl Simulation {
             }
         }
         self.counts.faults = self.world.faults.get();
+        self.counts.unfinished = tasks.alive() as u64;
         self.counts.events += self.world.unscheduled.take();
         self.counts
     }

@@ -6,6 +6,7 @@
 //! | `memory:` | in this process ([`memory`]) |
 //! | `file:///directory` | local disk ([`local`]) |
 //! | `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix` | object stores of a cloud ([`cloud`]) |
+//! | `kv+file:///directory`, `postgres://...`, `cassandra://...` | the cells of a key-value store ([`rows`]) |
 //!
 //! Start with [`open`]. This crate knows no protocol, and never repeats a guarded write whose outcome is unknown: it
 //! reports the outcome as unknown.
@@ -18,6 +19,7 @@ mod live;
 pub mod local;
 pub mod memory;
 mod open;
+pub mod rows;
 mod store;
 
 pub use bulk::SCRATCH;

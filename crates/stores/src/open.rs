@@ -6,6 +6,7 @@ use url::Url;
 use crate::cloud::CloudStore;
 use crate::local::LocalStore;
 use crate::memory::MemoryStore;
+use crate::rows::RowStore;
 use crate::store::Store;
 
 /// The settings of a store besides its URL.
@@ -55,13 +56,17 @@ pub enum OpenError {
 }
 
 /// The forms of URLs.
-const ALLOWED: &str = "memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix";
+const ALLOWED: &str = "memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix, \
+                       kv+file:///directory, postgres://user@host:port/database, cassandra://host:port/keyspace";
 
 /// Opens the store that a URL names. Makes no request; a directory is created if it does not exist.
 ///
 /// # Errors
 /// [`OpenError`] says what is wrong with the URL, or with the directory, the credentials or the parameters it names.
 pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
+    if is_rows(url) {
+        return RowStore::open(url).map(Store::Rows);
+    }
     let parsed = parse(url)?;
     match parsed.scheme() {
         "memory" => Ok(Store::Memory(MemoryStore::new())),
@@ -77,11 +82,19 @@ pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
 /// # Errors
 /// As [`open`], for what is wrong with the URL itself.
 pub fn is_there(url: &str) -> Result<Option<bool>, OpenError> {
+    if is_rows(url) {
+        return Ok(url.starts_with("kv+file:").then(|| !glidepath_kv::is_missing(url)));
+    }
     let parsed = parse(url)?;
     match parsed.scheme() {
         "file" => LocalStore::is_there(&parsed).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Whether the URL names a key-value store. These URLs have their own parser: one of them may name several hosts.
+fn is_rows(url: &str) -> bool {
+    url.split_once(':').is_some_and(|(scheme, _)| glidepath_kv::is_scheme(scheme))
 }
 
 fn wrong(url: &str, why: String) -> OpenError {

@@ -10,6 +10,7 @@ use glidepath_env::{
 use crate::cloud::CloudStore;
 use crate::local::LocalStore;
 use crate::memory::MemoryStore;
+use crate::rows::RowStore;
 
 /// A live store. Clones share connections, counters and limits.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub enum Store {
     Local(LocalStore),
     /// In a cloud.
     Cloud(CloudStore),
+    /// In a key-value store.
+    Rows(RowStore),
 }
 
 /// The same call on each kind of store.
@@ -29,6 +32,7 @@ macro_rules! each {
             Store::Memory($store) => $call,
             Store::Local($store) => $call,
             Store::Cloud($store) => $call,
+            Store::Rows($store) => $call,
         }
     };
 }
@@ -62,6 +66,10 @@ impl ObjectStore for Store {
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         each!(self, store => store.list(prefix, after, limit).await)
+    }
+
+    async fn list_folder(&self, folder: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
+        each!(self, store => store.list_folder(folder, after, limit).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {

@@ -49,8 +49,8 @@ impl Opened {
     /// Opens a store without reading from it.
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
         let store = open(url, &Options::default()).map_err(not_opened)?;
-        if matches!(store, Store::Memory(_)) {
-            let words = "memory: exists only until the command ends, so no other command could use it; \
+        if matches!(&store, Store::Memory(_)) || matches!(&store, Store::Rows(rows) if rows.is_in_memory()) {
+            let words = "memory: and kv+memory: exist only until the command ends, so no other command could use them; \
                          use file:///directory for a try";
             return Err(Failure::Mistake(words.to_owned()));
         }

@@ -57,7 +57,7 @@ impl Arguments {
 }
 
 fn as_json(removed: &Removed, versioned: bool) -> Value {
-    let counts = removed.removed.iter().map(|count| (format!("deleted_{}", count.key), json!(count.count)));
+    let counts = removed.removed.iter().map(|count| (format!("{}_{}", verb(versioned), count.key), json!(count.count)));
     let version = |version: Version| versioned.then_some(version.0);
     let others = [
         ("kept_old_objects", Some(removed.kept)),
@@ -69,6 +69,11 @@ fn as_json(removed: &Removed, versioned: bool) -> Value {
     Value::Object(counts.chain(others).collect::<Map<_, _>>())
 }
 
+/// Without versions, objects are emptied, and stay.
+fn verb(versioned: bool) -> &'static str {
+    if versioned { "deleted" } else { "emptied" }
+}
+
 fn as_text(removed: &Removed, versioned: bool) -> String {
     let count = |count: &Count| format!("{} {}", count.count, count.words);
     let counts: Vec<String> = removed.removed.iter().map(count).collect();
@@ -78,7 +83,7 @@ fn as_text(removed: &Removed, versioned: bool) -> String {
         kept => format!(", and {kept} older objects and packs that they need or that may still be needed"),
     };
     if !versioned {
-        return format!("deleted {deleted}");
+        return format!("{} {deleted}", verb(versioned));
     }
     format!("deleted {deleted}\nkept    versions {} to {}{more}", removed.oldest.0, removed.newest.0)
 }

@@ -85,8 +85,8 @@ fn what_ifs(what_ifs: &[WhatIf]) -> Table {
         vec![what_if.change.clone(), factor, interval, rate(what_if.knee_commits_per_s), what_if.settings.join("; ")]
     };
     Table {
-        title: "What one change would do to the knee",
-        note: "Each change was made alone, and the knee was searched again. If the interval of the factor contains 1, \
+        title: "What each change would do to the knee",
+        note: "Each line is a search of its own: this change, and nothing else. If the interval of the factor contains 1, \
                no difference was seen.",
         head: vec!["change", "factor", "95 % interval", "commits/s", "settings"],
         rows: what_ifs.iter().map(row).collect(),

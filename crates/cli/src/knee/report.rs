@@ -98,7 +98,11 @@ fn runs(knee: &Knee) -> String {
 fn stopped_words(stopped: &SearchEnd) -> String {
     let percent = |share: f64| format!("±{:.1} %", 100.0 * share);
     let asked = percent(stopped.within);
-    let interval = stopped.half_width.map(|half| format!("the interval is {}, {asked} was requested", percent(half)));
+    let interval = stopped.half_width.map(|half| {
+        // An interval cut off at zero can be wider than its knee: a percentage above 100 would say too little.
+        let width = if half < 1.0 { percent(half) } else { "wider than the knee itself".to_owned() };
+        format!("the interval is {width}, {asked} was requested")
+    });
     let reason = match stopped.reason {
         Reason::NarrowEnough => "narrow enough",
         Reason::BudgetSpent => "budget spent",
@@ -250,7 +254,7 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
         };
         vec![what_if.change.clone(), factor, rate(what_if.knee_commits_per_s), interval]
     };
-    let header = ["with one change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
+    let header = ["with this change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
     table(&header, 1, what_ifs.iter().map(row).collect())
 }
 

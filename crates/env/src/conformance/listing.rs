@@ -108,3 +108,20 @@ pub(super) async fn after_write<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<
     }
     Ok(())
 }
+
+pub(super) async fn folder<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {
+    let inside = ["f/1", "f/2", "f/fffffffffffffffe"];
+    for name in ["e", "f", "g/1"].iter().chain(&inside).rev() {
+        trial.write(&trial.key(name), "x").await?;
+    }
+    for (after, wanted) in [(None, &inside[..]), (Some("f/1"), &inside[1..]), (Some("f/3"), &inside[2..])] {
+        let after = after.map(|after| trial.key(after));
+        for limit in [1, 2, 3] {
+            let page = done("a listing", trial.store().list_folder(&trial.key("f/"), after.as_ref(), limit).await)?;
+            let names: Vec<String> = page.objects.iter().map(|listed| trial.name(&listed.key).to_owned()).collect();
+            expect(&format!("{limit} of a folder after {after:?}"), &names, &wanted[..limit.min(wanted.len())])?;
+            holds(page.more || limit >= wanted.len(), || "a page of a folder says that there is no more".to_owned())?;
+        }
+    }
+    Ok(())
+}

@@ -17,7 +17,14 @@ use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
 
 /// Fields that `"none"` removes.
-const OPTIONAL: [&str; 4] = ["catalog.latency", "arrivals.burst.table", "arrivals.burst", "retry.time_limit"];
+const OPTIONAL: [&str; 6] = [
+    "catalog.latency",
+    "catalog.store",
+    "catalog.server",
+    "arrivals.burst.table",
+    "arrivals.burst",
+    "retry.time_limit",
+];
 
 /// The paths of distributions.
 const DISTRIBUTIONS: [&str; 2] = ["arrivals", "transaction.runtime"];

@@ -126,14 +126,16 @@ pub(super) fn reliefs(point: &Point) -> Vec<(Resource, Point)> {
                 config.commit.prepare.clear();
                 config.commit.refresh.clear();
             }
-            Resource::Catalog => config.catalog.latency = Some(Span::from_nanos(1000)),
+            Resource::Catalog => {
+                (config.catalog.latency, config.catalog.store) = (Some(Span::from_nanos(1000)), None);
+            }
             Resource::History if config.transaction.fast_append < 1.0 => config.commit.history_parallel = ALL_AT_ONCE,
             Resource::History => {}
             Resource::RealConflicts if config.transaction.fast_append < 1.0 => config.transaction.real_conflicts = 0.0,
             Resource::RealConflicts => {}
             Resource::Retries => config.retry.retries = config.retry.retries.saturating_mul(2).max(1),
         }
-        (config != point.config).then(|| Point::new(config, point.profile.clone()).ok()).flatten()
+        (config != point.config).then(|| point.with(config).ok()).flatten()
     };
     ALL.into_iter().filter_map(|resource| Some((resource, relieved(resource)?))).collect()
 }

@@ -1,12 +1,14 @@
 //! Which what-ifs are searched? Each differs from the point in one decision of an operator: the catalog's store, its
-//! layout, or how clients commit and retry.
+//! layout, its protocol, or how clients commit and retry. Store and protocol are also changed together, because the
+//! gain of both is not the product of their gains.
 
 use glidepath_env::{Backoff, Exponential, JitterRange};
 use glidepath_model::Span;
+use glidepath_protocols::registry::Protocol;
 use glidepath_workload::{Choice, ManifestList, Refresh, Step, TableMetadata};
 
 use super::Provider;
-use crate::config::{Config, Point};
+use crate::config::{Config, Point, Profiles};
 
 /// A change.
 pub(super) struct Change {
@@ -30,34 +32,95 @@ struct Changes<'a> {
     list: Vec<Change>,
 }
 
-/// All changes that differ from the point as it is.
-pub(super) fn changes(point: &Point, providers: &[Provider]) -> Vec<Change> {
+/// All changes that differ from the point as it is; with `protocols`, other protocols are among them.
+pub(super) fn changes(point: &Point, providers: &[Provider], protocols: bool) -> Vec<Change> {
     let mut changes = Changes { point, list: Vec::new() };
     changes.stores(providers);
     changes.layout();
     changes.client();
     changes.retries();
+    if protocols {
+        changes.protocols(providers);
+        changes.databases(providers);
+    }
     changes.list
 }
 
 impl Changes<'_> {
     fn stores(&mut self, providers: &[Provider]) {
-        let what = if self.point.catalog_is_an_object() { "all" } else { "the tables" };
+        let what = self.what_moves();
         for Provider { name, profile } in providers {
             let mut config = self.point.config.clone();
-            if *name == config.provider || *profile == self.point.profile {
+            if profile.catalogs_only || *name == config.provider || *profile == self.point.profile {
                 continue;
             }
             config.provider.clone_from(name);
             let settings = vec![format!("provider = \"{name}\"")];
-            if let Ok(point) = Point::new(config, profile.clone()) {
+            if let Ok(point) = self.point.with_tables_on(config, profile.clone()) {
                 self.list.push(Change { words: format!("{what} on {name}"), settings, point });
             }
         }
-        let slower = self.point.config.catalog.latency.is_none_or(|latency| latency > FAST_CATALOG);
+        let given = &self.point.config.catalog;
+        let slower = given.latency.is_none_or(|latency| latency > FAST_CATALOG) && given.server.is_none();
         self.add(slower, "a catalog that answers in 1 ms", &["catalog.latency = \"1ms\""], |config| {
-            config.catalog.latency = Some(FAST_CATALOG);
+            (config.catalog.latency, config.catalog.store) = (Some(FAST_CATALOG), None);
         });
+    }
+
+    /// Every protocol that the store can carry, here and on each of the providers.
+    fn protocols(&mut self, providers: &[Provider]) {
+        let here = Provider { name: self.point.config.provider.clone(), profile: self.point.profile.clone() };
+        let others = providers.iter().filter(|other| !other.profile.catalogs_only);
+        let others = others.filter(|other| other.name != here.name && other.profile != here.profile);
+        for place in std::iter::once(&here).chain(others) {
+            for &protocol in Protocol::ALL.iter().filter(|other| **other != self.point.config.catalog.protocol) {
+                let mut config = self.point.config.clone();
+                config.catalog.protocol = protocol;
+                let mut settings = vec![format!("catalog.protocol = \"{}\"", protocol.name())];
+                let mut words = format!("protocol {}", protocol.name());
+                if place.name != here.name {
+                    config.provider.clone_from(&place.name);
+                    settings.push(format!("provider = \"{}\"", place.name));
+                    words += &format!(", {} on {}", self.what_moves(), place.name);
+                }
+                if !protocol.traits().holds_metadata && config.tables.metadata == TableMetadata::Inlined {
+                    config.tables.metadata = TableMetadata::Separate;
+                    settings.push("tables.metadata = \"separate\"".to_owned());
+                    words += ", table metadata in files of its own";
+                }
+                if let Ok(point) = self.point.with_tables_on(config, place.profile.clone()) {
+                    self.list.push(Change { words, settings, point });
+                }
+            }
+        }
+    }
+
+    /// Every protocol whose catalog a database can keep, there.
+    fn databases(&mut self, providers: &[Provider]) {
+        let of_rows = || Protocol::ALL.iter().filter(|protocol| !protocol.traits().appends);
+        for place in providers.iter().filter(|place| place.profile.catalogs_only) {
+            for protocol in of_rows() {
+                let mut config = self.point.config.clone();
+                let separate = TableMetadata::Separate;
+                (config.catalog.protocol, config.catalog.latency, config.tables.metadata) = (*protocol, None, separate);
+                config.catalog.store = Some(place.name.clone());
+                let settings = vec![
+                    format!("catalog.protocol = \"{}\"", protocol.name()),
+                    format!("catalog.store = \"{}\"", place.name),
+                ];
+                let words = format!("protocol {}, the catalog on {}", protocol.name(), place.name);
+                let profiles = Profiles { tables: self.point.profile.clone(), catalog: Some(place.profile.clone()) };
+                if config != self.point.config
+                    && let Ok(point) = Point::new(config, profiles)
+                {
+                    self.list.push(Change { words, settings, point });
+                }
+            }
+        }
+    }
+
+    fn what_moves(&self) -> &'static str {
+        if self.point.catalog_is_an_object() { "all" } else { "the tables" }
     }
 
     fn layout(&mut self) {
@@ -138,7 +201,7 @@ impl Changes<'_> {
     fn add(&mut self, differs: bool, words: &str, settings: &[&str], change: impl FnOnce(&mut Config)) {
         let mut config = self.point.config.clone();
         change(&mut config);
-        if let Some(point) = differs.then(|| Point::new(config, self.point.profile.clone()).ok()).flatten() {
+        if let Some(point) = differs.then(|| self.point.with(config).ok()).flatten() {
             let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
             self.list.push(Change { words: words.to_owned(), settings, point });
         }
@@ -153,5 +216,43 @@ fn setting(field: &str, backoff: &Backoff) -> String {
              [{:?}, {:?}] }} }}",
             jitter.low, jitter.high
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{point, providers};
+    use super::*;
+
+    fn words(point: &Point, protocols: bool) -> Vec<String> {
+        changes(point, &providers(), protocols).into_iter().map(|change| change.words).collect()
+    }
+
+    #[test]
+    fn each_protocol_is_tried_on_each_provider_that_can_carry_it() {
+        let point = point(&[]);
+        assert!(words(&point, false).iter().all(|words| !words.contains("protocol ")));
+        let pairs: Vec<String> = words(&point, true).into_iter().filter(|words| words.contains("protocol ")).collect();
+        let others = Protocol::ALL.iter().filter(|protocol| **protocol != point.config.catalog.protocol);
+        for protocol in others {
+            let here = pairs.iter().any(|words| *words == format!("protocol {}", protocol.name()));
+            let appends = protocol.traits().appends;
+            assert_eq!(here, !appends, "{pairs:?}");
+            let on_express = pairs.contains(&format!("protocol {}, all on s3-express", protocol.name()));
+            assert!(on_express, "{pairs:?}");
+        }
+        assert!(!pairs.iter().any(|words| words.contains("append-log, all on s3-standard")), "{pairs:?}");
+    }
+
+    #[test]
+    fn a_protocol_without_table_metadata_keeps_it_in_files() {
+        let point = point(&["tables.metadata=inlined"]);
+        let changes = changes(&point, &providers(), true);
+        let tickets = changes.iter().find(|change| change.words.starts_with("protocol tickets,")).unwrap();
+        assert!(
+            tickets.settings.iter().any(|setting| setting == "tables.metadata = \"separate\""),
+            "{:?}",
+            tickets.words
+        );
     }
 }

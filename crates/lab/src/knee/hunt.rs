@@ -234,7 +234,7 @@ impl Hunt {
         let Task { threshold, worst, keep, .. } = self.task;
         let gives_up = load > limits(&self.point).0;
         let rule = Rule { threshold, clusters, worst, keep, gives_up };
-        Ok(Trial::new(load, Point::new(config, self.point.profile.clone())?, rule))
+        Ok(Trial::new(load, self.point.with(config)?, rule))
     }
 
     /// Takes the result of a run; returns true if it was the last of the requested ones.

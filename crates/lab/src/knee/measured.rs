@@ -120,7 +120,7 @@ fn with(point: &Point, alternative: &Alternative) -> Result<Point, KneeError> {
     if !point.config.catalog.protocol.traits().appends && !point.appends_to_lists() {
         profile.append = None;
     }
-    Ok(Point::new(point.config.clone(), profile)?)
+    Ok(point.with_tables_on(point.config.clone(), profile)?)
 }
 
 /// The knee itself, its relative standard error, and the half width of its interval in standard errors.

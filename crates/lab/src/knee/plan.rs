@@ -120,9 +120,10 @@ pub(super) fn first_guess(point: &Point) -> f64 {
         Step::WriteManifestFile => put(tables.manifest_file_size),
     };
     let prepare: f64 = config.commit.prepare.iter().map(step).sum::<f64>() * f64::from(config.transaction.tables);
-    let catalog = match config.catalog.latency {
-        Some(latency) => 2.0 * latency.as_secs_f64(),
-        None => get + profile.conditional_put.median.as_secs_f64(),
+    let catalog = match (config.catalog.latency, point.store_of_catalog()) {
+        (Some(latency), _) => 2.0 * latency.as_secs_f64(),
+        (None, Some(store)) => store.get.median.as_secs_f64() + store.conditional_put.median.as_secs_f64(),
+        (None, None) => 0.0,
     };
     let most_popular = match tables.choice {
         Choice::Uniform => 1.0 / f64::from(tables.count),

@@ -48,7 +48,7 @@ pub(super) fn portrait(point: &Point, found: &KneeSearch, options: &KneeOptions,
         return judged(0);
     }
     let (config, runs) = plan(point, found, options);
-    let Ok(point) = Point::new(config, point.profile.clone()) else { return judged(0) };
+    let Ok(point) = point.with(config) else { return judged(0) };
     let seeds: Vec<u64> = match &options.seeds {
         Some(seeds) => seeds.clone(),
         None => (options.first_seed..).take(runs as usize).collect(),

@@ -255,9 +255,9 @@ impl List<'_> {
     fn add(&mut self, name: &'static str, assumed: String, varied: [Option<(String, Vary<'_>)>; 2]) {
         let points = varied.map(|varied| {
             let (words, vary) = varied?;
-            let Point { mut config, mut profile } = self.point.clone();
+            let Point { mut config, mut profile, .. } = self.point.clone();
             vary(&mut config, &mut profile);
-            Some((words, Point::new(config, profile).ok().filter(|point| point != self.point)?))
+            Some((words, self.point.with_tables_on(config, profile).ok().filter(|point| point != self.point)?))
         });
         if points.iter().any(Option::is_some) {
             self.variants.push(Variants { name, assumed, points });

@@ -261,7 +261,7 @@ fn every_change_is_a_change_and_its_settings_say_which() {
         let base =
             Experiment::of_preset(preset, &Overrides { preset: Some(preset.to_owned()), ..Overrides::default() });
         let base = base.unwrap().points.remove(0).point;
-        let changes = change::changes(&base, &providers());
+        let changes = change::changes(&base, &providers(), true);
         assert!(changes.len() >= 6, "{preset}");
         for change in changes {
             assert_ne!(change.point, base, "{preset}: {}", change.words);

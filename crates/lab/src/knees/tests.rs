@@ -17,6 +17,7 @@ const OPTIONS: KneeOptions = KneeOptions {
     worst: None,
     seeds: None,
     sensitivity: false,
+    protocols: false,
     first_seed: 1,
     threads: NonZeroUsize::MIN,
     events: 400_000,

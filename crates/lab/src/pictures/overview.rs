@@ -218,6 +218,7 @@ fn plural(axis: &Axis) -> String {
         PROTOCOL => "Protocols".to_owned(),
         ALTERNATIVE => "Alternatives".to_owned(),
         "tables.count" => "Numbers of tables".to_owned(),
+        "catalog.store" => "Stores of the catalog".to_owned(),
         "catalog.latency" => "Catalog latencies".to_owned(),
         "transaction.fast_append" => "Shares of fast appends".to_owned(),
         other => format!("Values of {other}"),

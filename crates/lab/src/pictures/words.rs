@@ -7,6 +7,7 @@ use crate::experiment::ALTERNATIVE;
 /// The load: every curve runs along it.
 pub(crate) const LOAD: &str = "arrivals.scale";
 pub(crate) const TABLES: &str = "tables.count";
+pub(crate) const CATALOG_STORE: &str = "catalog.store";
 pub(crate) const CATALOG_LATENCY: &str = "catalog.latency";
 pub(crate) const FAST_APPEND: &str = "transaction.fast_append";
 pub(crate) const PROVIDER: &str = "provider";
@@ -61,6 +62,7 @@ pub(crate) fn axis_label(key: &str, times: bool) -> String {
         CATALOG_LATENCY => format!("Catalog latency{unit}"),
         FAST_APPEND => "Fast appends (% of transactions)".to_owned(),
         PROVIDER => "Provider".to_owned(),
+        CATALOG_STORE => "Store of the catalog".to_owned(),
         PROTOCOL => "Protocol".to_owned(),
         ALTERNATIVE => "Alternative".to_owned(),
         BURST_FACTOR => "Arrivals in bursts (times as many)".to_owned(),
@@ -77,6 +79,7 @@ pub(crate) fn axis_noun(key: &str) -> &str {
         CATALOG_LATENCY => "catalog latency",
         FAST_APPEND => "share of fast appends",
         PROVIDER => "provider",
+        CATALOG_STORE => "store of the catalog",
         PROTOCOL => "protocol",
         ALTERNATIVE => "alternative",
         BURST_FACTOR => "strength of bursts",
@@ -91,7 +94,7 @@ pub(crate) fn tick(key: &str, text: &str) -> String {
         (FAST_APPEND, Size::Number(share)) => plain(share * 100.0),
         (_, Size::Time(seconds)) => plain(seconds * 1e3),
         (_, Size::Number(number)) => plain(number),
-        (PROVIDER, _) => provider_name(text).to_owned(),
+        (PROVIDER | CATALOG_STORE, _) => provider_name(text).to_owned(),
         _ => text.to_owned(),
     }
 }
@@ -107,6 +110,7 @@ pub(crate) fn phrase(key: &str, text: &str) -> String {
         (FAST_APPEND, Size::Number(0.0)) => "validated overwrites only".to_owned(),
         (FAST_APPEND, Size::Number(share)) => format!("{} % fast appends", plain(share * 100.0)),
         (PROVIDER, _) => provider_name(text).to_owned(),
+        (CATALOG_STORE, _) => format!("catalog on {}", provider_name(text)),
         (ALTERNATIVE | PROTOCOL, _) => text.to_owned(),
         (BURST_FACTOR, Size::Number(factor)) => format!("bursts of {} times the arrivals", plain(factor)),
         (RETRIES, _) if text == "1" => "1 retry".to_owned(),

@@ -100,6 +100,9 @@ fn surroundings(columns: &mut Columns, rows: &[Row<'_>]) {
     columns.text("protocol", configs(rows).map(|config| word(&config.catalog.protocol)));
     let latency = |config: &Config| config.catalog.latency.map(|latency| latency.as_millis_f64());
     columns.number_or_none("catalog_latency_ms", configs(rows).map(latency));
+    columns.text("catalog_store", configs(rows).map(|config| config.catalog.store.clone().unwrap_or_default()));
+    let server = |config: &Config| config.catalog.server.map(|way| way.as_millis_f64());
+    columns.number_or_none("catalog_server_ms", configs(rows).map(server));
     columns.text("catalog_effect", configs(rows).map(|config| word(&config.catalog.effect)));
 }
 

@@ -242,7 +242,7 @@ fn a_file_is_no_larger_than_it_can_say() {
     let model = StoreModel::of(Profile::constant(Span::from_millis(30)));
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores: vec![model] });
-    simulation.run([(Instant::ZERO, |env: SimEnv| async move {
+    let counts = simulation.run([(Instant::ZERO, |env: SimEnv| async move {
         let shared_state = || SharedState::new(Key::new("catalog"), ByteSize::default());
         let catalog = CatalogFile::new(env.clone(), env.store(STORE), Arc::new(shared_state().of_at_most(most)));
         let Outcome::Committed(base) = catalog.create(vec![(TableId(0), glidepath_model::TableState::new(1))]).await
@@ -267,4 +267,5 @@ fn a_file_is_no_larger_than_it_can_say() {
         let read = reader.load().await.unwrap();
         assert_eq!((read.root().table_count(), read.file.encode().len()), (3, most));
     })]);
+    assert_eq!(counts.unfinished, 0);
 }

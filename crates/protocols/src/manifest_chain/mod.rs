@@ -324,7 +324,7 @@ impl<E: Env> ManifestChain<E> {
             Ok(object) => object.payload.bytes.first_chunk::<8>().map(|bytes| Version(u64::from_le_bytes(*bytes))),
             Err(_) => None,
         };
-        let listed = match self.store.list(&self.shared_state.keys.versions(), None, 1).await {
+        let listed = match self.store.list_folder(&self.shared_state.keys.versions(), None, 1).await {
             Ok(page) => page.objects.first().and_then(|first| self.shared_state.keys.version_in(&first.key)),
             Err(ReadError::NotFound) => None,
             // The hint alone is not enough: it may be old, and its version may only be left because its pages are

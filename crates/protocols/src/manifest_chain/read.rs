@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
 use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
 use glidepath_model::{Entry, Kind, Name, Version};
 
@@ -15,10 +14,8 @@ use super::tree::{self, Missing};
 use super::{ManifestChain, Snapshot};
 use crate::catalog::LoadError;
 use crate::entry;
+use crate::together::together_until;
 use crate::wire::DecodeError;
-
-/// The maximum number of concurrent page requests of one operation.
-const FETCHES: usize = 16;
 
 /// A page that ends before this many bytes is read together with the beginning of its object.
 const NEAR: u64 = 16 << 10;
@@ -129,11 +126,9 @@ impl<E: Env> ManifestChain<E> {
             match operation(&pages) {
                 Ok(done) => return Ok(done),
                 Err(Missing(missing)) => {
-                    for some in missing.chunks(FETCHES) {
-                        let fetched = join_all(some.iter().map(|at| self.fetch(*at))).await;
-                        for (at, page) in some.iter().zip(fetched) {
-                            pages.add(*at, page?);
-                        }
+                    let fetched = together_until(&missing, |at| self.fetch(*at), Result::is_err).await;
+                    for (at, page) in missing.iter().zip(fetched) {
+                        pages.add(*at, page?);
                     }
                 }
             }

@@ -14,7 +14,7 @@ fn alone<F: Future<Output = ()> + 'static>(run: impl FnOnce(SimEnv) -> F + 'stat
     let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(10)))];
     let horizon = Instant::ZERO + Span::from_secs(100_000);
     let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores });
-    simulation.run([(Instant::ZERO, run)]);
+    assert_eq!(simulation.run([(Instant::ZERO, run)]).unfinished, 0, "it came to no end");
 }
 
 async fn create(env: &SimEnv, prefix: &str, protocol: Protocol) -> Outcome<AnySnapshot> {

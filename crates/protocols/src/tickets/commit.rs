@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::join_all;
 use glidepath_env::{Backoff, Cause, Denial, Env, Exponential, JitterRange, Purpose};
 use glidepath_model::{CommitId, Entry, Kind, Name, Span};
 
 use super::object::{Intent, LINEAGE, Record, Slot, TxnId};
 use super::put::{Sent, Stood};
-use super::read::{AT_ONCE, Seen};
+use super::read::Seen;
 use super::{Fate, Snapshot, Tickets};
 use crate::catalog::{LoadError, Outcome};
 use crate::mutant::{self, Mutant};
+use crate::together::together_until;
 
 /// How long a writer waits for another transaction before it aborts it.
 const PATIENCE: Span = Span::from_secs(1);
@@ -189,14 +189,9 @@ impl<E: Env> Tickets<E> {
 
     /// Step 6.
     async fn stand(&self, slots: &[Slot]) -> Result<(), Stop> {
-        let (mut stood, mut refused) = (Vec::new(), None);
-        for some in slots.chunks(AT_ONCE) {
-            stood.extend(join_all(some.iter().map(|slot| self.put_once(Sent::Slot(slot)))).await);
-            if stood.iter().any(|stood| matches!(stood, Stood::Lost)) {
-                break;
-            }
-        }
-        for stood in stood {
+        let mut refused = None;
+        let lost = |stood: &Stood| matches!(stood, Stood::Lost);
+        for stood in together_until(slots, |slot| self.put_once(Sent::Slot(slot)), lost).await {
             match stood {
                 Stood::Yes => {}
                 Stood::Lost => return Err(Stop::Conflict),
@@ -237,7 +232,7 @@ impl<E: Env> Tickets<E> {
         }
         for namespace in &plan.emptied {
             let (_, names) = self.roster(Some(namespace)).await?;
-            let others: Vec<Name> = names.into_iter().filter(|name| !plan.writes.contains_key(name)).collect();
+            let others: Vec<Name> = names.iter().filter(|name| !plan.writes.contains_key(name)).cloned().collect();
             let seen = self.look_at(&others).await?;
             for (name, seen) in others.iter().zip(seen) {
                 let seen = if seen.undecided().is_some() { self.faced(name, txn).await? } else { seen };

@@ -43,6 +43,11 @@ impl Keys {
         self.key("names/")
     }
 
+    /// Everything that slots of rosters have in common.
+    pub(super) fn rosters(&self) -> Key {
+        self.key("rosters/")
+    }
+
     /// The prefix of the slots of a name.
     pub(super) fn register(&self, name: &Name) -> Key {
         let (parent, last) = name.place();
@@ -51,7 +56,7 @@ impl Keys {
     }
 
     pub(super) fn slot(&self, name: &Name, number: u64) -> Key {
-        numbered(&self.register(name), number)
+        numbered(self.register(name).as_str(), number)
     }
 
     /// The prefix of the slots of the roster of a namespace, or of the root.
@@ -61,7 +66,7 @@ impl Keys {
     }
 
     pub(super) fn roster_slot(&self, namespace: Option<&Name>, number: u64) -> Key {
-        numbered(&self.roster(namespace), number)
+        numbered(self.roster(namespace).as_str(), number)
     }
 
     pub(super) fn txn(&self, id: TxnId) -> Key {
@@ -91,7 +96,8 @@ impl Keys {
     }
 }
 
-fn numbered(prefix: &Key, number: u64) -> Key {
+/// The slot of this number of the register or roster whose slots have this prefix.
+pub(super) fn numbered(prefix: &str, number: u64) -> Key {
     Key::new(&format!("{prefix}{:016x}", u64::MAX - number))
 }
 

@@ -1,6 +1,6 @@
 //! What the handles of a process to one catalog share: what they have read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,9 +9,13 @@ use glidepath_model::Name;
 use super::Fate;
 use super::keys::Keys;
 use super::object::{Roster, Slot, TxnId};
+use crate::entry;
 
 /// Registers and records that are remembered. With more, all are forgotten, and read again.
 const MOST: usize = 100_000;
+
+/// The bytes of the registers that are remembered, as they are encoded. With more, all are forgotten.
+const MOST_BYTES: usize = 128 << 20;
 
 /// What all handles of a process to one catalog share. All of it is hints: a reader begins with the newest slot known,
 /// and goes on from there.
@@ -25,10 +29,23 @@ pub struct SharedState {
 struct Known {
     /// The newest known slot of each name.
     slots: BTreeMap<Name, Arc<Slot>>,
+    /// What these slots take.
+    slot_bytes: usize,
     /// Transactions that have ended.
     fates: BTreeMap<TxnId, Fate>,
-    /// Slots of rosters: each with the names that it repeats.
-    rosters: BTreeMap<Option<Name>, BTreeMap<u64, Vec<Name>>>,
+    /// Rosters from their beginning to the newest slot known.
+    rosters: BTreeMap<Option<Name>, Enrolled>,
+}
+
+/// A roster up to its newest known slot.
+#[derive(Default)]
+struct Enrolled {
+    /// The number of that slot; 0 if none is known.
+    end: u64,
+    /// All names.
+    names: Arc<BTreeSet<Name>>,
+    /// The names that no slot before had.
+    new: BTreeMap<u64, Vec<Name>>,
 }
 
 impl SharedState {
@@ -58,12 +75,16 @@ impl SharedState {
 
     pub(super) fn learn(&self, slot: &Arc<Slot>) {
         let mut known = self.known_now();
-        if known.slots.len() >= MOST {
+        let forgotten = match known.slots.get(&slot.name) {
+            Some(newest) if newest.number >= slot.number => return,
+            Some(older) => weight(older),
+            None => 0,
+        };
+        known.slot_bytes = known.slot_bytes - forgotten + weight(slot);
+        known.slots.insert(slot.name.clone(), Arc::clone(slot));
+        if known.slots.len() > MOST || known.slot_bytes > MOST_BYTES {
             known.slots.clear();
-        }
-        let newest = known.slots.entry(slot.name.clone()).or_insert_with(|| Arc::clone(slot));
-        if newest.number < slot.number {
-            *newest = Arc::clone(slot);
+            known.slot_bytes = 0;
         }
     }
 
@@ -79,33 +100,51 @@ impl SharedState {
         known.fates.insert(txn, fate);
     }
 
-    /// The newest known slot of a roster; 0 if none is known.
+    /// The number of the newest known slot of a roster; 0 if none is known.
     pub(super) fn roster_end(&self, namespace: Option<&Name>) -> u64 {
-        let known = self.known_now();
-        let parts = known.rosters.get(&namespace.cloned());
-        parts.and_then(|parts| parts.last_key_value()).map_or(0, |(end, _)| *end)
+        self.known_now().rosters.get(&namespace.cloned()).map_or(0, |roster| roster.end)
     }
 
-    /// Adds slots. If none was known before, they must be all that make up the roster.
-    pub(super) fn enrolled(&self, namespace: Option<&Name>, rosters: Vec<Roster>) {
+    /// Adds slots, oldest first. If none was known before, they must be all that make up the roster.
+    pub(super) fn enrolled(&self, namespace: Option<&Name>, slots: Vec<Roster>) {
         let mut known = self.known_now();
-        let parts = known.rosters.entry(namespace.cloned()).or_default();
-        parts.extend(rosters.into_iter().map(|roster| (roster.number, roster.names)));
+        let roster = known.rosters.entry(namespace.cloned()).or_default();
+        for slot in slots {
+            if slot.number > roster.end {
+                roster.add(slot);
+            }
+        }
     }
 
-    /// The names on a roster up to this slot, each once, in order.
-    pub(super) fn roster_names(&self, namespace: Option<&Name>, end: u64) -> Vec<Name> {
-        self.roster_range(namespace, 1, end)
-    }
-
-    /// The names that were added by these slots, and perhaps some from before.
-    pub(super) fn roster_range(&self, namespace: Option<&Name>, first: u64, end: u64) -> Vec<Name> {
+    /// All names on a roster, and where it ends.
+    pub(super) fn roster(&self, namespace: Option<&Name>) -> (u64, Arc<BTreeSet<Name>>) {
         let known = self.known_now();
-        let parts = known.rosters.get(&namespace.cloned()).into_iter();
-        let parts = parts.flat_map(|parts| parts.range(first..=end.max(first)));
-        let mut names: Vec<Name> = parts.flat_map(|(_, names)| names).cloned().collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        let roster = known.rosters.get(&namespace.cloned());
+        roster.map(|roster| (roster.end, Arc::clone(&roster.names))).unwrap_or_default()
     }
+
+    /// The names that these slots added, each once, in no order.
+    pub(super) fn added(&self, namespace: Option<&Name>, first: u64, end: u64) -> Vec<Name> {
+        let known = self.known_now();
+        let roster = known.rosters.get(&namespace.cloned());
+        let slots = roster.into_iter().flat_map(|roster| roster.new.range(first..=end.max(first)));
+        slots.flat_map(|(_, names)| names).cloned().collect()
+    }
+}
+
+impl Enrolled {
+    fn add(&mut self, slot: Roster) {
+        let new: Vec<Name> = slot.names.into_iter().filter(|name| !self.names.contains(name)).collect();
+        // Copied if somebody reads them.
+        Arc::make_mut(&mut self.names).extend(new.iter().cloned());
+        self.new.insert(slot.number, new);
+        self.end = slot.number;
+    }
+}
+
+/// Roughly the bytes of a slot.
+fn weight(slot: &Slot) -> usize {
+    let entries = [slot.settled.as_ref(), slot.intent.as_ref().and_then(|intent| intent.after.as_ref())];
+    let entries: usize = entries.into_iter().flatten().map(entry::length).sum();
+    entries + slot.name.as_str().len() + 8 * slot.lineage.len()
 }

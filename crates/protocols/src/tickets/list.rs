@@ -1,5 +1,7 @@
 //! Listings: all names of a roster, looked at twice.
 
+use std::ops::Bound;
+
 use glidepath_env::Env;
 use glidepath_model::{Entry, Kind, Name};
 
@@ -32,13 +34,14 @@ impl<E: Env> Tickets<E> {
             let mut scan = Scan::default();
             let (end, names) = self.roster(namespace).await?;
             scan.rosters.push((namespace.cloned(), end));
-            let names: Vec<Name> = names.into_iter().filter(|name| after.is_none_or(|after| name > after)).collect();
-            let mut found = Vec::new();
-            for some in names.chunks(PAGE) {
-                if found.len() >= limit {
+            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let (mut names, mut found) = (names.range((first, Bound::Unbounded)), Vec::new());
+            while found.len() < limit {
+                let some: Vec<Name> = names.by_ref().take(PAGE).cloned().collect();
+                if some.is_empty() {
                     break;
                 }
-                for (name, seen) in some.iter().zip(self.look_at(some).await?) {
+                for (name, seen) in some.iter().zip(self.look_at(&some).await?) {
                     found.extend(seen.now().map(|entry| (name.clone(), entry.clone())));
                     scan.seen.push((name.clone(), seen));
                 }
@@ -57,6 +60,7 @@ impl<E: Env> Tickets<E> {
             let (mut scan, mut found, mut namespaces) = (Scan::default(), Vec::new(), vec![None]);
             while let Some(namespace) = namespaces.pop() {
                 let (end, names) = self.roster(namespace.as_ref()).await?;
+                let names: Vec<Name> = names.iter().cloned().collect();
                 for (name, seen) in names.iter().zip(self.look_at(&names).await?) {
                     if let Some(entry) = seen.now() {
                         if wanted(entry) {

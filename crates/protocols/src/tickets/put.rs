@@ -164,12 +164,14 @@ impl<E: Env> Tickets<E> {
         let mut failed = None;
         for round in 0..settling::ROUNDS * 8 {
             let (end, there) = self.roster(namespace).await?;
-            let new: Vec<Name> = names.iter().filter(|name| there.binary_search(name).is_err()).cloned().collect();
+            let new: Vec<Name> = names.iter().filter(|name| !there.contains(name)).cloned().collect();
             if new.is_empty() {
                 return Ok(());
             }
+            // Whoever reads the names while they grow has them copied.
+            drop(there);
             let number = end + 1;
-            let mut all = self.shared_state.roster_range(namespace, Roster::first(number), end);
+            let mut all = self.shared_state.added(namespace, Roster::first(number), end);
             all.extend(new);
             all.sort_unstable();
             all.dedup();

@@ -1,8 +1,8 @@
 //! Reading registers, records and rosters.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use glidepath_env::{Cause, Env, Key, Object, ObjectStore, ReadError};
 use glidepath_model::{CommitId, Entry, Name};
 
@@ -11,14 +11,11 @@ use super::object::{Held, Record, Roster, Slot, TxnId};
 use super::{Fate, Tickets};
 use crate::catalog::LoadError;
 use crate::mutant::{self, Mutant};
+use crate::together::{together, together_until};
 use crate::wire::DecodeError;
 
 /// How often a read that fails is made.
 const TRIES: u32 = 3;
-
-/// Registers read or put at a time. `join_all` polls up to 30 futures by itself; with more it relies on their wakers,
-/// which the simulator does not call.
-pub(super) const AT_ONCE: usize = 16;
 
 /// How often names are looked at again before a snapshot of them fails.
 const LOOKS: u32 = 8;
@@ -144,7 +141,7 @@ impl<E: Env> Tickets<E> {
 
     /// The number of the newest slot that a listing shows; 0 if it shows none.
     async fn listed(&self, prefix: &Key) -> Result<u64, LoadError> {
-        let page = self.store.list(prefix, None, 1).await;
+        let page = self.store.list_folder(prefix, None, 1).await;
         let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
         Ok(page.objects.first().and_then(|listed| slot_number(&listed.key)).unwrap_or(0))
     }
@@ -161,13 +158,7 @@ impl<E: Env> Tickets<E> {
 
     /// Many registers, each at a moment of its own.
     pub(super) async fn look_at(&self, names: &[Name]) -> Result<Vec<Seen>, LoadError> {
-        let mut all = Vec::with_capacity(names.len());
-        for some in names.chunks(AT_ONCE) {
-            for seen in join_all(some.iter().map(|name| self.look(name))).await {
-                all.push(seen?);
-            }
-        }
-        Ok(all)
+        together(names, |name| self.look(name)).await.into_iter().collect()
     }
 
     /// Whether a register is as it was seen.
@@ -186,15 +177,9 @@ impl<E: Env> Tickets<E> {
         &self,
         seen: impl IntoIterator<Item = (&'a Name, &'a Seen)>,
     ) -> Result<bool, LoadError> {
-        let all: Vec<(&Name, &Seen)> = seen.into_iter().collect();
-        for some in all.chunks(AT_ONCE) {
-            for same in join_all(some.iter().map(|(name, seen)| self.is_same(name, seen))).await {
-                if !same? {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
+        let changed = |same: &Result<bool, LoadError>| !matches!(same, Ok(true));
+        let same = together_until(seen, |(name, seen)| self.is_same(name, seen), changed).await;
+        same.into_iter().find(changed).unwrap_or(Ok(true))
     }
 
     /// Registers as they were together at one moment since the call.
@@ -223,7 +208,7 @@ impl<E: Env> Tickets<E> {
     }
 
     /// All names that were ever created in a namespace, and the number of the newest slot of its roster.
-    pub(super) async fn roster(&self, namespace: Option<&Name>) -> Result<(u64, Vec<Name>), LoadError> {
+    pub(super) async fn roster(&self, namespace: Option<&Name>) -> Result<(u64, Arc<BTreeSet<Name>>), LoadError> {
         let keys = &self.shared_state.keys;
         let mut end = self.shared_state.roster_end(namespace);
         if end == 0 {
@@ -235,13 +220,14 @@ impl<E: Env> Tickets<E> {
                 parts.push(roster.ok_or_else(|| damaged(&keys.roster_slot(namespace, part), "it is missing"))?);
                 part = Roster::first(part) - 1;
             }
+            parts.reverse();
             self.shared_state.enrolled(namespace, parts);
         }
         while let Some(roster) = self.roster_slot(namespace, end + 1).await? {
             self.shared_state.enrolled(namespace, vec![roster]);
             end += 1;
         }
-        Ok((end, self.shared_state.roster_names(namespace, end)))
+        Ok(self.shared_state.roster(namespace))
     }
 
     /// Whether the roster still ends there.

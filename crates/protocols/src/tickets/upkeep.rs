@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use glidepath_env::{Cause, Env, Guard, Key, Listed, ObjectStore, Payload, PutError};
+use glidepath_env::{Cause, Env, Guard, Key, Listed, Object, ObjectStore, Payload, PutError};
 use glidepath_model::{Kind, Name, Version};
 
-use super::keys::Place;
-use super::object::Held;
+use super::keys::{Place, numbered};
+use super::object::{Held, Roster};
 use super::read::Seen;
 use super::{EMPTIED_BYTES, Tickets};
 use crate::catalog::{Catalog, LoadError};
@@ -24,13 +24,18 @@ type Slots = Vec<(u64, u64)>;
 impl<E: Env> Tickets<E> {
     /// Slots by the prefix of their register, newest first.
     async fn registers(&self) -> Result<BTreeMap<String, Slots>, LoadError> {
+        self.slots_below(&self.shared_state.keys.names()).await
+    }
+
+    /// Slots by their prefix, newest first.
+    async fn slots_below(&self, prefix: &Key) -> Result<BTreeMap<String, Slots>, LoadError> {
         let (mut all, mut after) = (BTreeMap::<String, Slots>::new(), None::<Key>);
         loop {
-            let page = self.store.list(&self.shared_state.keys.names(), after.as_ref(), PAGE).await;
+            let page = self.store.list(prefix, after.as_ref(), PAGE).await;
             let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
             for Listed { key, size } in &page.objects {
-                if let Some(Place::Slot(register, number)) = self.shared_state.keys.place(key) {
-                    all.entry(register).or_default().push((number, size.as_bytes()));
+                if let Some(Place::Slot(of, number) | Place::Roster(of, number)) = self.shared_state.keys.place(key) {
+                    all.entry(of).or_default().push((number, size.as_bytes()));
                 }
             }
             after = page.objects.last().map(|listed| listed.key.clone());
@@ -49,9 +54,12 @@ impl<E: Env> Tickets<E> {
             if slots.iter().skip(1).all(|(_, size)| *size <= EMPTIED_BYTES as u64) {
                 continue;
             }
-            // On a disk a listing may show a name that a power cut undoes; what was read is durable.
-            let key = Key::new(&format!("{register}{:016x}", u64::MAX - newest));
-            if self.object(&key).await?.is_none() {
+            // On a disk a listing may show a name that a power cut undoes; what was read is durable. Behind a slot that is
+            // damaged the older ones may be all that is left.
+            let key = numbered(&register, newest);
+            let object = self.object(&key).await?;
+            let is_whole = |object: Object| matches!(Held::decode(&object.payload.bytes), Ok(Held::Slot(_)));
+            if !object.is_some_and(is_whole) {
                 continue;
             }
             let least = if mutant::is(Mutant::NewestEmptied) { newest } else { newest - 1 };
@@ -59,7 +67,7 @@ impl<E: Env> Tickets<E> {
                 if *size <= EMPTIED_BYTES as u64 {
                     continue;
                 }
-                let key = Key::new(&format!("{register}{:016x}", u64::MAX - number));
+                let key = numbered(&register, *number);
                 if mutant::is(Mutant::SlotsDeleted) {
                     let _ = self.store.delete(&key).await;
                     continue;
@@ -74,11 +82,21 @@ impl<E: Env> Tickets<E> {
         Ok(Removed { before: none, oldest: none, newest: none, removed, kept: 0 })
     }
 
-    /// Checks every register: its slots, the record of its intent, its name on the roster, its namespace. Nothing can be
-    /// wrong that a repair could prove.
+    /// Checks every register: its slots, the record of its intent, its name on the roster, its namespace; and every slot of
+    /// the rosters. Nothing can be wrong that a repair could prove.
     pub(super) async fn checked(&self, _: bool) -> Result<Report, LoadError> {
-        self.load().await?;
         let (mut check, mut names) = (Check::default(), BTreeMap::new());
+        match self.load().await {
+            Ok(_) => {}
+            Err(LoadError::Undecodable(cause)) => {
+                let found = (cause.to_string(), RESTORE.to_owned());
+                check.find(Severity::Damage, "undecodable", self.shared_state.keys.format(), found);
+            }
+            Err(error) => return Err(error),
+        }
+        for (roster, slots) in self.slots_below(&self.shared_state.keys.rosters()).await? {
+            self.check_roster(&roster, &slots, &mut check).await?;
+        }
         for (register, slots) in self.registers().await? {
             self.check_slots(&register, &slots, &mut names, &mut check).await?;
         }
@@ -86,7 +104,10 @@ impl<E: Env> Tickets<E> {
             check.entries += u64::from(seen.now().is_some());
             if seen.undecided().is_some() {
                 let found = format!("an intent of a transaction without a record stands in {name}");
-                let advice = "nothing: the next writer of the name decides it".to_owned();
+                let advice =
+                    "nothing, unless objects of this store were lost: the record of a transaction that committed \
+                              may be among them, and should be put back before the next writer of the name decides"
+                        .to_owned();
                 check.find(Severity::Note, "undecided", self.place_of(name, seen), (found, advice));
             }
             if seen.now().is_some() {
@@ -97,6 +118,35 @@ impl<E: Env> Tickets<E> {
         findings.sort_by_key(|finding| finding.severity);
         let looked_at = vec![Count::of("slots", "slots", slots), Count::of("entries", "entries", entries)];
         Ok(Report { findings, looked_at, ..Report::default() })
+    }
+
+    /// Reads all slots of a roster.
+    async fn check_roster(&self, roster: &str, slots: &Slots, check: &mut Check) -> Result<(), LoadError> {
+        check.slots += slots.len() as u64;
+        for (number, _) in slots {
+            let key = numbered(roster, *number);
+            let Some(object) = self.object(&key).await? else { continue };
+            let found = match Roster::decode(&object.payload.bytes) {
+                Ok(slot) if slot.number == *number => continue,
+                Ok(slot) => format!("it is slot {} of a roster", slot.number),
+                Err(error) => error.to_string(),
+            };
+            check.find(Severity::Damage, "undecodable", key, (found, RESTORE.to_owned()));
+        }
+        if let Some((missing, newest)) = self.first_missing(roster, slots).await? {
+            let found = format!("slot {missing} of {newest} of a roster is missing: listings may lack names");
+            check.find(Severity::Damage, "missing", numbered(roster, missing), (found, RESTORE.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The first slot that is not there, and the number of the newest.
+    async fn first_missing(&self, of: &str, slots: &Slots) -> Result<Option<(u64, u64)>, LoadError> {
+        let newest = slots.first().map_or(0, |(number, _)| *number);
+        let there: BTreeSet<u64> = slots.iter().map(|(number, _)| *number).collect();
+        let Some(missing) = (1..=newest).find(|number| !there.contains(number)) else { return Ok(None) };
+        // A listing may lag.
+        Ok(self.object(&numbered(of, missing)).await?.is_none().then_some((missing, newest)))
     }
 
     fn place_of(&self, name: &Name, seen: &Seen) -> Key {
@@ -113,14 +163,10 @@ impl<E: Env> Tickets<E> {
     ) -> Result<(), LoadError> {
         check.slots += slots.len() as u64;
         let newest = slots.first().map_or(0, |(number, _)| *number);
-        let key = |number: u64| Key::new(&format!("{register}{:016x}", u64::MAX - number));
-        let there: BTreeSet<u64> = slots.iter().map(|(number, _)| *number).collect();
-        if let Some(missing) = (1..=newest).find(|number| !there.contains(number)) {
-            // A listing may lag.
-            if self.object(&key(missing)).await?.is_none() {
-                let found = format!("slot {missing} of {newest} is missing: a put from long ago could take its place");
-                check.find(Severity::Damage, "missing", key(missing), (found, RESTORE.to_owned()));
-            }
+        let key = |number: u64| numbered(register, number);
+        if let Some((missing, newest)) = self.first_missing(register, slots).await? {
+            let found = format!("slot {missing} of {newest} is missing: a put from long ago could take its place");
+            check.find(Severity::Damage, "missing", key(missing), (found, RESTORE.to_owned()));
         }
         let object = self.object(&key(newest)).await?;
         let held = object.map(|object| Held::decode(&object.payload.bytes));
@@ -128,7 +174,7 @@ impl<E: Env> Tickets<E> {
             Some(Ok(Held::Slot(slot))) => match self.look(&slot.name).await {
                 Ok(seen) => {
                     names.insert(slot.name, seen);
-                    return Ok(());
+                    return self.check_older(register, slots, check).await;
                 }
                 Err(LoadError::Undecodable(cause)) => cause.to_string(),
                 Err(error) => return Err(error),
@@ -143,11 +189,29 @@ impl<E: Env> Tickets<E> {
         Ok(())
     }
 
+    /// Reads the slots that the newest one replaced.
+    async fn check_older(&self, register: &str, slots: &Slots, check: &mut Check) -> Result<(), LoadError> {
+        for (number, _) in slots.iter().skip(1).filter(|(_, size)| *size > EMPTIED_BYTES as u64) {
+            let key = numbered(register, *number);
+            let object = self.object(&key).await?;
+            if let Some(Err(error)) = object.map(|object| Held::decode(&object.payload.bytes)) {
+                let advice = "nothing: a newer slot has all of it, and a vacuum empties this one".to_owned();
+                check.find(Severity::Note, "undecodable", key, (error.to_string(), advice));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a name is on the roster of its namespace, which exists. If not, looks again: it may just be changing.
     async fn check_place(&self, name: &Name, seen: &Seen, check: &mut Check) -> Result<(), LoadError> {
         let parent = name.parent();
-        let (_, roster) = self.roster(parent.as_ref()).await?;
-        if roster.binary_search(name).is_err() {
+        let roster = match self.roster(parent.as_ref()).await {
+            Ok((_, roster)) => Some(roster),
+            // Found when the rosters were read.
+            Err(LoadError::Undecodable(_)) => None,
+            Err(error) => return Err(error),
+        };
+        if roster.is_some_and(|roster| !roster.contains(name)) {
             let found = format!("{name} exists, and is not on the roster of its namespace: no listing shows it");
             check.find(Severity::Damage, "unlisted", self.place_of(name, seen), (found, RESTORE.to_owned()));
         }

@@ -245,6 +245,11 @@ impl Tables {
         self.tables.entry(table).or_default();
     }
 
+    pub(crate) fn seed(&mut self, table: &Table, cell: Cell, value: Bytes) {
+        let row = self.tables.entry(table.clone()).or_default().entry(Place::of(&cell.row)).or_default();
+        row.write(0, vec![(cell.column, value)], (table, &cell.row), &mut self.journal);
+    }
+
     pub(crate) fn get(&mut self, table: &Table, cells: &[Cell], view: View) -> Result<Vec<Option<Bytes>>, KvReadError> {
         let mut luck = view.luck;
         let mut values = Vec::with_capacity(cells.len());

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::rc::Rc;
 
+use bytes::Bytes;
 use glidepath_env::{
-    Appended, Body, Denial, Guard, Key, ListPage, Listed, Metadata, Object, Payload, PutError, ReadError, Table, Tag,
+    Appended, Body, Cell, Denial, Guard, Key, ListPage, Listed, Metadata, Object, Payload, PutError, ReadError, Table,
+    Tag,
 };
 use glidepath_model::{ByteSize, Instant, Span};
 
@@ -76,6 +78,10 @@ impl StoreState {
 
     pub(crate) fn seed_table(&mut self, table: Table) {
         self.tables.create(table);
+    }
+
+    pub(crate) fn seed_cell(&mut self, table: &Table, cell: Cell, value: Bytes) {
+        self.tables.seed(table, cell, value);
     }
 
     pub(crate) fn peek(&self, key: &Key) -> Option<Payload> {

@@ -30,6 +30,7 @@ fn noisy() -> Profile {
         conditional_put: operation(6, 0.4),
         append: Some(operation(6, 0.4)),
         latency_includes_read: false,
+        catalogs_only: false,
         rate_cap: None,
         measured: None,
     }

@@ -123,6 +123,8 @@ impl HttpConnector for Connector {
 }
 
 fn network(options: &Options) -> Result<reqwest::Client, reqwest::Error> {
+    // Fails if the program has chosen another one, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let duration = |span: Span| Duration::from_nanos(span.as_nanos());
     reqwest::Client::builder()
         .timeout(duration(options.request_timeout))

@@ -30,7 +30,7 @@ fn alone<F: Future<Output = ()> + 'static>(
         process(env).await;
         end.set(true);
     };
-    simulation.run([(Instant::ZERO, run)]);
+    assert_eq!(simulation.run([(Instant::ZERO, run)]).unfinished, 0, "it came to no end");
     assert!(ended.get(), "the process did not get to its end");
     simulation
 }

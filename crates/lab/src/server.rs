@@ -1,0 +1,196 @@
+//! One server that has the catalog: the commits that wait there are committed as one group.
+//!
+//! Clients reach it in half a round trip. It answers reads with the newest version that it knows, because no other
+//! process commits; the first read, and every read of a protocol that keeps no newest version, goes to the store. What
+//! is committed in a group is the same code that runs live ([`glidepath_protocols::group`]).
+
+use std::pin::Pin;
+
+use glidepath_env::{Cause, Denial, Env};
+use glidepath_model::{Changes, Entry, Kind, Name, Span, TableId, Version};
+use glidepath_protocols::group::{CommitError, Committer, Group, Grouped, Leader, RetryPolicy};
+use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
+use glidepath_sim::{SimEnv, SimStore};
+
+/// Requests that may wait at the server: more than any run has at a time.
+const MOST_WAITING: usize = 1 << 24;
+
+/// What the server's process does.
+pub(crate) type Life = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Starts the server, in a process of its own.
+pub(crate) type Lead = Box<dyn FnOnce(SimEnv, SimStore) -> Life>;
+
+/// The server, and the way to it.
+pub(crate) struct Server<C: Grouped> {
+    group: Group<C>,
+    way: Span,
+}
+
+impl<C: Grouped + 'static> Server<C> {
+    pub(crate) fn new(way: Span) -> Self {
+        Self { group: Group::new(MOST_WAITING), way }
+    }
+
+    /// What the server's process does.
+    pub(crate) fn leader(&self, open: impl Fn(SimEnv, SimStore) -> C + 'static) -> Lead {
+        let group = self.group.clone();
+        Box::new(move |env, store| {
+            let leader = Leader::new(env.clone(), open(env, store), &group, RetryPolicy::default());
+            Box::pin(async move {
+                let Ok(leader) = leader else { unreachable!("a group of one run has one leader") };
+                leader.lead().await;
+            })
+        })
+    }
+
+    /// The catalog as a client sees it.
+    pub(crate) fn client(&self, env: SimEnv, catalog: C) -> Served<C> {
+        let committer = Committer::grouped(env.clone(), catalog, self.group.clone());
+        Served { env, committer, way: self.way }
+    }
+}
+
+/// A client's handle on the catalog of a server.
+pub(crate) struct Served<C: Grouped> {
+    env: SimEnv,
+    committer: Committer<SimEnv, C>,
+    way: Span,
+}
+
+impl<C: Grouped> Served<C> {
+    async fn half_the_way(&self) {
+        self.env.sleep_until(self.env.now() + self.way.half()).await;
+    }
+}
+
+impl<C: Grouped> Catalog for Served<C> {
+    type Snapshot = C::Snapshot;
+
+    async fn load(&self) -> Result<C::Snapshot, LoadError> {
+        self.half_the_way().await;
+        let found = match self.committer.catalog().newest_known() {
+            Some(known) => Ok(known),
+            None => self.committer.catalog().load().await,
+        };
+        self.half_the_way().await;
+        found
+    }
+
+    fn version(&self, at: &C::Snapshot) -> Option<Version> {
+        self.committer.catalog().version(at)
+    }
+
+    async fn tables<'a>(&self, at: &'a C::Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+        self.committer.catalog().tables(at, ids).await
+    }
+
+    async fn entry(&self, at: &C::Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        self.committer.catalog().entry(at, name).await
+    }
+
+    async fn children(
+        &self,
+        at: &C::Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        self.committer.catalog().children(at, namespace, after, limit).await
+    }
+
+    async fn of_kind(&self, at: &C::Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
+        self.committer.catalog().of_kind(at, kind).await
+    }
+
+    async fn with_base(&self, at: &C::Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
+        self.committer.catalog().with_base(at, base).await
+    }
+
+    async fn commit(&self, _: &C::Snapshot, changes: &Changes) -> Outcome<C::Snapshot> {
+        self.half_the_way().await;
+        let answer = self.committer.commit(changes.actions()).await;
+        self.half_the_way().await;
+        match answer {
+            Ok(now) => Outcome::Committed(now),
+            Err(CommitError::Refused(_) | CommitError::Contention { .. }) => Outcome::Conflict(None),
+            Err(CommitError::Unknown(cause)) => Outcome::Unknown(cause),
+            Err(CommitError::Failed(cause)) => Outcome::Refused(Denial::certain(cause)),
+            Err(error @ CommitError::Full { .. }) => {
+                Outcome::Refused(Denial::certain(Cause::from_error(error)).passing())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use glidepath_sim::Mode;
+    use glidepath_workload::{End, Record};
+
+    use crate::experiment::{Experiment, Overrides, Setting};
+    use crate::simulate::simulate;
+
+    fn planned(settings: &[&str]) -> Result<crate::config::Point, String> {
+        let usual = ["duration=10min", "arrivals.scale=60ms", "tables.count=20", "provider=s3-standard"];
+        let settings = usual.iter().chain(settings).map(|setting| Setting::parse(setting).unwrap()).collect();
+        let overrides = Overrides { settings, ..Overrides::default() };
+        let experiment = Experiment::of_preset("iceberg", &overrides).map_err(|error| error.to_string())?;
+        Ok(experiment.points[0].point.clone())
+    }
+
+    fn records(settings: &[&str]) -> Vec<Record> {
+        simulate(&planned(settings).unwrap(), 1, Mode::LocalClocks).records
+    }
+
+    fn committed(records: &[Record]) -> f64 {
+        records.iter().filter(|record| record.end == End::Committed).count() as f64 / records.len() as f64
+    }
+
+    fn installing(records: &[Record]) -> f64 {
+        let all = records.iter().filter(|record| record.end == End::Committed);
+        all.clone().map(|record| record.spent.install.as_secs_f64()).sum::<f64>() / all.count() as f64
+    }
+
+    #[test]
+    fn a_server_commits_what_clients_of_one_object_cannot() {
+        for protocol in ["catalog-file", "manifest-chain"] {
+            let protocol = format!("catalog.protocol={protocol}");
+            let alone = committed(&records(&[&protocol]));
+            let served = records(&[&protocol, "catalog.server=1ms"]);
+            assert!(alone < 0.95 && committed(&served) > 0.99, "{protocol}: {alone}, {}", committed(&served));
+            assert!(served.iter().all(|record| record.catalog_conflicts == 0), "{protocol}");
+            assert_eq!(served, records(&[&protocol, "catalog.server=1ms"]), "{protocol}");
+        }
+    }
+
+    #[test]
+    fn the_way_to_a_server_takes_its_time() {
+        let near = installing(&records(&["catalog.server=0s"]));
+        let far = installing(&records(&["catalog.server=500ms"]));
+        assert!((far - near - 0.5).abs() < 0.05, "{near} s, {far} s");
+    }
+
+    #[test]
+    fn a_catalog_in_a_database_takes_its_time() {
+        let settings = ["catalog.protocol=tickets", "arrivals.scale=1s"];
+        let objects = installing(&records(&settings));
+        let cells = installing(&records(&[&settings[..], &["catalog.store=postgres-one-node"]].concat()));
+        // The median of a conditional put: 61 ms there, a quarter of a millisecond here.
+        assert!(objects > 0.05 && cells < 0.002, "{objects} s, {cells} s");
+    }
+
+    #[test]
+    fn a_catalog_is_in_one_place() {
+        for (settings, words) in [
+            (&["provider=postgres-one-node"][..], "keeps no files of tables"),
+            (&["catalog.store=nowhere"], "there is no provider \"nowhere\""),
+            (&["catalog.store=gcs", "catalog.latency=1ms"], "one of the two"),
+            (&["catalog.protocol=append-log", "catalog.store=postgres-one-node"], "cannot append"),
+            (&["catalog.server=2h"], "0s to 1h"),
+        ] {
+            let error = planned(settings).unwrap_err();
+            assert!(error.contains(words), "{settings:?}: {error}");
+        }
+    }
+}
