@@ -24,5 +24,4 @@ pub use library::{LIBRARY, scenario};
 pub use run::{Checked, Trial};
 pub use scenario::{OnDisk, Scenario, ScenarioError, Writers};
 pub use shrink::shrink;
-pub use subject::Subject;
-pub use transactions::check_transactions;
+pub use subject::{CatalogKind, Subject};

@@ -22,9 +22,10 @@ use crate::on_disk;
 use crate::on_rows;
 use crate::requests;
 use crate::scenario::Scenario;
-use crate::subject::{self, STORE, Standing, Subject, shared, shared_state, standings, tables, writes};
+use crate::subject::{self, CatalogKind, STORE, Standing, Subject, shared, shared_state, standings, tables, writes};
 use crate::tidy::tidy;
 use crate::trace;
+use crate::transactions;
 
 /// The horizon, in simulated time.
 const HORIZON: Span = Span::from_secs(24 * 3600);
@@ -54,6 +55,13 @@ pub struct Checked {
 pub struct Trial {
     subject: Subject,
     scenario: Scenario,
+    /// What runs of a catalog begin with; empty for transactions, which begin with nothing.
+    beginnings: Beginnings,
+}
+
+/// The objects that runs begin with.
+#[derive(Clone, Debug, Default)]
+struct Beginnings {
     /// What a fresh catalog consists of.
     objects: Vec<(Key, Payload)>,
     /// The same for runs of requests.
@@ -68,14 +76,16 @@ impl Trial {
     #[must_use]
     pub fn new(subject: Subject, scenario: &Scenario) -> Self {
         let tables = scenario.writers.tables;
-        let (objects, begun) = subject.protocol.visit(Beginnings { subject, tables });
-        let made = |objects: Result<Vec<(Key, Payload)>, String>| {
-            objects.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"))
+        let beginnings = match subject {
+            Subject::Catalog(kind) => kind.protocol.visit(Begin { kind, tables }),
+            Subject::Transactions => Ok(Beginnings::default()),
         };
-        Self { subject, scenario: scenario.clone(), objects: made(objects), begun: made(begun) }
+        let beginnings =
+            beginnings.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
+        Self { subject, scenario: scenario.clone(), beginnings }
     }
 
-    /// The protocol and its layout.
+    /// What is checked.
     #[must_use]
     pub fn subject(&self) -> Subject {
         self.subject
@@ -101,21 +111,25 @@ impl Trial {
     }
 
     fn run(&self, seed: u64, keep_mishaps: bool) -> Ran {
-        self.subject.protocol.visit(RunOf { trial: self, seed, keep_mishaps })
+        match self.subject {
+            Subject::Catalog(kind) => kind.protocol.visit(RunOf { trial: self, seed, keep_mishaps }),
+            Subject::Transactions => transactions::run(&self.scenario, seed, keep_mishaps),
+        }
     }
 
     /// Every second seed is a run of requests, except on disks and in cells.
     fn run_of<D: Design>(&self, seed: u64, keep_mishaps: bool) -> Ran {
+        let Beginnings { objects, begun } = &self.beginnings;
         let run = match &self.scenario.disk {
             Some(disk) => {
-                let plan = on_disk::Plan { writers: self.scenario.writers, disk: *disk, objects: &self.objects };
+                let plan = on_disk::Plan { writers: self.scenario.writers, disk: *disk, objects };
                 on_disk::run::<D>(&plan, seed, keep_mishaps)
             }
-            None if self.scenario.rows => on_rows::run::<D>(&self.scenario, &self.objects, seed, keep_mishaps),
+            None if self.scenario.rows => on_rows::run::<D>(&self.scenario, objects, seed, keep_mishaps),
             None if seed.is_multiple_of(2) => {
-                return requests::run::<D>(&self.scenario, &self.begun, seed, keep_mishaps);
+                return requests::run::<D>(&self.scenario, begun, seed, keep_mishaps);
             }
-            None => run::<D>(&self.scenario, &self.objects, seed, keep_mishaps),
+            None => run::<D>(&self.scenario, objects, seed, keep_mishaps),
         };
         let Run { checked, history, mishaps } = run;
         let lines = if keep_mishaps { trace::lines(&history) } else { Vec::new() };
@@ -123,20 +137,19 @@ impl Trial {
     }
 }
 
-/// The initial objects of runs of changes, and of requests.
-struct Beginnings {
-    subject: Subject,
+struct Begin {
+    kind: CatalogKind,
     tables: u32,
 }
 
 type Objects = Result<Vec<(Key, Payload)>, String>;
 
-impl Visitor for Beginnings {
-    type Output = (Objects, Objects);
+impl Visitor for Begin {
+    type Output = Result<Beginnings, String>;
 
-    fn visit<D: Design>(self) -> (Objects, Objects) {
-        let Self { subject, tables } = self;
-        (created::<D>(subject, tables), requests::begun::<D>(subject, tables))
+    fn visit<D: Design>(self) -> Self::Output {
+        let Self { kind, tables } = self;
+        Ok(Beginnings { objects: created::<D>(kind, tables)?, begun: requests::begun::<D>(kind, tables)? })
     }
 }
 
@@ -241,13 +254,13 @@ pub(crate) fn calm<'a>(objects: impl IntoIterator<Item = (&'a Key, Payload)>) ->
 }
 
 /// What a fresh catalog consists of.
-fn created<D: Design>(subject: Subject, count: u32) -> Objects {
+fn created<D: Design>(kind: CatalogKind, count: u32) -> Objects {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
         let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
-        *told.borrow_mut() = match D::create(&catalog, subject.creation(tables(count))).await {
+        *told.borrow_mut() = match D::create(&catalog, kind.creation(tables(count))).await {
             Outcome::Committed(_) => Ok(()),
             other => Err(format!("{other:?}")),
         };
@@ -439,7 +452,8 @@ mod tests {
     /// The checker reports the remains of a scenario without vacuum, and this object; a vacuum removes them.
     fn leaves_and_cleans<D: Design>(name: &str, junk: &str) {
         let scenario = scenario("storm").unwrap().unwrap();
-        let fresh = created::<D>(Subject::named(name).unwrap(), scenario.writers.tables).unwrap();
+        let Some(Subject::Catalog(kind)) = Subject::named(name) else { panic!("{name}") };
+        let fresh = created::<D>(kind, scenario.writers.tables).unwrap();
         for seed in 1..20 {
             let mut simulation = world(&scenario, &fresh, seed);
             simulation.run(processes::<D>(&scenario, &Rc::new(RefCell::new(History::new()))));

@@ -1,4 +1,4 @@
-//! Which protocols are checked, and what does the checker need from each?
+//! What is checked, and what does the checker need from each protocol?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,18 @@ pub(crate) const STORE: StoreId = StoreId(0);
 /// The catalog's prefix in its store.
 pub(crate) const PREFIX: &str = "catalog/";
 
-/// A protocol to check, and its layout.
+/// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Subject {
+pub enum Subject {
+    /// A catalog.
+    Catalog(CatalogKind),
+    /// The service of transactions.
+    Transactions,
+}
+
+/// The protocol of a catalog, and its layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CatalogKind {
     /// The protocol.
     pub protocol: Protocol,
     /// Its layout, if it has several.
@@ -28,6 +37,39 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// All protocols, in all their layouts, and transactions.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        CatalogKind::all().into_iter().map(Self::Catalog).chain([Self::Transactions]).collect()
+    }
+
+    /// As written on the command line: the protocol, and its layout if that is not the usual one.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Catalog(kind) => kind.name(),
+            Self::Transactions => "transactions".to_owned(),
+        }
+    }
+
+    /// The subject of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|subject| subject.name() == name)
+    }
+
+    /// Whether there can be such a thing in the place of a scenario: cells cannot be appended to, and transactions are in cells of
+    /// their own in every scenario without a disk.
+    #[must_use]
+    pub fn runs_in(self, scenario: &Scenario) -> bool {
+        match self {
+            Self::Catalog(kind) => !scenario.rows || !kind.protocol.traits().appends,
+            Self::Transactions => !scenario.rows && scenario.disk.is_none(),
+        }
+    }
+}
+
+impl CatalogKind {
     /// All protocols, in all their layouts.
     #[must_use]
     pub fn all() -> Vec<Self> {
@@ -41,9 +83,7 @@ impl Subject {
         Protocol::ALL.iter().flat_map(of).collect()
     }
 
-    /// As written on the command line: the protocol, and its layout if that is not the usual one.
-    #[must_use]
-    pub fn name(self) -> String {
+    fn name(self) -> String {
         let protocol = self.protocol.name();
         match self.layout {
             Some(layout) if Some(&layout) != self.protocol.traits().layouts.first() => {
@@ -51,18 +91,6 @@ impl Subject {
             }
             _ => protocol.to_owned(),
         }
-    }
-
-    /// The subject of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::all().into_iter().find(|subject| subject.name() == name)
-    }
-
-    /// Whether the place of a scenario's catalog can have one of this protocol: cells cannot be appended to.
-    #[must_use]
-    pub fn runs_in(self, scenario: &Scenario) -> bool {
-        !scenario.rows || !self.protocol.traits().appends
     }
 
     pub(crate) fn creation(self, tables: Vec<(TableId, TableState)>) -> Creation {

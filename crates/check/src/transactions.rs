@@ -12,21 +12,28 @@
 //! 4. At the end the store holds every end that was told, and none that its transaction did not ask for.
 //! 5. What a reader was told, to see a transaction or not to see it, agrees with how it ended.
 //! 6. A transaction has a cell in one table at most.
+//! 7. After a restore to a timestamp, what committed up to it is as it was, and every other transaction that began before is aborted.
+//!
+//! One run in four is restored in the middle: all clients are killed, a restore goes through, itself killed now and then and
+//! begun again, and new clients go on.
 
 mod judge;
 mod life;
+mod restoring;
 
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use glidepath_model::{Instant, Span};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use glidepath_txn::{Encoding, Original, Partitioning, Staged, Tickets};
 
-use crate::run::Checked;
+use crate::run::Ran;
 use crate::scenario::Scenario;
 use judge::Told;
 use life::{Client, House};
+use restoring::Interruption;
 
 const STORE: StoreId = StoreId(0);
 
@@ -34,21 +41,24 @@ const STORE: StoreId = StoreId(0);
 const HORIZON: Span = Span::from_secs(6 * 3600);
 
 /// Runs one seed of a scenario, and says whether all was right.
-#[must_use]
-pub fn check_transactions(scenario: &Scenario, seed: u64) -> Checked {
+pub(crate) fn run(scenario: &Scenario, seed: u64, keep_mishaps: bool) -> Ran {
     let profile = Profile::constant(scenario.writers.round_trip);
     let model = StoreModel { faults: faults(scenario, seed), effect: EffectPoint::Half, profile };
     let horizon = Instant::ZERO + HORIZON;
     let mut simulation = Simulation::new(Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] });
     simulation.keep_writes(STORE);
     simulation.share_machines(scenario.writers.machine.max(1));
-    let told = Rc::new(RefCell::new(Told::default()));
+    if keep_mishaps {
+        simulation.keep_mishaps();
+    }
+    let told = Rc::new(RefCell::new(Told::new(keep_mishaps)));
     let counts = simulation.run(lives(scenario, seed, &told));
-    let told = told.take();
+    let mut told = told.take();
+    let lines = told.lines();
     let mut checked = told.counted();
     checked.faults = counts.faults;
     checked.violation = told.judge(&simulation).err();
-    checked
+    Ran { checked, lines, mishaps: simulation.mishaps() }
 }
 
 /// Every second seed is of a store whose plain reads are not linearizable.
@@ -72,30 +82,53 @@ fn encodings(seed: u64) -> [Encoding; 3] {
     }
 }
 
-type Life = std::pin::Pin<Box<dyn Future<Output = ()>>>;
+type Life = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The clients, and in each house one who writes batches, and in one of them one who installs tables.
+/// The clients, in houses; and in some runs an operator, who restores the service.
 fn lives(scenario: &Scenario, seed: u64, told: &Rc<RefCell<Told>>) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
     let writers = scenario.writers;
     let encodings = encodings(seed);
+    let interruption = ((seed >> 1) % 4 == 3).then(|| Rc::new(Interruption::default()));
     let mut lives = Vec::new();
-    let mut house = House::new(encodings);
+    let mut houses = [House::new(encodings), House::new(encodings)];
     for number in 0..writers.count {
         if number % writers.shared.max(1) == 0 {
-            house = House::new(encodings);
+            houses = houses.map(|_| House::new(encodings));
         }
         let role = match number {
             0 => life::Role::Installs,
             _ if number % writers.shared.max(1) == 1 => life::Role::Writes,
             _ => life::Role::Commits,
         };
-        let (house, told) = (house.clone(), Rc::clone(told));
+        let (houses, told, interruption) = (houses.clone(), Rc::clone(told), interruption.clone());
         let start = move |env: SimEnv| -> Life {
-            let store = env.store(STORE);
-            let client = Client { env, store, house, told, writers };
-            Box::pin(async move { client.live(role).await })
+            let [before, after] = houses.map(|house| {
+                let (store, told) = (env.store(STORE), Rc::clone(&told));
+                Client { env: env.clone(), store, number, house, told, writers }
+            });
+            match interruption {
+                None => Box::pin(async move { before.live(role).await }),
+                Some(interruption) => Box::pin(async move {
+                    interruption.kills(before.live(role)).await;
+                    interruption.over(&env).await;
+                    after.live(role).await;
+                }),
+            }
         };
-        lives.push((Instant::ZERO + Span::from_millis(u64::from(number)), start));
+        lives.push((Instant::ZERO + Span::from_millis(u64::from(number)), boxed(start)));
+    }
+    if let Some(interruption) = interruption {
+        let (number, told) = (writers.count, Rc::clone(told));
+        let start = move |env: SimEnv| -> Life {
+            let (house, store) = (House::new(encodings), env.store(STORE));
+            let operator = Client { env, store, number, house, told, writers };
+            Box::pin(async move { operator.restores(&interruption).await })
+        };
+        lives.push((Instant::ZERO + Span::from_millis(u64::from(number)), boxed(start)));
     }
     lives
+}
+
+fn boxed(start: impl FnOnce(SimEnv) -> Life + 'static) -> Box<dyn FnOnce(SimEnv) -> Life> {
+    Box::new(start)
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use glidepath_check::{LIBRARY, Scenario, check_transactions};
+use glidepath_check::{Checked, LIBRARY, Scenario, Subject, Trial};
 use glidepath_txn::mutant::{Mutant, switch_on};
 
 fn scenario(name: &str) -> Scenario {
@@ -11,14 +11,18 @@ fn scenario(name: &str) -> Scenario {
 
 fn scenarios() -> Vec<(&'static str, Scenario)> {
     let all = LIBRARY.iter().map(|(name, _)| (*name, scenario(name)));
-    all.filter(|(_, scenario)| scenario.disk.is_none() && !scenario.rows).collect()
+    all.filter(|(_, scenario)| Subject::Transactions.runs_in(scenario)).collect()
+}
+
+fn check_transactions(scenario: &Scenario, seed: u64) -> Checked {
+    Trial::new(Subject::Transactions, scenario).check(seed)
 }
 
 #[test]
 fn transactions_hold() {
     for (name, scenario) in scenarios() {
         let mut committed = 0;
-        for seed in 0..60 {
+        for seed in 0..60_u64 {
             let checked = check_transactions(&scenario, seed);
             assert_eq!(checked.violation, None, "{name}, seed {seed}");
             committed += checked.committed;
@@ -45,6 +49,9 @@ fn mistakes_are_found() {
         Mutant::OwnerNotConfirmed,
         Mutant::StagedTrusted,
         Mutant::BoundIgnored,
+        Mutant::OpenSpared,
+        Mutant::BackupIsLast,
+        Mutant::UndoOfNoRank,
     ] {
         let found = (0..2000_u64).find_map(|seed| {
             scenarios().into_iter().find_map(|(name, scenario)| {
@@ -55,4 +62,17 @@ fn mistakes_are_found() {
         println!("{mutant:?}: {found:?}");
         assert!(found.is_some(), "{mutant:?}");
     }
+}
+
+/// Of these seeds, some are restored: a trace says so, and the run goes on afterwards.
+#[test]
+fn a_trace_tells_of_a_restore() {
+    let trial = Trial::new(Subject::Transactions, &scenario("repeats"));
+    let trace = trial.trace(6);
+    let line =
+        |words: &str| trace.lines().position(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {trace}"));
+    let backup = line("makes a backup at ");
+    let restored = line("has restored: ");
+    assert!(backup < line("begins to restore to ") && backup < restored, "{trace}");
+    assert!(trace.lines().skip(restored).any(|line| line.contains("gets the answer to the end of")), "{trace}");
 }

@@ -25,7 +25,8 @@ timeout = \"1s\"
 fn every_protocol_in_every_scenario_is_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = output(glidepath(folder.path(), "check all --seeds 3"));
-    for protocol in ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log"] {
+    for protocol in ["catalog-file", "manifest-chain", "manifest-chain-whole", "append-log", "tickets", "transactions"]
+    {
         for scenario in
             ["storm", "denied", "repeats", "deaths", "sleepers", "clocks", "listings", "crowd", "everything"]
         {
@@ -61,6 +62,12 @@ fn a_trace_tells_what_went_wrong_and_what_each_was_told() {
     let requests = output(glidepath(folder.path(), "check catalog-file --scenario mine.toml --seed 4 --trace"));
     for expected in ["asks for request", "gets the answer to request"] {
         assert!(requests.contains(expected), "{expected}: {requests}");
+    }
+    let transactions = output(glidepath(folder.path(), "check transactions --scenario repeats --seed 6 --trace"));
+    for expected in
+        ["is to end transaction", "makes a backup at", "has restored", ": delivered twice", "This run holds"]
+    {
+        assert!(transactions.contains(expected), "{expected}: {transactions}");
     }
     let smaller = "check catalog-file --scenario mine.toml --seed 3 --trace --writers 1 --commits 1";
     let smaller = output(glidepath(folder.path(), smaller));
@@ -123,6 +130,10 @@ fn mistakes_are_answered_in_one_message() {
         ("check all --scenario call.toml", "unknown field `io_eror`, expected one of `io_error`, `failed_sync`,"),
         ("check all --scenario full.toml", "full.toml: disk.faults.full is 2: a share from 0 to 1"),
         ("check all --scenario storm --writers 0", "a whole number from 1"),
+        ("check transactions --scenario disk.toml", "unknown field"),
+        ("check transactions --scenario power", "catalogs on a disk or in cells"),
+        ("check transactions --scenario rows,disk", "give another scenario"),
+        ("check append-log --scenario rows", "cannot be appended to"),
         ("check all --seeds 0", "a whole number from 1"),
         ("check all --seed 1 --trace", "give one protocol"),
         ("check all --trace", "--seed"),

@@ -19,6 +19,12 @@ pub enum Mutant {
     StagedTrusted,
     /// A map of tables is used for start timestamps beyond its bound.
     BoundIgnored,
+    /// A restore leaves transactions without a cell as they are.
+    OpenSpared,
+    /// A restore looks at no transaction that started after the backup timestamp.
+    BackupIsLast,
+    /// A restore rewrites a value with the rank that any final value has.
+    UndoOfNoRank,
 }
 
 #[cfg(feature = "mutants")]

@@ -5,8 +5,9 @@
 //! then the service, with [`restore`]:
 //!
 //! 1. Take a timestamp: the *last*. Transactions that start after it are not touched.
-//! 2. Go through all start timestamps from the *oldest* one that may have been in progress at the backup timestamp, or from the one
-//!    behind the backup timestamp if that is lower, up to the last. One that
+//! 2. Go through all start timestamps from the *oldest* one that may end after the backup timestamp was given out, or from the one
+//!    behind the backup timestamp if that is lower, up to the last. (A start timestamp that is below the backup timestamp may be given out
+//!    after it, if both were asked for at the same time.) One that
 //!    committed after the backup timestamp is rewritten to aborted, by compare-and-set of the very value that was seen, or, where the store has
 //!    final values, by one of a higher rank.
 //! 3. One that has no cell gets one: aborted. So a transaction that began before the last timestamp cannot commit any more.
@@ -22,6 +23,7 @@ use std::ops::RangeInclusive;
 
 use glidepath_env::{Env, KvStore};
 
+use crate::mutant::{self, Mutant};
 use crate::service::{Service, ServiceError};
 use crate::table::{DecideError, GetError, Transactions};
 use crate::timestamps::{Allocator, TakeError};
@@ -63,8 +65,8 @@ pub struct Restored {
     pub last: Option<Timestamp>,
 }
 
-/// Takes a service back to `backup`: steps 1 to 4. No transaction that started before `oldest` was in progress at the backup
-/// timestamp.
+/// Takes a service back to `backup`: steps 1 to 4. Each transaction with a start timestamp below `oldest` had ended when the backup
+/// timestamp was given out, or never began. No program uses the service meanwhile, and one restore is made at a time.
 ///
 /// # Errors
 /// [`RestoreError`]. Some transactions may have been rewritten.
@@ -82,6 +84,7 @@ pub async fn restore<E: Env + Clone, K: KvStore + Clone>(
     service.table_of(last).await?;
     // Whatever was in progress: all that started after the backup ended after it.
     let oldest = Timestamp::new(backup.get() + 1).map_or(oldest, |behind| oldest.min(behind));
+    let last = if mutant::is(Mutant::BackupIsLast) { backup } else { last };
     loop {
         let before = (done.undone, done.fenced);
         for (table, range) in service.tables_of(oldest..=last).await? {
@@ -120,6 +123,9 @@ async fn page<E: Env, K: KvStore>(
     for (start, outcome) in undo {
         table.undo(start, outcome).await.map_err(|cause| RestoreError::Decide { start, cause })?;
         done.undone += 1;
+    }
+    if mutant::is(Mutant::OpenSpared) {
+        return Ok(());
     }
     let open: Vec<_> = open.into_iter().map(|start| (start, Outcome::Aborted)).collect();
     for ((start, _), decided) in open.iter().zip(table.decide_many(&open).await) {

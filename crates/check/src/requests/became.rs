@@ -18,7 +18,7 @@ use super::names::{Names, Query};
 use super::rules::Rules;
 use super::state::State;
 use super::vacuumed;
-use crate::subject::{STORE, Subject, shared, shared_state, writes};
+use crate::subject::{CatalogKind, STORE, shared, shared_state, writes};
 use crate::tidy::tidy;
 
 pub(crate) type Entries = BTreeMap<Name, Entry>;
@@ -35,13 +35,13 @@ pub(crate) fn first_tables(count: u32) -> Vec<(TableId, TableState)> {
 /// Creates the catalog that a run begins with.
 pub(crate) async fn begin<D: Design>(
     catalog: &D::Catalog<SimEnv>,
-    subject: Subject,
+    kind: CatalogKind,
     tables: u32,
 ) -> Result<(), String> {
-    let created = D::create(catalog, subject.creation(first_tables(tables))).await;
+    let created = D::create(catalog, kind.creation(first_tables(tables))).await;
     let Outcome::Committed(first) = created else { return Err("not created".to_owned()) };
     // Catalogs that each commit rewrites have fewer entries.
-    let filling = filling(if subject.layout == Some(Layout::Paged) { FILLED } else { FILLED_WHOLE });
+    let filling = filling(if kind.layout == Some(Layout::Paged) { FILLED } else { FILLED_WHOLE });
     match catalog.attempt_group(&first, &[&filling]).await {
         GroupAttempt::Decided { outcome: Some(Outcome::Committed(_)), .. } => Ok(()),
         _ => Err("not filled".to_owned()),

@@ -37,7 +37,7 @@ use glidepath_sim::{SimEnv, Simulation};
 
 use crate::run::{Checked, Ran, calm, cleaned, world};
 use crate::scenario::Scenario;
-use crate::subject::{STORE, Subject, shared};
+use crate::subject::{CatalogKind, STORE, shared};
 use crate::tidy::tidy;
 use asking::Asker;
 use became::{aftermath, became, begin, first_tables, terms};
@@ -91,13 +91,13 @@ impl<D: Design> Shares<D> {
 }
 
 /// The objects of a catalog with which a run begins.
-pub(crate) fn begun<D: Design>(subject: Subject, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+pub(crate) fn begun<D: Design>(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
         let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
-        let begun = begin::<D>(&catalog, subject, tables).await;
+        let begun = begin::<D>(&catalog, kind, tables).await;
         *told.borrow_mut() = begun;
     };
     simulation.run([(Instant::ZERO, creator)]);

@@ -6,11 +6,12 @@ use std::ops::RangeInclusive;
 use glidepath_env::{Cell, Table};
 use glidepath_model::Instant;
 use glidepath_sim::Simulation;
+use glidepath_txn::restore::Restored;
 use glidepath_txn::table::{DecideError, Status};
 use glidepath_txn::{Outcome, Timestamp};
 
-use super::STORE;
 use super::life::TABLES;
+use super::{HORIZON, STORE};
 use crate::run::Checked;
 
 /// All that clients were told.
@@ -20,8 +21,19 @@ pub(super) struct Told {
     transactions: BTreeMap<Timestamp, Transaction>,
     /// Which reader was told what.
     resolved: Vec<(Timestamp, Timestamp, Outcome)>,
+    restore: Option<Restore>,
     checked: Checked,
     violation: Option<String>,
+    /// What happened, for a trace.
+    lines: Option<Vec<(Instant, String)>>,
+}
+
+/// A restore that has begun.
+#[derive(Debug)]
+struct Restore {
+    backup: Timestamp,
+    /// When it had ended, and the last timestamp that it looked at.
+    ended: Option<(Instant, Timestamp)>,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +47,20 @@ struct Transaction {
 }
 
 impl Told {
+    pub(super) fn new(keeps_lines: bool) -> Self {
+        Self { lines: keeps_lines.then(Vec::new), ..Self::default() }
+    }
+
+    pub(super) fn line(&mut self, at: Instant, process: u32, words: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.lines {
+            lines.push((at, format!("process {process} {}", words())));
+        }
+    }
+
+    pub(super) fn lines(&mut self) -> Vec<(Instant, String)> {
+        self.lines.take().unwrap_or_default()
+    }
+
     pub(super) fn counted(&self) -> Checked {
         self.checked.clone()
     }
@@ -99,8 +125,41 @@ impl Told {
         (0..5).filter_map(pick).collect()
     }
 
+    /// All transactions that started before this one had ended then, as far as was told.
+    pub(super) fn oldest_open(&self, then: Instant) -> Timestamp {
+        let is_open = |one: &Transaction| one.ended.is_none_or(|(_, since)| since > then);
+        let open = self.transactions.iter().find(|(_, one)| is_open(one)).map(|(start, _)| *start);
+        let next = || self.highest().and_then(|highest| Timestamp::new(highest.get() + 1).ok());
+        open.or_else(next).unwrap_or(Timestamp::FIRST)
+    }
+
+    /// From now on, what committed after the backup may be aborted.
+    pub(super) fn restoring(&mut self, backup: Timestamp) {
+        self.restore = Some(Restore { backup, ended: None });
+    }
+
+    /// A restore has ended.
+    pub(super) fn restored(&mut self, backup: Timestamp, restored: Restored, now: Instant) {
+        let Some(last) = restored.last else { return self.violated("a restore had no last timestamp".to_owned()) };
+        if self.highest().is_some_and(|highest| last <= highest) {
+            self.violated(format!("a restore ended at {last}, which does not come after {:?}", self.highest()));
+        }
+        self.given.insert(last);
+        self.restore = Some(Restore { backup, ended: Some((now, last)) });
+        for one in self.transactions.values_mut() {
+            if one.ended.is_some_and(|(outcome, _)| is_undone(outcome, backup)) {
+                one.ended = Some((Outcome::Aborted, now));
+            }
+        }
+        // Data that such a reader wrote is gone too.
+        self.resolved.retain(|(_, at, _)| *at <= backup);
+    }
+
     /// A read that began at `began` has ended now, and said this.
     pub(super) fn saw(&mut self, start: Timestamp, status: Status, began: Instant, now: Instant) {
+        if let Some(words) = self.after_restore(start, status, began) {
+            self.violated(words);
+        }
         let transaction = self.transactions.entry(start).or_default();
         let violation = match (status, &transaction.ended) {
             (Status::InProgress, Some((outcome, since))) if *since < began => {
@@ -146,8 +205,25 @@ impl Told {
         self.resolved.push((start, at, outcome));
     }
 
+    /// What is wrong with this status of a transaction that began before a restore.
+    fn after_restore(&self, start: Timestamp, status: Status, began: Instant) -> Option<String> {
+        let Restore { backup, ended: Some((ended, last)) } = self.restore.as_ref()? else { return None };
+        let is_wrong = match status {
+            Status::InProgress => true,
+            Status::Ended(outcome) => is_undone(outcome, *backup),
+        };
+        (start <= *last && *ended < began && is_wrong)
+            .then(|| format!("transaction {start} began before a restore to {backup} and is {status:?} after it"))
+    }
+
     fn violated(&mut self, words: String) {
         self.violation.get_or_insert(words);
+    }
+
+    /// Whether a restore that never ended may have made the first the second.
+    fn may_undo(&self, told: Outcome, now: Option<&Outcome>) -> bool {
+        let begun = self.restore.as_ref().filter(|restore| restore.ended.is_none());
+        now == Some(&Outcome::Aborted) && begun.is_some_and(|restore| is_undone(told, restore.backup))
     }
 
     /// Whether all of it was right.
@@ -163,10 +239,16 @@ impl Told {
                 }
             }
         }
+        let after_all = Instant::ZERO + HORIZON + HORIZON;
         for (start, Transaction { asked, ended, refused }) in &self.transactions {
             let now = held.get(start);
+            let status = now.map_or(Status::InProgress, |outcome| Status::Ended(*outcome));
+            if let Some(words) = self.after_restore(*start, status, after_all) {
+                return Err(words);
+            }
             if let Some((outcome, _)) = ended
                 && now != Some(outcome)
+                && !self.may_undo(*outcome, now)
             {
                 return Err(format!("transaction {start} was told to have ended {outcome:?}; the store holds {now:?}"));
             }
@@ -178,7 +260,9 @@ impl Told {
                 ));
             }
         }
-        for (start, at, outcome) in &self.resolved {
+        let unfinished = self.restore.as_ref().filter(|restore| restore.ended.is_none());
+        let is_gone = |at: &Timestamp| unfinished.is_some_and(|restore| *at > restore.backup);
+        for (start, at, outcome) in self.resolved.iter().filter(|(_, at, _)| !is_gone(at)) {
             let sees = |outcome: Option<&Outcome>| matches!(outcome, Some(Outcome::Committed(commit)) if commit < at);
             if sees(Some(outcome)) != sees(held.get(start)) {
                 return Err(format!(
@@ -189,6 +273,11 @@ impl Told {
         }
         Ok(())
     }
+}
+
+/// Whether a restore to this timestamp makes it an abort.
+fn is_undone(outcome: Outcome, backup: Timestamp) -> bool {
+    matches!(outcome, Outcome::Committed(commit) if commit > backup)
 }
 
 fn is_store(error: &glidepath_txn::table::GetError) -> bool {

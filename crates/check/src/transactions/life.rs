@@ -22,6 +22,13 @@ pub(super) const TABLES: [&str; 3] = ["first", "second", "third"];
 /// Where the bound of timestamps is.
 const TIMESTAMPS: &str = "timestamps";
 
+/// How long a slow transaction takes, and how long another waits before it settles it.
+const SLOW: Span = Span::from_secs(20);
+const GRACE: Span = Span::from_secs(5);
+
+/// These waits of a transaction and a read, on average: a fifth are slow, and a quarter of the reads settle.
+pub(super) const PAUSES: Span = Span::from_secs(5);
+
 /// Start timestamps by which the bound of the map is raised: few, so that tables change within a run.
 const QUANTUM: u64 = 40;
 
@@ -38,6 +45,10 @@ impl House {
     pub(super) fn new(encodings: [Encoding; 3]) -> Self {
         Self { encodings, service: Rc::default(), allocator: Rc::default(), batches: Batches::new() }
     }
+
+    pub(super) fn encodings(&self) -> [Encoding; 3] {
+        self.encodings
+    }
 }
 
 /// What a client is there for.
@@ -53,6 +64,8 @@ pub(super) enum Role {
 pub(super) struct Client {
     pub(super) env: SimEnv,
     pub(super) store: SimStore,
+    /// Of the process, from 0 on.
+    pub(super) number: u32,
     pub(super) house: House,
     pub(super) told: Rc<RefCell<Told>>,
     pub(super) writers: Writers,
@@ -75,7 +88,8 @@ impl Client {
                 let next = (number as usize / 4 + 1) % TABLES.len();
                 if let Some(table) = Table::new(TABLES[next]) {
                     // Whether it worked is no matter.
-                    let _ = service.install(table, self.house.encodings[next]).await;
+                    let installed = service.install(table, self.house.encodings[next]).await;
+                    self.say(|| format!("has installed table {}: {installed:?}", TABLES[next]));
                 }
             }
             self.transact(&service).await;
@@ -88,16 +102,18 @@ impl Client {
         self.told.borrow_mut().began(start);
         if self.chance(0.2) {
             // Slow enough that others settle it.
-            self.env.sleep_until(self.env.now() + Span::from_secs(20)).await;
+            self.env.sleep_until(self.env.now() + SLOW).await;
         }
         let Some(commit) = self.timestamp().await else { return };
         let outcome = if self.chance(0.1) { Outcome::Aborted } else { Outcome::Committed(commit) };
         self.told.borrow_mut().asked(start, outcome);
+        self.say(|| format!("is to end transaction {start}: {outcome:?}"));
         let decided = match service.table_of(start).await {
             Ok(table) if self.writers.shared > 2 => self.house.batches.decide(&table, start, outcome).await,
             Ok(table) => table.decide(start, outcome).await,
             Err(_) => return,
         };
+        self.say(|| format!("gets the answer to the end of transaction {start}: {decided:?}"));
         self.told.borrow_mut().decided(start, outcome, decided.as_ref(), self.env.world_now());
     }
 
@@ -109,7 +125,8 @@ impl Client {
         match self.env.draw(Purpose::Tables) % 4 {
             0 => {
                 let Some(start) = known.first() else { return };
-                if let Ok(outcome) = service.settle(*start, Span::from_secs(5)).await {
+                if let Ok(outcome) = service.settle(*start, GRACE).await {
+                    self.say(|| format!("has settled transaction {start}: {outcome:?}"));
                     let mut told = self.told.borrow_mut();
                     told.saw(*start, Status::Ended(outcome), began, self.env.world_now());
                     told.resolved(*start, at, outcome);
@@ -118,11 +135,13 @@ impl Client {
             1 => {
                 let Some(start) = known.first() else { return };
                 if let Ok(status) = service.get(*start).await {
+                    self.say(|| format!("has read transaction {start}: {status:?}"));
                     self.told.borrow_mut().saw(*start, status, began, self.env.world_now());
                 }
             }
             2 => {
                 if let Ok(found) = service.get_many(&known).await {
+                    self.say(|| format!("has read transactions {known:?}: {found:?}"));
                     let mut told = self.told.borrow_mut();
                     known
                         .iter()
@@ -150,16 +169,21 @@ impl Client {
                 }
             }
         }
+        self.say(|| format!("has scanned {} transactions up to {to}", found.len()));
         let mut told = self.told.borrow_mut();
         told.scanned(&whole, &found, began, self.env.world_now());
     }
 
     async fn service(&self) -> Option<Served> {
+        self.service_with(Limits { cross_column: 2, single_query: 3 }).await
+    }
+
+    pub(super) async fn service_with(&self, limits: Limits) -> Option<Served> {
         for _ in 0..20 {
             if let Some(shared) = self.house.service.borrow().as_ref() {
                 return Some(Service::with(self.env.clone(), self.store.clone(), Arc::clone(shared)));
             }
-            let planner = Planner::new(Limits { cross_column: 2, single_query: 3 }).ok()?;
+            let planner = Planner::new(limits).ok()?;
             let division =
                 [Division::PerColumn, Division::Full, Division::Selective][self.env.draw(Purpose::Tables) as usize % 3];
             let options = Options { division, planner, cached: 8, parallel: 3 };
@@ -173,7 +197,7 @@ impl Client {
     }
 
     /// One timestamp, of a residue or not.
-    async fn timestamp(&self) -> Option<Timestamp> {
+    pub(super) async fn timestamp(&self) -> Option<Timestamp> {
         for _ in 0..20 {
             let allocator = self.allocator().await?;
             let floor = self.told.borrow().highest();
@@ -202,7 +226,7 @@ impl Client {
         None
     }
 
-    async fn allocator(&self) -> Option<Allocator<SimEnv, SimStore>> {
+    pub(super) async fn allocator(&self) -> Option<Allocator<SimEnv, SimStore>> {
         // Now and then another one takes over.
         let anew = self.chance(0.02);
         if let Some(shared) = self.house.allocator.borrow().as_ref().filter(|_| !anew) {
@@ -225,7 +249,12 @@ impl Client {
         self.env.sleep_until(self.env.now() + pause).await;
     }
 
-    fn chance(&self, share: f64) -> bool {
+    /// For a trace.
+    pub(super) fn say(&self, words: impl FnOnce() -> String) {
+        self.told.borrow_mut().line(self.env.world_now(), self.number, words);
+    }
+
+    pub(super) fn chance(&self, share: f64) -> bool {
         unit_interval(self.env.draw(Purpose::Transaction)) < share
     }
 }

@@ -3,6 +3,7 @@
 use glidepath_env::{Cause, ConditionError, Env, KvStore, Rank, ReadLevel, WriteError};
 
 use super::{DecideError, GetError, Transactions};
+use crate::mutant::{self, Mutant};
 use crate::{Entry, Outcome, Timestamp};
 use glidepath_env::settling::{self, ROUNDS};
 
@@ -27,7 +28,8 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                 Some(entry) if entry.outcome == outcome => {
                     let error = if finally {
                         // Whatever conditional writes follow, and whoever makes an earlier value final.
-                        match self.store.put_final(&self.shared.table, &cell, &aborted, Rank::Restored).await {
+                        let rank = if mutant::is(Mutant::UndoOfNoRank) { Rank::Written } else { Rank::Restored };
+                        match self.store.put_final(&self.shared.table, &cell, &aborted, rank).await {
                             Ok(()) => None,
                             Err(WriteError::Unknown(cause)) => Some(cause),
                             Err(WriteError::Refused(denial)) => Some(denial.cause),
