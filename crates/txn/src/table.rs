@@ -19,25 +19,24 @@
 //!
 //! **To settle** a transaction that does not end ([`Transactions::settle`]): wait a while, then abort it by step 1.
 
+mod ends;
 mod format;
 mod rows;
 mod scan;
 mod undo;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Cell, Denial, Env, KvReadError, KvStore, Rank, ReadLevel, Table};
 use glidepath_model::Span;
-use lru::LruCache;
-use rustc_hash::FxBuildHasher;
 
 use crate::mutant::{self, Mutant};
 use crate::together::together;
 use crate::{Division, Encoding, Entry, Outcome, Planner, Stage, Timestamp};
 
+use ends::Ends;
 pub use format::{OpenError, parse_encoding};
 pub(crate) use format::{claim, make};
 pub use scan::Scan;
@@ -113,8 +112,7 @@ pub struct Shared {
     table: Table,
     encoding: Encoding,
     options: Options,
-    /// Ends only.
-    cache: Mutex<LruCache<Timestamp, Outcome, FxBuildHasher>>,
+    ends: Ends,
 }
 
 /// A handle to a table of transactions. Share it by reference among tasks and threads, or make [others](Self::with).
@@ -141,9 +139,8 @@ impl Shared {
 
 impl<E: Env, K: KvStore> Transactions<E, K> {
     fn new(env: E, store: K, table: Table, encoding: Encoding, options: Options) -> Self {
-        let cached = NonZeroUsize::new(options.cached).unwrap_or(NonZeroUsize::MIN);
-        let cache = Mutex::new(LruCache::with_hasher(cached, FxBuildHasher));
-        Self { env, store, shared: Arc::new(Shared { table, encoding, options, cache }) }
+        let ends = Ends::new(options.cached);
+        Self { env, store, shared: Arc::new(Shared { table, encoding, options, ends }) }
     }
 
     /// A handle to the same table, for a task with this view of the world.
@@ -180,8 +177,8 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     /// # Errors
     /// [`GetError`]
     pub async fn get(&self, start: Timestamp) -> Result<Status, GetError> {
-        if let Some(outcome) = self.cache().get(&start) {
-            return Ok(Status::Ended(*outcome));
+        if let Some(outcome) = self.shared.ends.get(start) {
+            return Ok(Status::Ended(outcome));
         }
         let found = self.load(vec![start]).await?;
         Ok(found.first().map_or(Status::InProgress, |(_, outcome)| Status::Ended(*outcome)))
@@ -194,13 +191,10 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     pub async fn get_many(&self, starts: &[Timestamp]) -> Result<Vec<Status>, GetError> {
         let mut ended = BTreeMap::new();
         let mut missing = Vec::new();
-        {
-            let mut cache = self.cache();
-            for start in starts {
-                match cache.get(start) {
-                    Some(outcome) => _ = ended.insert(*start, *outcome),
-                    None => missing.push(*start),
-                }
+        for start in starts {
+            match self.shared.ends.get(*start) {
+                Some(outcome) => _ = ended.insert(*start, outcome),
+                None => missing.push(*start),
             }
         }
         missing.sort_unstable();
@@ -259,7 +253,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
             ended.extend(confirmed);
         }
         let ended: Vec<_> = ended.into_iter().map(|(start, entry)| (start, entry.outcome)).collect();
-        self.keep(&ended);
+        self.shared.ends.keep(&ended);
         Ok(ended)
     }
 
@@ -302,19 +296,5 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
             }
         };
         together(self.shared.options.parallel, staged.map(write)).await;
-    }
-
-    fn keep(&self, ended: &[(Timestamp, Outcome)]) {
-        if self.shared.options.cached == 0 {
-            return;
-        }
-        let mut cache = self.cache();
-        for (start, outcome) in ended {
-            cache.put(*start, *outcome);
-        }
-    }
-
-    fn cache(&self) -> MutexGuard<'_, LruCache<Timestamp, Outcome, FxBuildHasher>> {
-        self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

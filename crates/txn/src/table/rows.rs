@@ -44,8 +44,8 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
             if answers.contains_key(&start) {
                 continue;
             }
-            if let Some(ended) = self.cache().get(&start) {
-                answers.insert(start, Ok(*ended));
+            if let Some(ended) = self.shared.ends.get(start) {
+                answers.insert(start, Ok(ended));
                 continue;
             }
             match self.shared.encoding.encode_value(start, self.shared.encoding.deciding(outcome)) {
@@ -108,7 +108,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     /// Step 2.
     async fn all_done(&self, row: Row, answers: &mut Vec<(Timestamp, Decided)>) {
         let ended: Vec<_> = row.columns.into_values().map(|asked| (asked.start, asked.outcome)).collect();
-        self.keep(&ended);
+        self.shared.ends.keep(&ended);
         answers.extend(ended.iter().map(|(start, outcome)| (*start, Ok(*outcome))));
         let entries: Vec<_> =
             ended.into_iter().map(|(start, outcome)| (start, self.shared.encoding.deciding(outcome))).collect();
@@ -135,7 +135,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                 Err(error) => answers.push((start, Err(error.into()))),
             }
         }
-        self.keep(&entries.iter().map(|(start, entry)| (*start, entry.outcome)).collect::<Vec<_>>());
+        self.shared.ends.keep(&entries.iter().map(|(start, entry)| (*start, entry.outcome)).collect::<Vec<_>>());
         self.make_final(&entries).await;
         match row.columns.len() < before {
             true => Ok(()),

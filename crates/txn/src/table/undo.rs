@@ -22,7 +22,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         let mut cause = Cause::words("the store was not asked");
         for round in 0..ROUNDS {
             let ended = self.read(&[start], ReadLevel::Linearizable).await?.pop().map(|(_, entry)| entry);
-            self.cache().pop(&start);
+            self.shared.ends.forget(start);
             match ended {
                 Some(Entry { outcome: Outcome::Aborted, .. }) => return Ok(()),
                 Some(entry) if entry.outcome == outcome => {
