@@ -111,7 +111,7 @@ pub(super) async fn after_write<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<
 
 pub(super) async fn folder<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), Broken> {
     let inside = ["f/1", "f/2", "f/fffffffffffffffe"];
-    for name in ["e", "f", "g/1"].iter().chain(&inside).rev() {
+    for name in ["e", "f!", "f0", "g/1"].iter().chain(&inside).rev() {
         trial.write(&trial.key(name), "x").await?;
     }
     for (after, wanted) in [(None, &inside[..]), (Some("f/1"), &inside[1..]), (Some("f/3"), &inside[2..])] {
