@@ -77,6 +77,24 @@ fn is_kept(folder: &tempfile::TempDir, store: &str) {
 }
 
 /// A damaged object is a finding of fsck, and a vacuum leaves what is behind it.
+/// Neither what cannot be there nor another process is in the way of a catalog for good.
+#[test]
+fn a_creation_that_cannot_be_leaves_the_place_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("kv+file://{}/cells", folder.path().display());
+    let run = |arguments: &str| glidepath(folder.path(), arguments);
+    let error = refused(run(&format!("catalog create {store} --protocol append-log")), 1);
+    assert!(error.contains("cannot append"), "{error}");
+    output(run(&format!("catalog create {store} --protocol tickets")));
+    let held = glidepath_stores::open(&store, &glidepath_stores::Options::default()).unwrap();
+    for command in ["list STORE", "fsck STORE", "exists STORE a", "create STORE"] {
+        let error = refused(run(&format!("catalog {}", command.replace("STORE", &store))), 6);
+        assert!(error.contains("one process at a time"), "{command}: {error}");
+    }
+    drop(held);
+    assert!(output(run(&format!("catalog fsck {store}"))).contains("cannot detect"));
+}
+
 #[test]
 fn damage_is_found_and_made_no_worse() {
     let folder = tempfile::tempdir().unwrap();

@@ -223,6 +223,63 @@ fn what_is_lost_is_not_taken_for_new() {
     }
 }
 
+/// The library would remove the folder of such a table.
+#[test]
+fn a_table_that_is_lost_stays_as_it_is() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    place.does("begin STORE");
+    place.does("put STORE 1");
+    let cells = place.folder.path().join("cells");
+    let names = std::fs::read_to_string(cells.join("tables")).unwrap();
+    for name in names.lines() {
+        let current = cells.join("cells/keyspaces").join(name).join("current");
+        let kept = std::fs::read(&current).unwrap();
+        std::fs::remove_file(&current).unwrap();
+        for command in ["create STORE", "begin STORE", "get STORE 1"] {
+            place.fails(command, 1, &format!("the file `cells/keyspaces/{name}/current` is missing"));
+        }
+        std::fs::write(&current, kept).unwrap();
+        assert!(place.does("get STORE 1").contains("committed"), "{name}");
+    }
+    assert!(names.lines().count() >= 4, "{names}");
+}
+
+#[test]
+fn a_lost_map_is_no_new_service() {
+    use glidepath_env::{Cell, KvStore, Table};
+
+    let place = Place::embedded();
+    place.does("create STORE");
+    place.does("begin STORE --count 5");
+    place.does("put STORE 1");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // Another store, which has all tables of the first but that of maps.
+    let (other, tables) = (place.folder.path().join("other"), ["main_timestamps", "glidepath_formats"]);
+    runtime.block_on(async {
+        let from = glidepath_kv::open(&place.url).await.unwrap();
+        let to = glidepath_kv::open(&format!("kv+file://{}", other.display())).await.unwrap();
+        for table in tables.map(|table| Table::new(table).unwrap()) {
+            to.create_table(&table).await.unwrap();
+            let rows = from.rows(&table, None, 100).await.unwrap();
+            for row in rows.rows {
+                let all = glidepath_env::Columns { from: None, before: None };
+                let cells = from.scan(&table, &row, &all, 100, glidepath_env::ReadLevel::Linearizable).await.unwrap();
+                for (column, value) in cells.cells {
+                    to.compare_and_set(&table, &Cell { row: row.clone(), column }, None, &value).await.unwrap();
+                }
+            }
+        }
+    });
+    drop(runtime);
+    let cells = place.folder.path().join("cells");
+    std::fs::remove_dir_all(&cells).unwrap();
+    std::fs::rename(&other, &cells).unwrap();
+    place.fails("get STORE 1", 3, "there is no transaction service");
+    place.fails("create STORE", 1, "timestamps up to 6 were given out");
+    place.does("create STORE --service other");
+}
+
 /// The map of a service says how far its transactions go; without the bound of its timestamps none is given out.
 #[test]
 fn a_lost_bound_of_timestamps_is_noticed() {

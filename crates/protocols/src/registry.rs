@@ -22,7 +22,7 @@ use std::fmt::Debug;
 use std::future::ready;
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env, Key};
+use glidepath_env::{Cause, Env, Key, ObjectStore};
 use glidepath_model::{Action, ByteSize, Changes, Entry, Kind, Name, TableId, TableState, Version};
 
 use crate::afterwards::{Made, Write};
@@ -343,6 +343,10 @@ where
                 Ok(_) | Err(LoadError::NotFound) => Outcome::refused(remains(label, of, &key)),
                 Err(error) => Outcome::not_read(error),
             }),
+            // Otherwise its label would be in the way of the others.
+            (None, None) if protocol.traits().appends && !store.capabilities().append => {
+                Some(Outcome::refused(Cause::words(append_log::CANNOT_APPEND)))
+            }
             (None, None) => label::put(env, store, prefix, protocol).await,
             (Some(_), None) => None,
         }

@@ -53,6 +53,14 @@ pub enum OpenError {
         /// What is wrong, and what to do about it.
         why: String,
     },
+    /// Another process has it open, and only one can.
+    #[error("{url}: {why}")]
+    Held {
+        /// As given, without credentials.
+        url: String,
+        /// Who has it.
+        why: String,
+    },
 }
 
 /// The forms of URLs.

@@ -83,6 +83,9 @@ fn not_opened(url: &str, error: OpenUrlError) -> OpenError {
             let why = format!("this program was built without the driver; build it with `--features {scheme}`");
             OpenError::Unusable { url, why }
         }
+        error @ OpenUrlError::Folder(glidepath_kv::OpenError::Locked(_)) => {
+            OpenError::Held { url: shown(url), why: error.to_string() }
+        }
         error @ OpenUrlError::Folder(_) => OpenError::Unusable { url: shown(url), why: error.to_string() },
     }
 }

@@ -5,7 +5,7 @@
 //! then the service, with [`restore`]:
 //!
 //! 1. Take a timestamp: the *last*. Transactions that start after it are not touched.
-//! 2. Go through all start timestamps from the *oldest* one that may end after the backup timestamp was given out, or from the one
+//! 2. Go through all start timestamps from the *oldest* one that may end after the backup timestamp was asked for, or from the one
 //!    behind the backup timestamp if that is lower, up to the last. (A start timestamp that is below the backup timestamp may be given out
 //!    after it, if both were asked for at the same time.) One that
 //!    committed after the backup timestamp is rewritten to aborted, by compare-and-set of the very value that was seen, or, where the store has
@@ -66,7 +66,7 @@ pub struct Restored {
 }
 
 /// Takes a service back to `backup`: steps 1 to 4. Each transaction with a start timestamp below `oldest` had ended when the backup
-/// timestamp was given out, or never began. No program uses the service meanwhile, and one restore is made at a time.
+/// timestamp was asked for, or never began. No program uses the service meanwhile, and one restore is made at a time.
 ///
 /// # Errors
 /// [`RestoreError`]. Some transactions may have been rewritten.

@@ -54,6 +54,17 @@ pub enum ServiceError {
     /// One of its tables cannot be opened, or was not made.
     #[error(transparent)]
     Table(#[from] OpenError),
+    /// There is none of this name, although there was.
+    #[error(
+        "the map of the transaction service {name:?} is lost: timestamps up to {highest} were given out, and which table has which \
+         transactions is not known. Put the table glidepath_services back from a backup, or create a service of another name"
+    )]
+    Lost {
+        /// The service.
+        name: String,
+        /// Timestamps up to this one may have been given out.
+        highest: u64,
+    },
     /// The map is not what this program writes.
     #[error("the map of the transaction service {name:?} cannot be read: {found}")]
     Unreadable {
@@ -137,8 +148,13 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
     ) -> Result<Self, ServiceError> {
         let maps = maps().ok_or_else(|| failed(name, Cause::words("the table of maps has no name")))?;
         table::make(&env, &store, &maps).await.map_err(|cause| failed(name, cause))?;
+        // Timestamps are given out after a service is made. So where some were, a map that is not there was lost.
+        let given_out = given_out(&env, &store, name).await?;
         if read(&env, &store, name).await?.is_some() {
             return Self::open(env, store, name, options).await;
+        }
+        if let Some(bound) = given_out {
+            return Err(ServiceError::Lost { name: name.to_owned(), highest: bound - 1 });
         }
         let first = Map::first(table.clone(), change(&env));
         table::claim(&env, &store, &table, name).await?;
@@ -374,6 +390,14 @@ fn change<E: Env>(env: &E) -> u64 {
 
 fn cell(name: &str) -> Cell {
     Cell { row: Bytes::copy_from_slice(name.as_bytes()), column: Bytes::from_static(b"map") }
+}
+
+/// The bound of the service's timestamps, if it shows that some were given out.
+async fn given_out<E: Env, K: KvStore>(env: &E, store: &K, name: &str) -> Result<Option<u64>, ServiceError> {
+    let Some(table) = crate::names::timestamps(name) else { return Ok(None) };
+    let bound = crate::timestamps::bound(env, store, &table).await;
+    let bound = bound.map_err(|error| failed(name, Cause::from_error(error)))?;
+    Ok(Some(bound).filter(|bound| *bound > 1))
 }
 
 /// The map, and the bytes that it is.

@@ -48,8 +48,8 @@ impl Client {
     pub(super) async fn restores(&self, interruption: &Interruption) {
         let rough = self.rough_time();
         self.sleep(rough * (0.05 + 0.4 * self.share())).await;
-        let Some(backup) = self.timestamp().await else { return interruption.over.set(true) };
         let then = self.env.world_now();
+        let Some(backup) = self.timestamp().await else { return interruption.over.set(true) };
         self.say(|| format!("makes a backup at {backup}"));
         self.sleep(rough * (0.1 + 0.5 * self.share())).await;
         interruption.stopped.set(true);

@@ -94,7 +94,11 @@ fn as_text(report: &Report, versioned: bool, mend: bool) -> String {
     lines.extend(report.mended.iter().map(|done| format!("mended: {done}")));
     lines.push(match (report.is_damaged(), report.whole) {
         // No other object names the last acknowledged version until the next hint, pack or version.
-        (false, _) if !versioned => "the catalog is whole".to_owned(),
+        (false, _) if !versioned => {
+            "the catalog is whole (fsck cannot detect the loss of the newest state of a name, or \
+                                     of a transaction, that no other object names)"
+                .to_owned()
+        }
         (true, _) if !versioned => "what is not named above can be read".to_owned(),
         (false, _) => format!(
             "the catalog is whole up to version {} (fsck cannot detect the loss of a newer version that no object \

@@ -69,7 +69,7 @@ pub(super) struct Restore {
     /// The timestamp of the backup: given out before the backup was made
     #[arg(long, value_name = "TIMESTAMP", value_parser = timestamp)]
     to: Timestamp,
-    /// All transactions that started before this one had ended when that timestamp was given out; those that started after it are looked at anyway
+    /// All transactions that started before this one had ended when that timestamp was asked for; those that started after it are looked at anyway
     #[arg(long, value_name = "START", value_parser = timestamp, default_value = "1")]
     oldest: Timestamp,
 }

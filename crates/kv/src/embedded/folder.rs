@@ -5,6 +5,7 @@
 //! | `lock` | locked while the store is open |
 //! | `cells` | the library's own folder |
 //! | `cells.new` | the same, half made: a process was killed when it made it |
+//! | `tables` | the names of the folders of all tables in `cells`; what it names and is missing was lost |
 //! | `format` | the name and the version of the format; made last, so what is missing beside it was lost |
 
 use std::fs::{self, File, TryLockError};
@@ -16,6 +17,10 @@ use glidepath_env::Cause;
 
 use super::EmbeddedOptions;
 use super::writer::cause;
+
+/// Where the library keeps tables, each in a folder, and the file in it that the library makes last.
+const TABLES: &str = "cells/keyspaces";
+const CURRENT: &str = "current";
 
 const NAME: &str = "glidepath cells";
 const VERSION: u32 = 1;
@@ -43,8 +48,13 @@ pub enum OpenError {
     #[error("{} has no file `format` and is not empty: give an empty folder, or one that this program made", .0.display())]
     Foreign(PathBuf),
     /// A part of it is missing.
-    #[error("{}: the folder `cells` is missing, with all that the store had: put it back from a backup", .0.display())]
-    Incomplete(PathBuf),
+    #[error("{}: {missing} is missing, with what the store had there: put it back from a backup", folder.display())]
+    Incomplete {
+        /// The folder.
+        folder: PathBuf,
+        /// The part.
+        missing: String,
+    },
     /// The file system failed.
     #[error("{}: {step}: {error}", folder.display())]
     Files {
@@ -108,21 +118,57 @@ impl Folder {
         let is_whole = check_format(path)?;
         match cells.try_exists().map_err(failed("looking for the folder `cells`"))? {
             true => {}
-            false if is_whole => return Err(OpenError::Incomplete(path.clone())),
+            false if is_whole => return Err(missing(path, "the folder `cells`")),
             false => make(path, options)?,
         }
+        // The library removes the folder of a table that it takes for one half made.
+        check_tables(path)?;
         if !is_whole {
             write_format(path).map_err(failed("writing the file `format`"))?;
         }
         let database = open_library(&cells, options).map_err(|error| of_library(path, "opening the cells", error))?;
-        Ok(Self { database, path: path.clone(), _lock: lock })
+        let folder = Self { database, path: path.clone(), _lock: lock };
+        folder.sync_tables().map_err(failed("writing the file `tables`"))?;
+        Ok(folder)
     }
 
     /// Makes the name of each table's folder durable. The library syncs what is in such a folder, and its list of the tables, but
     /// not the name of the folder, without which it takes the table for dropped.
     pub(super) fn sync_tables(&self) -> io::Result<()> {
-        sync_folder(&self.path.join("cells/keyspaces"))
+        let folders = self.path.join(TABLES);
+        sync_folder(&folders)?;
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&folders)? {
+            names.extend(entry?.file_name().into_string());
+        }
+        names.retain(|name| folders.join(name).join(CURRENT).exists());
+        names.sort_unstable();
+        let text = names.iter().map(|name| format!("{name}\n")).collect::<String>();
+        match fs::read(self.path.join("tables")) {
+            Ok(found) if found == text.as_bytes() => Ok(()),
+            _ => replace(&self.path, "tables", &text),
+        }
     }
+}
+
+fn missing(path: &Path, missing: &str) -> OpenError {
+    OpenError::Incomplete { folder: path.to_owned(), missing: missing.to_owned() }
+}
+
+/// An error if a table that the file `tables` names is not there.
+fn check_tables(path: &Path) -> Result<(), OpenError> {
+    let failed = |step| move |error| OpenError::Files { folder: path.to_owned(), step, error };
+    let names = match fs::read_to_string(path.join("tables")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(failed("reading the file `tables`"))?,
+    };
+    for name in names.lines() {
+        let file = format!("{TABLES}/{name}/{CURRENT}");
+        if !path.join(&file).try_exists().map_err(failed("looking for the files of a table"))? {
+            return Err(missing(path, &format!("the file `{file}`")));
+        }
+    }
+    Ok(())
 }
 
 /// Whether there is nothing but what an interrupted opening leaves, which may be all but the file `format`.
@@ -131,7 +177,8 @@ fn is_ours(path: &Path) -> io::Result<bool> {
         let name = entry?.file_name();
         // `cells` alone would be somebody else's.
         let has_lock = name == "cells" && path.join("lock").try_exists()?;
-        if !has_lock && name != "lock" && name != "format.new" && name != "cells.new" && name != "lost+found" {
+        let others = ["lock", "tables", "tables.new", "format.new", "cells.new", "lost+found"];
+        if !has_lock && !others.iter().any(|other| name == *other) {
             return Ok(false);
         }
     }
@@ -167,14 +214,20 @@ fn check_format(path: &Path) -> Result<bool, OpenError> {
     }
 }
 
-/// Writes the file `format` beside its place and renames it, so that a process that is killed leaves none half written.
+/// Writes the file `format`.
 fn write_format(path: &Path) -> io::Result<()> {
-    let mut new = File::create(path.join("format.new"))?;
-    new.write_all(format!("{NAME}, version {VERSION}\n").as_bytes())?;
-    new.sync_all()?;
-    fs::rename(path.join("format.new"), path.join("format"))?;
-    sync_folder(path)?;
+    replace(path, "format", &format!("{NAME}, version {VERSION}\n"))?;
     path.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Writes a file beside its place and renames it, so that a process that is killed leaves none half written.
+fn replace(path: &Path, name: &str, text: &str) -> io::Result<()> {
+    let beside = path.join(format!("{name}.new"));
+    let mut new = File::create(&beside)?;
+    new.write_all(text.as_bytes())?;
+    new.sync_all()?;
+    fs::rename(&beside, path.join(name))?;
+    sync_folder(path)
 }
 
 /// Makes the library's folder beside its place and renames it: the library cannot go on from one that is half made.

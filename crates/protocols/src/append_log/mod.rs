@@ -62,6 +62,10 @@ const MOST_RECORD_BYTES: usize = MOST_APPEND_BYTES - HEADER;
 
 const ELSEWHERE: &str = "the store reports an end of the log that does not follow this commit";
 
+/// Why a catalog is not created.
+pub(crate) const CANNOT_APPEND: &str = "this store cannot append to objects, which an append log needs: use another protocol \
+                                        here, or S3 Express, Azure or a local disk";
+
 /// When a segment is closed, and how often an attempt tries to append. Writers of one log may use different limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -217,10 +221,7 @@ impl<E: Env> AppendLog<E> {
     fn can_write(&self) -> Result<(), Cause> {
         let able = self.store.capabilities();
         if !able.append {
-            return Err(Cause::words(
-                "this store cannot append to objects, which an append log needs: use another protocol here, or S3 \
-                 Express, Azure or a local disk",
-            ));
+            return Err(Cause::words(CANNOT_APPEND));
         }
         if !able.put_if_absent {
             return Err(Cause::words("this store has no put-if-absent, which an append log needs for its checkpoints"));
