@@ -1,0 +1,103 @@
+//! Metadata files in memory. A file never changes, so a copy is never out of date; which file is current is asked of the
+//! catalog each time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use iceberg::spec::{TableMetadata, ViewMetadata};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Kind, ServiceError};
+use crate::gunzip::gunzipped;
+
+/// A metadata file: as it is written, and decoded.
+#[derive(Debug)]
+pub struct Body<M> {
+    /// Where it is.
+    pub location: String,
+    /// Its content.
+    pub metadata: M,
+    /// The same as JSON, uncompressed.
+    pub json: Bytes,
+}
+
+/// A table or a view as a client loads it.
+pub type Loaded<M> = Arc<Body<M>>;
+
+impl<M: Serialize + DeserializeOwned> Body<M> {
+    /// A new file of this content.
+    pub(crate) fn of(location: String, metadata: M) -> Result<Self, ServiceError> {
+        let json = serde_json::to_vec(&metadata).map_err(|error| {
+            ServiceError::new(Kind::Broken, format!("the metadata cannot be written as JSON: {error}"))
+        })?;
+        Ok(Self { location, metadata, json: json.into() })
+    }
+
+    /// The file as read.
+    pub(crate) fn read(location: &str, file: Bytes) -> Result<Self, ServiceError> {
+        let broken = |error: String| {
+            ServiceError::new(Kind::Broken, format!("the metadata file {location} cannot be read: {error}"))
+        };
+        let json = gunzipped(file).map_err(broken)?;
+        let metadata = serde_json::from_slice(&json).map_err(|error| broken(error.to_string()))?;
+        Ok(Self { location: location.to_owned(), metadata, json })
+    }
+}
+
+/// The newest files read or written, up to a number of bytes.
+pub(crate) struct Bodies {
+    pub(crate) tables: Cache<TableMetadata>,
+    pub(crate) views: Cache<ViewMetadata>,
+}
+
+impl Bodies {
+    pub(crate) fn new(most_bytes: u64) -> Self {
+        Self { tables: Cache::new(most_bytes), views: Cache::new(most_bytes / 8) }
+    }
+}
+
+pub(crate) struct Cache<M> {
+    most_bytes: u64,
+    kept: Mutex<Kept<M>>,
+}
+
+struct Kept<M> {
+    bodies: BTreeMap<String, Arc<Body<M>>>,
+    /// In the order in which they came.
+    order: VecDeque<String>,
+    bytes: u64,
+}
+
+impl<M> Cache<M> {
+    fn new(most_bytes: u64) -> Self {
+        let kept = Kept { bodies: BTreeMap::new(), order: VecDeque::new(), bytes: 0 };
+        Self { most_bytes, kept: Mutex::new(kept) }
+    }
+
+    pub(crate) fn get(&self, location: &str) -> Option<Arc<Body<M>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bodies.get(location).cloned()
+    }
+
+    pub(crate) fn put(&self, body: Arc<Body<M>>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (location, bytes) = (body.location.clone(), cost(&body));
+        if kept.bodies.insert(location.clone(), body).is_none() {
+            kept.order.push_back(location);
+            kept.bytes += bytes;
+        }
+        while kept.bytes > self.most_bytes
+            && let Some(oldest) = kept.order.pop_front()
+        {
+            if let Some(gone) = kept.bodies.remove(&oldest) {
+                kept.bytes -= cost(&gone);
+            }
+        }
+    }
+}
+
+/// Bytes in memory: the text, and what is decoded from it, which takes about three times as much.
+fn cost<M>(body: &Body<M>) -> u64 {
+    4 * body.json.len() as u64 + 1024
+}

@@ -1,0 +1,64 @@
+//! What a service keeps about each table with commits: their queue, and the newest version that it knows.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use glidepath_model::Name;
+use glidepath_queue::Queue;
+use iceberg::spec::TableMetadata;
+
+use crate::bodies::Loaded;
+use crate::commit::TableCommit;
+use crate::error::ServiceError;
+
+/// The answer to a commit: the table afterwards.
+pub(crate) type Answer = Result<Loaded<TableMetadata>, ServiceError>;
+
+/// The most commits that wait for one table.
+const MOST_WAITING: usize = 2048;
+
+/// How many idle tables are remembered.
+const MOST_IDLE: usize = 4096;
+
+/// Commits to one table of this service.
+pub(crate) struct Cell {
+    pub(crate) queue: Arc<Queue<Arc<TableCommit>, Answer>>,
+    /// The table after the last commit of this service; other servers may have moved it since.
+    known: Mutex<Option<Loaded<TableMetadata>>>,
+}
+
+impl Cell {
+    fn new() -> Self {
+        Self { queue: Arc::new(Queue::new(MOST_WAITING)), known: Mutex::new(None) }
+    }
+
+    pub(crate) fn known(&self) -> Option<Loaded<TableMetadata>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn learn(&self, known: Option<Loaded<TableMetadata>>) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+}
+
+/// The tables with commits.
+#[derive(Default)]
+pub(crate) struct Cells {
+    all: Mutex<BTreeMap<Name, Arc<Cell>>>,
+}
+
+impl Cells {
+    pub(crate) fn of(&self, name: &Name) -> Arc<Cell> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cell) = all.get(name) {
+            return Arc::clone(cell);
+        }
+        if all.len() >= MOST_IDLE {
+            // Those that only the map holds are idle.
+            all.retain(|_, cell| Arc::strong_count(cell) > 1);
+        }
+        let cell = Arc::new(Cell::new());
+        all.insert(name.clone(), Arc::clone(&cell));
+        cell
+    }
+}

@@ -1,0 +1,388 @@
+//! Commits to one table.
+//!
+//! Commits that wait for one table at the same service are decided one after the other and written together: one
+//! metadata file, one commit of the catalog, an answer for each. Steps (comments cite these numbers; faults and answers
+//! are in `docs/protocols/server.md`):
+//!
+//! 1. Enqueue the commit. One of those that wait is the leader and takes up to [`TOGETHER`]; it hands over when its own
+//!    commit is answered.
+//! 2. Decide each on the newest known version, as if those before it were committed. (`decide.rs`)
+//! 3. If one does not fit and that version may be out of date, load the newest, and decide again.
+//! 4. Write the new manifest lists and the metadata file, under fresh names.
+//! 5. **The commit point**: move the table's pointer from the old file to the new, and create the keys of the requests,
+//!    in one commit of the catalog.
+//! 6. Overtaken: the pointer is elsewhere. Nothing was done; load, and decide again.
+//! 7. Unknown: read back. The pointer, and the log in the metadata that it points to, say what followed the old file;
+//!    while the pointer has not moved, the same commit is sent again, which can take effect once only. (`settle.rs`)
+//! 8. Answer each.
+
+mod decide;
+mod settle;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use glidepath_env::{Backoff, Env, Exponential, JitterRange};
+use glidepath_model::{Action, Name, Refusal, Span};
+use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_queue::{Left, NotQueued, Seat, Taken};
+use glidepath_table::Files;
+use iceberg::spec::TableMetadata;
+use iceberg::{TableRequirement, TableUpdate};
+
+use crate::bodies::{Body, Loaded};
+use crate::cells::{Answer, Cell};
+use crate::error::{Kind, ServiceError};
+use crate::keys::{Idempotency, is_key};
+use crate::names::Identifier;
+use crate::reading::no_table;
+use crate::{Counts, Inner, Service};
+use decide::{Decided, Draft};
+use settle::Settled;
+
+/// The most commits in one version of a table.
+pub(crate) const TOGETHER: usize = 64;
+
+/// A commit of a client to one table.
+#[derive(Clone, Debug)]
+pub struct TableCommit {
+    /// What must hold.
+    pub requirements: Vec<TableRequirement>,
+    /// What to change.
+    pub updates: Vec<TableUpdate>,
+    /// The key of the request.
+    pub key: Option<Idempotency>,
+}
+
+type Member = Taken<Arc<TableCommit>, Answer>;
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Commits to a table.
+    ///
+    /// The future must not be dropped before it ends: it may be committing for others, who are then told that the
+    /// outcome is unknown. A server runs it in a task of its own.
+    ///
+    /// # Errors
+    /// [`Kind::Conflict`] if a requirement does not hold; what the others prove is said by [`Kind::proof`].
+    pub async fn commit_table(&self, table: &Identifier, commit: TableCommit) -> Answer {
+        let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
+        if creates {
+            return self.create_by_commit(table, commit).await;
+        }
+        let name = table.catalog_name()?;
+        self.inner.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        let answer = self.inner.wait_for(table, &name, Arc::new(commit)).await;
+        self.inner.counts.waiting.fetch_sub(1, Ordering::Relaxed);
+        if let Err(ServiceError { kind: Kind::Conflict, .. }) = &answer {
+            Counts::add(&self.inner.counts.conflicts, 1);
+        }
+        answer
+    }
+}
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// Step 1.
+    async fn wait_for(&self, table: &Identifier, name: &Name, commit: Arc<TableCommit>) -> Answer {
+        let cell = self.cells.of(name);
+        loop {
+            let seat = cell.queue.seat();
+            let ticket = match cell.queue.enqueue(Arc::clone(&commit)) {
+                Ok(ticket) => ticket,
+                // The leader handed over between the two calls.
+                Err(NotQueued::NoLeader) => continue,
+                Err(NotQueued::Full(waiting)) => {
+                    let words = format!("{waiting} commits wait for this table already; not done: try again later");
+                    return Err(ServiceError::new(Kind::Unavailable, words));
+                }
+                Err(NotQueued::Closed) => {
+                    return Err(ServiceError::new(Kind::Unavailable, "the server is stopping; not done"));
+                }
+            };
+            if let Some(seat) = seat {
+                self.lead(table, name, &cell, &seat, &commit).await;
+            }
+            match ticket.await {
+                Ok(answer) => return answer,
+                Err(Left::NotSent) => {}
+                Err(Left::Sent) => {
+                    return Err(ServiceError::new(Kind::Unknown, "the task that committed for this request stopped"));
+                }
+            }
+        }
+    }
+
+    /// Commits what waits until `own` is answered.
+    async fn lead(
+        &self,
+        table: &Identifier,
+        name: &Name,
+        cell: &Cell,
+        seat: &Seat<Arc<TableCommit>, Answer>,
+        own: &Arc<TableCommit>,
+    ) {
+        loop {
+            let members = seat.take(TOGETHER);
+            let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
+            if !members.is_empty() {
+                self.commit_together(table, name, cell, members).await;
+            }
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// Steps 2 to 8.
+    async fn commit_together(&self, table: &Identifier, name: &Name, cell: &Cell, mut members: Vec<Member>) {
+        let backoff = Backoff::Exponential(Exponential {
+            first: Span::from_millis(5),
+            factor: 2.0,
+            longest: Span::from_millis(500),
+            jitter: JitterRange { low: 0.0, high: 1.0 },
+        });
+        let (mut base, mut fresh) = (cell.known(), false);
+        for attempt in 1..=self.settings.attempts.max(1) {
+            if members.is_empty() {
+                return;
+            }
+            if base.is_none() {
+                match self.current(name).await {
+                    Ok(Some(current)) => (base, fresh) = (Some(current), true),
+                    Ok(None) => return answer_all(members, &no_table(table)),
+                    Err(error) => return answer_all(members, &error),
+                }
+            }
+            let Some(on) = base.take() else { return };
+            match self.attempt(name, cell, &on, fresh, &mut members).await {
+                Attempt::Done => return,
+                // Step 3.
+                Attempt::Stale => cell.learn(None),
+                // Step 6.
+                Attempt::Overtaken => {
+                    Counts::add(&self.counts.overtaken, 1);
+                    cell.learn(None);
+                    let wait = backoff.wait(attempt, || self.env.draw(glidepath_env::Purpose::Backoff));
+                    self.env.sleep_until(self.env.now() + wait).await;
+                }
+                Attempt::Gone => {
+                    cell.learn(None);
+                    return answer_all(members, &no_table(table));
+                }
+                Attempt::Failed(error) => {
+                    cell.learn(None);
+                    if error.kind == Kind::Unknown {
+                        Counts::add(&self.counts.unknown, members.len() as u64);
+                    }
+                    return answer_all(members, &error);
+                }
+            }
+        }
+        let words = "other servers moved the table first every time; not done: try again later";
+        answer_all(members, &ServiceError::new(Kind::Unavailable, words));
+    }
+
+    /// Tries once on this version. Answers those that are answered by it; the others stay in `members`.
+    async fn attempt(
+        &self,
+        name: &Name,
+        cell: &Cell,
+        on: &Loaded<TableMetadata>,
+        fresh: bool,
+        members: &mut Vec<Member>,
+    ) -> Attempt {
+        // Step 2.
+        let requests: Vec<_> = members.iter().map(|member| Arc::clone(member.request())).collect();
+        let Decided { draft, verdicts } = match self.decide(on, &requests).await {
+            Ok(decided) => decided,
+            Err(error) => return Attempt::Failed(error),
+        };
+        if !fresh && verdicts.iter().any(Result::is_err) {
+            return Attempt::Stale;
+        }
+        let Some(draft) = draft else {
+            // Nothing to write: each is refused, or was done before.
+            for (member, verdict) in members.drain(..).zip(verdicts) {
+                member.answer(verdict.map(|_| Arc::clone(on)));
+            }
+            return Attempt::Done;
+        };
+        let next = match self.write(on, draft).await {
+            Ok(next) => next,
+            Err(error) => return Attempt::Failed(error),
+        };
+        for (member, verdict) in members.iter_mut().zip(&verdicts) {
+            member.sent |= verdict.is_ok();
+        }
+        let landed = match self.move_pointer(name, on, &next, &requests, &verdicts).await {
+            Settled::Landed => true,
+            Settled::Not(attempt) => {
+                for member in members.iter_mut() {
+                    member.sent = false;
+                }
+                self.discard(&next).await;
+                return attempt;
+            }
+            Settled::Replayed(at) => {
+                self.discard(&next).await;
+                return self.answer_replayed(name, at, members).await;
+            }
+            Settled::Unknown(error) => return Attempt::Failed(error),
+        };
+        debug_assert!(landed);
+        let current = Arc::clone(&next.body);
+        self.bodies.tables.put(Arc::clone(&current));
+        cell.learn(Some(Arc::clone(&current)));
+        Counts::add(&self.counts.versions, 1);
+        // Step 8.
+        for (member, verdict) in members.drain(..).zip(verdicts) {
+            if let Ok(kind) = &verdict {
+                kind.count(&self.counts);
+            }
+            member.answer(verdict.map(|_| Arc::clone(&current)));
+        }
+        self.clean_log(&next).await;
+        Attempt::Done
+    }
+
+    /// A member's key is there already: its request was done by an earlier delivery.
+    async fn answer_replayed(&self, name: &Name, at: usize, members: &mut Vec<Member>) -> Attempt {
+        let member = members.remove(at);
+        let answer = match self.current(name).await {
+            Ok(Some(current)) => Ok(current),
+            Ok(None) => Err(ServiceError::new(Kind::NoTable, "it was done, and the table has been dropped since")),
+            Err(error) => Err(error),
+        };
+        Counts::add(&self.counts.replayed, 1);
+        member.answer(answer);
+        Attempt::Stale
+    }
+
+    /// Step 4.
+    async fn write(&self, on: &Loaded<TableMetadata>, draft: Draft) -> Result<Next, ServiceError> {
+        let Draft { metadata, lists, expired } = draft;
+        let location = crate::locations::metadata_file(metadata.location(), Some(&on.location), self.fresh_uuid());
+        let body = Arc::new(Body::of(location, metadata)?);
+        let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
+        files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
+        let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));
+        for written in crate::together(writes).await {
+            written?;
+        }
+        Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
+    }
+
+    /// Step 5, and 7 where its outcome is unknown.
+    async fn move_pointer(
+        &self,
+        name: &Name,
+        on: &Loaded<TableMetadata>,
+        next: &Next,
+        requests: &[Arc<TableCommit>],
+        verdicts: &[Result<Fitting, ServiceError>],
+    ) -> Settled {
+        let pointer = next.body.location.clone();
+        let mut actions = vec![Action::SetPointer {
+            name: name.clone(),
+            expected: Some(on.location.clone()),
+            pointer: pointer.clone(),
+        }];
+        for (request, verdict) in requests.iter().zip(verdicts) {
+            if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict) {
+                match key.action(self.env.unix_ms(), &pointer) {
+                    Ok(action) => actions.push(action),
+                    Err(error) => return Settled::Not(Attempt::Failed(error)),
+                }
+            }
+        }
+        match self.committer.commit(actions.clone()).await {
+            Ok(_) => Settled::Landed,
+            Err(CommitError::Refused(Refusal::Exists(taken))) => {
+                let at = requests.iter().position(|request| is_key(request.key.as_ref(), &taken));
+                at.map_or_else(|| Settled::Not(Attempt::Overtaken), Settled::Replayed)
+            }
+            Err(CommitError::Refused(refusal)) => settle::refused(&refusal, &pointer),
+            Err(CommitError::Unknown(cause)) => self.settle(name, on, &pointer, actions, cause).await,
+            Err(error) => Settled::Not(Attempt::Failed(error.into())),
+        }
+    }
+
+    /// Removes files of an attempt that certainly did not and will not take effect. If that fails, they stay: nothing
+    /// refers to them.
+    async fn discard(&self, next: &Next) {
+        for location in next.lists.iter().chain([&next.body.location]) {
+            let _ = self.files.delete(location).await;
+        }
+    }
+
+    /// Removes metadata files that have left the table's log, if the table asks for it.
+    async fn clean_log(&self, next: &Next) {
+        let metadata = &next.body.metadata;
+        let asked = metadata.properties().get("write.metadata.delete-after-commit.enabled");
+        if asked.is_none_or(|value| value != "true") {
+            return;
+        }
+        for file in &next.expired {
+            if crate::locations::is_within(file, metadata.location()) {
+                let _ = self.files.delete(file).await;
+            }
+        }
+    }
+
+    pub(crate) fn fresh_uuid(&self) -> uuid::Uuid {
+        let draw = || u128::from(self.env.draw(glidepath_env::Purpose::Names));
+        uuid::Builder::from_random_bytes(((draw() << 64) | draw()).to_be_bytes()).into_uuid()
+    }
+}
+
+/// A version that is written and not committed.
+struct Next {
+    body: Loaded<TableMetadata>,
+    /// The manifest lists that were written for it.
+    lists: Vec<String>,
+    /// The metadata files that its log no longer names.
+    expired: Vec<String>,
+}
+
+/// How a commit fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fitting {
+    /// As it is.
+    Applied,
+    /// Onto a newer snapshot than it was prepared against.
+    Rebased,
+    /// It is in the table already.
+    Before,
+}
+
+impl Fitting {
+    fn count(self, counts: &Counts) {
+        match self {
+            Self::Applied => Counts::add(&counts.committed, 1),
+            Self::Rebased => {
+                Counts::add(&counts.committed, 1);
+                Counts::add(&counts.rebased, 1);
+            }
+            Self::Before => Counts::add(&counts.replayed, 1),
+        }
+    }
+}
+
+/// What became of an attempt.
+pub(crate) enum Attempt {
+    /// All are answered.
+    Done,
+    /// Decided on a version that may be out of date, and one does not fit; or one of several was answered.
+    Stale,
+    /// Another server moved the table.
+    Overtaken,
+    /// The table is gone.
+    Gone,
+    /// For this reason, for all.
+    Failed(ServiceError),
+}
+
+fn answer_all(members: Vec<Member>, error: &ServiceError) {
+    for member in members {
+        member.answer(Err(error.clone()));
+    }
+}

@@ -1,0 +1,221 @@
+//! Requests that carry a key are done once, however often and to whichever server they are sent.
+//!
+//! The key is an entry of the catalog, created by the same commit that does what the request asks: the two take effect
+//! together or not at all, and survive every server. A delivery of the request that finds the entry answers with what the
+//! first one did. Keys are kept for [`LIFETIME_MS`] at least, and cleaned by any server afterwards.
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_table::Files;
+
+use crate::error::{Kind, ServiceError};
+use crate::names::RESERVED;
+use crate::{Counts, Inner, Service};
+
+/// How long a key is kept at least, in milliseconds.
+pub const LIFETIME_MS: u64 = 30 * 60 * 1000;
+
+/// How much longer it is kept, because clocks of servers differ.
+const GRACE_MS: u64 = 10 * 60 * 1000;
+
+/// The most keys that one commit cleans.
+const CLEANED_TOGETHER: usize = 256;
+
+const AT: &str = "at";
+const REQUEST: &str = "request";
+const ANSWER: &str = "answer";
+
+/// The key of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    /// As the client sent it.
+    pub key: String,
+    /// A digest of the request's method, path and body: a key belongs to one request.
+    pub request: String,
+}
+
+/// What became of a request that may have been sent before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It was done now.
+    Done,
+    /// An earlier delivery did it; this is what that noted for its answer.
+    Before(String),
+}
+
+impl Idempotency {
+    /// A key of a client.
+    ///
+    /// # Errors
+    /// If it is empty, longer than 128 bytes, or not printable ASCII.
+    pub fn new(key: &str, request: String) -> Result<Self, ServiceError> {
+        let allowed = !key.is_empty() && key.len() <= 128 && key.bytes().all(|byte| byte.is_ascii_graphic());
+        if !allowed {
+            let words = "Idempotency-Key: 1 to 128 printable characters without blanks are allowed, best a UUID";
+            return Err(ServiceError::invalid(words));
+        }
+        Ok(Self { key: key.to_owned(), request })
+    }
+
+    pub(crate) fn name(&self) -> Result<Name, ServiceError> {
+        Name::of_parts([RESERVED, "keys", &self.key]).map_err(|error| ServiceError::invalid(error.to_string()))
+    }
+
+    /// The action that keeps the key.
+    pub(crate) fn action(&self, now_ms: u64, answer: &str) -> Result<Action, ServiceError> {
+        let properties = [(AT, now_ms.to_string()), (REQUEST, self.request.clone()), (ANSWER, answer.to_owned())];
+        let properties = properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let entry = Entry { kind: EntryKind::Table, properties, ..Entry::namespace() };
+        Ok(Action::Create { name: self.name()?, entry })
+    }
+
+    /// What the earlier delivery noted.
+    fn noted(&self, entry: &Entry) -> Result<String, ServiceError> {
+        if entry.properties.get(REQUEST) != Some(&self.request) {
+            let words = format!("the Idempotency-Key {} was used for another request", self.key);
+            return Err(ServiceError::new(Kind::KeyReused, words));
+        }
+        Ok(entry.properties.get(ANSWER).cloned().unwrap_or_default())
+    }
+}
+
+/// The namespaces of the service, from the outer to the inner.
+fn own_namespaces() -> [&'static [&'static str]; 3] {
+    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"]]
+}
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// What an earlier delivery of the request noted; `None` if none took effect before this was asked.
+    pub(crate) async fn replayed(
+        &self,
+        at: &C::Snapshot,
+        key: Option<&Idempotency>,
+    ) -> Result<Option<String>, ServiceError> {
+        let Some(key) = key else { return Ok(None) };
+        let Some(entry) = self.committer.catalog().entry(at, &key.name()?).await? else { return Ok(None) };
+        let noted = key.noted(&entry)?;
+        Counts::add(&self.counts.replayed, 1);
+        Ok(Some(noted))
+    }
+
+    /// Commits actions, and the key with them; refusals are given to `refused`.
+    pub(crate) async fn commit_once(
+        &self,
+        key: Option<&Idempotency>,
+        mut actions: Vec<Action>,
+        answer: &str,
+    ) -> Result<Operation, CommitFailure> {
+        if let Some(key) = key {
+            let at = self.head().await?;
+            if let Some(noted) = self.replayed(&at, Some(key)).await? {
+                return Ok(Operation::Before(noted));
+            }
+            actions.push(key.action(self.env.unix_ms(), answer)?);
+        }
+        match self.committer.commit(actions).await {
+            Ok(_) => Ok(Operation::Done),
+            Err(CommitError::Refused(Refusal::Exists(name))) if is_key(key, &name) => {
+                let at = self.head().await?;
+                match self.replayed(&at, key).await? {
+                    Some(noted) => Ok(Operation::Before(noted)),
+                    None => {
+                        Err(ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again").into())
+                    }
+                }
+            }
+            Err(error) => {
+                if matches!(error, CommitError::Unknown(_)) {
+                    Counts::add(&self.counts.unknown, 1);
+                }
+                match error {
+                    CommitError::Refused(refusal) => Err(CommitFailure::Refused(refusal)),
+                    error => Err(CommitFailure::Other(error.into())),
+                }
+            }
+        }
+    }
+}
+
+/// Whether this is the name of the request's key.
+pub(crate) fn is_key(key: Option<&Idempotency>, name: &Name) -> bool {
+    key.and_then(|key| key.name().ok()).as_ref() == Some(name)
+}
+
+/// Why a commit of names failed: a refusal, whose words depend on what was asked, or anything else.
+#[derive(Debug)]
+pub(crate) enum CommitFailure {
+    Refused(Refusal),
+    Other(ServiceError),
+}
+
+impl From<ServiceError> for CommitFailure {
+    fn from(error: ServiceError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl CommitFailure {
+    /// The answer, where `told` has words for a refusal.
+    pub(crate) fn told(self, told: impl FnOnce(&Refusal) -> Option<ServiceError>) -> ServiceError {
+        match self {
+            Self::Refused(refusal) => told(&refusal).unwrap_or_else(|| refusal.into()),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Makes the namespaces that the service keeps its own entries in. Any number of servers may do so at once.
+    ///
+    /// # Errors
+    /// If the catalog does not answer.
+    pub async fn prepare(&self) -> Result<(), ServiceError> {
+        let at = self.head().await?;
+        for parts in own_namespaces() {
+            let name =
+                Name::of_parts(parts.iter().copied()).map_err(|error| ServiceError::invalid(error.to_string()))?;
+            if self.entry(&at, &name).await?.is_some() {
+                continue;
+            }
+            let create = Action::Create { name, entry: Entry::namespace() };
+            match self.inner.committer.commit(vec![create]).await {
+                Ok(_) | Err(CommitError::Refused(Refusal::Exists(_))) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes keys that are older than their lifetime; at most one commit's worth. Returns how many.
+    ///
+    /// # Errors
+    /// If the catalog does not answer. It may be called again at any time, also by several servers at once.
+    pub async fn clean_keys(&self) -> Result<usize, ServiceError> {
+        let at = self.head().await?;
+        let keys = Name::of_parts([RESERVED, "keys"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
+        let catalog = self.inner.committer.catalog();
+        let now = self.inner.env.unix_ms();
+        let (mut after, mut old) = (None, Vec::new());
+        while old.len() < CLEANED_TOGETHER {
+            let page = catalog.children(&at, Some(&keys), after.as_ref(), 1000).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
+            for (name, entry) in page {
+                let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
+                if written.saturating_add(LIFETIME_MS + GRACE_MS) < now && old.len() < CLEANED_TOGETHER {
+                    old.push(Action::Drop { name, kind: EntryKind::Table, expected: None });
+                }
+            }
+        }
+        let count = old.len();
+        if count > 0 {
+            match self.inner.committer.commit(old).await {
+                // Another server cleans too.
+                Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,119 @@
+//! What do the REST protocols of catalogs mean? Generic over the catalog and the store, so the same code runs live and
+//! simulated.
+//!
+//! A table of Iceberg is an entry of the catalog whose metadata pointer is the location of its metadata file. A commit
+//! writes a new file and moves the pointer by compare-and-set; `docs/protocols/server.md` has the steps and the faults.
+//! Whatever a service keeps in memory may be lost at any moment, and any number of them may share a catalog.
+//!
+//! Start with [`Service`], then `commit` (tables) and [`ServiceError`], which says what each failure proves.
+
+mod bodies;
+mod cells;
+mod commit;
+mod counts;
+mod error;
+mod gunzip;
+mod keys;
+mod locations;
+mod names;
+mod namespaces;
+mod purge;
+mod reading;
+mod tables;
+mod transaction;
+mod views;
+mod warehouse;
+
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_protocols::group::{Committer, Grouped, Loads};
+use glidepath_table::Files;
+
+pub use bodies::{Body, Loaded};
+pub use commit::TableCommit;
+pub use counts::Counts;
+pub use error::{Kind, Proof, ServiceError};
+pub use keys::{Idempotency, LIFETIME_MS, Operation};
+pub use names::{Identifier, RESERVED};
+pub use namespaces::{Listing, Namespace, NamespaceChange, NamespaceChanged, Page};
+pub use tables::{NewTable, Registration};
+pub use views::{NewView, ViewCommit};
+pub use warehouse::Warehouse;
+
+/// The settings of a service.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The location under which new tables get their folders, such as `s3://bucket/lake/tables`.
+    pub warehouse: String,
+    /// Whether appends are rebased though neither table nor commit asks for it, where the isolation levels allow it.
+    pub rebase: bool,
+    /// Attempts of a commit that other servers overtake, before it is answered "busy".
+    pub attempts: u32,
+    /// Bytes of metadata kept in memory.
+    pub cache_bytes: u64,
+}
+
+impl Settings {
+    /// The usual settings for a warehouse.
+    #[must_use]
+    pub fn of(warehouse: &str) -> Self {
+        Self { warehouse: warehouse.to_owned(), rebase: false, attempts: 30, cache_bytes: 256 << 20 }
+    }
+}
+
+/// A catalog service. Clones share everything.
+pub struct Service<E: Env, C: Grouped, F: Files> {
+    inner: Arc<Inner<E, C, F>>,
+}
+
+impl<E: Env, C: Grouped, F: Files> Clone for Service<E, C, F> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+pub(crate) struct Inner<E: Env, C: Grouped, F: Files> {
+    pub(crate) env: E,
+    pub(crate) committer: Committer<E, C>,
+    pub(crate) loads: Loads<C>,
+    pub(crate) files: F,
+    pub(crate) settings: Settings,
+    pub(crate) bodies: bodies::Bodies,
+    pub(crate) cells: cells::Cells,
+    pub(crate) counts: Arc<Counts>,
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// A service on a catalog and the files of its tables. `loads` shares requests of readers if a task serves it.
+    pub fn new(env: E, committer: Committer<E, C>, loads: Loads<C>, files: F, settings: Settings) -> Self {
+        let bodies = bodies::Bodies::new(settings.cache_bytes);
+        let inner = Inner {
+            env,
+            committer,
+            loads,
+            files,
+            settings,
+            bodies,
+            cells: cells::Cells::default(),
+            counts: Arc::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What happened since the start.
+    #[must_use]
+    pub fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.inner.counts)
+    }
+}
+
+/// The answers of all, in order, a few at a time.
+pub(crate) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let (mut futures, mut answers) = (futures.into_iter().peekable(), Vec::new());
+    while futures.peek().is_some() {
+        #[allow(clippy::disallowed_methods, reason = "no more than it polls by itself")]
+        answers.extend(futures_util::future::join_all(futures.by_ref().take(16)).await);
+    }
+    answers
+}

@@ -1,0 +1,126 @@
+//! Where the files of tables are.
+
+use uuid::Uuid;
+
+use crate::error::{Kind, ServiceError};
+
+/// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
+/// not a dropped table and its successor, so a purge of the first cannot touch the second.
+pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
+    format!("{base}/{}-{:016x}", safe(name), uuid.as_u128() as u64)
+}
+
+/// The folder of a namespace in the warehouse.
+pub(crate) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
+    let mut folder = warehouse.trim_end_matches('/').to_owned();
+    for part in namespace {
+        folder.push('/');
+        folder.push_str(&safe(part));
+    }
+    folder
+}
+
+/// A part of a path that every client reads alike: letters, digits, `-`, `_`, `.`; other bytes as `~` and two digits.
+fn safe(part: &str) -> String {
+    let mut safe = String::with_capacity(part.len());
+    for (at, byte) in part.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => safe.push(char::from(byte)),
+            b'.' if at > 0 => safe.push('.'),
+            other => safe.push_str(&format!("~{other:02x}")),
+        }
+    }
+    safe
+}
+
+/// The location that a client asks for, without the slash at its end: it must be within `allowed`, by its parts.
+pub(crate) fn checked(location: &str, allowed: &str) -> Result<String, ServiceError> {
+    let location = location.trim_end_matches('/');
+    let wrong = |why: &str| {
+        let words = format!("the location {location:?} is not allowed: {why}");
+        Err(ServiceError::new(Kind::Invalid, words))
+    };
+    let Some(rest) =
+        unslashed(location).strip_prefix(&format!("{}/", unslashed(allowed.trim_end_matches('/')))).map(str::to_owned)
+    else {
+        return wrong(&format!("tables of this server are kept under {allowed}/"));
+    };
+    if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return wrong("a part of it is empty, . or ..");
+    }
+    if rest.contains(['?', '#', '%', '\\']) || rest.chars().any(char::is_control) {
+        return wrong("it has one of the characters ? # % \\ or a control character, which clients read differently");
+    }
+    Ok(location.to_owned())
+}
+
+/// `file:///a` and `file:/a` are one location: Hadoop writes the second.
+pub(crate) fn unslashed(location: &str) -> String {
+    match location.strip_prefix("file:") {
+        Some(path) => format!("file:/{}", path.trim_start_matches('/')),
+        None => location.to_owned(),
+    }
+}
+
+/// Whether a location is a folder or in it.
+pub(crate) fn is_within(location: &str, folder: &str) -> bool {
+    let (location, folder) = (unslashed(location), unslashed(folder.trim_end_matches('/')));
+    location.strip_prefix(&folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A metadata file after `earlier` (if any), in the folder of its table.
+pub(crate) fn metadata_file(location: &str, earlier: Option<&str>, uuid: Uuid) -> String {
+    let next = earlier.and_then(version_of).map_or(0, |version| version + 1);
+    format!("{}/metadata/{next:05}-{uuid}.metadata.json", location.trim_end_matches('/'))
+}
+
+/// The number at the beginning of the name of a metadata file.
+fn version_of(file: &str) -> Option<u64> {
+    let name = file.rsplit('/').next()?;
+    name.trim_start_matches('v').split(['-', '.']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_different_names_differ() {
+        let uuid = Uuid::from_u128(5);
+        assert_eq!(fresh("s3://b/l", "orders", uuid), "s3://b/l/orders-0000000000000005");
+        let names = ["a b", "a~20b", "a/b", "..", ".a", "ä", "a_b"];
+        let folders: std::collections::BTreeSet<_> = names.iter().map(|name| safe(name)).collect();
+        assert_eq!(folders.len(), names.len());
+        assert!(folders.iter().all(|folder| !folder.contains(['/', ' ', '%']) && !folder.starts_with('.')));
+    }
+
+    #[test]
+    fn a_location_stays_in_its_folder() {
+        let allowed = "file:///lake/tables";
+        assert_eq!(checked("file:///lake/tables/a/", allowed).unwrap(), "file:///lake/tables/a");
+        assert!(checked("file:/lake/tables/a", allowed).is_ok());
+        for wrong in [
+            "file:///lake/tables",
+            "file:///lake/tables2/a",
+            "file:///lake/tables/../x",
+            "file:///lake/tables//x",
+            "file:///lake/tables/a%2e%2e/x",
+            "s3://lake/tables/a",
+            "/lake/tables/a",
+            "",
+        ] {
+            assert_eq!(checked(wrong, allowed).unwrap_err().kind, Kind::Invalid, "{wrong}");
+        }
+        assert!(is_within("s3://b/a/x", "s3://b/a") && !is_within("s3://b/ab", "s3://b/a"));
+    }
+
+    #[test]
+    fn metadata_files_are_numbered() {
+        let uuid = Uuid::from_u128(1);
+        let first = metadata_file("s3://b/t", None, uuid);
+        assert_eq!(first, format!("s3://b/t/metadata/00000-{uuid}.metadata.json"));
+        assert!(metadata_file("s3://b/t", Some(&first), uuid).contains("/00001-"));
+        assert!(metadata_file("s3://b/t", Some("s3://b/t/metadata/v7.metadata.json"), uuid).contains("/00008-"));
+        assert!(metadata_file("s3://b/t", Some("odd"), uuid).contains("/00000-"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Names of REST clients, and the names of the catalog that they stand for.
+//!
+//! The catalog escapes parts, so any text is a part and different paths have different names. Names that begin with
+//! [`RESERVED`] are the service's own: clients neither see nor make them.
+
+use glidepath_model::{InvalidName, Name};
+
+use crate::error::{Kind, ServiceError};
+
+/// The namespace of the root that the service keeps for itself.
+pub const RESERVED: &str = ".glidepath";
+
+/// A table or a view: its namespace and its name in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identifier {
+    /// The parts of its namespace; empty for the root.
+    pub namespace: Vec<String>,
+    /// Its own name.
+    pub name: String,
+}
+
+impl Identifier {
+    /// The name in the catalog.
+    pub(crate) fn catalog_name(&self) -> Result<Name, ServiceError> {
+        checked(self.namespace.iter().chain([&self.name]))
+    }
+
+    /// The identifier of a name in the catalog.
+    pub(crate) fn of(name: &Name) -> Self {
+        let mut namespace = name.parts();
+        let name = namespace.pop().unwrap_or_default();
+        Self { namespace, name }
+    }
+
+    /// The parts with dots between, for messages.
+    #[must_use]
+    pub fn dotted(&self) -> String {
+        dotted(self.namespace.iter().chain([&self.name]))
+    }
+}
+
+/// Parts with dots between, for messages.
+pub(crate) fn dotted<'a>(parts: impl IntoIterator<Item = &'a String>) -> String {
+    parts.into_iter().map(String::as_str).collect::<Vec<_>>().join(".")
+}
+
+/// The name of a namespace; `None` for the root.
+pub(crate) fn namespace_name(parts: &[String]) -> Result<Option<Name>, ServiceError> {
+    if parts.is_empty() { Ok(None) } else { checked(parts).map(Some) }
+}
+
+fn checked<'a>(parts: impl IntoIterator<Item = &'a String> + Clone) -> Result<Name, ServiceError> {
+    if parts.clone().into_iter().next().is_some_and(|first| first == RESERVED) {
+        let words = format!("{} is not allowed: names in {RESERVED} are the server's own", dotted(parts));
+        return Err(ServiceError::new(Kind::Invalid, words));
+    }
+    Name::of_parts(parts.into_iter().map(String::as_str)).map_err(|error: InvalidName| {
+        let words = match error {
+            InvalidName::EmptyPart(_) => "a name has an empty part; each part needs at least one character".to_owned(),
+            error => error.to_string(),
+        };
+        ServiceError::invalid(words)
+    })
+}
+
+/// Whether an entry of the root is hidden from clients.
+pub(crate) fn is_hidden(name: &Name) -> bool {
+    name.parent().is_none() && name.parts().first().is_some_and(|first| first == RESERVED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identifier(parts: &[&str]) -> Identifier {
+        let (name, namespace) = parts.split_last().unwrap();
+        Identifier { namespace: namespace.iter().map(|part| (*part).to_owned()).collect(), name: (*name).to_owned() }
+    }
+
+    #[test]
+    fn any_text_is_a_part() {
+        for parts in [&["a", "b"][..], &["a.b"], &["a/b", "c"], &["%2F", "..", " x "]] {
+            let identifier = identifier(parts);
+            assert_eq!(Identifier::of(&identifier.catalog_name().unwrap()), identifier);
+        }
+        assert_ne!(identifier(&["a/b"]).catalog_name().unwrap(), identifier(&["a", "b"]).catalog_name().unwrap());
+    }
+
+    #[test]
+    fn the_names_of_the_service_are_refused() {
+        assert_eq!(identifier(&[RESERVED, "keys"]).catalog_name().unwrap_err().kind, Kind::Invalid);
+        assert!(identifier(&["a", RESERVED]).catalog_name().is_ok(), "only in the root");
+        assert_eq!(identifier(&["a", ""]).catalog_name().unwrap_err().kind, Kind::Invalid);
+        assert!(is_hidden(&Name::of_parts([RESERVED]).unwrap()));
+    }
+}

@@ -1,0 +1,252 @@
+//! Namespaces: nested, with properties, listed in pages.
+
+use std::collections::BTreeMap;
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_protocols::group::Grouped;
+use glidepath_table::Files;
+
+use crate::error::{Kind, ServiceError};
+use crate::keys::Idempotency;
+use crate::names::{Identifier, dotted, is_hidden, namespace_name};
+use crate::reading::is_iceberg;
+use crate::{Service, keys::Operation};
+
+/// The most entries of a page that a client can ask for.
+const MOST_OF_A_PAGE: usize = 1000;
+
+/// A namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its parts.
+    pub parts: Vec<String>,
+    /// Its properties.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// Changes of the properties of a namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceChange {
+    /// Properties to set.
+    pub updates: BTreeMap<String, String>,
+    /// Properties to remove.
+    pub removals: Vec<String>,
+}
+
+/// What a change of properties did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceChanged {
+    /// Set.
+    pub updated: Vec<String>,
+    /// Removed.
+    pub removed: Vec<String>,
+    /// To be removed, and not there.
+    pub missing: Vec<String>,
+}
+
+/// Which part of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Where the last page ended; `None` for the first.
+    pub token: Option<String>,
+    /// The most entries; `None` for all.
+    pub size: Option<usize>,
+}
+
+/// A part of a listing, and the token of the next part if there is one.
+pub type Listing<T> = (Vec<T>, Option<String>);
+
+pub(crate) fn no_namespace(parts: &[String]) -> ServiceError {
+    ServiceError::new(Kind::NoNamespace, format!("Namespace does not exist: {}", dotted(parts)))
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Creates a namespace. Its parent must exist.
+    ///
+    /// # Errors
+    /// [`Kind::Exists`], [`Kind::NoNamespace`] for the parent, or what the commit proves.
+    pub async fn create_namespace(&self, namespace: &Namespace, key: Option<&Idempotency>) -> Result<(), ServiceError> {
+        let Some(name) = namespace_name(&namespace.parts)? else {
+            return Err(ServiceError::invalid("a namespace needs at least one part"));
+        };
+        let entry = Entry { properties: namespace.properties.clone(), ..Entry::namespace() };
+        let done = self.inner.commit_once(key, vec![Action::Create { name, entry }], "").await;
+        done.map(drop).map_err(|failure| {
+            failure.told(|refusal| match refusal {
+                Refusal::Exists(_) => {
+                    let words = format!("Namespace already exists: {}", dotted(&namespace.parts));
+                    Some(ServiceError::new(Kind::Exists, words))
+                }
+                Refusal::NoParent { parent, .. } | Refusal::WrongKind { name: parent, .. } => {
+                    Some(no_namespace(&parent.parts()))
+                }
+                _ => None,
+            })
+        })
+    }
+
+    /// A namespace with its properties.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`].
+    pub async fn load_namespace(&self, parts: &[String]) -> Result<Namespace, ServiceError> {
+        let at = self.head().await?;
+        let entry = self.namespace_at(&at, parts).await?;
+        Ok(Namespace { parts: parts.to_vec(), properties: entry.properties })
+    }
+
+    /// The entry of a namespace; for the root an empty one.
+    pub(crate) async fn namespace_at(&self, at: &C::Snapshot, parts: &[String]) -> Result<Entry, ServiceError> {
+        let Some(name) = namespace_name(parts)? else { return Ok(Entry::namespace()) };
+        let entry = self.entry(at, &name).await?;
+        entry.filter(|entry| entry.kind == EntryKind::Namespace).ok_or_else(|| no_namespace(parts))
+    }
+
+    /// The properties of a namespace and of those that it is in, from the outermost; only those that exist.
+    ///
+    /// # Errors
+    /// If the catalog cannot be read.
+    pub async fn ancestry(&self, parts: &[String]) -> Result<Vec<Namespace>, ServiceError> {
+        let (at, mut found) = (self.head().await?, Vec::new());
+        for end in 1..=parts.len() {
+            let Some(name) = namespace_name(&parts[..end])? else { continue };
+            match self.entry(&at, &name).await? {
+                Some(entry) if entry.kind == EntryKind::Namespace => {
+                    found.push(Namespace { parts: parts[..end].to_vec(), properties: entry.properties });
+                }
+                _ => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Drops a namespace, which must be empty.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`], [`Kind::NotEmpty`], or what the commit proves.
+    pub async fn drop_namespace(&self, parts: &[String], key: Option<&Idempotency>) -> Result<(), ServiceError> {
+        let Some(name) = namespace_name(parts)? else {
+            return Err(ServiceError::invalid("the root cannot be dropped"));
+        };
+        let action = Action::Drop { name, kind: EntryKind::Namespace, expected: None };
+        let done = self.inner.commit_once(key, vec![action], "").await;
+        done.map(drop).map_err(|failure| {
+            failure.told(|refusal| match refusal {
+                Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_namespace(parts)),
+                Refusal::NotEmpty(_) => {
+                    let words = format!("Namespace {} is not empty", dotted(parts));
+                    Some(ServiceError::new(Kind::NotEmpty, words))
+                }
+                _ => None,
+            })
+        })
+    }
+
+    /// Changes properties of a namespace.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`]; [`Kind::Invalid`] if a property is both set and removed.
+    pub async fn change_namespace(
+        &self,
+        parts: &[String],
+        change: &NamespaceChange,
+        key: Option<&Idempotency>,
+    ) -> Result<NamespaceChanged, ServiceError> {
+        if let Some(both) = change.removals.iter().find(|removed| change.updates.contains_key(*removed)) {
+            let words = format!("the property {both:?} is among the updates and among the removals");
+            return Err(ServiceError::new(Kind::KeyReused, words));
+        }
+        let Some(name) = namespace_name(parts)? else {
+            return Err(ServiceError::invalid("the root has no properties"));
+        };
+        let at = self.head().await?;
+        let before = self.namespace_at(&at, parts).await?;
+        let mut changed = NamespaceChanged { updated: change.updates.keys().cloned().collect(), ..Default::default() };
+        for removed in &change.removals {
+            let list =
+                if before.properties.contains_key(removed) { &mut changed.removed } else { &mut changed.missing };
+            list.push(removed.clone());
+        }
+        let set = change.updates.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
+        let changes: BTreeMap<_, _> = set.chain(changed.removed.iter().map(|key| (key.clone(), None))).collect();
+        if changes.is_empty() {
+            return Ok(changed);
+        }
+        let done = self.inner.commit_once(key, vec![Action::SetProperties { name, changes }], "").await;
+        match done {
+            Ok(Operation::Done | Operation::Before(_)) => Ok(changed),
+            Err(failure) => Err(failure.told(|refusal| match refusal {
+                Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_namespace(parts)),
+                _ => None,
+            })),
+        }
+    }
+
+    /// The namespaces directly in one.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`].
+    pub async fn list_namespaces(&self, parent: &[String], page: &Page) -> Result<Listing<Vec<String>>, ServiceError> {
+        let found =
+            self.listed(parent, page, |name, entry| entry.kind == EntryKind::Namespace && !is_hidden(name)).await?;
+        Ok((found.0.iter().map(Name::parts).collect(), found.1))
+    }
+
+    /// The tables of Iceberg directly in a namespace.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`].
+    pub async fn list_tables(&self, namespace: &[String], page: &Page) -> Result<Listing<Identifier>, ServiceError> {
+        let found = self.listed(namespace, page, |_, entry| is_iceberg(entry)).await?;
+        Ok((found.0.iter().map(Identifier::of).collect(), found.1))
+    }
+
+    /// The views directly in a namespace.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`].
+    pub async fn list_views(&self, namespace: &[String], page: &Page) -> Result<Listing<Identifier>, ServiceError> {
+        let found = self.listed(namespace, page, |_, entry| entry.kind == EntryKind::View).await?;
+        Ok((found.0.iter().map(Identifier::of).collect(), found.1))
+    }
+
+    /// The names of entries directly in a namespace that `wanted` selects. The token of a page is the last part of its
+    /// last name, so a listing continues right though names come and go.
+    pub(crate) async fn listed(
+        &self,
+        namespace: &[String],
+        page: &Page,
+        wanted: impl Fn(&Name, &Entry) -> bool,
+    ) -> Result<Listing<Name>, ServiceError> {
+        let at = self.head().await?;
+        self.namespace_at(&at, namespace).await?;
+        let parent = namespace_name(namespace)?;
+        let most = page.size.map_or(usize::MAX, |size| size.clamp(1, MOST_OF_A_PAGE));
+        let last = page.token.as_deref().filter(|token| !token.is_empty());
+        let after = last.map(|last| Name::in_namespace(parent.as_ref(), last));
+        let mut after =
+            after.transpose().map_err(|_| ServiceError::invalid("pageToken: not a token of this server"))?;
+        let mut found = Vec::new();
+        loop {
+            let asked = most.saturating_add(1).min(MOST_OF_A_PAGE + 1);
+            let children = self.inner.committer.catalog().children(&at, parent.as_ref(), after.as_ref(), asked).await?;
+            let Some((last, _)) = children.last() else { return Ok((found, None)) };
+            after = Some(last.clone());
+            let more = children.len() == asked;
+            for (name, entry) in children {
+                if !wanted(&name, &entry) {
+                    continue;
+                }
+                if found.len() == most {
+                    let token = found.last().map(|last: &Name| last.last().to_owned());
+                    return Ok((found, token));
+                }
+                found.push(name);
+            }
+            if !more {
+                return Ok((found, None));
+            }
+        }
+    }
+}

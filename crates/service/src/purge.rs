@@ -1,0 +1,186 @@
+//! Deleting the files of dropped tables.
+//!
+//! The commit that drops a table also notes its location and its last metadata file, so the purge survives the server.
+//! Any server runs it later. Nothing that a table refers to is deleted, because
+//!
+//! * new tables get folders of their own, and a table can neither be created in nor registered from a location that is
+//!   noted: its commit asserts that there is no such note;
+//! * before deleting, the purge looks through the catalog for tables in or around the noted location (registered twice
+//!   under two names, say). If there is one, nothing is deleted, and the note is removed;
+//! * only files that the dropped metadata names, and that are in the table's own folder, are deleted.
+//!
+//! The note is removed after the last file. A purge that is cut off is begun again.
+
+use std::collections::BTreeSet;
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_table::{FileError, Files};
+use iceberg::spec::{Manifest, ManifestList, TableMetadata};
+
+use crate::bodies::Loaded;
+use crate::error::{Kind, ServiceError};
+use crate::locations::{is_within, unslashed};
+use crate::names::RESERVED;
+use crate::{Inner, Service};
+
+const LOCATION: &str = "location";
+const POINTER: &str = "metadata";
+const AT: &str = "at";
+
+/// How long after the drop the files stay: readers that have loaded the table finish, and commits in flight are over.
+pub(crate) const GRACE_MS: u64 = 60 * 1000;
+
+/// The note of a purge: it is found by the location, so that a creation there can see it.
+fn name(location: &str) -> Result<Name, ServiceError> {
+    use std::hash::Hasher as _;
+    // Locations are longer than names may be, so the note's name is a digest of 128 bits of it, in two halves.
+    let location = unslashed(location.trim_end_matches('/'));
+    let mut digest = String::new();
+    for salt in [0_u8, 1] {
+        let mut hasher = fnv::FnvHasher::default();
+        hasher.write_u8(salt);
+        hasher.write(location.as_bytes());
+        digest.push_str(&format!("{:016x}", hasher.finish()));
+    }
+    Name::of_parts([RESERVED, "purges", &digest]).map_err(|error| ServiceError::invalid(error.to_string()))
+}
+
+/// Whether this is the name of a note.
+pub(crate) fn is_note(name: &Name) -> bool {
+    name.parent().is_some_and(|parent| parent.parts() == [RESERVED, "purges"])
+}
+
+/// The action that notes a purge.
+pub(crate) fn noted(location: &str, pointer: &str, now_ms: u64) -> Result<Action, ServiceError> {
+    let properties = [(LOCATION, location.to_owned()), (POINTER, pointer.to_owned()), (AT, now_ms.to_string())];
+    let properties = properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let entry = Entry { kind: EntryKind::Table, properties, ..Entry::namespace() };
+    Ok(Action::Create { name: name(location)?, entry })
+}
+
+/// The condition that no purge runs at a location.
+pub(crate) fn none_runs(location: &str) -> Result<Action, ServiceError> {
+    Ok(Action::Assert { name: name(location)?, holds: Assertion::Absent })
+}
+
+pub(crate) fn runs() -> ServiceError {
+    let words = "the files of a dropped table at this location are being deleted; not done: use another location, or try \
+                 again later";
+    ServiceError::new(Kind::Unavailable, words)
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Runs the purges that are due. Returns how many ended.
+    ///
+    /// # Errors
+    /// If the catalog or the store does not answer; it may be called again, also by several servers at once.
+    pub async fn run_purges(&self) -> Result<usize, ServiceError> {
+        let at = self.head().await?;
+        let notes = Name::of_parts([RESERVED, "purges"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
+        let catalog = self.inner.committer.catalog();
+        let page = catalog.children(&at, Some(&notes), None, 100).await?;
+        let (now, mut ended) = (self.inner.env.unix_ms(), 0);
+        for (name, entry) in page {
+            let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
+            if written.saturating_add(GRACE_MS) > now {
+                continue;
+            }
+            let (Some(location), Some(pointer)) = (entry.properties.get(LOCATION), entry.properties.get(POINTER))
+            else {
+                continue;
+            };
+            if !self.is_in_use(location).await? {
+                self.inner.purge(location, pointer).await?;
+            }
+            match self.inner.committer.commit(vec![Action::Drop { name, kind: EntryKind::Table, expected: None }]).await
+            {
+                Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => ended += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Whether a table has files in, or around, a location. Reads every entry of the catalog.
+    async fn is_in_use(&self, location: &str) -> Result<bool, ServiceError> {
+        let at = self.head().await?;
+        let catalog = self.inner.committer.catalog();
+        let mut namespaces = vec![None];
+        while let Some(namespace) = namespaces.pop() {
+            let mut after: Option<Name> = None;
+            loop {
+                let page = catalog.children(&at, namespace.as_ref(), after.as_ref(), 1000).await?;
+                let Some((last, _)) = page.last() else { break };
+                after = Some(last.clone());
+                for (name, entry) in page {
+                    if entry.kind == EntryKind::Namespace {
+                        if !crate::names::is_hidden(&name) {
+                            namespaces.push(Some(name));
+                        }
+                        continue;
+                    }
+                    let places = entry.location.iter().chain(&entry.pointer);
+                    if places.into_iter().any(|place| is_within(place, location) || is_within(location, place)) {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    async fn purge(&self, location: &str, pointer: &str) -> Result<(), ServiceError> {
+        let body = match self.files.read(pointer).await {
+            Ok(file) => crate::bodies::Body::<TableMetadata>::read(pointer, file),
+            // An earlier run has deleted it, as the last file.
+            Err(FileError::NotFound(_)) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        // A file that cannot be read names nothing that can be proved to be the table's.
+        let Ok(body) = body else { return Ok(()) };
+        let files = self.named_by(&std::sync::Arc::new(body)).await?;
+        for file in files.iter().filter(|file| is_within(file, location) && *file != pointer) {
+            self.files.delete(file).await?;
+        }
+        Ok(self.files.delete(pointer).await?)
+    }
+
+    /// The files that the metadata of a table names, at all depths.
+    async fn named_by(&self, body: &Loaded<TableMetadata>) -> Result<BTreeSet<String>, ServiceError> {
+        let metadata = &body.metadata;
+        let mut files: BTreeSet<String> = metadata.metadata_log().iter().map(|log| log.metadata_file.clone()).collect();
+        files.extend(metadata.statistics_iter().map(|file| file.statistics_path.clone()));
+        files.extend(metadata.partition_statistics_iter().map(|file| file.statistics_path.clone()));
+        let mut manifests = BTreeSet::new();
+        for snapshot in metadata.snapshots() {
+            let list = snapshot.manifest_list().to_owned();
+            if let Some(bytes) = self.read_if_there(&list).await?
+                && let Ok(decoded) = ManifestList::parse_with_version(&bytes, metadata.format_version())
+            {
+                manifests.extend(decoded.entries().iter().map(|manifest| manifest.manifest_path.clone()));
+            }
+            files.insert(list);
+        }
+        for manifest in manifests {
+            if let Some(bytes) = self.read_if_there(&manifest).await?
+                && let Ok(decoded) = Manifest::parse_avro(&bytes)
+            {
+                files.extend(decoded.entries().iter().map(|entry| entry.file_path().to_owned()));
+            }
+            files.insert(manifest);
+        }
+        Ok(files)
+    }
+
+    async fn read_if_there(&self, location: &str) -> Result<Option<bytes::Bytes>, ServiceError> {
+        match self.files.read(location).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(FileError::NotFound(_) | FileError::Outside { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Reading tables and views.
+
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_model::{Entry, Kind as EntryKind, Name};
+use glidepath_protocols::group::Grouped;
+use glidepath_table::{FileError, Files};
+use iceberg::spec::{TableMetadata, ViewMetadata};
+
+use crate::bodies::{Body, Loaded};
+use crate::error::{Kind, ServiceError};
+use crate::names::Identifier;
+use crate::{Inner, Service};
+
+/// The property of a table that is not Iceberg's: its format.
+pub(crate) const FORMAT: &str = "glidepath.format";
+
+/// Whether an entry is a table of Iceberg.
+pub(crate) fn is_iceberg(entry: &Entry) -> bool {
+    entry.kind == EntryKind::Table && entry.pointer.is_some() && !entry.properties.contains_key(FORMAT)
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// The catalog as it is now.
+    pub(crate) async fn head(&self) -> Result<C::Snapshot, ServiceError> {
+        self.inner.head().await
+    }
+
+    pub(crate) async fn entry(&self, at: &C::Snapshot, name: &Name) -> Result<Option<Entry>, ServiceError> {
+        Ok(self.inner.committer.catalog().entry(at, name).await?)
+    }
+
+    /// A table, as it is now.
+    ///
+    /// # Errors
+    /// [`Kind::NoTable`], or what is wrong with its metadata.
+    pub async fn load_table(&self, table: &Identifier) -> Result<Loaded<TableMetadata>, ServiceError> {
+        let name = table.catalog_name()?;
+        self.inner.current(&name).await?.ok_or_else(|| no_table(table))
+    }
+
+    /// Whether there is such a table.
+    ///
+    /// # Errors
+    /// If the catalog cannot be read.
+    pub async fn table_exists(&self, table: &Identifier) -> Result<bool, ServiceError> {
+        let (at, name) = (self.head().await?, table.catalog_name()?);
+        Ok(self.entry(&at, &name).await?.is_some_and(|entry| is_iceberg(&entry)))
+    }
+
+    /// A view, as it is now.
+    ///
+    /// # Errors
+    /// [`Kind::NoView`], or what is wrong with its metadata.
+    pub async fn load_view(&self, view: &Identifier) -> Result<Loaded<ViewMetadata>, ServiceError> {
+        let (at, name) = (self.head().await?, view.catalog_name()?);
+        match self.entry(&at, &name).await? {
+            Some(Entry { kind: EntryKind::View, pointer: Some(pointer), .. }) => self.inner.view_body(&pointer).await,
+            _ => Err(no_view(view)),
+        }
+    }
+}
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    pub(crate) async fn head(&self) -> Result<C::Snapshot, ServiceError> {
+        Ok(self.loads.load(self.committer.catalog()).await?)
+    }
+
+    /// The table of a name, as it is now; `None` if there is none.
+    pub(crate) async fn current(&self, name: &Name) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
+        let mut missing = None;
+        loop {
+            let at = self.head().await?;
+            let entry = self.committer.catalog().entry(&at, name).await?;
+            let Some(pointer) = entry.filter(is_iceberg).and_then(|entry| entry.pointer) else { return Ok(None) };
+            match self.table_body(&pointer).await {
+                // A file that was removed from the log of a table is deleted if the table asks for it: then the pointer
+                // has moved meanwhile.
+                Err(error) if error.kind == Kind::Broken && missing.as_ref() != Some(&pointer) => {
+                    missing = Some(pointer);
+                }
+                body => return body.map(Some),
+            }
+        }
+    }
+
+    /// The metadata of a table in a file.
+    pub(crate) async fn table_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
+        if let Some(body) = self.bodies.tables.get(location) {
+            return Ok(body);
+        }
+        let body: Arc<Body<TableMetadata>> = Arc::new(Body::read(location, self.file(location).await?)?);
+        self.bodies.tables.put(Arc::clone(&body));
+        Ok(body)
+    }
+
+    pub(crate) async fn view_body(&self, location: &str) -> Result<Loaded<ViewMetadata>, ServiceError> {
+        if let Some(body) = self.bodies.views.get(location) {
+            return Ok(body);
+        }
+        let body: Arc<Body<ViewMetadata>> = Arc::new(Body::read(location, self.file(location).await?)?);
+        self.bodies.views.put(Arc::clone(&body));
+        Ok(body)
+    }
+
+    async fn file(&self, location: &str) -> Result<bytes::Bytes, ServiceError> {
+        self.files.read(location).await.map_err(|error| match error {
+            // The catalog points there, so it is not the client's mistake.
+            FileError::NotFound(_) | FileError::Outside { .. } => ServiceError::new(Kind::Broken, error.to_string()),
+            error => error.into(),
+        })
+    }
+}
+
+pub(crate) fn no_table(table: &Identifier) -> ServiceError {
+    ServiceError::new(Kind::NoTable, format!("Table does not exist: {}", table.dotted()))
+}
+
+pub(crate) fn no_view(view: &Identifier) -> ServiceError {
+    ServiceError::new(Kind::NoView, format!("View does not exist: {}", view.dotted()))
+}

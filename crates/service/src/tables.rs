@@ -1,0 +1,310 @@
+//! Tables: create, stage, register, rename, drop.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_protocols::group::Grouped;
+use glidepath_table::Files;
+use glidepath_table::commit::{Creation, create, create_by_updates};
+use iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
+
+use crate::bodies::{Body, Loaded};
+use crate::cells::Answer;
+use crate::commit::TableCommit;
+use crate::error::{Kind, ServiceError};
+use crate::keys::{CommitFailure, Idempotency, Operation};
+use crate::locations;
+use crate::names::Identifier;
+use crate::namespaces::no_namespace;
+use crate::reading::{is_iceberg, no_table};
+use crate::{Counts, Service, purge};
+
+/// A table to create.
+#[derive(Clone, Debug)]
+pub struct NewTable {
+    /// Where in the catalog.
+    pub identifier: Identifier,
+    /// Its schema.
+    pub schema: Schema,
+    /// Where its files are to be; `None`: the server chooses.
+    pub location: Option<String>,
+    /// Its partitioning.
+    pub partition_spec: Option<UnboundPartitionSpec>,
+    /// Its order.
+    pub sort_order: Option<SortOrder>,
+    /// Its properties.
+    pub properties: HashMap<String, String>,
+}
+
+/// A table to register: its metadata exists already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Where in the catalog.
+    pub identifier: Identifier,
+    /// Its metadata file, in the warehouse.
+    pub metadata_location: String,
+    /// Whether a table of this name gets this metadata instead of its own.
+    pub overwrite: bool,
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Creates a table.
+    ///
+    /// # Errors
+    /// [`Kind::Exists`], [`Kind::NoNamespace`], or what the commit proves.
+    pub async fn create_table(&self, new: NewTable, key: Option<&Idempotency>) -> Answer {
+        let identifier = new.identifier.clone();
+        let at = self.head().await?;
+        if let Some(noted) = self.inner.replayed(&at, key).await? {
+            return self.inner.table_body(&noted).await;
+        }
+        let metadata = self.new_metadata(new).await?;
+        self.install(&identifier, metadata, key).await
+    }
+
+    /// The metadata that a table would have, without creating it: for a client that creates it by its first commit.
+    ///
+    /// # Errors
+    /// As [`create_table`](Self::create_table).
+    pub async fn stage_table(&self, new: NewTable) -> Result<TableMetadata, ServiceError> {
+        let at = self.head().await?;
+        if self.entry(&at, &new.identifier.catalog_name()?).await?.is_some() {
+            return Err(exists(&new.identifier));
+        }
+        self.new_metadata(new).await
+    }
+
+    async fn new_metadata(&self, new: NewTable) -> Result<TableMetadata, ServiceError> {
+        let NewTable { identifier, schema, location, partition_spec, sort_order, properties } = new;
+        let uuid = self.inner.fresh_uuid();
+        let location = self.location_of(&identifier, location).await?;
+        Ok(create(Creation { schema, partition_spec, sort_order, location, properties }, uuid)?)
+    }
+
+    /// The location of a new table: as asked if it is in the warehouse, or a folder of its own.
+    pub(crate) async fn location_of(
+        &self,
+        identifier: &Identifier,
+        asked: Option<String>,
+    ) -> Result<String, ServiceError> {
+        let at = self.head().await?;
+        let namespace = self.namespace_at(&at, &identifier.namespace).await?;
+        let warehouse = &self.inner.settings.warehouse;
+        if let Some(asked) = asked {
+            return locations::checked(&asked, warehouse);
+        }
+        let base = match namespace.properties.get("location") {
+            Some(location) => locations::checked(location, warehouse)?,
+            None => locations::of_namespace(warehouse, &identifier.namespace),
+        };
+        Ok(locations::fresh(&base, &identifier.name, self.inner.fresh_uuid()))
+    }
+
+    /// Writes the first metadata file of a table and creates its entry.
+    async fn install(&self, identifier: &Identifier, metadata: TableMetadata, key: Option<&Idempotency>) -> Answer {
+        let name = identifier.catalog_name()?;
+        let location = metadata.location().to_owned();
+        let file = locations::metadata_file(&location, None, self.inner.fresh_uuid());
+        let body = Arc::new(Body::of(file, metadata)?);
+        self.inner.files.write(&body.location, body.json.clone()).await?;
+        let create = Action::Create { name, entry: table_entry(&location, &body.location) };
+        let actions = vec![create, purge::none_runs(&location)?];
+        match self.inner.commit_once(key, actions, &body.location).await {
+            Ok(Operation::Done) => {
+                self.inner.bodies.tables.put(Arc::clone(&body));
+                Counts::add(&self.inner.counts.committed, 1);
+                Counts::add(&self.inner.counts.versions, 1);
+                Ok(body)
+            }
+            Ok(Operation::Before(noted)) => {
+                let _ = self.inner.files.delete(&body.location).await;
+                self.inner.table_body(&noted).await
+            }
+            Err(failure) => {
+                let error = failure.told(|refusal| created_told(refusal, identifier));
+                if error.kind.proof() == crate::Proof::NotDone {
+                    let _ = self.inner.files.delete(&body.location).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A commit that asserts that the table does not exist creates it.
+    pub(crate) async fn create_by_commit(&self, identifier: &Identifier, commit: TableCommit) -> Answer {
+        let TableCommit { updates, key, .. } = commit;
+        let at = self.head().await?;
+        if let Some(noted) = self.inner.replayed(&at, key.as_ref()).await? {
+            return self.inner.table_body(&noted).await;
+        }
+        let metadata = self.created_by(identifier, updates).await?;
+        self.install(identifier, metadata, key.as_ref()).await.map_err(|error| match error.kind {
+            Kind::Exists => ServiceError::new(Kind::Conflict, error.message),
+            _ => error,
+        })
+    }
+
+    /// The metadata of a table that is created by its first commit.
+    pub(crate) async fn created_by(
+        &self,
+        identifier: &Identifier,
+        updates: Vec<iceberg::TableUpdate>,
+    ) -> Result<TableMetadata, ServiceError> {
+        let asked = updates.iter().rev().find_map(|update| match update {
+            iceberg::TableUpdate::SetLocation { location } => Some(location.clone()),
+            _ => None,
+        });
+        let location = self.location_of(identifier, asked).await?;
+        let mut updates = updates;
+        updates.push(iceberg::TableUpdate::SetLocation { location: location.clone() });
+        Ok(create_by_updates(updates, location, self.inner.fresh_uuid())?)
+    }
+
+    /// Gives a name to metadata that exists already.
+    ///
+    /// # Errors
+    /// [`Kind::Exists`], [`Kind::NoNamespace`]; [`Kind::Invalid`] if the file is not in the warehouse, or is not the
+    /// metadata of a table whose files are in it.
+    pub async fn register_table(&self, new: Registration, key: Option<&Idempotency>) -> Answer {
+        let at = self.head().await?;
+        if let Some(noted) = self.inner.replayed(&at, key).await? {
+            return self.inner.table_body(&noted).await;
+        }
+        let warehouse = &self.inner.settings.warehouse;
+        let file = locations::checked(&new.metadata_location, warehouse)?;
+        let body = self.inner.table_body(&file).await.map_err(|error| match error.kind {
+            Kind::Broken => ServiceError::new(Kind::Invalid, error.message),
+            _ => error,
+        })?;
+        let location = locations::checked(body.metadata.location(), warehouse)?;
+        let name = new.identifier.catalog_name()?;
+        let before = self.entry(&at, &name).await?;
+        let mut actions = Vec::new();
+        match before {
+            Some(entry) if new.overwrite && is_iceberg(&entry) => {
+                let expected = entry.pointer;
+                actions.push(Action::SetPointer { name, expected, pointer: file.clone() });
+            }
+            _ => actions.push(Action::Create { name, entry: table_entry(&location, &file) }),
+        }
+        actions.push(purge::none_runs(&location)?);
+        let done = self.inner.commit_once(key, actions, &file).await;
+        done.map_err(|failure| failure.told(|refusal| created_told(refusal, &new.identifier)))?;
+        Ok(body)
+    }
+
+    /// Gives a table another name.
+    ///
+    /// # Errors
+    /// [`Kind::NoTable`], [`Kind::Exists`], [`Kind::NoNamespace`], or what the commit proves.
+    pub async fn rename_table(
+        &self,
+        from: &Identifier,
+        to: &Identifier,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
+        self.rename(from, to, EntryKind::Table, key).await
+    }
+
+    /// Gives a table or a view another name.
+    pub(crate) async fn rename(
+        &self,
+        from: &Identifier,
+        to: &Identifier,
+        kind: EntryKind,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
+        let (old, new) = (from.catalog_name()?, to.catalog_name()?);
+        let none = if kind == EntryKind::View { crate::reading::no_view(from) } else { no_table(from) };
+        let actions = vec![
+            Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) },
+            Action::Rename { from: old.clone(), to: new },
+        ];
+        let done = self.inner.commit_once(key, actions, "").await;
+        done.map(drop).map_err(|failure| {
+            failure.told(|refusal| match refusal {
+                Refusal::NotFound(_) => Some(none),
+                Refusal::WrongKind { name, .. } if *name == old => Some(none),
+                Refusal::Exists(_) => Some(exists(to)),
+                Refusal::NoParent { parent, .. } | Refusal::WrongKind { name: parent, .. } => {
+                    Some(no_namespace(&parent.parts()))
+                }
+                _ => None,
+            })
+        })
+    }
+
+    /// Drops a table. With `purge`, its files are deleted afterwards, by any server ([`run_purges`](Self::run_purges)).
+    ///
+    /// # Errors
+    /// [`Kind::NoTable`], or what the commit proves.
+    pub async fn drop_table(
+        &self,
+        table: &Identifier,
+        purge: bool,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
+        let name = table.catalog_name()?;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let at = self.head().await?;
+            if self.inner.replayed(&at, key).await?.is_some() {
+                return Ok(());
+            }
+            let entry = self.entry(&at, &name).await?.filter(is_iceberg).ok_or_else(|| no_table(table))?;
+            match self.inner.commit_once(key, self.dropping(&name, &entry, purge)?, "").await {
+                Ok(_) => return Ok(()),
+                // A commit came first: drop, and purge, what is there now.
+                Err(CommitFailure::Refused(Refusal::PointerMoved { .. }))
+                    if attempts < self.inner.settings.attempts => {}
+                Err(failure) => {
+                    return Err(failure.told(|refusal| match refusal {
+                        Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(table)),
+                        Refusal::PointerMoved { .. } => {
+                            let words = "commits to the table came first every time; not done: try again later";
+                            Some(ServiceError::new(Kind::Unavailable, words))
+                        }
+                        _ => None,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn dropping(&self, name: &Name, entry: &Entry, purge: bool) -> Result<Vec<Action>, ServiceError> {
+        let drop = Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None };
+        let (Some(pointer), Some(location), true) = (&entry.pointer, &entry.location, purge) else {
+            return Ok(vec![drop]);
+        };
+        let holds = Assertion::Pointer(Some(pointer.clone()));
+        let note = purge::noted(location, pointer, self.inner.env.unix_ms())?;
+        Ok(vec![Action::Assert { name: name.clone(), holds }, drop, note])
+    }
+}
+
+/// The entry of a table of Iceberg.
+pub(crate) fn table_entry(location: &str, pointer: &str) -> Entry {
+    Entry {
+        kind: EntryKind::Table,
+        location: Some(location.to_owned()),
+        pointer: Some(pointer.to_owned()),
+        ..Entry::namespace()
+    }
+}
+
+pub(crate) fn exists(identifier: &Identifier) -> ServiceError {
+    ServiceError::new(Kind::Exists, format!("Table already exists: {}", identifier.dotted()))
+}
+
+/// The answer to a refused creation.
+pub(crate) fn created_told(refusal: &Refusal, identifier: &Identifier) -> Option<ServiceError> {
+    match refusal {
+        Refusal::Exists(name) if purge::is_note(name) => Some(purge::runs()),
+        Refusal::Exists(_) => Some(exists(identifier)),
+        Refusal::NoParent { .. } | Refusal::WrongKind { .. } => Some(no_namespace(&identifier.namespace)),
+        _ => None,
+    }
+}

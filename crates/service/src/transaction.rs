@@ -1,0 +1,173 @@
+//! Commits over several tables: all take effect in one commit of the catalog, or none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Name, Refusal, Span};
+use glidepath_protocols::group::Grouped;
+use glidepath_table::Files;
+use glidepath_table::commit::{apply, check};
+use iceberg::TableRequirement;
+use iceberg::spec::TableMetadata;
+
+use crate::bodies::{Body, Loaded};
+use crate::commit::TableCommit;
+use crate::error::{Kind, Proof, ServiceError};
+use crate::keys::{CommitFailure, Idempotency};
+use crate::locations;
+use crate::names::Identifier;
+use crate::reading::no_table;
+use crate::tables::{created_told, exists, table_entry};
+use crate::{Counts, Service, purge};
+
+/// The most tables in one commit.
+const MOST_TABLES: usize = 1000;
+
+/// A version of a table that is written and not committed.
+struct Written {
+    identifier: Identifier,
+    name: Name,
+    old: Option<String>,
+    body: Loaded<TableMetadata>,
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Commits to several tables at once. One table is committed as by [`commit_table`](Self::commit_table).
+    ///
+    /// # Errors
+    /// [`Kind::Conflict`] if a requirement of one does not hold: then none was changed.
+    pub async fn commit_transaction(
+        &self,
+        mut changes: Vec<(Identifier, TableCommit)>,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
+        if changes.len() > MOST_TABLES {
+            let words = format!("{} tables in one commit; at most {MOST_TABLES} are allowed", changes.len());
+            return Err(ServiceError::invalid(words));
+        }
+        let mut seen = BTreeMap::new();
+        for (identifier, _) in &changes {
+            if seen.insert(identifier.catalog_name()?, ()).is_some() {
+                let words = format!("{} is in the commit twice; give its changes at once", identifier.dotted());
+                return Err(ServiceError::invalid(words));
+            }
+        }
+        if changes.len() == 1
+            && let Some((identifier, mut commit)) = changes.pop()
+        {
+            commit.key = key.cloned();
+            return self.commit_table(&identifier, commit).await.map(drop);
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        for attempt in 0..self.inner.settings.attempts.max(1) {
+            match self.attempt_all(&changes, key).await? {
+                true => return Ok(()),
+                false => {
+                    Counts::add(&self.inner.counts.overtaken, 1);
+                    let wait = Span::from_millis(5 << attempt.min(6));
+                    self.inner.env.sleep_until(self.inner.env.now() + wait).await;
+                }
+            }
+        }
+        let words = "other commits moved one of the tables first every time; nothing was done: try again later";
+        Err(ServiceError::new(Kind::Unavailable, words))
+    }
+
+    /// Tries once; `false` if another commit came first.
+    async fn attempt_all(
+        &self,
+        changes: &[(Identifier, TableCommit)],
+        key: Option<&Idempotency>,
+    ) -> Result<bool, ServiceError> {
+        let at = self.head().await?;
+        if self.inner.replayed(&at, key).await?.is_some() {
+            return Ok(true);
+        }
+        let mut written = Vec::new();
+        for (identifier, commit) in changes {
+            written.push(self.next_of(identifier, commit).await?);
+        }
+        let files = written.iter().map(|one| self.inner.files.write(&one.body.location, one.body.json.clone()));
+        for done in crate::together(files).await {
+            done?;
+        }
+        let mut actions = Vec::new();
+        for Written { name, old, body, .. } in &written {
+            let (name, pointer) = (name.clone(), body.location.clone());
+            match old {
+                Some(_) => actions.push(Action::SetPointer { name, expected: old.clone(), pointer }),
+                None => {
+                    let location = body.metadata.location();
+                    actions.push(Action::Create { name, entry: table_entry(location, &pointer) });
+                    actions.push(purge::none_runs(location)?);
+                }
+            }
+        }
+        match self.inner.commit_once(key, actions, "").await {
+            Ok(_) => {
+                for Written { body, .. } in written {
+                    self.inner.bodies.tables.put(body);
+                    Counts::add(&self.inner.counts.committed, 1);
+                    Counts::add(&self.inner.counts.versions, 1);
+                }
+                Ok(true)
+            }
+            Err(failure) => self.not_committed(failure, &written).await,
+        }
+    }
+
+    async fn not_committed(&self, failure: CommitFailure, written: &[Written]) -> Result<bool, ServiceError> {
+        let error = match failure {
+            CommitFailure::Refused(Refusal::PointerMoved { .. }) => None,
+            failure => Some(failure.told(|refusal| {
+                let name = match refusal {
+                    Refusal::Exists(name) | Refusal::NotFound(name) => name,
+                    Refusal::NoParent { name, .. } | Refusal::WrongKind { name, .. } => name,
+                    _ => return None,
+                };
+                let one = written.iter().find(|one| one.name == *name)?;
+                match refusal {
+                    Refusal::Exists(_) => Some(ServiceError::new(Kind::Conflict, exists(&one.identifier).message)),
+                    Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(&one.identifier)),
+                    refusal => created_told(refusal, &one.identifier),
+                }
+            })),
+        };
+        if error.as_ref().is_none_or(|error| error.kind.proof() == Proof::NotDone) {
+            for one in written {
+                let _ = self.inner.files.delete(&one.body.location).await;
+            }
+        }
+        error.map_or(Ok(false), Err)
+    }
+
+    /// The next version of one table.
+    async fn next_of(&self, identifier: &Identifier, commit: &TableCommit) -> Result<Written, ServiceError> {
+        let name = identifier.catalog_name()?;
+        let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
+        let current = self.inner.current(&name).await?;
+        let counted = |error: ServiceError| {
+            if error.kind == Kind::Conflict {
+                Counts::add(&self.inner.counts.conflicts, 1);
+            }
+            error
+        };
+        let (metadata, old) = match current {
+            None if creates => (self.created_by(identifier, commit.updates.clone()).await?, None),
+            None => return Err(no_table(identifier)),
+            Some(current) => {
+                let fits = check(&commit.requirements, Some(&current.metadata));
+                fits.map_err(|misfit| counted(misfit.into()))?;
+                self.inner.check_updates(&current.metadata, &commit.updates)?;
+                let built = apply(&current.metadata, Some(&current.location), commit.updates.clone());
+                let built = built.map_err(|misfit| counted(misfit.into()))?;
+                (built.metadata, Some(current.location.clone()))
+            }
+        };
+        let file = locations::metadata_file(metadata.location(), old.as_deref(), self.inner.fresh_uuid());
+        Ok(Written { identifier: identifier.clone(), name, old, body: Arc::new(Body::of(file, metadata)?) })
+    }
+}

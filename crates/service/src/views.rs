@@ -1,0 +1,235 @@
+//! Views: create, load, replace, rename, drop, register.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Entry, Kind as EntryKind, Refusal};
+use glidepath_protocols::group::Grouped;
+use glidepath_table::Files;
+use iceberg::ViewUpdate;
+use iceberg::spec::{Schema, ViewFormatVersion, ViewMetadata, ViewMetadataBuilder, ViewVersion};
+use uuid::Uuid;
+
+use crate::Service;
+use crate::bodies::{Body, Loaded};
+use crate::error::{Kind, Proof, ServiceError};
+use crate::keys::{CommitFailure, Idempotency, Operation};
+use crate::locations;
+use crate::names::Identifier;
+use crate::namespaces::no_namespace;
+use crate::reading::no_view;
+
+/// A view to create.
+#[derive(Clone, Debug)]
+pub struct NewView {
+    /// Where in the catalog.
+    pub identifier: Identifier,
+    /// Where its metadata files are to be; `None`: the server chooses.
+    pub location: Option<String>,
+    /// Its schema.
+    pub schema: Schema,
+    /// Its first version.
+    pub version: ViewVersion,
+    /// Its properties.
+    pub properties: HashMap<String, String>,
+}
+
+/// A commit of a client to a view.
+#[derive(Clone, Debug)]
+pub struct ViewCommit {
+    /// The UUID that the view must have.
+    pub uuid: Option<Uuid>,
+    /// Whether the view must not exist yet.
+    pub creates: bool,
+    /// What to change.
+    pub updates: Vec<ViewUpdate>,
+}
+
+type ViewAnswer = Result<Loaded<ViewMetadata>, ServiceError>;
+
+fn exists(view: &Identifier) -> ServiceError {
+    ServiceError::new(Kind::Exists, format!("View already exists: {}", view.dotted()))
+}
+
+fn invalid(error: &iceberg::Error) -> ServiceError {
+    ServiceError::invalid(error.to_string())
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Creates a view.
+    ///
+    /// # Errors
+    /// [`Kind::Exists`] (also for a table of this name), [`Kind::NoNamespace`], or what the commit proves.
+    pub async fn create_view(&self, new: NewView, key: Option<&Idempotency>) -> ViewAnswer {
+        let at = self.head().await?;
+        if let Some(noted) = self.inner.replayed(&at, key).await? {
+            return self.inner.view_body(&noted).await;
+        }
+        let NewView { identifier, location, schema, version, properties } = new;
+        let location = self.location_of(&identifier, location).await?;
+        let builder = ViewMetadataBuilder::new(location, schema, version, ViewFormatVersion::V1, properties);
+        let built = builder.and_then(|builder| builder.assign_uuid(self.inner.fresh_uuid()).build());
+        let metadata = built.map_err(|error| invalid(&error))?.metadata;
+        let body = self.write_view(metadata, None).await?;
+        let entry = view_entry(&body);
+        let create = Action::Create { name: identifier.catalog_name()?, entry };
+        self.settle_view(body, vec![create], key, &identifier).await
+    }
+
+    /// Commits to a view. Overtaken commits are decided again.
+    ///
+    /// # Errors
+    /// [`Kind::NoView`]; [`Kind::Conflict`] if the UUID is another; what the commit proves.
+    pub async fn commit_view(&self, view: &Identifier, commit: ViewCommit, key: Option<&Idempotency>) -> ViewAnswer {
+        let name = view.catalog_name()?;
+        for _ in 0..self.inner.settings.attempts.max(1) {
+            let at = self.head().await?;
+            if let Some(noted) = self.inner.replayed(&at, key).await? {
+                return self.inner.view_body(&noted).await;
+            }
+            let current = self.load_view(view).await?;
+            if commit.creates {
+                return Err(ServiceError::new(Kind::Conflict, exists(view).message));
+            }
+            if commit.uuid.is_some_and(|uuid| uuid != current.metadata.uuid()) {
+                let words = format!("Requirement failed: UUID does not match: it is {}", current.metadata.uuid());
+                return Err(ServiceError::new(Kind::Conflict, words));
+            }
+            let metadata = self.replaced(&current.metadata, commit.updates.clone())?;
+            let body = self.write_view(metadata, Some(&current.location)).await?;
+            let expected = Some(current.location.clone());
+            let step = Action::SetPointer { name: name.clone(), expected, pointer: body.location.clone() };
+            let written = body.location.clone();
+            match self.inner.commit_once(key, vec![step], &written).await {
+                Ok(Operation::Done) => {
+                    self.inner.bodies.views.put(Arc::clone(&body));
+                    return Ok(body);
+                }
+                Ok(Operation::Before(noted)) => return self.inner.view_body(&noted).await,
+                Err(CommitFailure::Refused(Refusal::PointerMoved { found, .. })) => {
+                    if found.as_deref() == Some(&written) {
+                        return Ok(body);
+                    }
+                    let _ = self.inner.files.delete(&written).await;
+                }
+                Err(failure) => return Err(failure.told(|refusal| view_told(refusal, view))),
+            }
+        }
+        Err(ServiceError::new(Kind::Unavailable, "other commits to the view came first every time; try again later"))
+    }
+
+    fn replaced(&self, current: &ViewMetadata, updates: Vec<ViewUpdate>) -> Result<ViewMetadata, ServiceError> {
+        let mut builder = current.clone().into_builder();
+        for update in updates {
+            builder = match update {
+                ViewUpdate::AssignUuid { uuid } => Ok(builder.assign_uuid(uuid)),
+                ViewUpdate::UpgradeFormatVersion { format_version } => builder.upgrade_format_version(format_version),
+                ViewUpdate::AddSchema { schema, .. } => Ok(builder.add_schema(schema)),
+                ViewUpdate::SetLocation { location } => {
+                    if locations::unslashed(&location) != locations::unslashed(current.location()) {
+                        locations::checked(&location, &self.inner.settings.warehouse)?;
+                    }
+                    Ok(builder.set_location(location))
+                }
+                ViewUpdate::SetProperties { updates } => builder.set_properties(updates),
+                ViewUpdate::RemoveProperties { removals } => Ok(builder.remove_properties(&removals)),
+                ViewUpdate::AddViewVersion { view_version } => builder.add_version(view_version),
+                ViewUpdate::SetCurrentViewVersion { view_version_id } => {
+                    builder.set_current_version_id(view_version_id)
+                }
+            }
+            .map_err(|error| invalid(&error))?;
+        }
+        Ok(builder.build().map_err(|error| invalid(&error))?.metadata)
+    }
+
+    async fn write_view(&self, metadata: ViewMetadata, earlier: Option<&str>) -> ViewAnswer {
+        let file = locations::metadata_file(metadata.location(), earlier, self.inner.fresh_uuid());
+        let body = Arc::new(Body::of(file, metadata)?);
+        self.inner.files.write(&body.location, body.json.clone()).await?;
+        Ok(body)
+    }
+
+    async fn settle_view(
+        &self,
+        body: Loaded<ViewMetadata>,
+        actions: Vec<Action>,
+        key: Option<&Idempotency>,
+        view: &Identifier,
+    ) -> ViewAnswer {
+        match self.inner.commit_once(key, actions, &body.location).await {
+            Ok(Operation::Done) => {
+                self.inner.bodies.views.put(Arc::clone(&body));
+                Ok(body)
+            }
+            Ok(Operation::Before(noted)) => self.inner.view_body(&noted).await,
+            Err(failure) => {
+                let error = failure.told(|refusal| view_told(refusal, view));
+                if error.kind.proof() == Proof::NotDone {
+                    let _ = self.inner.files.delete(&body.location).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a name to the metadata of a view that exists already.
+    ///
+    /// # Errors
+    /// As [`register_table`](Self::register_table).
+    pub async fn register_view(&self, view: &Identifier, file: &str, key: Option<&Idempotency>) -> ViewAnswer {
+        let at = self.head().await?;
+        if let Some(noted) = self.inner.replayed(&at, key).await? {
+            return self.inner.view_body(&noted).await;
+        }
+        let warehouse = &self.inner.settings.warehouse;
+        let file = locations::checked(file, warehouse)?;
+        let body = self.inner.view_body(&file).await.map_err(|error| match error.kind {
+            Kind::Broken => ServiceError::new(Kind::Invalid, error.message),
+            _ => error,
+        })?;
+        locations::checked(body.metadata.location(), warehouse)?;
+        let create = Action::Create { name: view.catalog_name()?, entry: view_entry(&body) };
+        let done = self.inner.commit_once(key, vec![create], &file).await;
+        done.map_err(|failure| failure.told(|refusal| view_told(refusal, view)))?;
+        Ok(body)
+    }
+
+    /// Gives a view another name.
+    ///
+    /// # Errors
+    /// As [`rename_table`](Self::rename_table).
+    pub async fn rename_view(
+        &self,
+        from: &Identifier,
+        to: &Identifier,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
+        self.rename(from, to, EntryKind::View, key).await
+    }
+
+    /// Drops a view. Its metadata files stay.
+    ///
+    /// # Errors
+    /// [`Kind::NoView`], or what the commit proves.
+    pub async fn drop_view(&self, view: &Identifier, key: Option<&Idempotency>) -> Result<(), ServiceError> {
+        let action = Action::Drop { name: view.catalog_name()?, kind: EntryKind::View, expected: None };
+        let done = self.inner.commit_once(key, vec![action], "").await;
+        done.map(drop).map_err(|failure| failure.told(|refusal| view_told(refusal, view)))
+    }
+}
+
+fn view_entry(body: &Loaded<ViewMetadata>) -> Entry {
+    let location = Some(body.metadata.location().to_owned());
+    Entry { location, pointer: Some(body.location.clone()), ..Entry::view() }
+}
+
+fn view_told(refusal: &Refusal, view: &Identifier) -> Option<ServiceError> {
+    match refusal {
+        Refusal::Exists(_) => Some(exists(view)),
+        Refusal::NoParent { .. } => Some(no_namespace(&view.namespace)),
+        Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_view(view)),
+        _ => None,
+    }
+}

@@ -1,0 +1,252 @@
+//! Requirements and updates of a commit, applied to the metadata of a table or a view.
+//!
+//! The values are those of the crate `iceberg`; this module decides which of its errors is a conflict (the client may
+//! refresh and try again) and which says that the request itself is wrong.
+
+use std::collections::HashMap;
+
+use iceberg::spec::{
+    FormatVersion, Schema, SortOrder, TableMetadata, TableMetadataBuildResult, TableMetadataBuilder,
+    UnboundPartitionSpec,
+};
+use iceberg::{ErrorKind, TableRequirement, TableUpdate};
+use uuid::Uuid;
+
+/// Why a commit does not fit the metadata it was decided on. Nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// A requirement does not hold. The client may refresh and try again.
+    #[error("{0}")]
+    Conflict(String),
+    /// The request is wrong on any metadata of this table, or on this one.
+    #[error("{0}")]
+    Invalid(String),
+    /// A requirement needs a table, and there is none.
+    #[error("the table does not exist")]
+    Missing,
+}
+
+/// Whether these requirements hold for the current metadata; `None` if there is no table.
+///
+/// # Errors
+/// The first that does not hold.
+pub fn check(requirements: &[TableRequirement], current: Option<&TableMetadata>) -> Result<(), Misfit> {
+    for requirement in requirements {
+        requirement.check(current).map_err(|error| match error.kind() {
+            ErrorKind::CatalogCommitConflicts => Misfit::Conflict(error.to_string()),
+            ErrorKind::TableNotFound => Misfit::Missing,
+            _ => Misfit::Invalid(error.to_string()),
+        })?;
+    }
+    Ok(())
+}
+
+/// The metadata after these updates. `file` is where the current metadata is kept: it enters the log of earlier files;
+/// `None` if that was not written (a commit on top of another that is written together with it).
+///
+/// # Errors
+/// If an update does not fit. [`Misfit::Conflict`] for a snapshot whose sequence number others have reached meanwhile.
+pub fn apply(
+    current: &TableMetadata,
+    file: Option<&str>,
+    updates: Vec<TableUpdate>,
+) -> Result<TableMetadataBuildResult, Misfit> {
+    applied(current.clone().into_builder(file.map(str::to_owned)), updates)
+}
+
+fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Result<TableMetadataBuildResult, Misfit> {
+    for update in updates {
+        builder = update.apply(builder).map_err(|error| misfit(&error))?;
+    }
+    builder.build().map_err(|error| misfit(&error))
+}
+
+/// The crate reports what another commit caused (a sequence number or row id that is taken) as invalid data.
+fn misfit(error: &iceberg::Error) -> Misfit {
+    let words = error.to_string();
+    let overtaken = words.contains("older than last sequence number") || words.contains("behind table next-row-id");
+    match overtaken || error.kind() == ErrorKind::CatalogCommitConflicts {
+        true => Misfit::Conflict(words),
+        false => Misfit::Invalid(words),
+    }
+}
+
+/// What a new table is made of.
+#[derive(Clone, Debug)]
+pub struct Creation {
+    /// Its schema; the ids of fields are assigned anew.
+    pub schema: Schema,
+    /// Its partitioning; unpartitioned if absent.
+    pub partition_spec: Option<UnboundPartitionSpec>,
+    /// Its order; unsorted if absent.
+    pub sort_order: Option<SortOrder>,
+    /// Where its files are.
+    pub location: String,
+    /// Its properties. `format-version` selects the format and is not kept as a property.
+    pub properties: HashMap<String, String>,
+}
+
+/// The metadata of a new table.
+///
+/// # Errors
+/// If the schema, the partitioning or the order is wrong, or the format version is unknown.
+pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
+    let Creation { schema, partition_spec, sort_order, location, mut properties } = creation;
+    let version = match properties.remove("format-version").as_deref() {
+        None | Some("2") => FormatVersion::V2,
+        Some("1") => FormatVersion::V1,
+        Some("3") => FormatVersion::V3,
+        Some(other) => {
+            return Err(Misfit::Invalid(format!("format-version is {other:?}; allowed are 1, 2 and 3")));
+        }
+    };
+    let spec = partition_spec.unwrap_or_else(|| UnboundPartitionSpec::builder().build());
+    let order = sort_order.unwrap_or_else(SortOrder::unsorted_order);
+    let builder = TableMetadataBuilder::new(schema, spec, order, location, version, properties);
+    let builder = builder.map_err(|error| misfit(&error))?.assign_uuid(uuid);
+    Ok(builder.build().map_err(|error| misfit(&error))?.metadata)
+}
+
+/// The metadata of a table that was staged and is created by its first commit: the first schema, partitioning and order
+/// among the updates, then the others. `location` is used if no update gives one.
+///
+/// # Errors
+/// As [`create`] and [`apply`].
+pub fn create_by_updates(updates: Vec<TableUpdate>, location: String, uuid: Uuid) -> Result<TableMetadata, Misfit> {
+    let mut first = First { location, ..First::default() };
+    let rest: Vec<TableUpdate> = updates.into_iter().filter_map(|update| first.take(update)).collect();
+    let schema = first.schema.ok_or_else(|| {
+        Misfit::Invalid("a commit that creates a table needs an add-schema update; there is none".to_owned())
+    })?;
+    let creation = Creation {
+        schema,
+        partition_spec: first.spec,
+        sort_order: first.order,
+        location: first.location,
+        properties: first.version.map(|version| ("format-version".to_owned(), version)).into_iter().collect(),
+    };
+    let metadata = create(creation, first.uuid.unwrap_or(uuid))?;
+    // The builder knows "the last one added" only of its own updates, so what was taken is set by its number already.
+    Ok(applied(metadata.into_builder(None), rest)?.metadata)
+}
+
+/// What a new table needs from its first updates.
+#[derive(Default)]
+struct First {
+    schema: Option<Schema>,
+    spec: Option<UnboundPartitionSpec>,
+    order: Option<SortOrder>,
+    location: String,
+    uuid: Option<Uuid>,
+    version: Option<String>,
+    /// Whether a later schema, partitioning or order was added: then "the last one added" is that.
+    later: [bool; 3],
+}
+
+impl First {
+    /// Takes the update if a new table needs it; otherwise gives it back.
+    fn take(&mut self, update: TableUpdate) -> Option<TableUpdate> {
+        match update {
+            TableUpdate::AddSchema { schema } if self.schema.is_none() => self.schema = Some(schema),
+            TableUpdate::AddSpec { spec } if self.spec.is_none() => self.spec = Some(spec),
+            TableUpdate::AddSortOrder { sort_order } if self.order.is_none() => self.order = Some(sort_order),
+            TableUpdate::SetLocation { location } => self.location = location,
+            TableUpdate::AssignUuid { uuid } => self.uuid = Some(uuid),
+            TableUpdate::UpgradeFormatVersion { format_version } => {
+                self.version = Some((format_version as u8).to_string());
+            }
+            // The first ones are current already.
+            TableUpdate::SetCurrentSchema { schema_id: -1 | 0 } if !self.later[0] => {}
+            TableUpdate::SetDefaultSpec { spec_id: -1 | 0 } if !self.later[1] => {}
+            TableUpdate::SetDefaultSortOrder { sort_order_id: -1 | 0 | 1 } if !self.later[2] => {}
+            other => {
+                match &other {
+                    TableUpdate::AddSchema { .. } => self.later[0] = true,
+                    TableUpdate::AddSpec { .. } => self.later[1] = true,
+                    TableUpdate::AddSortOrder { .. } => self.later[2] = true,
+                    _ => {}
+                }
+                return Some(other);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iceberg::spec::{NestedField, PrimitiveType, Type};
+
+    use super::*;
+
+    fn schema() -> Schema {
+        let id = NestedField::required(1, "id", Type::Primitive(PrimitiveType::Long));
+        Schema::builder().with_fields([id.into()]).build().unwrap()
+    }
+
+    fn table(properties: &[(&str, &str)]) -> Result<TableMetadata, Misfit> {
+        let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let creation = Creation {
+            schema: schema(),
+            partition_spec: None,
+            sort_order: None,
+            location: "file:///lake/t".to_owned(),
+            properties,
+        };
+        create(creation, Uuid::from_u128(7))
+    }
+
+    #[test]
+    fn a_new_table_has_the_version_that_its_properties_ask_for() {
+        assert_eq!(table(&[]).unwrap().format_version(), FormatVersion::V2);
+        let third = table(&[("format-version", "3"), ("a", "b")]).unwrap();
+        assert_eq!(third.format_version(), FormatVersion::V3);
+        assert_eq!(third.properties().len(), 1, "the version is not a property");
+        assert_eq!(third.uuid(), Uuid::from_u128(7));
+        assert!(
+            matches!(table(&[("format-version", "9")]), Err(Misfit::Invalid(words)) if words.contains("1, 2 and 3"))
+        );
+    }
+
+    #[test]
+    fn requirements_tell_conflicts_from_missing_tables() {
+        let table = table(&[]).unwrap();
+        let uuid = |number| TableRequirement::UuidMatch { uuid: Uuid::from_u128(number) };
+        assert_eq!(check(&[uuid(7)], Some(&table)), Ok(()));
+        assert!(matches!(check(&[uuid(7), uuid(8)], Some(&table)), Err(Misfit::Conflict(_))));
+        assert_eq!(check(&[uuid(7)], None), Err(Misfit::Missing));
+        assert_eq!(check(&[TableRequirement::NotExist], None), Ok(()));
+        assert!(matches!(check(&[TableRequirement::NotExist], Some(&table)), Err(Misfit::Conflict(_))));
+    }
+
+    #[test]
+    fn earlier_files_enter_the_log_once() {
+        let table = table(&[]).unwrap();
+        let set = |key: &str| TableUpdate::SetProperties { updates: HashMap::from([(key.to_owned(), "1".to_owned())]) };
+        let next = apply(&table, Some("file:///lake/t/metadata/0.json"), vec![set("a")]).unwrap().metadata;
+        let next = apply(&next, None, vec![set("b")]).unwrap().metadata;
+        let log: Vec<_> = next.metadata_log().iter().map(|entry| entry.metadata_file.as_str()).collect();
+        assert_eq!(log, ["file:///lake/t/metadata/0.json"]);
+        assert_eq!(next.properties().len(), 2);
+    }
+
+    #[test]
+    fn a_staged_table_is_created_by_its_updates() {
+        let updates = vec![
+            TableUpdate::AssignUuid { uuid: Uuid::from_u128(9) },
+            TableUpdate::UpgradeFormatVersion { format_version: FormatVersion::V3 },
+            TableUpdate::AddSchema { schema: schema() },
+            TableUpdate::SetCurrentSchema { schema_id: -1 },
+            TableUpdate::AddSpec { spec: UnboundPartitionSpec::builder().build() },
+            TableUpdate::SetDefaultSpec { spec_id: -1 },
+            TableUpdate::AddSortOrder { sort_order: SortOrder::unsorted_order() },
+            TableUpdate::SetDefaultSortOrder { sort_order_id: -1 },
+            TableUpdate::SetLocation { location: "file:///lake/x".to_owned() },
+        ];
+        let made = create_by_updates(updates, "file:///lake/y".to_owned(), Uuid::from_u128(1)).unwrap();
+        assert_eq!((made.uuid(), made.location()), (Uuid::from_u128(9), "file:///lake/x"));
+        assert_eq!(made.format_version(), FormatVersion::V3);
+        let none = create_by_updates(Vec::new(), "file:///lake/y".to_owned(), Uuid::from_u128(1));
+        assert!(matches!(none, Err(Misfit::Invalid(words)) if words.contains("add-schema")));
+    }
+}

@@ -1,0 +1,44 @@
+//! The files of tables: metadata, manifest lists, manifests, data. A file is written once, under a fresh name, and never
+//! changes.
+
+use bytes::Bytes;
+use glidepath_env::Cause;
+
+/// Files by their locations, such as `s3://bucket/lake/tables/orders/metadata/00001.metadata.json`.
+pub trait Files {
+    /// The whole file. Reads have no effect and may be repeated.
+    fn read(&self, location: &str) -> impl Future<Output = Result<Bytes, FileError>>;
+
+    /// Writes a file of a fresh name and makes it durable. After an error, the file may exist or may still appear; nobody
+    /// refers to it.
+    fn write(&self, location: &str, bytes: Bytes) -> impl Future<Output = Result<(), FileError>>;
+
+    /// Removes a file; also succeeds if there is none. The caller has a proof that nothing refers to it.
+    fn delete(&self, location: &str) -> impl Future<Output = Result<(), FileError>>;
+}
+
+/// Why a file was not read, written or deleted.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FileError {
+    /// There is no such file.
+    #[error("there is no file {0}")]
+    NotFound(String),
+    /// The location is not in the warehouse of this server, or not written as locations are.
+    #[error("{location:?} is outside of the warehouse {warehouse}: {why}")]
+    Outside {
+        /// As given.
+        location: String,
+        /// The warehouse.
+        warehouse: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The store did not do it, or did not say so.
+    #[error("{location}: {cause}")]
+    Failed {
+        /// The file.
+        location: String,
+        /// The reason.
+        cause: Cause,
+    },
+}

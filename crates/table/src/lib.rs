@@ -1,0 +1,10 @@
+//! What does a commit of an Iceberg client make of the metadata of a table?
+//!
+//! Metadata is kept and changed by the crate `iceberg`. This crate adds what a server needs around it: which requests
+//! are conflicts ([`commit`]), and which appends may be rebased instead of refused ([`rebase`]).
+
+pub mod commit;
+pub mod files;
+pub mod rebase;
+
+pub use files::{FileError, Files};
