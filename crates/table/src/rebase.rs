@@ -1,0 +1,344 @@
+//! Which appends may be rebased instead of refused, and what becomes of one that is?
+//!
+//! An append whose branch moved since its client read the table conflicts by the letter of the protocol. Appends that
+//! read nothing commute, so the server may put such an append on top of the branch instead: it writes a new manifest
+//! list and keeps the snapshot's id, by which the client finds it. [`recognize`] decides by the request and the table's
+//! metadata, [`rebase`] by the files; both refuse whatever could be more than an append.
+
+mod avro;
+mod list;
+mod lists;
+mod manifest;
+mod recognize;
+mod summary;
+mod why;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::{try_join_all, try_join3};
+use glidepath_env::Cause;
+use iceberg::spec::{
+    FormatVersion, ManifestContentType, ManifestFile, Snapshot, SnapshotRef, SnapshotReference, SnapshotRetention,
+    TableMetadata,
+};
+use iceberg::{TableRequirement, TableUpdate};
+use uuid::Uuid;
+
+use crate::{FileError, Files};
+use list::{Header, Manifests};
+use manifest::{Added, Unfit};
+
+pub use lists::Lists;
+pub use recognize::{Asked, Candidate, Recognized, SUMMARY_KEY, TABLE_PROPERTY, recognize};
+pub use why::Why;
+
+/// Added manifests that are read at once.
+const AT_ONCE: usize = 16;
+
+/// An append on top of its branch. Nothing has been written.
+#[derive(Clone, Debug)]
+pub struct Rebased {
+    /// Who asked for it.
+    pub asked: Asked,
+    /// What the commit requires now.
+    pub requirements: Vec<TableRequirement>,
+    /// What the commit does now: it adds the snapshot and sets the branch.
+    pub updates: Vec<TableUpdate>,
+    /// Where the manifest list of the snapshot must be written, before the commit.
+    pub list_location: String,
+    /// The manifest list.
+    pub list: Bytes,
+    /// The client's manifest list. Nothing refers to it after the commit. Delete it only then; some clients do so, too.
+    pub replaced: String,
+}
+
+/// Why an append was not rebased. In each case, nothing was written.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NotRebased {
+    /// The commit took effect before: another request with it was faster. Answer with success.
+    #[error("snapshot {0} is already in the history of the branch")]
+    AlreadyThere(i64),
+    /// It is not allowed: a conflict, for which the commit is certainly not applied.
+    #[error("the commit conflicts and was not rebased: {0}")]
+    Refused(Why),
+    /// A file cannot be decoded: a conflict, too, or a bad request.
+    #[error("the commit conflicts and was not rebased: {location} cannot be read: {what}")]
+    Undecodable {
+        /// The file.
+        location: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The store did not give a file. The commit is certainly not applied, and may be tried again.
+    #[error("the commit was not applied: {location}: {cause}")]
+    Store {
+        /// The file.
+        location: String,
+        /// The reason.
+        cause: Cause,
+    },
+}
+
+impl From<Why> for NotRebased {
+    fn from(why: Why) -> Self {
+        Self::Refused(why)
+    }
+}
+
+/// Where a snapshot's manifest list goes. `fresh` was never used before.
+#[must_use]
+pub fn list_location(metadata: &TableMetadata, snapshot_id: i64, fresh: Uuid) -> String {
+    let base = metadata.location().trim_end_matches('/');
+    let folder = metadata.properties().get("write.metadata.path").map(|path| path.trim_end_matches('/'));
+    let folder = folder.map_or_else(|| format!("{base}/metadata"), str::to_owned);
+    format!("{folder}/snap-{snapshot_id}-rebased-{fresh}.avro")
+}
+
+/// Puts an append on top of its branch. The candidate may have been recognized by older metadata; this looks again.
+///
+/// `metadata` may hold appends that were rebased just now and are not written yet, if their lists are still in `lists`:
+/// so several appends become one commit. `now_ms` is the time since 1970; `fresh` a random number that was never used
+/// before.
+pub async fn rebase(
+    candidate: &Candidate,
+    metadata: &TableMetadata,
+    files: &impl Files,
+    lists: &Lists,
+    fresh: Uuid,
+    now_ms: i64,
+) -> Result<Rebased, NotRebased> {
+    let snapshot = &candidate.snapshot;
+    let id = snapshot.snapshot_id();
+    if let Some(head) = metadata.snapshot_for_ref(&candidate.branch)
+        && recognize::ancestors(metadata, head).any(|s| s.snapshot_id() == id)
+    {
+        return Err(NotRebased::AlreadyThere(id));
+    }
+    let (asked, head) = recognize::applicable(candidate, metadata)?;
+    let Some(parent) = metadata.snapshot_by_id(candidate.parent) else {
+        return Err(Why::ParentGone(candidate.parent).into());
+    };
+    let (own, before, now) =
+        try_join3(read(files, snapshot.manifest_list()), listed(files, lists, parent), listed(files, lists, &head))
+            .await?;
+    let own = decoded(snapshot.manifest_list(), list::decode(&own))?;
+    let added = added(&own, metadata, id, &before, &now)?;
+    let total = inspect_all(files, &added, id).await?;
+
+    let list_location = list_location(metadata, id, fresh);
+    let top = compose(metadata, &added, &now)?;
+    let moved = moved(candidate, metadata, &head, &top, total, now.len(), (&list_location, now_ms));
+    let updates = updates(candidate, metadata, moved)?;
+    let header = Header {
+        version: metadata.format_version(),
+        snapshot: id,
+        parent: head.snapshot_id(),
+        sequence_number: metadata.next_sequence_number(),
+        first_row_id: top.rows.map(|(first, _)| first),
+    };
+    let list = list::encode(&header, &top.manifests, *fresh.as_bytes()).map_err(Why::Unfit)?;
+    lists.insert(&list_location, Arc::new(top.manifests));
+    let requirements = candidate.requirements.iter().map(|requirement| match requirement {
+        TableRequirement::RefSnapshotIdMatch { r#ref, .. } => {
+            TableRequirement::RefSnapshotIdMatch { r#ref: r#ref.clone(), snapshot_id: Some(head.snapshot_id()) }
+        }
+        other => other.clone(),
+    });
+    Ok(Rebased {
+        asked,
+        requirements: requirements.collect(),
+        updates,
+        list_location,
+        list: list.into(),
+        replaced: snapshot.manifest_list().to_owned(),
+    })
+}
+
+async fn read(files: &impl Files, location: &str) -> Result<Bytes, NotRebased> {
+    files.read(location).await.map_err(|error| match error {
+        FileError::NotFound(location) => Why::NoFile(location).into(),
+        FileError::Outside { .. } => Why::Outside(error.to_string()).into(),
+        FileError::Failed { location, cause } => NotRebased::Store { location, cause },
+    })
+}
+
+fn decoded<T>(location: &str, result: Result<T, avro::Fault>) -> Result<T, NotRebased> {
+    result.map_err(|what| NotRebased::Undecodable { location: location.to_owned(), what })
+}
+
+/// The manifests of a snapshot of the table.
+async fn listed(files: &impl Files, lists: &Lists, snapshot: &Snapshot) -> Result<Arc<Manifests>, NotRebased> {
+    let location = snapshot.manifest_list();
+    if let Some(manifests) = lists.get(location) {
+        return Ok(manifests);
+    }
+    let bytes = read(files, location).await?;
+    let manifests = Arc::new(decoded(location, list::decode(&bytes))?.manifests);
+    lists.insert(location, Arc::clone(&manifests));
+    Ok(manifests)
+}
+
+/// The manifests by their paths, each once.
+fn by_path(manifests: &Manifests) -> Result<BTreeMap<&str, &Arc<ManifestFile>>, Why> {
+    let mut by_path = BTreeMap::new();
+    for manifest in manifests {
+        if by_path.insert(manifest.manifest_path.as_str(), manifest).is_some() {
+            return Err(Why::Twice(manifest.manifest_path.clone()));
+        }
+    }
+    Ok(by_path)
+}
+
+/// The manifests that the snapshot adds to those of its parent, `before`: if it only adds, and neither its parent nor
+/// the head, which has the manifests `now`, has them.
+fn added(
+    own: &list::List,
+    metadata: &TableMetadata,
+    id: i64,
+    before: &Manifests,
+    now: &Manifests,
+) -> Result<Manifests, Why> {
+    let version = (metadata.format_version() as u8).to_string();
+    if let Some(commit) = own.version.as_ref().filter(|claimed| **claimed != version) {
+        return Err(Why::Version { table: version, commit: commit.clone() });
+    }
+    let (mine, before) = (by_path(&own.manifests)?, by_path(before)?);
+    let now: BTreeSet<_> = now.iter().map(|manifest| manifest.manifest_path.as_str()).collect();
+    for (path, manifest) in &before {
+        let live = manifest.has_added_files() || manifest.has_existing_files();
+        if live && !mine.contains_key(path) {
+            return Err(Why::LeftOut((*path).to_owned()));
+        }
+    }
+    let default = metadata.default_partition_spec_id();
+    let mut added = Vec::new();
+    for manifest in &own.manifests {
+        let path = manifest.manifest_path.clone();
+        if manifest.added_snapshot_id != id {
+            if !before.contains_key(path.as_str()) {
+                return Err(Why::NotOfParent(path));
+            }
+            continue;
+        }
+        if now.contains(path.as_str()) || before.contains_key(path.as_str()) {
+            return Err(Why::Listed(path));
+        }
+        if manifest.content != ManifestContentType::Data {
+            return Err(Why::Deletes(path));
+        }
+        if manifest.key_metadata.is_some() {
+            return Err(Why::Encrypted);
+        }
+        if manifest.partition_spec_id != default {
+            return Err(Why::Spec { manifest: path, spec: manifest.partition_spec_id, default });
+        }
+        if manifest.has_existing_files() || manifest.has_deleted_files() {
+            return Err(Why::EntryNotAdded(path));
+        }
+        added.push(Arc::clone(manifest));
+    }
+    Ok(added)
+}
+
+/// Reads the added manifests, and sums up what they add.
+async fn inspect_all(files: &impl Files, added: &Manifests, id: i64) -> Result<Added, NotRebased> {
+    let mut total = Added::default();
+    for some in added.chunks(AT_ONCE) {
+        let contents = try_join_all(some.iter().map(|manifest| read(files, &manifest.manifest_path))).await?;
+        for (manifest, bytes) in some.iter().zip(contents) {
+            let one = manifest::inspect(&bytes, manifest, id).map_err(|unfit| match unfit {
+                Unfit::Why(why) => why.into(),
+                Unfit::Fault(what) => NotRebased::Undecodable { location: manifest.manifest_path.clone(), what },
+            })?;
+            total = total.and(one).ok_or_else(|| Why::Counts(manifest.manifest_path.clone()))?;
+        }
+    }
+    Ok(total)
+}
+
+/// The manifests of the rebased snapshot.
+struct Top {
+    manifests: Manifests,
+    /// The first of the row ids that are assigned to them, and how many. Of version 3.
+    rows: Option<(u64, u64)>,
+}
+
+/// The added manifests and then the head's, as clients order them.
+fn compose(metadata: &TableMetadata, added: &Manifests, head: &Manifests) -> Result<Top, Why> {
+    let sequence_number = metadata.next_sequence_number();
+    let fresh = added.iter().map(|manifest| {
+        let manifest = ManifestFile {
+            sequence_number,
+            min_sequence_number: sequence_number,
+            // The client assigned row ids that others may have by now.
+            first_row_id: None,
+            ..manifest.as_ref().clone()
+        };
+        Arc::new(manifest)
+    });
+    let mut manifests: Manifests = fresh.chain(head.iter().cloned()).collect();
+    if metadata.format_version() < FormatVersion::V3 {
+        return Ok(Top { manifests, rows: None });
+    }
+    let first = metadata.next_row_id();
+    let mut next = first;
+    // Manifests of the head may have no row ids either: if the table had an older format version when it was committed.
+    for manifest in &mut manifests {
+        if manifest.content == ManifestContentType::Data && manifest.first_row_id.is_none() {
+            let rows = manifest.added_rows_count.zip(manifest.existing_rows_count).and_then(|(a, b)| a.checked_add(b));
+            let after = rows.and_then(|rows| next.checked_add(rows)).filter(|after| i64::try_from(*after).is_ok());
+            let Some(after) = after else {
+                return Err(Why::Unfit(format!("manifest {} has no row counts to assign", manifest.manifest_path)));
+            };
+            Arc::make_mut(manifest).first_row_id = Some(next);
+            next = after;
+        }
+    }
+    Ok(Top { manifests, rows: Some((first, next - first)) })
+}
+
+/// The snapshot on top of the head.
+fn moved(
+    candidate: &Candidate,
+    metadata: &TableMetadata,
+    head: &SnapshotRef,
+    top: &Top,
+    total: Added,
+    kept: usize,
+    (location, now_ms): (&str, i64),
+) -> Snapshot {
+    let builder = Snapshot::builder()
+        .with_snapshot_id(candidate.snapshot.snapshot_id())
+        .with_parent_snapshot_id(Some(head.snapshot_id()))
+        .with_sequence_number(metadata.next_sequence_number())
+        .with_timestamp_ms(now_ms.max(metadata.last_updated_ms()).max(head.timestamp_ms()))
+        .with_manifest_list(location)
+        .with_summary(summary::on_top(candidate.snapshot.summary(), head.summary(), total, kept))
+        .with_schema_id(metadata.current_schema_id());
+    match top.rows {
+        Some((first, rows)) => builder.with_row_range(first, rows).build(),
+        None => builder.build(),
+    }
+}
+
+/// The updates of the rebased commit, which the table takes. The branch keeps its retention: clients append without
+/// saying what it is.
+fn updates(candidate: &Candidate, metadata: &TableMetadata, moved: Snapshot) -> Result<Vec<TableUpdate>, Why> {
+    let unfit = |e: iceberg::Error| Why::Unfit(e.message().to_owned());
+    let builder = metadata.clone().into_builder(None);
+    let built =
+        builder.set_branch_snapshot(moved, &candidate.branch).and_then(iceberg::spec::TableMetadataBuilder::build);
+    let updates = built.map_err(unfit)?.changes;
+    let unset = SnapshotRetention::branch(None, None, None);
+    for update in &updates {
+        if let TableUpdate::SetSnapshotRef { reference: SnapshotReference { retention, .. }, .. } = update
+            && candidate.retention != unset
+            && candidate.retention != *retention
+        {
+            return Err(Why::Retention);
+        }
+    }
+    Ok(updates)
+}

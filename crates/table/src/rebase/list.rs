@@ -1,0 +1,207 @@
+//! Manifest lists: decoded by field id, and encoded.
+
+use std::sync::Arc;
+
+use iceberg::spec::{ByteBuf, FieldSummary, FormatVersion, ManifestContentType, ManifestFile};
+
+use super::avro::{Fault, Fields, File, FileWriter, Row, put_bytes, put_long, put_optional, required};
+
+/// The manifests of a snapshot, in the order of its list.
+pub(super) type Manifests = Vec<Arc<ManifestFile>>;
+
+/// The fields of manifest lists of versions 1 to 3.
+const KNOWN: [i64; 16] = [500, 501, 502, 503, 504, 505, 506, 507, 512, 513, 514, 515, 516, 517, 519, 520];
+/// The fields of the summaries in field 507.
+const KNOWN_IN_SUMMARY: [i64; 4] = [509, 510, 511, 518];
+
+/// The most bytes that the entries of a list may take: those of some 200,000 manifests.
+const MOST: usize = 64 << 20;
+
+/// A manifest list as it was read.
+pub(super) struct List {
+    /// The format version that the file claims, if it claims one.
+    pub(super) version: Option<String>,
+    pub(super) manifests: Manifests,
+}
+
+/// Decodes a list. A field that this crate does not know would be lost when the list is written again, so it is a fault.
+pub(super) fn decode(bytes: &[u8]) -> Result<List, Fault> {
+    let file = File::open(bytes)?;
+    all_known(&file.fields, &KNOWN)?;
+    let summary = file.fields.inner(507)?;
+    if let Some(summary) = &summary {
+        all_known(summary, &KNOWN_IN_SUMMARY)?;
+    }
+    let mut manifests = Vec::new();
+    file.records(&[KNOWN.as_slice(), &KNOWN_IN_SUMMARY].concat(), MOST, |record| {
+        let row = Row::of(&file.fields, record)?;
+        manifests.push(Arc::new(manifest(row, summary.as_ref())?));
+        Ok::<_, Fault>(())
+    })?;
+    Ok(List { version: file.text("format-version").map(str::to_owned), manifests })
+}
+
+fn all_known(fields: &Fields, known: &[i64]) -> Result<(), Fault> {
+    match fields.ids().find(|id| !known.contains(id)) {
+        Some(id) => Err(format!("field {id} is not known; known are {known:?}")),
+        None => Ok(()),
+    }
+}
+
+fn manifest(row: Row<'_>, summary: Option<&Fields>) -> Result<ManifestFile, Fault> {
+    let content = match row.integer::<i64>(517)? {
+        None | Some(0) => ManifestContentType::Data,
+        Some(1) => ManifestContentType::Deletes,
+        Some(other) => return Err(format!("field 517 is {other}; 0 and 1 are known")),
+    };
+    let partitions = match (row.array(507)?, summary) {
+        (Some(values), Some(fields)) => {
+            Some(values.iter().map(|v| field_summary(Row::of(fields, v)?)).collect::<Result<Vec<_>, Fault>>()?)
+        }
+        _ => None,
+    };
+    Ok(ManifestFile {
+        manifest_path: required(500, row.string(500)?)?.to_owned(),
+        manifest_length: required(501, row.integer(501)?)?,
+        partition_spec_id: required(502, row.integer(502)?)?,
+        content,
+        // Lists of version 1 have no sequence numbers, which means 0.
+        sequence_number: row.integer(515)?.unwrap_or(0),
+        min_sequence_number: row.integer(516)?.unwrap_or(0),
+        added_snapshot_id: required(503, row.integer(503)?)?,
+        added_files_count: row.integer(504)?,
+        existing_files_count: row.integer(505)?,
+        deleted_files_count: row.integer(506)?,
+        added_rows_count: row.integer(512)?,
+        existing_rows_count: row.integer(513)?,
+        deleted_rows_count: row.integer(514)?,
+        partitions,
+        key_metadata: row.bytes(519)?.map(<[u8]>::to_vec),
+        first_row_id: row.integer(520)?,
+    })
+}
+
+fn field_summary(row: Row<'_>) -> Result<FieldSummary, Fault> {
+    Ok(FieldSummary {
+        contains_null: required(509, row.boolean(509)?)?,
+        contains_nan: row.boolean(518)?,
+        lower_bound: row.bytes(510)?.map(ByteBuf::from),
+        upper_bound: row.bytes(511)?.map(ByteBuf::from),
+    })
+}
+
+/// What a list says of itself.
+pub(super) struct Header {
+    pub(super) version: FormatVersion,
+    pub(super) snapshot: i64,
+    pub(super) parent: i64,
+    pub(super) sequence_number: i64,
+    /// Of version 3.
+    pub(super) first_row_id: Option<u64>,
+}
+
+/// Encodes a list of version 2 or 3. The counts of each manifest must be known: these versions require them.
+pub(super) fn encode(header: &Header, manifests: &[Arc<ManifestFile>], marker: [u8; 16]) -> Result<Vec<u8>, Fault> {
+    let mut metadata = vec![
+        ("format-version", (header.version as u8).to_string()),
+        ("snapshot-id", header.snapshot.to_string()),
+        ("parent-snapshot-id", header.parent.to_string()),
+        ("sequence-number", header.sequence_number.to_string()),
+    ];
+    let rows = header.version >= FormatVersion::V3;
+    if let (true, Some(first)) = (rows, header.first_row_id) {
+        metadata.push(("first-row-id", first.to_string()));
+    }
+    let mut file = FileWriter::new(&schema(rows), &metadata, marker);
+    for manifest in manifests {
+        let counts = counts(manifest)?;
+        file.record(|out| put_manifest(out, manifest, counts, rows));
+    }
+    Ok(file.finish())
+}
+
+/// The counts as Avro has them: files added, existing, deleted, and the rows in each.
+fn counts(manifest: &ManifestFile) -> Result<[i64; 6], Fault> {
+    let m = manifest;
+    let files = [m.added_files_count, m.existing_files_count, m.deleted_files_count].map(|n| n.map(u64::from));
+    let rows = [m.added_rows_count, m.existing_rows_count, m.deleted_rows_count];
+    let mut counts = [0; 6];
+    for (count, known) in counts.iter_mut().zip(files.into_iter().chain(rows)) {
+        *count = known
+            .and_then(|n| i64::try_from(n).ok())
+            .ok_or_else(|| format!("the counts of {} are not all known", m.manifest_path))?;
+    }
+    Ok(counts)
+}
+
+fn put_manifest(out: &mut Vec<u8>, manifest: &ManifestFile, counts: [i64; 6], rows: bool) {
+    put_bytes(out, manifest.manifest_path.as_bytes());
+    put_long(out, manifest.manifest_length);
+    put_long(out, i64::from(manifest.partition_spec_id));
+    put_long(out, manifest.content as i64);
+    put_long(out, manifest.sequence_number);
+    put_long(out, manifest.min_sequence_number);
+    put_long(out, manifest.added_snapshot_id);
+    for count in counts {
+        put_long(out, count);
+    }
+    put_optional(out, manifest.partitions.as_ref(), |out, summaries| {
+        if !summaries.is_empty() {
+            put_long(out, summaries.len() as i64);
+            for summary in summaries {
+                put_summary(out, summary);
+            }
+        }
+        put_long(out, 0);
+    });
+    put_optional(out, manifest.key_metadata.as_ref(), |out, key| put_bytes(out, key));
+    if rows {
+        put_optional(out, manifest.first_row_id, |out, id| put_long(out, id.cast_signed()));
+    }
+}
+
+fn put_summary(out: &mut Vec<u8>, summary: &FieldSummary) {
+    out.push(u8::from(summary.contains_null));
+    put_optional(out, summary.contains_nan, |out, nan| out.push(u8::from(nan)));
+    put_optional(out, summary.lower_bound.as_ref(), |out, bound| put_bytes(out, bound));
+    put_optional(out, summary.upper_bound.as_ref(), |out, bound| put_bytes(out, bound));
+}
+
+/// The schema of [`put_manifest`], with the names of the specification.
+fn schema(rows: bool) -> String {
+    let field = |id: i64, name: &str, kind: &str| format!(r#"{{"name":"{name}","type":{kind},"field-id":{id}}}"#);
+    let optional = |id: i64, name: &str, kind: &str| {
+        format!(r#"{{"name":"{name}","type":["null",{kind}],"default":null,"field-id":{id}}}"#)
+    };
+    let summary = [
+        field(509, "contains_null", r#""boolean""#),
+        optional(518, "contains_nan", r#""boolean""#),
+        optional(510, "lower_bound", r#""bytes""#),
+        optional(511, "upper_bound", r#""bytes""#),
+    ];
+    let summaries = format!(
+        r#"{{"type":"array","items":{{"type":"record","name":"r508","fields":[{}]}},"element-id":508}}"#,
+        summary.join(",")
+    );
+    let mut fields = vec![
+        field(500, "manifest_path", r#""string""#),
+        field(501, "manifest_length", r#""long""#),
+        field(502, "partition_spec_id", r#""int""#),
+        field(517, "content", r#""int""#),
+        field(515, "sequence_number", r#""long""#),
+        field(516, "min_sequence_number", r#""long""#),
+        field(503, "added_snapshot_id", r#""long""#),
+        field(504, "added_files_count", r#""int""#),
+        field(505, "existing_files_count", r#""int""#),
+        field(506, "deleted_files_count", r#""int""#),
+        field(512, "added_rows_count", r#""long""#),
+        field(513, "existing_rows_count", r#""long""#),
+        field(514, "deleted_rows_count", r#""long""#),
+        optional(507, "partitions", &summaries),
+        optional(519, "key_metadata", r#""bytes""#),
+    ];
+    if rows {
+        fields.push(optional(520, "first_row_id", r#""long""#));
+    }
+    format!(r#"{{"type":"record","name":"manifest_file","fields":[{}]}}"#, fields.join(","))
+}

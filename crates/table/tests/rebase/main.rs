@@ -1,0 +1,9 @@
+//! Appends that are rebased, and commits that must not be.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod fixture;
+mod fulfil;
+mod random;
+mod rules;
+mod world;
