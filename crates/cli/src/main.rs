@@ -27,6 +27,8 @@ mod output;
 mod progress;
 mod providers;
 mod reproduce;
+#[cfg(feature = "serve")]
+mod serve;
 mod setting;
 mod simulate;
 mod threads;
@@ -61,6 +63,8 @@ enum Command {
     Check(check::Arguments),
     Catalog(catalog::Arguments),
     Txn(txn::Arguments),
+    #[cfg(feature = "serve")]
+    Serve(serve::Arguments),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -77,6 +81,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Txn(arguments) => txn::run(&arguments),
+        #[cfg(feature = "serve")]
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),

@@ -10,7 +10,7 @@ use glidepath_table::Files;
 use glidepath_table::commit::{Creation, create, create_by_updates};
 use iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
 
-use crate::bodies::{Body, Loaded};
+use crate::bodies::Body;
 use crate::cells::Answer;
 use crate::commit::TableCommit;
 use crate::error::{Kind, ServiceError};

@@ -1,0 +1,85 @@
+//! Answers: JSON, and the status codes of errors.
+//!
+//! A status code is a promise about the effect of the request: 409 is given only if it certainly had none, since clients
+//! then delete the files that they wrote; a commit that may have taken effect is answered 500.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use glidepath_service::{Kind, ServiceError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// An error on its way to a client of Iceberg.
+pub(crate) struct Problem(pub(crate) ServiceError);
+
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        Self(error)
+    }
+}
+
+/// The status code, and the name that Iceberg's clients know.
+pub(crate) fn status(kind: Kind) -> (StatusCode, &'static str) {
+    match kind {
+        Kind::Invalid => (StatusCode::BAD_REQUEST, "BadRequestException"),
+        Kind::NoNamespace => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
+        Kind::NoTable => (StatusCode::NOT_FOUND, "NoSuchTableException"),
+        Kind::NoView => (StatusCode::NOT_FOUND, "NoSuchViewException"),
+        Kind::Exists => (StatusCode::CONFLICT, "AlreadyExistsException"),
+        Kind::NotEmpty => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),
+        Kind::Conflict => (StatusCode::CONFLICT, "CommitFailedException"),
+        Kind::KeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
+        Kind::Unsupported => (StatusCode::NOT_ACCEPTABLE, "UnsupportedOperationException"),
+        Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
+        Kind::Unknown => (StatusCode::INTERNAL_SERVER_ERROR, "CommitStateUnknownException"),
+        Kind::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
+    }
+}
+
+#[derive(Serialize)]
+struct Wrapped<'a> {
+    error: Told<'a>,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    message: &'a str,
+    r#type: &'a str,
+    code: u16,
+}
+
+/// An error as Iceberg's clients expect it.
+pub(crate) fn error(code: StatusCode, name: &str, message: &str) -> Response {
+    let mut response = json(code, &Wrapped { error: Told { message, r#type: name, code: code.as_u16() } });
+    if code == StatusCode::SERVICE_UNAVAILABLE || code == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (code, name) = status(self.0.kind);
+        error(code, name, &self.0.message)
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn json(code: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => raw(code, bytes.into()),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Bytes that are JSON.
+pub(crate) fn raw(code: StatusCode, bytes: Bytes) -> Response {
+    (code, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
+}
+
+/// The value in the body of a request.
+pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem(ServiceError::invalid(format!("the body of the request is wrong: {error}"))))
+}

@@ -1,0 +1,87 @@
+//! Namespaces.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use glidepath_service::{Namespace, NamespaceChange};
+use serde::{Deserialize, Serialize};
+
+use super::request::{Asked, InNamespace, Keyed, PageAsked, Sent, parts};
+use crate::answer::{Problem, json};
+use crate::state::App;
+
+#[derive(Serialize)]
+struct Listed {
+    namespaces: Vec<Vec<String>>,
+    #[serde(rename = "next-page-token")]
+    next: Option<String>,
+}
+
+pub(super) async fn list(State(app): State<App>, Asked(asked): Asked<PageAsked>) -> Result<Response, Problem> {
+    let parent = parts(asked.parent.as_deref().unwrap_or_default());
+    let (namespaces, next) = app.run(move |service| async move { service.list_namespaces(&parent, &asked.page()).await }).await?;
+    Ok(json(StatusCode::OK, &Listed { namespaces, next }))
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct WireNamespace {
+    namespace: Vec<String>,
+    #[serde(default)]
+    properties: BTreeMap<String, String>,
+}
+
+pub(super) async fn create(State(app): State<App>, sent: Sent<WireNamespace>) -> Result<Response, Problem> {
+    let Sent { value: wire, key } = sent;
+    let namespace = Namespace { parts: wire.namespace.clone(), properties: wire.properties.clone() };
+    app.run(move |service| async move { service.create_namespace(&namespace, key.as_ref()).await }).await?;
+    Ok(json(StatusCode::OK, &wire))
+}
+
+pub(super) async fn load(State(app): State<App>, InNamespace(parts): InNamespace) -> Result<Response, Problem> {
+    let Namespace { parts: namespace, properties } = app.run(move |service| async move { service.load_namespace(&parts).await }).await?;
+    Ok(json(StatusCode::OK, &WireNamespace { namespace, properties }))
+}
+
+pub(super) async fn exists(State(app): State<App>, InNamespace(parts): InNamespace) -> Result<Response, Problem> {
+    app.run(move |service| async move { service.load_namespace(&parts).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn remove(
+    State(app): State<App>,
+    InNamespace(parts): InNamespace,
+    Keyed { key, .. }: Keyed,
+) -> Result<Response, Problem> {
+    app.run(move |service| async move { service.drop_namespace(&parts, key.as_ref()).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[derive(Deserialize)]
+pub(super) struct Change {
+    #[serde(default)]
+    updates: BTreeMap<String, String>,
+    #[serde(default)]
+    removals: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    updated: Vec<String>,
+    removed: Vec<String>,
+    missing: Vec<String>,
+}
+
+pub(super) async fn change(
+    State(app): State<App>,
+    InNamespace(parts): InNamespace,
+    sent: Sent<Change>,
+) -> Result<Response, Problem> {
+    let Sent { value: Change { updates, removals }, key } = sent;
+    let change = NamespaceChange { updates, removals };
+    let done =
+        app.run(move |service| async move { service.change_namespace(&parts, &change, key.as_ref()).await }).await?;
+    let changed = Changed { updated: done.updated, removed: done.removed, missing: done.missing };
+    Ok(json(StatusCode::OK, &changed))
+}

@@ -1,0 +1,181 @@
+//! What requests have in common: names in paths, pages, keys.
+
+use std::hash::Hasher;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use bytes::Bytes;
+use glidepath_service::{Idempotency, Identifier, Page, ServiceError};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Problem, parsed};
+
+/// Stands between the parts of a namespace in a path.
+const SEPARATOR: char = '\u{1F}';
+
+/// The parts of a namespace in a path or a query.
+pub(crate) fn parts(text: &str) -> Vec<String> {
+    if text.is_empty() { Vec::new() } else { text.split(SEPARATOR).map(str::to_owned).collect() }
+}
+
+/// The namespace of a path.
+pub(crate) struct InNamespace(pub(crate) Vec<String>);
+
+/// The table or view of a path.
+pub(crate) struct Named(pub(crate) Identifier);
+
+#[derive(Deserialize)]
+struct Place {
+    namespace: String,
+    #[serde(alias = "view")]
+    table: Option<String>,
+}
+
+async fn place<S: Send + Sync>(request: &mut Parts, state: &S) -> Result<Place, Problem> {
+    let path = Path::<Place>::from_request_parts(request, state).await;
+    path.map(|Path(place)| place)
+        .map_err(|error| Problem(ServiceError::invalid(format!("the path of the request is wrong: {error}"))))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for InNamespace {
+    type Rejection = Problem;
+
+    async fn from_request_parts(request: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(parts(&place(request, state).await?.namespace)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(request: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Place { namespace, table } = place(request, state).await?;
+        Ok(Self(Identifier { namespace: parts(&namespace), name: table.unwrap_or_default() }))
+    }
+}
+
+/// The query of a request.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(request: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::<T>::from_request_parts(request, state).await;
+        query
+            .map(|Query(query)| Self(query))
+            .map_err(|error| Problem(ServiceError::invalid(format!("the query of the request is wrong: {error}"))))
+    }
+}
+
+/// The page of a listing.
+#[derive(Deserialize)]
+pub(crate) struct PageAsked {
+    #[serde(rename = "pageToken")]
+    token: Option<String>,
+    #[serde(rename = "pageSize")]
+    size: Option<usize>,
+    /// The namespace whose namespaces are listed.
+    pub(crate) parent: Option<String>,
+}
+
+impl PageAsked {
+    pub(crate) fn page(&self) -> Page {
+        Page { token: self.token.clone(), size: self.size }
+    }
+}
+
+/// The body of a request, and its key if it has one.
+pub(crate) struct Sent<T> {
+    pub(crate) value: T,
+    pub(crate) key: Option<Idempotency>,
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Sent<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let Keyed { key, body } = Keyed::from_request(request, state).await?;
+        Ok(Self { value: parsed(&body)?, key })
+    }
+}
+
+/// A request whose body has no meaning, and its key if it has one.
+pub(crate) struct Keyed {
+    pub(crate) key: Option<Idempotency>,
+    body: Bytes,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Keyed {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let given = request.headers().get("idempotency-key").cloned();
+        let mut digest = Digest::default();
+        digest.add(request.method().as_str().as_bytes());
+        digest.add(request.uri().path_and_query().map_or("", |path| path.as_str()).as_bytes());
+        let body = Bytes::from_request(request, state).await.map_err(|error| {
+            Problem(ServiceError::invalid(format!("the body of the request cannot be read: {error}")))
+        })?;
+        digest.add(&body);
+        let key = match given {
+            None => None,
+            Some(given) => {
+                let text = given.to_str().unwrap_or_default();
+                Some(Idempotency::new(text, digest.text())?)
+            }
+        };
+        Ok(Self { key, body })
+    }
+}
+
+/// A digest that tells requests apart whose key is the same by mistake. It is no protection against intent: who chooses
+/// the key chooses the request.
+#[derive(Default)]
+struct Digest(fnv::FnvHasher);
+
+impl Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.write_usize(bytes.len());
+        self.0.write(bytes);
+    }
+
+    fn text(&self) -> String {
+        format!("{:016x}", self.0.finish())
+    }
+}
+
+/// A table or a view in a body.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WireName {
+    pub(crate) namespace: Vec<String>,
+    pub(crate) name: String,
+}
+
+impl From<WireName> for Identifier {
+    fn from(WireName { namespace, name }: WireName) -> Self {
+        Self { namespace, name }
+    }
+}
+
+impl From<Identifier> for WireName {
+    fn from(Identifier { namespace, name }: Identifier) -> Self {
+        Self { namespace, name }
+    }
+}
+
+/// A listing of tables or views.
+#[derive(Serialize)]
+pub(crate) struct Names {
+    pub(crate) identifiers: Vec<WireName>,
+    #[serde(rename = "next-page-token")]
+    pub(crate) next: Option<String>,
+}
+
+/// The names of a rename.
+#[derive(Deserialize)]
+pub(crate) struct Rename {
+    pub(crate) source: WireName,
+    pub(crate) destination: WireName,
+}

@@ -1,0 +1,258 @@
+//! Tables, and commits.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ::iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
+use ::iceberg::{TableRequirement, TableUpdate};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use glidepath_service::{Identifier, Loaded, NewTable, Registration, ServiceError, TableCommit};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName};
+use crate::answer::{Problem, json, parsed};
+use crate::state::App;
+
+pub(super) async fn list(
+    State(app): State<App>,
+    InNamespace(parts): InNamespace,
+    Asked(asked): Asked<PageAsked>,
+) -> Result<Response, Problem> {
+    let (found, next) = app.run(move |service| async move { service.list_tables(&parts, &asked.page()).await }).await?;
+    let identifiers = found.into_iter().map(WireName::from).collect();
+    Ok(json(StatusCode::OK, &Names { identifiers, next }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Create {
+    name: String,
+    location: Option<String>,
+    schema: Schema,
+    partition_spec: Option<UnboundPartitionSpec>,
+    write_order: Option<SortOrder>,
+    #[serde(default)]
+    stage_create: bool,
+    #[serde(default)]
+    properties: HashMap<String, String>,
+}
+
+pub(super) async fn create(
+    State(app): State<App>,
+    InNamespace(namespace): InNamespace,
+    sent: Sent<Create>,
+) -> Result<Response, Problem> {
+    let Sent { value: Create { name, location, schema, partition_spec, write_order, stage_create, properties }, key } =
+        sent;
+    let identifier = Identifier { namespace, name };
+    let new = NewTable { identifier, schema, location, partition_spec, sort_order: write_order, properties };
+    if stage_create {
+        let metadata = app.run(move |service| async move { service.stage_table(new).await }).await?;
+        return Ok(json(StatusCode::OK, &Staged { metadata: &metadata, config: &app.storage }));
+    }
+    let body = app.run(move |service| async move { service.create_table(new, key.as_ref()).await }).await?;
+    Ok(with_tag(loaded(&body, &body.json, &app.storage), &body.location, ""))
+}
+
+#[derive(Serialize)]
+struct Staged<'a> {
+    metadata: &'a TableMetadata,
+    config: &'a BTreeMap<String, String>,
+}
+
+/// A table as clients load it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct LoadAnswer<'a> {
+    metadata_location: &'a str,
+    metadata: &'a RawValue,
+    config: &'a BTreeMap<String, String>,
+}
+
+fn loaded(body: &Loaded<TableMetadata>, metadata: &[u8], config: &BTreeMap<String, String>) -> Response {
+    match serde_json::from_slice::<&RawValue>(metadata) {
+        Ok(metadata) => json(StatusCode::OK, &LoadAnswer { metadata_location: &body.location, metadata, config }),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// The tag of a table's answer: its metadata file, and which snapshots were asked for.
+fn tag(location: &str, asked: &str) -> String {
+    let file = location.rsplit('/').next().unwrap_or_default();
+    let plain: String = file.chars().filter(|c| c.is_ascii_graphic() && *c != '"' && *c != '\\').collect();
+    format!("\"{plain}{asked}\"")
+}
+
+fn with_tag(mut response: Response, location: &str, asked: &str) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&tag(location, asked)) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+#[derive(Deserialize)]
+pub(super) struct LoadAsked {
+    snapshots: Option<String>,
+}
+
+pub(super) async fn load(
+    State(app): State<App>,
+    Named(table): Named,
+    Asked(asked): Asked<LoadAsked>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let refs = match asked.snapshots.as_deref() {
+        None | Some("all" | "") => false,
+        Some("refs") => true,
+        Some(other) => {
+            let words = format!("snapshots is {other:?}; allowed are all and refs");
+            return Err(ServiceError::invalid(words).into());
+        }
+    };
+    let body = app.run(move |service| async move { service.load_table(&table).await }).await?;
+    let suffix = if refs { "-refs" } else { "" };
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
+    let own = tag(&body.location, suffix);
+    if known.split(',').any(|known| known.trim().trim_start_matches("W/") == own) {
+        return Ok(with_tag(StatusCode::NOT_MODIFIED.into_response(), &body.location, suffix));
+    }
+    let response = match refs {
+        true => loaded(&body, &referenced(&body)?, &app.storage),
+        false => loaded(&body, &body.json, &app.storage),
+    };
+    Ok(with_tag(response, &body.location, suffix))
+}
+
+/// The metadata with those snapshots only that a branch or a tag refers to.
+fn referenced(body: &Loaded<TableMetadata>) -> Result<Bytes, Problem> {
+    let mut metadata: serde_json::Value = parsed(&body.json)?;
+    let refs: Vec<_> = metadata["refs"]
+        .as_object()
+        .map(|refs| refs.values().filter_map(|one| one["snapshot-id"].as_i64()).collect())
+        .unwrap_or_default();
+    if let Some(snapshots) = metadata["snapshots"].as_array_mut() {
+        snapshots.retain(|snapshot| snapshot["snapshot-id"].as_i64().is_some_and(|id| refs.contains(&id)));
+    }
+    let bytes = serde_json::to_vec(&metadata).map_err(|error| ServiceError::invalid(error.to_string()))?;
+    Ok(bytes.into())
+}
+
+pub(super) async fn exists(State(app): State<App>, Named(table): Named) -> Result<Response, Problem> {
+    let found = app.run(move |service| async move { service.table_exists(&table).await }).await?;
+    Ok(if found { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }.into_response())
+}
+
+#[derive(Deserialize)]
+pub(super) struct Commit {
+    identifier: Option<WireName>,
+    #[serde(default)]
+    requirements: Vec<TableRequirement>,
+    #[serde(default)]
+    updates: Vec<TableUpdate>,
+}
+
+pub(super) async fn commit(
+    State(app): State<App>,
+    Named(table): Named,
+    sent: Sent<Commit>,
+) -> Result<Response, Problem> {
+    let Sent { value: Commit { requirements, updates, .. }, key } = sent;
+    let commit = TableCommit { requirements, updates, key };
+    let body = app.run(move |service| async move { service.commit_table(&table, commit).await }).await?;
+    Ok(with_tag(loaded(&body, &body.json, &app.storage), &body.location, ""))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Transaction {
+    #[serde(rename = "table-changes")]
+    changes: Vec<Commit>,
+}
+
+pub(super) async fn transaction(State(app): State<App>, sent: Sent<Transaction>) -> Result<Response, Problem> {
+    let Sent { value: Transaction { changes }, key } = sent;
+    let mut commits = Vec::new();
+    for Commit { identifier, requirements, updates } in changes {
+        let Some(identifier) = identifier else {
+            return Err(ServiceError::invalid("table-changes: each needs an identifier").into());
+        };
+        commits.push((identifier.into(), TableCommit { requirements, updates, key: None }));
+    }
+    app.run(move |service| async move { service.commit_transaction(commits, key.as_ref()).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[derive(Deserialize)]
+pub(super) struct DropAsked {
+    #[serde(rename = "purgeRequested")]
+    purge: Option<String>,
+}
+
+pub(super) async fn remove(
+    State(app): State<App>,
+    Named(table): Named,
+    Asked(asked): Asked<DropAsked>,
+    Keyed { key, .. }: Keyed,
+) -> Result<Response, Problem> {
+    let purge = match asked.purge.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        None | Some("" | "false") => false,
+        Some("true") => true,
+        Some(other) => {
+            return Err(ServiceError::invalid(format!("purgeRequested is {other:?}; allowed are true and false")).into());
+        }
+    };
+    app.run(move |service| async move { service.drop_table(&table, purge, key.as_ref()).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn rename(State(app): State<App>, sent: Sent<Rename>) -> Result<Response, Problem> {
+    let Sent { value: Rename { source, destination }, key } = sent;
+    let (from, to) = (source.into(), destination.into());
+    app.run(move |service| async move { service.rename_table(&from, &to, key.as_ref()).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Register {
+    name: String,
+    metadata_location: String,
+    #[serde(default)]
+    overwrite: bool,
+}
+
+pub(super) async fn register(
+    State(app): State<App>,
+    InNamespace(namespace): InNamespace,
+    sent: Sent<Register>,
+) -> Result<Response, Problem> {
+    let Sent { value: Register { name, metadata_location, overwrite }, key } = sent;
+    let new = Registration { identifier: Identifier { namespace, name }, metadata_location, overwrite };
+    let body = app.run(move |service| async move { service.register_table(new, key.as_ref()).await }).await?;
+    Ok(with_tag(loaded(&body, &body.json, &app.storage), &body.location, ""))
+}
+
+pub(super) async fn metrics(
+    State(app): State<App>,
+    Named(table): Named,
+    sent: Sent<serde_json::Value>,
+) -> Result<Response, Problem> {
+    if sent.value.get("report-type").is_none() {
+        return Err(ServiceError::invalid("report-type is missing").into());
+    }
+    app.run(move |service| async move { service.load_table(&table).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Credentials {
+    storage_credentials: Vec<serde_json::Value>,
+}
+
+pub(super) async fn credentials(State(app): State<App>, Named(table): Named) -> Result<Response, Problem> {
+    app.run(move |service| async move { service.load_table(&table).await }).await?;
+    Ok(json(StatusCode::OK, &Credentials { storage_credentials: Vec::new() }))
+}

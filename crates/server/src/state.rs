@@ -1,0 +1,35 @@
+//! What all requests share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use glidepath_protocols::registry::AnyCatalog;
+use glidepath_service::{Service, ServiceError, Warehouse};
+use glidepath_stores::{LiveEnv, Store};
+
+use crate::workers::Workers;
+
+/// The service of a live server.
+pub(crate) type Live = Service<LiveEnv, AnyCatalog<LiveEnv>, Warehouse<Store>>;
+
+/// What all requests share.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) service: Live,
+    pub(crate) workers: Workers,
+    /// Settings that clients get with each table, such as the endpoint of its store.
+    pub(crate) storage: Arc<BTreeMap<String, String>>,
+}
+
+impl App {
+    /// Runs a request on the service, to its end even if the client goes away.
+    pub(crate) async fn run<T, W, F>(&self, work: W) -> Result<T, ServiceError>
+    where
+        T: Send + 'static,
+        W: FnOnce(Live) -> F + Send + 'static,
+        F: Future<Output = Result<T, ServiceError>> + 'static,
+    {
+        let service = self.service.clone();
+        self.workers.run(move || work(service)).await
+    }
+}
