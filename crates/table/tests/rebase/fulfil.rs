@@ -246,6 +246,13 @@ fn what_did_not_land_here_is_not_already_there() {
     let mut other_branch = world.draft(2, 7);
     other_branch.reference["ref-name"] = json!("audit");
     assert!(matches!(world.recognize(&world.send(&other_branch)), Recognized::No(_)));
+    // One of the two branches that the commit sets is elsewhere.
+    world.update(json!({"action": "set-snapshot-ref", "ref-name": "old", "type": "branch", "snapshot-id": 1}));
+    let mut two_branches = world.draft(2, 7);
+    let mut second = two_branches.reference.clone();
+    second["ref-name"] = json!("old");
+    two_branches.more_updates.push(second);
+    assert!(matches!(world.recognize(&world.send(&two_branches)), Recognized::No(_)));
     let mut overwrite = world.draft(2, 7);
     overwrite.snapshot["summary"]["operation"] = json!("overwrite");
     assert!(matches!(world.recognize(&world.send(&overwrite)), Recognized::No(_)));

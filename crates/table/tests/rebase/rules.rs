@@ -204,6 +204,15 @@ fn added_manifests_are_new() {
     assert_eq!(refused(|_, d| d.list[1].added_snapshot_id = 3), Why::Listed(first.into()));
     assert_eq!(refused(|_, d| d.list[0].manifest_path = second.into()), Why::Listed(second.into()));
     assert_eq!(refused(|_, d| d.list.push(d.list[0].clone())), Why::Twice(MINE.into()));
+    // Of the parent, and meanwhile replaced in the head.
+    let why = refused(|w, d| {
+        let mut compacted = w.draft(4, 17);
+        compacted.snapshot["summary"]["operation"] = json!("replace");
+        compacted.list.truncate(1);
+        w.land(compacted);
+        d.list[1].added_snapshot_id = 3;
+    });
+    assert_eq!(why, Why::Listed(first.into()));
 }
 
 #[test]

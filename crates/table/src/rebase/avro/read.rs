@@ -168,7 +168,8 @@ impl<'a> Input<'a> {
         self.take(length)
     }
 
-    /// The number of the next items of an array or map; nothing at its end. Each item takes a byte at least.
+    /// The number of the next items of an array or map; nothing at its end. Not to be believed: nothing is reserved for
+    /// the items, and each is read from bytes of its own.
     fn count(&mut self) -> Result<Option<usize>, Fault> {
         let mut count = self.long()?;
         if count < 0 {
@@ -176,11 +177,8 @@ impl<'a> Input<'a> {
             self.long()?;
             count = count.checked_neg().ok_or("it has a count that is too large")?;
         }
-        match usize::try_from(count) {
-            Ok(0) => Ok(None),
-            Ok(count) if count <= self.0.len() => Ok(Some(count)),
-            _ => Err("it has a count that is too large".into()),
-        }
+        let count = usize::try_from(count).map_err(|_| "it has a count that is too large")?;
+        Ok(if count == 0 { None } else { Some(count) })
     }
 
     /// A record, of which `wanted` fields are kept; nothing is kept if that is `None`.
