@@ -310,6 +310,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// refers to them.
     async fn discard(&self, next: &Next) {
         for location in next.lists.iter().chain([&next.body.location]) {
+            self.lists.forget(location);
             let _ = self.files.delete(location).await;
         }
     }

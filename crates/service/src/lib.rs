@@ -29,6 +29,7 @@ use std::sync::Arc;
 use glidepath_env::Env;
 use glidepath_protocols::group::{Committer, Grouped, Loads};
 use glidepath_table::Files;
+use glidepath_table::rebase::Lists;
 
 pub use bodies::{Body, Loaded};
 pub use commit::TableCommit;
@@ -40,6 +41,9 @@ pub use namespaces::{Listing, Namespace, NamespaceChange, NamespaceChanged, Page
 pub use tables::{NewTable, Registration};
 pub use views::{NewView, ViewCommit};
 pub use warehouse::Warehouse;
+
+/// Manifests in the manifest lists that are kept in memory.
+const MOST_MANIFESTS: usize = 200_000;
 
 /// The settings of a service.
 #[derive(Clone, Debug)]
@@ -81,6 +85,7 @@ pub(crate) struct Inner<E: Env, C: Grouped, F: Files> {
     pub(crate) settings: Settings,
     pub(crate) bodies: bodies::Bodies,
     pub(crate) cells: cells::Cells,
+    pub(crate) lists: Lists,
     pub(crate) counts: Arc<Counts>,
 }
 
@@ -96,6 +101,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             settings,
             bodies,
             cells: cells::Cells::default(),
+            lists: Lists::new(MOST_MANIFESTS),
             counts: Arc::default(),
         };
         Self { inner: Arc::new(inner) }

@@ -156,9 +156,9 @@ impl First {
                 self.version = Some((format_version as u8).to_string());
             }
             // The first ones are current already.
-            TableUpdate::SetCurrentSchema { schema_id: -1 | 0 } if !self.later[0] => {}
-            TableUpdate::SetDefaultSpec { spec_id: -1 | 0 } if !self.later[1] => {}
-            TableUpdate::SetDefaultSortOrder { sort_order_id: -1 | 0 | 1 } if !self.later[2] => {}
+            TableUpdate::SetCurrentSchema { schema_id: -1..=0 } if !self.later[0] => {}
+            TableUpdate::SetDefaultSpec { spec_id: -1..=0 } if !self.later[1] => {}
+            TableUpdate::SetDefaultSortOrder { sort_order_id: -1..=1 } if !self.later[2] => {}
             other => {
                 match &other {
                     TableUpdate::AddSchema { .. } => self.later[0] = true,

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use glidepath_env::Env;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
-use glidepath_table::commit::{apply, check};
+use glidepath_table::commit::{Misfit, apply, check};
+use glidepath_table::rebase::{NotRebased, Recognized, Why, rebase, recognize};
 use iceberg::TableUpdate;
-use iceberg::spec::TableMetadata;
+use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 
 use super::{Fitting, TableCommit};
 use crate::Inner;
@@ -63,20 +64,54 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides one.
     async fn one(&self, now: &TableMetadata, file: Option<&str>, commit: &TableCommit) -> Result<One, ServiceError> {
         self.check_updates(now, &commit.updates)?;
-        let fits = check(&commit.requirements, Some(now)).map_err(ServiceError::from);
-        let applied = match fits {
-            Ok(()) => apply(now, file, commit.updates.clone()).map_err(ServiceError::from),
-            Err(error) => Err(error),
+        let candidate = match recognize(&commit.requirements, &commit.updates, now, self.settings.rebase) {
+            Recognized::AlreadyThere => return Ok(One { next: None, fitting: Fitting::Before }),
+            Recognized::Candidate(candidate) => candidate,
+            Recognized::No(why) => return as_it_is(now, file, commit, &why),
         };
-        match applied {
-            Ok(built) => {
-                let expired = built.expired_metadata_logs.into_iter().map(|log| log.metadata_file).collect();
-                let next = Draft { metadata: built.metadata, lists: Vec::new(), expired };
-                Ok(One { next: Some(next), fitting: Fitting::Applied })
+        let (fresh, now_ms) = (self.fresh_uuid(), i64::try_from(self.env.unix_ms()).unwrap_or(i64::MAX));
+        let rebased = match rebase(&candidate, now, &self.files, &self.lists, fresh, now_ms).await {
+            Ok(rebased) => rebased,
+            Err(NotRebased::AlreadyThere(_)) => return Ok(One { next: None, fitting: Fitting::Before }),
+            Err(error @ NotRebased::Store { .. }) => {
+                return Err(ServiceError::new(Kind::Unavailable, error.to_string()));
             }
-            Err(error) => Err(error),
-        }
+            // Its files are the table's, though its branch was set back: the client must not delete them.
+            Err(NotRebased::Refused(why @ Why::InTable(_))) => {
+                return Err(ServiceError::new(Kind::Unknown, format!("not committed again: {why}")));
+            }
+            Err(error) => return Err(ServiceError::new(Kind::Conflict, error.to_string())),
+        };
+        check(&rebased.requirements, Some(now))?;
+        let built = apply(now, file, rebased.updates)?;
+        let lists = vec![(rebased.list_location, rebased.list)];
+        Ok(One { next: Some(drafted(built, lists)), fitting: Fitting::Rebased })
     }
+}
+
+/// A commit that is not rebased: it fits as it is, or conflicts.
+fn as_it_is(now: &TableMetadata, file: Option<&str>, commit: &TableCommit, why: &Why) -> Result<One, ServiceError> {
+    let built = check(&commit.requirements, Some(now)).and_then(|()| apply(now, file, commit.updates.clone()));
+    match built {
+        Ok(built) => Ok(One { next: Some(drafted(built, Vec::new())), fitting: Fitting::Applied }),
+        Err(Misfit::Conflict(_) | Misfit::Invalid(_)) if matches!(why, Why::InTable(_)) => {
+            Err(ServiceError::new(Kind::Unknown, format!("not committed again: {why}")))
+        }
+        // Only an append could have been rebased.
+        Err(Misfit::Conflict(words)) if adds_a_snapshot(commit) => {
+            Err(ServiceError::new(Kind::Conflict, format!("{words} (not rebased: {why})")))
+        }
+        Err(misfit) => Err(misfit.into()),
+    }
+}
+
+fn adds_a_snapshot(commit: &TableCommit) -> bool {
+    commit.updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. }))
+}
+
+fn drafted(built: TableMetadataBuildResult, lists: Vec<(String, Bytes)>) -> Draft {
+    let expired = built.expired_metadata_logs.into_iter().map(|log| log.metadata_file).collect();
+    Draft { metadata: built.metadata, lists, expired }
 }
 
 struct One {
