@@ -47,6 +47,11 @@ use wire::{Connector, Trace};
 pub use counts::{Counts, Operation, OperationCounts};
 pub use outcome::Provider;
 
+/// The address that a URL names.
+pub(crate) fn address_of(url: &Url) -> Result<Address, OpenError> {
+    Address::parse(url)
+}
+
 /// Waits before a repeat.
 const BACKOFF: Backoff = Backoff::Exponential(Exponential {
     first: Span::from_millis(100),

@@ -8,7 +8,8 @@
 //! | `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix` | object stores of a cloud ([`cloud`]) |
 //! | `kv+file:///directory`, `postgres://...`, `cassandra://...` | the cells of a key-value store ([`rows`]) |
 //!
-//! Start with [`open`]. This crate knows no protocol, and never repeats a guarded write whose outcome is unknown: it
+//! Start with [`open`]. Files that other programs read and write under their plain names are in a warehouse:
+//! [`open_plain`]. This crate knows no protocol, and never repeats a guarded write whose outcome is unknown: it
 //! reports the outcome as unknown.
 
 #![allow(clippy::disallowed_methods, reason = "live stores read real clocks")]
@@ -19,10 +20,13 @@ mod live;
 pub mod local;
 pub mod memory;
 mod open;
+pub mod plain;
 pub mod rows;
 mod store;
+mod warehouse;
 
 pub use bulk::SCRATCH;
 pub use live::LiveEnv;
 pub use open::{OpenError, Options, is_there, open};
 pub use store::Store;
+pub use warehouse::{base_location, open_plain};

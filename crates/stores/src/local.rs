@@ -70,7 +70,7 @@ impl LocalStore {
     }
 
     /// What a URL says.
-    fn named(url: &Url) -> Result<(PathBuf, Durability), OpenError> {
+    pub(crate) fn named(url: &Url) -> Result<(PathBuf, Durability), OpenError> {
         let wrong = |why: &str| OpenError::Url { url: url.to_string(), why: why.to_owned() };
         let directory = url.to_file_path();
         let directory =
@@ -142,21 +142,25 @@ impl ObjectStore for LocalStore {
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         let key = key.clone();
-        self.act(move |store| at_once(store.delete(&key))).await.map_err(|error| match error.is_cancelled() {
-            true => DeleteError::Refused(Cause::from_error(error)),
-            false => DeleteError::Unknown(Cause::from_error(error)),
-        })?
+        self.act(move |store| at_once(store.delete(&key))).await.map_err(not_deleted)?
     }
 }
 
-fn not_read(error: JoinError) -> ReadError {
+pub(crate) fn not_read(error: JoinError) -> ReadError {
     ReadError::Failed(Cause::from_error(error))
 }
 
 /// Work on the pool cannot be cancelled once it has begun.
-fn not_written(error: JoinError) -> PutError {
+pub(crate) fn not_written(error: JoinError) -> PutError {
     match error.is_cancelled() {
         true => PutError::Refused(Denial::certain(Cause::from_error(error)).passing()),
         false => PutError::Unknown(Cause::from_error(error)),
+    }
+}
+
+pub(crate) fn not_deleted(error: JoinError) -> DeleteError {
+    match error.is_cancelled() {
+        true => DeleteError::Refused(Cause::from_error(error)),
+        false => DeleteError::Unknown(Cause::from_error(error)),
     }
 }

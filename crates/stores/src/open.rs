@@ -45,6 +45,14 @@ pub enum OpenError {
         /// What is wrong with it.
         why: String,
     },
+    /// A store of this kind, or at this place, cannot hold the files of a warehouse.
+    #[error("{url:?} cannot be a warehouse: {why}; allowed: {WAREHOUSES}")]
+    Warehouse {
+        /// As given, without credentials.
+        url: String,
+        /// What is wrong, and what to do about it.
+        why: String,
+    },
     /// The store was found but cannot be used.
     #[error("{url}: {why}")]
     Unusable {
@@ -66,6 +74,10 @@ pub enum OpenError {
 /// The forms of URLs.
 const ALLOWED: &str = "memory:, file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix, \
                        kv+file:///directory, postgres://user@host:port/database, cassandra://host:port/keyspace";
+
+/// The forms of URLs of warehouses.
+const WAREHOUSES: &str = "file:///directory, s3://bucket/prefix, gs://bucket/prefix, \
+                          az://container/prefix?account=NAME, and memory: for tests";
 
 /// Opens the store that a URL names. Makes no request; a directory is created if it does not exist.
 ///
@@ -101,16 +113,16 @@ pub fn is_there(url: &str) -> Result<Option<bool>, OpenError> {
 }
 
 /// Whether the URL names a key-value store. These URLs have their own parser: one of them may name several hosts.
-fn is_rows(url: &str) -> bool {
+pub(crate) fn is_rows(url: &str) -> bool {
     url.split_once(':').is_some_and(|(scheme, _)| glidepath_kv::is_scheme(scheme))
 }
 
-fn wrong(url: &str, why: String) -> OpenError {
+pub(crate) fn wrong(url: &str, why: String) -> OpenError {
     OpenError::Url { url: url.to_owned(), why }
 }
 
 /// The URL. Refuses what the parser would drop without a word: then two texts would name one store.
-fn parse(url: &str) -> Result<Url, OpenError> {
+pub(crate) fn parse(url: &str) -> Result<Url, OpenError> {
     let parsed = Url::parse(url).map_err(|error| match error {
         url::ParseError::RelativeUrlWithoutBase => wrong(url, no_scheme(url)),
         error => wrong(url, error.to_string()),

@@ -10,6 +10,7 @@ use glidepath_env::{
 use crate::cloud::CloudStore;
 use crate::local::LocalStore;
 use crate::memory::MemoryStore;
+use crate::plain::PlainStore;
 use crate::rows::RowStore;
 
 /// A live store. Clones share connections, counters and limits.
@@ -19,6 +20,8 @@ pub enum Store {
     Memory(MemoryStore),
     /// On local disk.
     Local(LocalStore),
+    /// Plain files on local disk.
+    Plain(PlainStore),
     /// In a cloud.
     Cloud(CloudStore),
     /// In a key-value store.
@@ -31,6 +34,7 @@ macro_rules! each {
         match $self {
             Store::Memory($store) => $call,
             Store::Local($store) => $call,
+            Store::Plain($store) => $call,
             Store::Cloud($store) => $call,
             Store::Rows($store) => $call,
         }

@@ -179,7 +179,7 @@ impl Site {
 
 fn not_opened(error: OpenError) -> Failure {
     match error {
-        OpenError::Url { .. } => Failure::Mistake(error.to_string()),
+        OpenError::Url { .. } | OpenError::Warehouse { .. } => Failure::Mistake(error.to_string()),
         OpenError::Unusable { .. } => Failure::Failed(error.to_string()),
         OpenError::Held { .. } => Failure::Coded(code::CONTENTION, error.to_string()),
     }
