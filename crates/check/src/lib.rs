@@ -13,6 +13,8 @@ mod on_rows;
 mod requests;
 mod run;
 mod scenario;
+#[cfg(feature = "serve")]
+mod serve;
 mod shrink;
 mod subject;
 mod tidy;

@@ -1,5 +1,8 @@
 //! What happens in one run, and was it correct?
 
+#[cfg(feature = "serve")]
+mod served;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -79,6 +82,8 @@ impl Trial {
         let beginnings = match subject {
             Subject::Catalog(kind) => kind.protocol.visit(Begin { kind, tables }),
             Subject::Transactions => Ok(Beginnings::default()),
+            #[cfg(feature = "serve")]
+            Subject::Serve(kind) => kind.protocol.visit(served::Begin { kind, tables }),
         };
         let beginnings =
             beginnings.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
@@ -114,6 +119,8 @@ impl Trial {
         match self.subject {
             Subject::Catalog(kind) => kind.protocol.visit(RunOf { trial: self, seed, keep_mishaps }),
             Subject::Transactions => transactions::run(&self.scenario, seed, keep_mishaps),
+            #[cfg(feature = "serve")]
+            Subject::Serve(kind) => kind.protocol.visit(served::RunOf { trial: self, seed, keep_mishaps }),
         }
     }
 

@@ -25,6 +25,9 @@ pub enum Subject {
     Catalog(CatalogKind),
     /// The service of transactions.
     Transactions,
+    /// The catalog server, over a catalog of this kind.
+    #[cfg(feature = "serve")]
+    Serve(CatalogKind),
 }
 
 /// The protocol of a catalog, and its layout.
@@ -43,28 +46,42 @@ impl Subject {
         CatalogKind::all().into_iter().map(Self::Catalog).chain([Self::Transactions]).collect()
     }
 
+    /// The catalog server over each protocol, in all their layouts. Not in [`all`](Self::all): its runs take longer. None
+    /// without the feature `serve`.
+    #[must_use]
+    pub fn servers() -> Vec<Self> {
+        #[cfg(feature = "serve")]
+        return CatalogKind::all().into_iter().map(Self::Serve).collect();
+        #[cfg(not(feature = "serve"))]
+        Vec::new()
+    }
+
     /// As written on the command line: the protocol, and its layout if that is not the usual one.
     #[must_use]
     pub fn name(self) -> String {
         match self {
             Self::Catalog(kind) => kind.name(),
             Self::Transactions => "transactions".to_owned(),
+            #[cfg(feature = "serve")]
+            Self::Serve(kind) => format!("serve-{}", kind.name()),
         }
     }
 
     /// The subject of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().into_iter().find(|subject| subject.name() == name)
+        Self::all().into_iter().chain(Self::servers()).find(|subject| subject.name() == name)
     }
 
-    /// Whether there can be such a thing in the place of a scenario: cells cannot be appended to, and transactions are in cells of
-    /// their own in every scenario without a disk.
+    /// Whether there can be such a thing in the place of a scenario: cells cannot be appended to, transactions are in cells of
+    /// their own in every scenario without a disk, and the files of a server's tables are in an object store.
     #[must_use]
     pub fn runs_in(self, scenario: &Scenario) -> bool {
         match self {
             Self::Catalog(kind) => !scenario.rows || !kind.protocol.traits().appends,
             Self::Transactions => !scenario.rows && scenario.disk.is_none(),
+            #[cfg(feature = "serve")]
+            Self::Serve(_) => !scenario.rows && scenario.disk.is_none(),
         }
     }
 }

@@ -25,7 +25,8 @@ use crate::whole::{from_one, from_zero};
 /// that fails, the command that replays it is printed.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The protocol of a catalog, in one of its layouts; transactions, for their service; or all
+    /// The protocol of a catalog, in one of its layouts; transactions, for their service; all; or serve, for the catalog
+    /// server over every protocol, if this program has it
     #[arg(value_name = "PROTOCOL", value_parser = subjects())]
     protocol: String,
     /// The number of runs of each protocol in each scenario
@@ -55,6 +56,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// The catalog server over every protocol.
+const SERVE: &str = "serve";
 
 /// One protocol in one scenario.
 struct Case {
@@ -108,11 +112,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn subjects() -> PossibleValuesParser {
-    PossibleValuesParser::new(Subject::all().into_iter().map(Subject::name).chain(["all".to_owned()]))
+    let servers = Subject::servers();
+    let serve = (!servers.is_empty()).then(|| SERVE.to_owned());
+    let one = Subject::all().into_iter().chain(servers).map(Subject::name);
+    PossibleValuesParser::new(one.chain(serve).chain(["all".to_owned()]))
 }
 
 fn cases(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
-    let subjects = Subject::named(&arguments.protocol).map_or_else(Subject::all, |one| vec![one]);
+    let subjects = match Subject::named(&arguments.protocol) {
+        Some(one) => vec![one],
+        None if arguments.protocol == SERVE => Subject::servers(),
+        None => Subject::all(),
+    };
     let mut names = arguments.scenario.clone();
     if names.is_empty() {
         names.extend(LIBRARY.iter().map(|(name, _)| (*name).to_owned()));
@@ -138,6 +149,10 @@ fn runs_nowhere(arguments: &Arguments) -> String {
     match Subject::named(&arguments.protocol) {
         Some(Subject::Transactions) => "transactions are in a simulated key-value store, and these scenarios are of \
                                         catalogs on a disk or in cells; give another scenario"
+            .to_owned(),
+        _ if arguments.protocol.starts_with(SERVE) => "the catalog server keeps files of tables in a simulated object \
+                                                       store, and these scenarios are of catalogs on a disk or in cells; \
+                                                       give another scenario"
             .to_owned(),
         _ => format!(
             "{} appends to objects, and in these scenarios the catalog is in the cells of a key-value store, which cannot be \

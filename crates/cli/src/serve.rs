@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use glidepath_protocols::registry::Protocol;
-use glidepath_server::{Config, Server, StartError};
+use glidepath_server::{
+    Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, TlsFiles, log_to_stderr,
+};
 
 use crate::choice::one_of;
 use crate::failure::Failure;
@@ -16,7 +20,14 @@ use crate::failure::Failure;
 /// (then --warehouse is needed). A catalog is created there if there is none. Any number of servers may serve one store;
 /// whatever a server keeps in memory may be lost at any moment.
 ///
-/// SIGTERM or Ctrl-C: requests that have arrived are answered, then the server ends.
+/// Without --access, everybody who reaches the server may do everything, so it listens on loopback only. With it, each
+/// request needs a token, and grants say what its owner may do. Beyond loopback, the server also needs a certificate
+/// (--tls-certificate, --tls-key), or --plain-http behind a load balancer that ends TLS.
+///
+/// /healthz: the process runs. /readyz: the catalog can be read, and the server is not ending. /metrics: for Prometheus.
+///
+/// SIGHUP reads the access file and the certificate again. SIGTERM or Ctrl-C: /readyz says no, --drain-delay passes,
+/// requests that have arrived are answered, then the server ends.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The store of the catalog, by its URL
@@ -40,9 +51,72 @@ pub(crate) struct Arguments {
     /// Threads that run requests [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
+    #[command(flatten)]
+    security: SecurityArguments,
+    #[command(flatten)]
+    limits: LimitArguments,
+    #[command(flatten)]
+    operations: OperationArguments,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Security")]
+struct SecurityArguments {
+    /// The file with tokens, issuers and grants; without it, everybody may do everything
+    #[arg(long, value_name = "FILE")]
+    access: Option<PathBuf>,
+    /// The certificate of the server and those of the authorities above it, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Allow plain HTTP beyond loopback: a load balancer in front ends TLS
+    #[arg(long, conflicts_with = "tls_certificate")]
+    plain_http: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+struct LimitArguments {
     /// The most megabytes in the body of a request
     #[arg(long, default_value_t = 64, value_name = "MB", value_parser = clap::value_parser!(u16).range(1..=1024))]
     most_body: u16,
+    /// The most kilobytes in the headers of a request
+    #[arg(long, default_value_t = 32, value_name = "KB", value_parser = clap::value_parser!(u16).range(8..=1024))]
+    most_headers: u16,
+    /// The most requests at once; further ones are answered 503 before they have any effect
+    #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    most_requests: u32,
+    /// The most connections at once; further ones wait
+    #[arg(long, default_value_t = 8192, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    most_connections: u32,
+    /// Seconds until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
+    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    request_timeout: u32,
+    /// Seconds that a connection may be silent between requests
+    #[arg(long, default_value_t = 75, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    idle_timeout: u32,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Operations")]
+struct OperationArguments {
+    /// Where to serve /healthz, /readyz and /metrics, without tokens [default: with the catalog]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    operations_listen: Option<SocketAddr>,
+    /// Seconds between "not ready" and the end of accepting, so that load balancers notice
+    #[arg(long, default_value_t = 0, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=3600))]
+    drain_delay: u32,
+    /// Seconds for the requests that have arrived then
+    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    drain_timeout: u32,
+    /// How the log is written, to the standard error output
+    #[arg(long, default_value = "text", value_parser = one_of(&LogFormat::ALL, LogFormat::name))]
+    log: LogFormat,
+    /// What is logged; each includes those before it. One line per request: info
+    #[arg(long, default_value = "info", value_parser = one_of(&LogLevel::ALL, LogLevel::name))]
+    log_level: LogLevel,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -52,37 +126,83 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if !arguments.listen.ip().is_loopback() {
-        let words = "--listen: without access rules a server listens on loopback only (127.0.0.1 or [::1])";
-        return Err(Failure::Mistake(words.to_owned()));
+impl Arguments {
+    fn config(&self) -> Config {
+        let Self { security, limits, operations, .. } = self;
+        let seconds = |amount: u32| Duration::from_secs(amount.into());
+        let tls = security.tls_certificate.clone().zip(security.tls_key.clone());
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Config {
+            warehouse: self.warehouse.clone(),
+            protocol: self.protocol,
+            listen: self.listen,
+            storage: self.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
+            rebase: self.rebase_appends,
+            threads: self.threads.map_or(cores, usize::from),
+            most_body_bytes: usize::from(limits.most_body) << 20,
+            security: Security {
+                access: security.access.clone(),
+                tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+                plain_http: security.plain_http,
+            },
+            limits: Limits {
+                request_timeout: seconds(limits.request_timeout),
+                most_requests: limits.most_requests as usize,
+                most_header_bytes: usize::from(limits.most_headers) << 10,
+                idle_timeout: seconds(limits.idle_timeout),
+                most_connections: limits.most_connections as usize,
+            },
+            operations: Operations {
+                listen: operations.operations_listen,
+                drain_delay: seconds(operations.drain_delay),
+                drain_timeout: seconds(operations.drain_timeout),
+            },
+            ..Config::of(&self.store)
+        }
     }
-    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let config = Config {
-        store: arguments.store.clone(),
-        warehouse: arguments.warehouse.clone(),
-        protocol: arguments.protocol,
-        listen: arguments.listen,
-        storage: arguments.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
-        rebase: arguments.rebase_appends,
-        threads: arguments.threads.map_or(cores, usize::from),
-        most_body_bytes: usize::from(arguments.most_body) << 20,
-    };
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    log_to_stderr(arguments.operations.log, arguments.operations.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
-    runtime.block_on(async {
-        let server = Server::start(config).await.map_err(not_started)?;
+    let ended = runtime.block_on(async {
+        let server = Server::start(arguments.config()).await.map_err(not_started)?;
         let address = server.address().map_err(|error| Failure::Failed(error.to_string()))?;
-        println!("serving {} ({}) on http://{address}", arguments.store, server.protocol().name());
+        let scheme = if server.is_tls() { "https" } else { "http" };
+        println!("serving {} ({}) on {scheme}://{address}", arguments.store, server.protocol().name());
+        tokio::spawn(reloads(server.handle()));
         server.serve(stopped()).await.map_err(|error| Failure::Failed(error.to_string()))
-    })
+    });
+    // What did not end in time is not waited for.
+    runtime.shutdown_background();
+    ended
 }
 
 fn not_started(error: StartError) -> Failure {
     match error {
-        StartError::Store(glidepath_stores::OpenError::Url { .. }) => Failure::Mistake(error.to_string()),
+        StartError::Store(glidepath_stores::OpenError::Url { .. })
+        | StartError::Exposed { .. }
+        | StartError::Access(_)
+        | StartError::Tls { .. } => Failure::Mistake(error.to_string()),
         error => Failure::Failed(error.to_string()),
     }
+}
+
+/// Reads the files again at each SIGHUP. A bad file changes nothing.
+async fn reloads(handle: Handle) {
+    #[cfg(unix)]
+    {
+        let Ok(mut hangups) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) else { return };
+        while hangups.recv().await.is_some() {
+            match handle.reload() {
+                Ok(()) => tracing::info!("read the access file and the certificate again"),
+                Err(error) => tracing::error!(%error, "not read again: what was read before goes on"),
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    drop(handle);
 }
 
 /// Done when the process is asked to end.

@@ -13,9 +13,9 @@ const MOST_LINES: usize = 500;
 const LAYERS: [&[&str]; 6] = [
     &["model", "picture", "queue", "run"],
     &["env", "history", "page"],
-    &["files", "kv", "protocols", "sim", "txn"],
-    &["stores", "workload"],
-    &["bench", "check", "lab", "measure"],
+    &["access", "files", "kv", "protocols", "sim", "table", "txn"],
+    &["service", "stores", "workload"],
+    &["bench", "check", "lab", "measure", "server"],
     &["cli"],
 ];
 

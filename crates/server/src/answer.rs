@@ -26,6 +26,7 @@ pub(crate) fn status(kind: Kind) -> (StatusCode, &'static str) {
         Kind::NoNamespace => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
         Kind::NoTable => (StatusCode::NOT_FOUND, "NoSuchTableException"),
         Kind::NoView => (StatusCode::NOT_FOUND, "NoSuchViewException"),
+        Kind::NoVersion => (StatusCode::NOT_FOUND, "NotFoundException"),
         Kind::Exists => (StatusCode::CONFLICT, "AlreadyExistsException"),
         Kind::NotEmpty => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),
         Kind::Conflict => (StatusCode::CONFLICT, "CommitFailedException"),
@@ -49,9 +50,14 @@ struct Told<'a> {
     code: u16,
 }
 
+/// The name of an error, for metrics: among the extensions of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ErrorName(pub(crate) &'static str);
+
 /// An error as Iceberg's clients expect it.
-pub(crate) fn error(code: StatusCode, name: &str, message: &str) -> Response {
+pub(crate) fn error(code: StatusCode, name: &'static str, message: &str) -> Response {
     let mut response = json(code, &Wrapped { error: Told { message, r#type: name, code: code.as_u16() } });
+    response.extensions_mut().insert(ErrorName(name));
     if code == StatusCode::SERVICE_UNAVAILABLE || code == StatusCode::TOO_MANY_REQUESTS {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

@@ -7,17 +7,26 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use axum::http::StatusCode;
 use axum::response::Response;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{LoadError, Outcome};
 use glidepath_service::{Service, Settings, Warehouse};
-use glidepath_stores::{LiveEnv, Options, base_location, open, open_plain};
+use glidepath_stores::{LiveEnv, Options, Store, base_location, open, open_plain};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::answer::error;
 use crate::iceberg;
+use crate::lance;
+use crate::operations::gate::{Gate, pass};
+use crate::operations::listen::{Serving, accept};
+use crate::operations::metrics::Metrics;
+use crate::operations::timed::Timed;
+use crate::operations::{Limits, Operations, routes};
+use crate::security::{Security, Tls};
 use crate::state::{App, Live};
 use crate::workers::Workers;
 
@@ -40,6 +49,32 @@ pub struct Config {
     pub threads: usize,
     /// The most bytes of a request's body.
     pub most_body_bytes: usize,
+    /// Who may come in, and how.
+    pub security: Security,
+    /// What a request may cost.
+    pub limits: Limits,
+    /// How the server is watched, and how it ends.
+    pub operations: Operations,
+}
+
+impl Config {
+    /// The usual settings for a store, on a free port of loopback.
+    #[must_use]
+    pub fn of(store: &str) -> Self {
+        Self {
+            store: store.to_owned(),
+            warehouse: None,
+            protocol: Protocol::ManifestChain,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            storage: BTreeMap::new(),
+            rebase: false,
+            threads: 2,
+            most_body_bytes: 64 << 20,
+            security: Security::default(),
+            limits: Limits::default(),
+            operations: Operations::default(),
+        }
+    }
 }
 
 /// Why a server did not start.
@@ -62,6 +97,28 @@ pub enum StartError {
         /// The reason.
         cause: std::io::Error,
     },
+    /// The server would be reachable without the protection that this needs.
+    #[error("cannot listen on {address}: {why}")]
+    Exposed {
+        /// The address.
+        address: SocketAddr,
+        /// What is missing.
+        why: String,
+    },
+    /// The file of tokens and grants is unusable.
+    #[error("{0}")]
+    Access(#[from] glidepath_access::AccessError),
+    /// The certificate is unusable.
+    #[error("{}: {why}", path.display())]
+    Tls {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No client for the keys of issuers.
+    #[error("no HTTP client for the keys of issuers can be made: {0}")]
+    Client(String),
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Threads(std::io::Error),
@@ -73,9 +130,31 @@ pub enum StartError {
 /// A server that listens.
 pub struct Server {
     listener: TcpListener,
+    /// The listener for operators, if it is another one.
+    watched: Option<TcpListener>,
     app: App,
-    most_body_bytes: usize,
+    tls: Option<Tls>,
+    operations: Operations,
     protocol: Protocol,
+}
+
+/// Changes a server that runs.
+#[derive(Clone)]
+pub struct Handle {
+    app: App,
+    tls: Option<Tls>,
+}
+
+impl Handle {
+    /// Reads the files of access and of the certificate again.
+    ///
+    /// # Errors
+    /// What is wrong with the first bad file: what it replaces goes on.
+    pub fn reload(&self) -> Result<(), StartError> {
+        let access = self.app.gate.access.reload().map_err(StartError::from);
+        let tls = self.tls.as_ref().map_or(Ok(()), Tls::reload);
+        access.and(tls)
+    }
 }
 
 /// The folder of new tables, as a URL.
@@ -94,42 +173,33 @@ impl Server {
     /// # Errors
     /// [`StartError`] says what to change.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        config.security.check(config.listen)?;
+        let access = config.security.load().await?;
+        let tls = config.security.tls.as_ref().map(Tls::load).transpose()?;
+        let metrics = Arc::<Metrics>::default();
         let options = Options::default();
         let warehouse_url = config.warehouse.clone().unwrap_or_else(|| tables_of(&config.store));
         let base = base_location(&warehouse_url)?;
         let files = Warehouse::new(open_plain(&warehouse_url, &options)?, &base);
         let store = open(&config.store, &options)?;
-        let catalog = match AnyCatalog::find(LiveEnv::new(), store.clone(), "").await {
-            Ok(catalog) => catalog,
-            Err(LoadError::NotFound) => {
-                let creation = Creation::default();
-                let env = LiveEnv::new();
-                let (created, outcome) = AnyCatalog::create(env, store.clone(), "", config.protocol, creation).await;
-                match outcome {
-                    Outcome::Committed(_) => created,
-                    // Another server was first.
-                    Outcome::Conflict(_) => AnyCatalog::find(LiveEnv::new(), store, "").await?,
-                    Outcome::Refused(denial) => return Err(StartError::Create(denial.to_string())),
-                    Outcome::Unknown(cause) => {
-                        return Err(StartError::Create(format!("{cause}; it may have been created: start again")));
-                    }
-                }
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let catalog = found_or_created(store, config.protocol).await?;
         let protocol = catalog.protocol();
-        let settings = Settings { rebase: config.rebase, ..Settings::of(&base) };
+        let settings = Settings { rebase: config.rebase, own_folders: !access.is_open(), ..Settings::of(&base) };
+        let files = Timed::new(files, Arc::clone(&metrics));
         let workers = Workers::start(config.threads).map_err(StartError::Threads)?;
         let service = live(catalog, files, settings, &workers);
         let preparing = service.clone();
         workers.run(move || async move { preparing.prepare().await }).await?;
         let keeping = service.clone();
         workers.spawn(move || upkeep(keeping));
-        let listener = TcpListener::bind(config.listen)
-            .await
-            .map_err(|cause| StartError::Listen { address: config.listen, cause })?;
-        let app = App { service, workers, storage: Arc::new(config.storage) };
-        Ok(Self { listener, app, most_body_bytes: config.most_body_bytes, protocol })
+        let listener = bind(config.listen).await?;
+        let watched = match config.operations.listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        let gate = Arc::new(Gate::new(access, config.limits, config.most_body_bytes, metrics));
+        let app = App { service, workers, gate, storage: Arc::new(config.storage) };
+        Ok(Self { listener, watched, app, tls, operations: config.operations, protocol })
     }
 
     /// Where it listens.
@@ -140,29 +210,114 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// Where it listens for operators, if that is another address.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn operations_address(&self) -> std::io::Result<Option<SocketAddr>> {
+        self.watched.as_ref().map(TcpListener::local_addr).transpose()
+    }
+
     /// The protocol of the catalog.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Serves until `stop` is done; then answers what has arrived, and ends.
+    /// Whether clients must use TLS.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// What changes the server while it runs.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle { app: self.app.clone(), tls: self.tls.clone() }
+    }
+
+    /// Serves until `stop` is done. Then it says that it is not ready, goes on for the time that is configured, accepts no
+    /// further connection, and ends after the last answer, or when the time for that is over.
     ///
     /// # Errors
-    /// If the system refuses to accept connections.
+    /// If requests were left without an answer.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
-        let router = Router::new()
-            .merge(iceberg::routes())
-            .fallback(no_route)
-            .method_not_allowed_fallback(no_method)
-            .layer(DefaultBodyLimit::max(self.most_body_bytes))
-            .with_state(self.app);
-        axum::serve(self.listener, router).with_graceful_shutdown(stop).await
+        let Self { listener, watched, app, tls, operations, .. } = self;
+        let gate = Arc::clone(&app.gate);
+        let serving = |router: Router<App>, tls| Serving {
+            router: router.with_state(app.clone()),
+            tls,
+            limits: app.gate.limits.clone(),
+            metrics: Arc::clone(&app.gate.metrics),
+        };
+        let mut all = catalog_routes(&app);
+        let (end, ended) = watch::channel(false);
+        let mut watching = None;
+        if let Some(watched) = watched {
+            watching = Some(tokio::spawn(accept(watched, serving(routes::alone(), None), ended.clone())));
+        } else {
+            all = all.merge(routes::with_catalog());
+        }
+        let accepting = tokio::spawn(accept(listener, serving(all, tls), ended));
+        stop.await;
+        gate.drain();
+        tracing::info!(running = gate.running(), "ending: not ready any more");
+        tokio::time::sleep(operations.drain_delay).await;
+        let _ = end.send(true);
+        let emptied = async {
+            let _ = accepting.await;
+            // Work whose client has gone, or was told that it takes long.
+            while gate.running() > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let done = tokio::time::timeout(operations.drain_timeout, emptied).await;
+        if let Some(watching) = watching {
+            watching.abort();
+        }
+        done.map_err(|_| {
+            let words = format!("{} requests had not ended in time; their outcome is unknown", gate.running());
+            std::io::Error::new(std::io::ErrorKind::TimedOut, words)
+        })
+    }
+}
+
+/// The routes of clients, behind what every request passes.
+fn catalog_routes(app: &App) -> Router<App> {
+    Router::new()
+        .merge(iceberg::routes())
+        .merge(lance::routes())
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(app.clone(), pass))
+        // The gate limits bodies.
+        .layer(DefaultBodyLimit::disable())
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|cause| StartError::Listen { address, cause })
+}
+
+/// The catalog in a store; creates it if there is none.
+async fn found_or_created(store: Store, protocol: Protocol) -> Result<AnyCatalog<LiveEnv>, StartError> {
+    match AnyCatalog::find(LiveEnv::new(), store.clone(), "").await {
+        Ok(catalog) => return Ok(catalog),
+        Err(LoadError::NotFound) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let creation = Creation::default();
+    let (created, outcome) = AnyCatalog::create(LiveEnv::new(), store.clone(), "", protocol, creation).await;
+    match outcome {
+        Outcome::Committed(_) => Ok(created),
+        // Another server was first.
+        Outcome::Conflict(_) => Ok(AnyCatalog::find(LiveEnv::new(), store, "").await?),
+        Outcome::Refused(denial) => Err(StartError::Create(denial.to_string())),
+        Outcome::Unknown(cause) => Err(StartError::Create(format!("{cause}; it may have been created: start again"))),
     }
 }
 
 /// A service on a live catalog, with the tasks that commit and load for all.
-fn live(catalog: AnyCatalog<LiveEnv>, files: Warehouse<glidepath_stores::Store>, settings: Settings, workers: &Workers) -> Live {
+fn live(catalog: AnyCatalog<LiveEnv>, files: Timed<Warehouse<Store>>, settings: Settings, workers: &Workers) -> Live {
     let env = LiveEnv::new();
     let (group, loads) = (Group::new(MOST_WAITING), Loads::new());
     if let Ok(leader) = Leader::new(env, catalog.clone(), &group, RetryPolicy::default()) {

@@ -7,16 +7,20 @@ use glidepath_protocols::registry::AnyCatalog;
 use glidepath_service::{Service, ServiceError, Warehouse};
 use glidepath_stores::{LiveEnv, Store};
 
+use crate::operations::gate::Gate;
+use crate::operations::timed::Timed;
 use crate::workers::Workers;
 
 /// The service of a live server.
-pub(crate) type Live = Service<LiveEnv, AnyCatalog<LiveEnv>, Warehouse<Store>>;
+pub(crate) type Live = Service<LiveEnv, AnyCatalog<LiveEnv>, Timed<Warehouse<Store>>>;
 
 /// What all requests share.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) service: Live,
     pub(crate) workers: Workers,
+    /// What all requests pass.
+    pub(crate) gate: Arc<Gate>,
     /// Settings that clients get with each table, such as the endpoint of its store.
     pub(crate) storage: Arc<BTreeMap<String, String>>,
 }

@@ -34,6 +34,7 @@ use crate::bodies::{Body, Loaded};
 use crate::cells::{Answer, Cell};
 use crate::error::{Kind, ServiceError};
 use crate::keys::{Idempotency, is_key};
+use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{Counts, Inner, Service};
@@ -148,7 +149,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if base.is_none() {
                 match self.current(name).await {
                     Ok(Some(current)) => (base, fresh) = (Some(current), true),
-                    Ok(None) => return answer_all(members, &no_table(table)),
+                    Ok(None) => return self.refuse_all(members, &no_table(table)).await,
                     Err(error) => return answer_all(members, &error),
                 }
             }
@@ -166,7 +167,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
                 Attempt::Gone => {
                     cell.learn(None);
-                    return answer_all(members, &no_table(table));
+                    return self.refuse_all(members, &no_table(table)).await;
                 }
                 Attempt::Failed(error) => {
                     cell.learn(None);
@@ -202,7 +203,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let Some(draft) = draft else {
             // Nothing to write: each is refused, or was done before.
             for (member, verdict) in members.drain(..).zip(verdicts) {
-                member.answer(verdict.map(|_| Arc::clone(on)));
+                self.answer(member, verdict.map(|_| Arc::clone(on))).await;
             }
             return Attempt::Done;
         };
@@ -226,6 +227,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 self.discard(&next).await;
                 return self.answer_replayed(name, at, members).await;
             }
+            Settled::Unknown(error) if mutant::is(Mutant::UnknownIsConflict) => {
+                return Attempt::Failed(ServiceError { kind: Kind::Conflict, ..error });
+            }
             Settled::Unknown(error) => return Attempt::Failed(error),
         };
         debug_assert!(landed);
@@ -238,10 +242,34 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if let Ok(kind) = &verdict {
                 kind.count(&self.counts);
             }
-            member.answer(verdict.map(|_| Arc::clone(&current)));
+            self.answer(member, verdict.map(|_| Arc::clone(&current))).await;
         }
         self.clean_log(&next).await;
         Attempt::Done
+    }
+
+    /// Answers a member. What refuses a request that has a key may be what an earlier delivery of it did: then the answer is
+    /// what that noted.
+    async fn answer(&self, member: Member, answer: Answer) {
+        let key = member.request().key.clone();
+        let answer = match answer {
+            Err(error) if key.is_some() && !mutant::is(Mutant::RefusalTrusted) => self.unless_done(&key, error).await,
+            answer => answer,
+        };
+        member.answer(answer);
+    }
+
+    async fn refuse_all(&self, members: Vec<Member>, error: &ServiceError) {
+        for member in members {
+            self.answer(member, Err(error.clone())).await;
+        }
+    }
+
+    async fn unless_done(&self, key: &Option<Idempotency>, error: ServiceError) -> Answer {
+        let at = self.head().await?;
+        let Some(noted) = self.replayed(&at, key.as_ref()).await? else { return Err(error) };
+        let gone = |_| ServiceError::new(Kind::NoTable, "it was done, and the table has been dropped since");
+        self.table_body(&noted).await.map_err(gone)
     }
 
     /// A member's key is there already: its request was done by an earlier delivery.
@@ -287,7 +315,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             pointer: pointer.clone(),
         }];
         for (request, verdict) in requests.iter().zip(verdicts) {
-            if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict) {
+            if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict)
+                && !mutant::is(Mutant::KeyForgotten)
+            {
                 match key.action(self.env.unix_ms(), &pointer) {
                     Ok(action) => actions.push(action),
                     Err(error) => return Settled::Not(Attempt::Failed(error)),

@@ -28,6 +28,8 @@ pub enum Kind {
     NoTable,
     /// There is no such view.
     NoView,
+    /// The table has no such version.
+    NoVersion,
     /// The name is taken.
     Exists,
     /// The namespace is not empty.

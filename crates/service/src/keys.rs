@@ -10,6 +10,7 @@ use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::Files;
 
 use crate::error::{Kind, ServiceError};
+use crate::mutant::{self, Mutant};
 use crate::names::RESERVED;
 use crate::{Counts, Inner, Service};
 
@@ -111,17 +112,21 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if let Some(noted) = self.replayed(&at, Some(key)).await? {
                 return Ok(Operation::Before(noted));
             }
-            actions.push(key.action(self.env.unix_ms(), answer)?);
+            if !mutant::is(Mutant::KeyForgotten) {
+                actions.push(key.action(self.env.unix_ms(), answer)?);
+            }
         }
         match self.committer.commit(actions).await {
             Ok(_) => Ok(Operation::Done),
-            Err(CommitError::Refused(Refusal::Exists(name))) if is_key(key, &name) => {
+            // What refuses it may be what another delivery of the request did since the look above.
+            Err(CommitError::Refused(refusal)) if key.is_some() && !mutant::is(Mutant::RefusalTrusted) => {
                 let at = self.head().await?;
                 match self.replayed(&at, key).await? {
                     Some(noted) => Ok(Operation::Before(noted)),
-                    None => {
+                    None if matches!(&refusal, Refusal::Exists(name) if is_key(key, name)) => {
                         Err(ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again").into())
                     }
+                    None => Err(CommitFailure::Refused(refusal)),
                 }
             }
             Err(error) => {

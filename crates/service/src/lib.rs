@@ -14,7 +14,9 @@ mod counts;
 mod error;
 mod gunzip;
 mod keys;
+mod lance;
 mod locations;
+pub mod mutant;
 mod names;
 mod namespaces;
 mod purge;
@@ -36,6 +38,7 @@ pub use commit::TableCommit;
 pub use counts::Counts;
 pub use error::{Kind, Proof, ServiceError};
 pub use keys::{Idempotency, LIFETIME_MS, Operation};
+pub use lance::{LanceTable, LanceVersion, MANAGED_VERSIONING, NewLanceTable, NewLanceVersion, VersionPage};
 pub use names::{Identifier, RESERVED};
 pub use namespaces::{Listing, Namespace, NamespaceChange, NamespaceChanged, Page};
 pub use tables::{NewTable, Registration};
@@ -56,13 +59,16 @@ pub struct Settings {
     pub attempts: u32,
     /// Bytes of metadata kept in memory.
     pub cache_bytes: u64,
+    /// Whether locations that clients give must be in the folder of their own namespace, not anywhere in the warehouse:
+    /// then who may write one namespace cannot reach the files of another.
+    pub own_folders: bool,
 }
 
 impl Settings {
     /// The usual settings for a warehouse.
     #[must_use]
     pub fn of(warehouse: &str) -> Self {
-        Self { warehouse: warehouse.to_owned(), rebase: false, attempts: 30, cache_bytes: 256 << 20 }
+        Self { warehouse: warehouse.to_owned(), rebase: false, attempts: 30, cache_bytes: 256 << 20, own_folders: false }
     }
 }
 

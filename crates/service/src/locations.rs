@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use crate::Settings;
 use crate::error::{Kind, ServiceError};
 
 /// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
@@ -18,6 +19,34 @@ pub(crate) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
         folder.push_str(&safe(part));
     }
     folder
+}
+
+/// The location of a namespace's tables that a client asks for: within `allowed`, or just it.
+pub(crate) fn checked_folder(location: &str, allowed: &str) -> Result<String, ServiceError> {
+    let folder = location.trim_end_matches('/');
+    if unslashed(folder) == unslashed(allowed.trim_end_matches('/')) {
+        return Ok(folder.to_owned());
+    }
+    checked(location, allowed)
+}
+
+impl Settings {
+    /// The folder in which a client may choose locations for a namespace.
+    pub(crate) fn folder_of(&self, namespace: &[String]) -> String {
+        if self.own_folders { of_namespace(&self.warehouse, namespace) } else { self.warehouse.clone() }
+    }
+
+    /// Refuses a table or view that would leave its location for `next`.
+    pub(crate) fn check_move(&self, now: &str, next: &str) -> Result<(), ServiceError> {
+        if unslashed(now) == unslashed(next) {
+            return Ok(());
+        }
+        if self.own_folders {
+            let words = format!("the location cannot be changed to {next:?}: with access control, what exists stays at {now}");
+            return Err(ServiceError::invalid(words));
+        }
+        checked(next, &self.warehouse).map(drop)
+    }
 }
 
 /// A part of a path that every client reads alike: letters, digits, `-`, `_`, `.`; other bytes as `~` and two digits.

@@ -9,6 +9,7 @@ use glidepath_table::Files;
 
 use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
+use crate::locations::checked_folder;
 use crate::names::{Identifier, dotted, is_hidden, namespace_name};
 use crate::reading::is_iceberg;
 use crate::{Service, keys::Operation};
@@ -70,6 +71,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let Some(name) = namespace_name(&namespace.parts)? else {
             return Err(ServiceError::invalid("a namespace needs at least one part"));
         };
+        self.check_location(&namespace.parts, &namespace.properties)?;
         let entry = Entry { properties: namespace.properties.clone(), ..Entry::namespace() };
         let done = self.inner.commit_once(key, vec![Action::Create { name, entry }], "").await;
         done.map(drop).map_err(|failure| {
@@ -94,6 +96,25 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let at = self.head().await?;
         let entry = self.namespace_at(&at, parts).await?;
         Ok(Namespace { parts: parts.to_vec(), properties: entry.properties })
+    }
+
+    /// Refuses a location of a namespace outside of the folder in which it may choose one.
+    fn check_location(&self, parts: &[String], properties: &BTreeMap<String, String>) -> Result<(), ServiceError> {
+        let settings = &self.inner.settings;
+        match properties.get("location") {
+            Some(location) if settings.own_folders => {
+                checked_folder(location, &settings.folder_of(parts)).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the catalog can be read.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn ping(&self) -> Result<(), ServiceError> {
+        self.head().await.map(drop)
     }
 
     /// The entry of a namespace; for the root an empty one.
@@ -160,6 +181,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let Some(name) = namespace_name(parts)? else {
             return Err(ServiceError::invalid("the root has no properties"));
         };
+        self.check_location(parts, &change.updates)?;
         let at = self.head().await?;
         let before = self.namespace_at(&at, parts).await?;
         let mut changed = NamespaceChanged { updated: change.updates.keys().cloned().collect(), ..Default::default() };
@@ -188,8 +210,22 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoNamespace`].
     pub async fn list_namespaces(&self, parent: &[String], page: &Page) -> Result<Listing<Vec<String>>, ServiceError> {
-        let found =
-            self.listed(parent, page, |name, entry| entry.kind == EntryKind::Namespace && !is_hidden(name)).await?;
+        self.list_namespaces_where(parent, page, |_, _| true).await
+    }
+
+    /// As [`list_namespaces`](Self::list_namespaces), only those whose path and properties `wanted` selects.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`].
+    pub async fn list_namespaces_where(
+        &self,
+        parent: &[String],
+        page: &Page,
+        wanted: impl Fn(&[String], &BTreeMap<String, String>) -> bool,
+    ) -> Result<Listing<Vec<String>>, ServiceError> {
+        let of_kind = |name: &Name, entry: &Entry| entry.kind == EntryKind::Namespace && !is_hidden(name);
+        let wanted = |name: &Name, entry: &Entry| of_kind(name, entry) && wanted(&name.parts(), &entry.properties);
+        let found = self.listed(parent, page, wanted).await?;
         Ok((found.0.iter().map(Name::parts).collect(), found.1))
     }
 

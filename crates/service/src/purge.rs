@@ -7,7 +7,9 @@
 //!   noted: its commit asserts that there is no such note;
 //! * before deleting, the purge looks through the catalog for tables in or around the noted location (registered twice
 //!   under two names, say). If there is one, nothing is deleted, and the note is removed;
-//! * only files that the dropped metadata names, and that are in the table's own folder, are deleted.
+//! * only files that the dropped metadata names, and that are in the table's own folder, are deleted. The files of a
+//!   Lance table are found by listing its folder instead. So no table can be created in a folder below a noted location
+//!   either, and of a folder that no server made, only those files are deleted that are where Lance puts them.
 //!
 //! The note is removed after the last file. A purge that is cut off is begun again.
 
@@ -22,12 +24,15 @@ use iceberg::spec::{Manifest, ManifestList, TableMetadata};
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_within, unslashed};
+use crate::mutant::{self, Mutant};
 use crate::names::RESERVED;
 use crate::{Inner, Service};
 
 const LOCATION: &str = "location";
 const POINTER: &str = "metadata";
 const AT: &str = "at";
+/// The format of a table whose files are found by listing.
+const FORMAT: &str = "format";
 
 /// How long after the drop the files stay: readers that have loaded the table finish, and commits in flight are over.
 pub(crate) const GRACE_MS: u64 = 60 * 1000;
@@ -54,15 +59,36 @@ pub(crate) fn is_note(name: &Name) -> bool {
 
 /// The action that notes a purge.
 pub(crate) fn noted(location: &str, pointer: &str, now_ms: u64) -> Result<Action, ServiceError> {
-    let properties = [(LOCATION, location.to_owned()), (POINTER, pointer.to_owned()), (AT, now_ms.to_string())];
+    noted_with(location, (POINTER, pointer), now_ms)
+}
+
+/// The action that notes a purge of a table whose files are found by listing.
+pub(crate) fn noted_listed(location: &str, format: &str, now_ms: u64) -> Result<Action, ServiceError> {
+    noted_with(location, (FORMAT, format), now_ms)
+}
+
+fn noted_with(location: &str, (key, value): (&str, &str), now_ms: u64) -> Result<Action, ServiceError> {
+    let properties = [(LOCATION, location.to_owned()), (key, value.to_owned()), (AT, now_ms.to_string())];
     let properties = properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let entry = Entry { kind: EntryKind::Table, properties, ..Entry::namespace() };
     Ok(Action::Create { name: name(location)?, entry })
 }
 
-/// The condition that no purge runs at a location.
-pub(crate) fn none_runs(location: &str) -> Result<Action, ServiceError> {
-    Ok(Action::Assert { name: name(location)?, holds: Assertion::Absent })
+/// The conditions that no purge runs at a location, nor at a folder of the warehouse that it is in.
+pub(crate) fn none_runs(location: &str, warehouse: &str) -> Result<Vec<Action>, ServiceError> {
+    let whole = unslashed(location.trim_end_matches('/'));
+    let warehouse = unslashed(warehouse.trim_end_matches('/'));
+    let (mut conditions, mut place) = (Vec::new(), whole.as_str());
+    if mutant::is(Mutant::CreatedBesidePurge) {
+        return Ok(conditions);
+    }
+    loop {
+        conditions.push(Action::Assert { name: name(place)?, holds: Assertion::Absent });
+        match place.rsplit_once('/') {
+            Some((folder, _)) if folder != warehouse && is_within(folder, &warehouse) => place = folder,
+            _ => return Ok(conditions),
+        }
+    }
 }
 
 pub(crate) fn runs() -> ServiceError {
@@ -87,12 +113,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             if written.saturating_add(GRACE_MS) > now {
                 continue;
             }
-            let (Some(location), Some(pointer)) = (entry.properties.get(LOCATION), entry.properties.get(POINTER))
-            else {
-                continue;
-            };
+            let Some(location) = entry.properties.get(LOCATION) else { continue };
             if !self.is_in_use(location).await? {
-                self.inner.purge(location, pointer).await?;
+                match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
+                    (Some(pointer), _) => self.inner.purge(location, pointer).await?,
+                    (None, Some(_)) => self.inner.purge_lance(location).await?,
+                    (None, None) => continue,
+                }
             }
             match self.inner.committer.commit(vec![Action::Drop { name, kind: EntryKind::Table, expected: None }]).await
             {
@@ -105,6 +132,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// Whether a table has files in, or around, a location. Reads every entry of the catalog.
     async fn is_in_use(&self, location: &str) -> Result<bool, ServiceError> {
+        if mutant::is(Mutant::PurgedInUse) {
+            return Ok(false);
+        }
         let at = self.head().await?;
         let catalog = self.inner.committer.catalog();
         let mut namespaces = vec![None];

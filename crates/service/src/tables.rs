@@ -91,13 +91,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     ) -> Result<String, ServiceError> {
         let at = self.head().await?;
         let namespace = self.namespace_at(&at, &identifier.namespace).await?;
-        let warehouse = &self.inner.settings.warehouse;
+        let settings = &self.inner.settings;
+        let allowed = settings.folder_of(&identifier.namespace);
         if let Some(asked) = asked {
-            return locations::checked(&asked, warehouse);
+            return locations::checked(&asked, &allowed);
         }
         let base = match namespace.properties.get("location") {
-            Some(location) => locations::checked(location, warehouse)?,
-            None => locations::of_namespace(warehouse, &identifier.namespace),
+            Some(location) => locations::checked_folder(location, &allowed)?,
+            None => locations::of_namespace(&settings.warehouse, &identifier.namespace),
         };
         Ok(locations::fresh(&base, &identifier.name, self.inner.fresh_uuid()))
     }
@@ -110,7 +111,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let body = Arc::new(Body::of(file, metadata)?);
         self.inner.files.write(&body.location, body.json.clone()).await?;
         let create = Action::Create { name, entry: table_entry(&location, &body.location) };
-        let actions = vec![create, purge::none_runs(&location)?];
+        let mut actions = vec![create];
+        actions.extend(purge::none_runs(&location, &self.inner.settings.warehouse)?);
         match self.inner.commit_once(key, actions, &body.location).await {
             Ok(Operation::Done) => {
                 self.inner.bodies.tables.put(Arc::clone(&body));
@@ -173,12 +175,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return self.inner.table_body(&noted).await;
         }
         let warehouse = &self.inner.settings.warehouse;
-        let file = locations::checked(&new.metadata_location, warehouse)?;
+        let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
+        let file = locations::checked(&new.metadata_location, &allowed)?;
         let body = self.inner.table_body(&file).await.map_err(|error| match error.kind {
             Kind::Broken => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
-        let location = locations::checked(body.metadata.location(), warehouse)?;
+        let location = locations::checked(body.metadata.location(), &allowed)?;
         let name = new.identifier.catalog_name()?;
         let before = self.entry(&at, &name).await?;
         let mut actions = Vec::new();
@@ -189,7 +192,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             _ => actions.push(Action::Create { name, entry: table_entry(&location, &file) }),
         }
-        actions.push(purge::none_runs(&location)?);
+        actions.extend(purge::none_runs(&location, warehouse)?);
         let done = self.inner.commit_once(key, actions, &file).await;
         done.map_err(|failure| failure.told(|refusal| created_told(refusal, &new.identifier)))?;
         Ok(body)

@@ -8,6 +8,7 @@ use glidepath_model::{Action, Name, Refusal, Span};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::commit::{apply, check};
+use glidepath_table::rebase::{Recognized, recognize};
 use iceberg::TableRequirement;
 use iceberg::spec::TableMetadata;
 
@@ -16,6 +17,7 @@ use crate::commit::TableCommit;
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency};
 use crate::locations;
+use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::tables::{created_told, exists, table_entry};
@@ -88,7 +90,19 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let mut written = Vec::new();
         for (identifier, commit) in changes {
-            written.push(self.next_of(identifier, commit).await?);
+            match self.next_of(identifier, commit).await {
+                Ok(Some(next)) => written.push(next),
+                Ok(None) => {
+                    Counts::add(&self.inner.counts.replayed, 1);
+                    return Ok(true);
+                }
+                Err(error) => {
+                    // Another delivery of the request may have come first since the look above, and be the reason.
+                    let at = self.head().await?;
+                    let done = self.inner.replayed(&at, key).await?.is_some() && !mutant::is(Mutant::RefusalTrusted);
+                    return if done { Ok(true) } else { Err(error) };
+                }
+            }
         }
         let files = written.iter().map(|one| self.inner.files.write(&one.body.location, one.body.json.clone()));
         for done in crate::together(files).await {
@@ -102,8 +116,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 None => {
                     let location = body.metadata.location();
                     actions.push(Action::Create { name, entry: table_entry(location, &pointer) });
-                    actions.push(purge::none_runs(location)?);
+                    actions.extend(purge::none_runs(location, &self.inner.settings.warehouse)?);
                 }
+            }
+        }
+        if mutant::is(Mutant::OneByOne) {
+            for action in actions.drain(1..).collect::<Vec<_>>().into_iter().rev() {
+                let _ = self.inner.commit_once(None, vec![action], "").await;
             }
         }
         match self.inner.commit_once(key, actions, "").await {
@@ -144,8 +163,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         error.map_or(Ok(false), Err)
     }
 
-    /// The next version of one table.
-    async fn next_of(&self, identifier: &Identifier, commit: &TableCommit) -> Result<Written, ServiceError> {
+    /// The next version of one table; `None` if the table has the snapshots of the commit already: then all tables have
+    /// theirs, because the commit took effect as a whole.
+    async fn next_of(&self, identifier: &Identifier, commit: &TableCommit) -> Result<Option<Written>, ServiceError> {
         let name = identifier.catalog_name()?;
         let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
         let current = self.inner.current(&name).await?;
@@ -159,6 +179,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             None if creates => (self.created_by(identifier, commit.updates.clone()).await?, None),
             None => return Err(no_table(identifier)),
             Some(current) => {
+                let known = recognize(&commit.requirements, &commit.updates, &current.metadata, false);
+                if matches!(known, Recognized::AlreadyThere) && !mutant::is(Mutant::LandedIsConflict) {
+                    return Ok(None);
+                }
                 let fits = check(&commit.requirements, Some(&current.metadata));
                 fits.map_err(|misfit| counted(misfit.into()))?;
                 self.inner.check_updates(&current.metadata, &commit.updates)?;
@@ -168,6 +192,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         };
         let file = locations::metadata_file(metadata.location(), old.as_deref(), self.inner.fresh_uuid());
-        Ok(Written { identifier: identifier.clone(), name, old, body: Arc::new(Body::of(file, metadata)?) })
+        Ok(Some(Written { identifier: identifier.clone(), name, old, body: Arc::new(Body::of(file, metadata)?) }))
     }
 }

@@ -18,6 +18,7 @@ use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::locations;
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
+use crate::purge;
 use crate::reading::no_view;
 
 /// A view to create.
@@ -74,7 +75,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let body = self.write_view(metadata, None).await?;
         let entry = view_entry(&body);
         let create = Action::Create { name: identifier.catalog_name()?, entry };
-        self.settle_view(body, vec![create], key, &identifier).await
+        let mut actions = purge::none_runs(body.metadata.location(), &self.inner.settings.warehouse)?;
+        actions.push(create);
+        self.settle_view(body, actions, key, &identifier).await
     }
 
     /// Commits to a view. Overtaken commits are decided again.
@@ -127,9 +130,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 ViewUpdate::UpgradeFormatVersion { format_version } => builder.upgrade_format_version(format_version),
                 ViewUpdate::AddSchema { schema, .. } => Ok(builder.add_schema(schema)),
                 ViewUpdate::SetLocation { location } => {
-                    if locations::unslashed(&location) != locations::unslashed(current.location()) {
-                        locations::checked(&location, &self.inner.settings.warehouse)?;
-                    }
+                    self.inner.settings.check_move(current.location(), &location)?;
                     Ok(builder.set_location(location))
                 }
                 ViewUpdate::SetProperties { updates } => builder.set_properties(updates),
@@ -184,14 +185,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return self.inner.view_body(&noted).await;
         }
         let warehouse = &self.inner.settings.warehouse;
-        let file = locations::checked(file, warehouse)?;
+        let allowed = self.inner.settings.folder_of(&view.namespace);
+        let file = locations::checked(file, &allowed)?;
         let body = self.inner.view_body(&file).await.map_err(|error| match error.kind {
             Kind::Broken => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
-        locations::checked(body.metadata.location(), warehouse)?;
+        locations::checked(body.metadata.location(), &allowed)?;
         let create = Action::Create { name: view.catalog_name()?, entry: view_entry(&body) };
-        let done = self.inner.commit_once(key, vec![create], &file).await;
+        let mut actions = purge::none_runs(body.metadata.location(), warehouse)?;
+        actions.push(create);
+        let done = self.inner.commit_once(key, actions, &file).await;
         done.map_err(|failure| failure.told(|refusal| view_told(refusal, view)))?;
         Ok(body)
     }
@@ -227,6 +231,7 @@ fn view_entry(body: &Loaded<ViewMetadata>) -> Entry {
 
 fn view_told(refusal: &Refusal, view: &Identifier) -> Option<ServiceError> {
     match refusal {
+        Refusal::Exists(name) if purge::is_note(name) => Some(purge::runs()),
         Refusal::Exists(_) => Some(exists(view)),
         Refusal::NoParent { .. } => Some(no_namespace(&view.namespace)),
         Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_view(view)),

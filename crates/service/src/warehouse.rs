@@ -81,4 +81,24 @@ impl<O: ObjectStore> Files for Warehouse<O> {
             })
         }
     }
+
+    fn list(
+        &self,
+        folder: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<String>, FileError>> {
+        async move {
+            let prefix = Key::new(&format!("{}/", self.key(folder.trim_end_matches('/'))?.as_str()));
+            let after = after.map(|after| self.key(after)).transpose()?;
+            let page = self.store.list(&prefix, after.as_ref(), limit).await.map_err(|error| {
+                let cause = match error {
+                    ReadError::Failed(cause) => cause,
+                    ReadError::NotFound => glidepath_env::Cause::words("the store cannot list it"),
+                };
+                FileError::Failed { location: folder.to_owned(), cause }
+            })?;
+            Ok(page.objects.iter().map(|object| format!("{}/{}", self.base, object.key.as_str())).collect())
+        }
+    }
 }

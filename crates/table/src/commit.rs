@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use iceberg::spec::{
-    FormatVersion, Schema, SortOrder, TableMetadata, TableMetadataBuildResult, TableMetadataBuilder,
-    UnboundPartitionSpec,
+    FormatVersion, Operation, Schema, Snapshot, SortOrder, Summary, TableMetadata, TableMetadataBuildResult,
+    TableMetadataBuilder, UnboundPartitionSpec,
 };
 use iceberg::{ErrorKind, TableRequirement, TableUpdate};
 use uuid::Uuid;
@@ -51,7 +51,37 @@ pub fn apply(
     file: Option<&str>,
     updates: Vec<TableUpdate>,
 ) -> Result<TableMetadataBuildResult, Misfit> {
-    applied(current.clone().into_builder(file.map(str::to_owned)), updates)
+    let builder = || current.clone().into_builder(file.map(str::to_owned));
+    if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
+        return applied(builder(), updates);
+    }
+    // The crate dates such a version by this machine's clock. If a clock that ran ahead dated the current one, the new
+    // version would be older than its own logs, and no client could read it.
+    let newest = current.history().last().map_or(0, |log| log.timestamp_ms).max(current.last_updated_ms());
+    let built = applied(builder(), updates.clone());
+    let behind = match &built {
+        Ok(built) => built.metadata.last_updated_ms() < newest,
+        Err(Misfit::Invalid(words)) => words.contains("Invalid update timestamp"),
+        Err(Misfit::Conflict(_) | Misfit::Missing) => false,
+    };
+    if behind { applied(dated(builder(), current, newest)?, updates) } else { built }
+}
+
+/// A builder whose next version has this date. The crate takes the date of a snapshot that is added, so this adds one and
+/// removes it again.
+fn dated(builder: TableMetadataBuilder, current: &TableMetadata, at: i64) -> Result<TableMetadataBuilder, Misfit> {
+    let free = (0..).find(|id| current.snapshot_by_id(*id).is_none()).unwrap_or(i64::MAX);
+    let snapshot = Snapshot::builder()
+        .with_snapshot_id(free)
+        .with_sequence_number(current.last_sequence_number())
+        .with_timestamp_ms(at)
+        .with_manifest_list("")
+        .with_summary(Summary { operation: Operation::Append, additional_properties: HashMap::new() });
+    let snapshot = match current.format_version() {
+        FormatVersion::V3 => snapshot.with_row_range(current.next_row_id(), 0).build(),
+        FormatVersion::V1 | FormatVersion::V2 => snapshot.build(),
+    };
+    Ok(builder.add_snapshot(snapshot).map_err(|error| misfit(&error))?.remove_snapshots(&[free]))
 }
 
 fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Result<TableMetadataBuildResult, Misfit> {
@@ -228,6 +258,22 @@ mod tests {
         let log: Vec<_> = next.metadata_log().iter().map(|entry| entry.metadata_file.as_str()).collect();
         assert_eq!(log, ["file:///lake/t/metadata/0.json"]);
         assert_eq!(next.properties().len(), 2);
+    }
+
+    /// Two servers whose clocks differ by more than the minute that readers tolerate.
+    #[test]
+    fn a_version_is_not_older_than_the_one_before() {
+        for version in ["1", "2", "3"] {
+            let mut text = serde_json::to_value(table(&[("format-version", version)]).unwrap()).unwrap();
+            text["last-updated-ms"] = 4_102_444_800_000_i64.into();
+            let ahead: TableMetadata = serde_json::from_value(text).unwrap();
+            let set = TableUpdate::SetProperties { updates: HashMap::from([("a".to_owned(), "1".to_owned())]) };
+            let next = apply(&ahead, Some("file:///lake/t/metadata/0.json"), vec![set]).unwrap().metadata;
+            assert_eq!((next.last_updated_ms(), next.snapshots().len()), (ahead.last_updated_ms(), 0));
+            assert_eq!(next.last_sequence_number(), ahead.last_sequence_number());
+            let read: TableMetadata = serde_json::from_slice(&serde_json::to_vec(&next).unwrap()).unwrap();
+            assert_eq!(read, next);
+        }
     }
 
     #[test]

@@ -15,6 +15,16 @@ pub trait Files {
 
     /// Removes a file; also succeeds if there is none. The caller has a proof that nothing refers to it.
     fn delete(&self, location: &str) -> impl Future<Output = Result<(), FileError>>;
+
+    /// The locations of up to `limit` files in a folder, at all depths, in the byte order of their locations, from the
+    /// first that is after `after`. Empty if there are none left. Files that come or go meanwhile may or may not be
+    /// among them.
+    fn list(
+        &self,
+        folder: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<String>, FileError>>;
 }
 
 /// Why a file was not read, written or deleted.

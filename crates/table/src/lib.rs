@@ -5,6 +5,7 @@
 
 pub mod commit;
 pub mod files;
+pub mod mutant;
 pub mod rebase;
 
 pub use files::{FileError, Files};

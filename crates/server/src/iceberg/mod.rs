@@ -1,7 +1,7 @@
 //! The routes of the Iceberg REST catalog.
 
 mod namespaces;
-mod request;
+pub(crate) mod request;
 mod tables;
 mod views;
 
@@ -16,7 +16,7 @@ use crate::state::App;
 use glidepath_service::LIFETIME_MS;
 
 /// What the server offers, as `config` lists it. Only what is real: clients use what is here.
-const ENDPOINTS: &[&str] = &[
+pub(crate) const ENDPOINTS: &[&str] = &[
     "GET /v1/{prefix}/namespaces",
     "POST /v1/{prefix}/namespaces",
     "GET /v1/{prefix}/namespaces/{namespace}",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::request::{Asked, InNamespace, Keyed, PageAsked, Sent, parts};
 use crate::answer::{Problem, json};
+use crate::security::check::{Asker, readable_namespaces};
 use crate::state::App;
 
 #[derive(Serialize)]
@@ -19,9 +21,13 @@ struct Listed {
     next: Option<String>,
 }
 
-pub(super) async fn list(State(app): State<App>, Asked(asked): Asked<PageAsked>) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(app): State<App>,
+    Extension(asker): Extension<Asker>,
+    Asked(asked): Asked<PageAsked>,
+) -> Result<Response, Problem> {
     let parent = parts(asked.parent.as_deref().unwrap_or_default());
-    let (namespaces, next) = app.run(move |service| async move { service.list_namespaces(&parent, &asked.page()).await }).await?;
+    let (namespaces, next) = readable_namespaces(&app, asker, parent, asked.page()).await?;
     Ok(json(StatusCode::OK, &Listed { namespaces, next }))
 }
 

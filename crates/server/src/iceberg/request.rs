@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Problem, parsed};
+use crate::security::check::Asker;
 
 /// Stands between the parts of a namespace in a path.
 const SEPARATOR: char = '\u{1F}';
@@ -114,6 +115,9 @@ impl<S: Send + Sync> FromRequest<S> for Keyed {
         let given = request.headers().get("idempotency-key").cloned();
         let mut digest = Digest::default();
         digest.add(request.method().as_str().as_bytes());
+        // Two users who choose the same key do not get each other's answers.
+        let asker = request.extensions().get::<Asker>().map_or("", |Asker(identity)| identity.name());
+        digest.add(asker.as_bytes());
         digest.add(request.uri().path_and_query().map_or("", |path| path.as_str()).as_bytes());
         let body = Bytes::from_request(request, state).await.map_err(|error| {
             Problem(ServiceError::invalid(format!("the body of the request cannot be read: {error}")))

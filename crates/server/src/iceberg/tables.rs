@@ -248,11 +248,20 @@ pub(super) async fn metrics(
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Credentials {
-    storage_credentials: Vec<serde_json::Value>,
+struct Credentials<'a> {
+    storage_credentials: Vec<Credential<'a>>,
+}
+
+/// Settings, among them secrets, for the locations that begin with a prefix.
+#[derive(Serialize)]
+struct Credential<'a> {
+    prefix: &'a str,
+    config: &'a BTreeMap<String, String>,
 }
 
 pub(super) async fn credentials(State(app): State<App>, Named(table): Named) -> Result<Response, Problem> {
-    app.run(move |service| async move { service.load_table(&table).await }).await?;
-    Ok(json(StatusCode::OK, &Credentials { storage_credentials: Vec::new() }))
+    let body = app.run(move |service| async move { service.load_table(&table).await }).await?;
+    let all = Credential { prefix: body.metadata.location(), config: &app.storage };
+    let storage_credentials = if app.storage.is_empty() { Vec::new() } else { vec![all] };
+    Ok(json(StatusCode::OK, &Credentials { storage_credentials }))
 }

@@ -15,7 +15,7 @@ use super::{Fitting, TableCommit};
 use crate::Inner;
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
-use crate::locations::{checked, unslashed};
+use crate::mutant::{self, Mutant};
 
 /// The decisions on several commits.
 pub(super) struct Decided {
@@ -65,6 +65,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn one(&self, now: &TableMetadata, file: Option<&str>, commit: &TableCommit) -> Result<One, ServiceError> {
         self.check_updates(now, &commit.updates)?;
         let candidate = match recognize(&commit.requirements, &commit.updates, now, self.settings.rebase) {
+            Recognized::AlreadyThere if mutant::is(Mutant::LandedIsConflict) => {
+                return Err(ServiceError::new(Kind::Conflict, "its branch has moved"));
+            }
             Recognized::AlreadyThere => return Ok(One { next: None, fitting: Fitting::Before }),
             Recognized::Candidate(candidate) => candidate,
             Recognized::No(why) => return as_it_is(now, file, commit, &why),
@@ -94,8 +97,10 @@ fn as_it_is(now: &TableMetadata, file: Option<&str>, commit: &TableCommit, why: 
     let built = check(&commit.requirements, Some(now)).and_then(|()| apply(now, file, commit.updates.clone()));
     match built {
         Ok(built) => Ok(One { next: Some(drafted(built, Vec::new())), fitting: Fitting::Applied }),
-        Err(Misfit::Conflict(_) | Misfit::Invalid(_)) if matches!(why, Why::InTable(_)) => {
-            Err(ServiceError::new(Kind::Unknown, format!("not committed again: {why}")))
+        // The table has it, though its branch was set back or never set: the client must not delete its files.
+        Err(_) if is_in_table(now, commit) => {
+            let words = "not committed again: its snapshot is in the table, and not in the history of its branch";
+            Err(ServiceError::new(Kind::Unknown, words))
         }
         // Only an append could have been rebased.
         Err(Misfit::Conflict(words)) if adds_a_snapshot(commit) => {
@@ -103,6 +108,13 @@ fn as_it_is(now: &TableMetadata, file: Option<&str>, commit: &TableCommit, why: 
         }
         Err(misfit) => Err(misfit.into()),
     }
+}
+
+fn is_in_table(now: &TableMetadata, commit: &TableCommit) -> bool {
+    commit.updates.iter().any(|update| match update {
+        TableUpdate::AddSnapshot { snapshot } => now.snapshot_by_id(snapshot.snapshot_id()).is_some(),
+        _ => false,
+    })
 }
 
 fn adds_a_snapshot(commit: &TableCommit) -> bool {
@@ -130,11 +142,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// A commit may not move a table out of the warehouse.
     pub(crate) fn check_updates(&self, now: &TableMetadata, updates: &[TableUpdate]) -> Result<(), ServiceError> {
         for update in updates {
-            match update {
-                TableUpdate::SetLocation { location } if unslashed(location) != unslashed(now.location()) => {
-                    checked(location, &self.settings.warehouse)?;
-                }
-                _ => {}
+            if let TableUpdate::SetLocation { location } = update {
+                self.settings.check_move(now.location(), location)?;
             }
         }
         Ok(())

@@ -53,6 +53,12 @@ impl Files for Disk {
         self.files.lock().unwrap().remove(location);
         Ok(())
     }
+
+    async fn list(&self, folder: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, FileError> {
+        let files = self.files.lock().unwrap();
+        let within = files.keys().filter(|file| file.starts_with(&format!("{folder}/")));
+        Ok(within.filter(|file| after.is_none_or(|after| file.as_str() > after)).take(limit).cloned().collect())
+    }
 }
 
 /// An entry of a manifest.

@@ -1,0 +1,188 @@
+//! Does the catalog server tell its clients the truth, whatever happens?
+//!
+//! Several server processes with the code that runs live (`glidepath_service`, without HTTP) share one simulated store,
+//! which holds the catalog and the files of the tables. Client processes commit as Iceberg's client for Java does: after
+//! a conflict they delete the files that they wrote. Requests and answers get lost, come late, or are delivered twice, to
+//! two servers; servers are killed between any two steps and replaced; the store has the faults of the scenario. A run is
+//! a function of (protocol, scenario, seed).
+//!
+//! What must hold:
+//!
+//! 1. A snapshot whose commit was acknowledged is in the history of its table once, and in every version after that.
+//! 2. What a client was told is not done is in no version of any table.
+//! 3. Each version of a table follows from the one that its pointer replaced: no commit is lost.
+//! 4. Every file that a table refers to is there.
+//! 5. A commit to two tables takes effect in both at once, or in none.
+//! 6. A request with a key takes effect once at most, however often it is delivered.
+//! 7. A table that is loaded has every snapshot that was acknowledged before the load began.
+//! 8. Every client comes to an end, and every request that reached a server that lives is answered.
+//!
+//! Times of snapshots are far in the future: the crate `iceberg` dates versions without a new snapshot by the clock of the
+//! machine. Where the last version is newer than that, the service keeps its time, so nothing depends on the clock.
+
+mod avro;
+mod book;
+mod client;
+mod judge;
+mod names;
+mod server;
+mod wire;
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use glidepath_env::{Env, Key, Payload};
+use glidepath_model::{Instant, Span};
+use glidepath_protocols::Outcome;
+use glidepath_protocols::registry::Design;
+use glidepath_protocols::upkeep::Keep;
+use glidepath_service::{Identifier, Namespace, Warehouse};
+use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
+
+use crate::run::{Ran, calm};
+use crate::scenario::Scenario;
+use crate::subject::{CatalogKind, STORE, shared};
+use book::Book;
+use client::Client;
+use wire::{Link, Net};
+
+/// The location of the simulated store.
+const BASE: &str = "s3://lake";
+
+/// The location of new tables.
+const TABLES: &str = "s3://lake/tables";
+
+/// The namespace of all tables.
+const NAMESPACE: &str = "n";
+
+/// The time of snapshots, in milliseconds since 1970: later than any clock of a machine that runs this.
+const FAR_MS: i64 = 4_102_444_800_000;
+
+/// Every client ends within this simulated time.
+const HORIZON: Span = Span::from_secs(4 * 24 * 3600);
+
+/// The number of servers.
+const SERVERS: u32 = 3;
+
+/// The most clients and commits of each: runs of this subject have more requests for each commit than others.
+const MOST: (u32, u32) = (12, 10);
+
+fn identifier(name: &str) -> Identifier {
+    Identifier { namespace: vec![NAMESPACE.to_owned()], name: name.to_owned() }
+}
+
+/// The objects that a run begins with: a catalog with its tables, and their files.
+pub(crate) fn begun<D: Design>(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+    let mut simulation = calm([]);
+    let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
+    let told = Rc::clone(&result);
+    let creator = move |env: SimEnv| async move {
+        let done = begin::<D>(&env, kind, tables).await;
+        *told.borrow_mut() = done;
+    };
+    simulation.run([(Instant::ZERO, creator)]);
+    let objects = simulation.objects(STORE).into_iter().collect();
+    result.replace(Ok(())).map(|()| objects)
+}
+
+async fn begin<D: Design>(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), String> {
+    let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
+    match D::create(&catalog, kind.creation(Vec::new())).await {
+        Outcome::Committed(_) => {}
+        other => return Err(format!("{other:?}")),
+    }
+    // The service with an odd number needs no leader.
+    let (service, _) = server::service::<D>(env, 1, false);
+    let words = |error: glidepath_service::ServiceError| error.to_string();
+    service.prepare().await.map_err(words)?;
+    let namespace = Namespace { parts: vec![NAMESPACE.to_owned()], properties: Default::default() };
+    service.create_namespace(&namespace, None).await.map_err(words)?;
+    for number in 0..tables {
+        let new = names::new_table(identifier(&format!("t{number}")), None, "first").ok_or("no schema")?;
+        service.create_table(new, None).await.map_err(words)?;
+    }
+    Ok(())
+}
+
+/// Whether the servers of a run rebase appends: every second pair of seeds.
+fn rebases(seed: u64) -> bool {
+    seed & 2 != 0
+}
+
+/// Runs one seed.
+pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Ran {
+    let mut simulation = world(scenario, objects, seed);
+    if keep_mishaps {
+        simulation.keep_mishaps();
+    }
+    let book = Rc::new(RefCell::new(Book::new(keep_mishaps)));
+    let counts = simulation.run(processes::<D>(scenario, seed, &book));
+    let mut book = book.take();
+    let mut checked = book.checked.clone();
+    checked.faults = counts.faults;
+    let ended = match counts.unfinished {
+        0 => Ok(()),
+        some => Err(format!("{some} processes have not ended after {HORIZON}: a request was never answered")),
+    };
+    let judged = match book.violation.take() {
+        Some(violation) => Err(violation),
+        None => ended.and_then(|()| judge::judged::<D>(&simulation, &book)),
+    };
+    checked.violation = judged.err();
+    Ran { checked, lines: book.lines(), mishaps: simulation.mishaps() }
+}
+
+/// The store. Processes die by a draw of their own, because a server dies with all of its requests.
+fn world(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64) -> Simulation {
+    let profile = Profile::constant(scenario.writers.round_trip);
+    let faults = Faults { crash: 0.0, ..scenario.faults };
+    let model = StoreModel { faults, effect: EffectPoint::Half, profile };
+    let horizon = Instant::ZERO + HORIZON;
+    let simulation = Simulation::new(Setup { seed, horizon, mode: Mode::EveryOperation, stores: vec![model] });
+    simulation.keep_writes(STORE);
+    simulation.share_machines(scenario.writers.machine.max(1));
+    for (key, payload) in objects {
+        simulation.seed_object(STORE, key, payload.clone());
+    }
+    simulation
+}
+
+type Life = Pin<Box<dyn Future<Output = ()>>>;
+type Start = Box<dyn FnOnce(SimEnv) -> Life>;
+
+/// The servers, the clients, and the process that removes old versions of the catalog.
+fn processes<D: Design>(scenario: &Scenario, seed: u64, book: &Rc<RefCell<Book>>) -> Vec<(Instant, Start)> {
+    let (mut writers, faults) = (scenario.writers, scenario.faults);
+    (writers.count, writers.commits) = (writers.count.min(MOST.0), writers.commits.min(MOST.1));
+    let net = Rc::new(Net::new(SERVERS, writers.count));
+    let mut starts = Vec::<Start>::new();
+    for number in 0..SERVERS {
+        let net = Rc::clone(&net);
+        starts.push(Box::new(move |env: SimEnv| {
+            Box::pin(server::live::<D>(env, number, net, faults.crash, rebases(seed)))
+        }));
+    }
+    for number in 0..writers.count {
+        let (net, book) = (Rc::clone(&net), Rc::clone(book));
+        starts.push(Box::new(move |env: SimEnv| {
+            let link = Link::of(&faults, writers.round_trip);
+            let files = Warehouse::new(env.store(STORE), BASE);
+            let client = Client { env, number, net, link, files, book, writers, rebases: rebases(seed) };
+            Box::pin(client.live(faults.crash / 20.0))
+        }));
+    }
+    if let Some(every) = writers.vacuum_every {
+        starts.push(Box::new(move |env: SimEnv| {
+            Box::pin(async move {
+                let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(SERVERS));
+                while !net.is_over() {
+                    env.sleep_until(env.now() + every).await;
+                    let _ = D::vacuum(&catalog, Keep::LEAST).await;
+                }
+            })
+        }));
+    }
+    let at = |number: usize| Instant::ZERO + Span::from_millis(number as u64);
+    starts.into_iter().enumerate().map(|(number, start)| (at(number), start)).collect()
+}

@@ -1,0 +1,155 @@
+//! What was every client told, and what did it do because of it?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use glidepath_model::{Instant, Span};
+use uuid::Uuid;
+
+use crate::run::Checked;
+
+/// What a client knows of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Not enough: it may have been done, or may still be.
+    #[default]
+    Open,
+    /// It was done.
+    Done,
+    /// It was not done and never will be: the client deletes the files that it wrote for it.
+    Refused,
+}
+
+/// One attempt to commit snapshots, each to a table.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    /// The snapshots. A client keeps their numbers when it tries again.
+    pub(super) snapshots: Vec<i64>,
+    /// The manifest lists and manifests that were written for this attempt.
+    pub(super) files: Vec<String>,
+    pub(super) told: Told,
+}
+
+/// A request that leaves a mark of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marked {
+    pub(super) told: Told,
+    /// Whether it had a key, so that it is done at most once.
+    pub(super) keyed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    last: i64,
+    pub(super) attempts: Vec<Attempt>,
+    /// Changes of properties, and creations, by their mark.
+    pub(super) marks: BTreeMap<String, Marked>,
+    /// Snapshots that a client was told are in a table, in the order in which they were told.
+    acknowledged: Vec<(Uuid, i64)>,
+    /// By snapshot: the manifest that it removes.
+    pub(super) removed: BTreeMap<i64, String>,
+    /// Files that readers did not find, each with the location of its table.
+    missed: Vec<(String, String)>,
+    /// Tables with two names, each with a history of its own.
+    aliased: BTreeSet<Uuid>,
+    pub(super) checked: Checked,
+    pub(super) violation: Option<String>,
+    lines: Option<Vec<(Instant, String)>>,
+}
+
+impl Book {
+    pub(super) fn new(keeps_lines: bool) -> Self {
+        Self { last: 1000, lines: keeps_lines.then(Vec::new), ..Self::default() }
+    }
+
+    /// A number that was never used before.
+    pub(super) fn fresh(&mut self) -> i64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(super) fn line(&mut self, at: Instant, client: u32, words: impl FnOnce() -> String) {
+        self.checked.simulated = self.checked.simulated.max(at.since(Instant::ZERO));
+        if let Some(lines) = &mut self.lines {
+            lines.push((at, format!("client {client} {}", words())));
+        }
+    }
+
+    pub(super) fn lines(&mut self) -> Vec<(Instant, String)> {
+        self.lines.take().unwrap_or_default()
+    }
+
+    pub(super) fn violated(&mut self, words: String) {
+        self.violation.get_or_insert(words);
+    }
+
+    /// An attempt begins. Returns its place.
+    pub(super) fn attempt(&mut self, snapshots: Vec<i64>, files: Vec<String>) -> usize {
+        self.attempts.push(Attempt { snapshots, files, told: Told::Open });
+        self.checked.attempts += 1;
+        self.checked.open += 1;
+        self.attempts.len() - 1
+    }
+
+    /// The snapshot, as it was written for its last attempt, removes this manifest.
+    pub(super) fn removes(&mut self, snapshot: i64, manifest: Option<String>) {
+        match manifest {
+            Some(manifest) => self.removed.insert(snapshot, manifest),
+            None => self.removed.remove(&snapshot),
+        };
+    }
+
+    pub(super) fn told(&mut self, attempt: usize, told: Told, tables: &[Uuid]) {
+        let Some(attempt) = self.attempts.get_mut(attempt) else { return };
+        attempt.told = told;
+        self.checked.open -= u64::from(told != Told::Open);
+        if told == Told::Done {
+            self.checked.committed += 1;
+            let snapshots = attempt.snapshots.iter();
+            self.acknowledged.extend(tables.iter().copied().zip(snapshots.copied()));
+        }
+    }
+
+    pub(super) fn marked(&mut self, mark: &str, told: Told, keyed: bool) {
+        self.marks.insert(mark.to_owned(), Marked { told, keyed });
+    }
+
+    pub(super) fn aliasing(&mut self, table: Uuid) {
+        self.aliased.insert(table);
+    }
+
+    /// How many snapshots have been acknowledged so far.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.acknowledged.len()
+    }
+
+    /// A client loaded this table, after so many snapshots had been acknowledged.
+    pub(super) fn loaded(&mut self, table: Uuid, acknowledged: usize, has: impl Fn(i64) -> bool) {
+        if self.aliased.contains(&table) {
+            return;
+        }
+        let missing = self.acknowledged[..acknowledged].iter().find(|(of, snapshot)| *of == table && !has(*snapshot));
+        if let Some((_, snapshot)) = missing {
+            let words = format!("table {table} was loaded without snapshot {snapshot}, acknowledged before the load");
+            self.violated(words);
+        }
+    }
+
+    /// A reader did not find a file of a table that it had loaded.
+    pub(super) fn miss(&mut self, table: &str, file: String) {
+        self.missed.push((table.to_owned(), file));
+    }
+
+    /// Readers find the files of a table, unless it was to be purged.
+    pub(super) fn missed(&self, purged: impl Fn(&str) -> bool) -> Result<(), String> {
+        match self.missed.iter().find(|(table, _)| !purged(table)) {
+            Some((table, file)) => Err(format!("a reader of {table}, which nobody purged, did not find {file}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The longest simulated time so far.
+    pub(super) fn reach(&mut self, at: Instant) {
+        let now: Span = at.since(Instant::ZERO);
+        self.checked.simulated = self.checked.simulated.max(now);
+    }
+}

@@ -1,0 +1,125 @@
+//! A server process: it answers requests until it is killed, and another one takes its place.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use glidepath_env::{Env, Purpose, unit_interval};
+use glidepath_model::Span;
+use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, RetryPolicy};
+use glidepath_protocols::registry::Design;
+use glidepath_service::{Service, Settings, Warehouse};
+use glidepath_sim::{SimEnv, SimStore};
+
+use super::wire::{Answer, Ask, Envelope, Net};
+use super::{BASE, TABLES};
+use crate::subject::{STORE, shared};
+
+/// The least chance of a server to be killed whenever it goes on: some per run.
+const LEAST_KILLS: f64 = 0.0005;
+
+/// The longest time until a killed server is replaced.
+const DOWN: Span = Span::from_secs(3);
+
+/// The longest time between two purges of a server.
+const PURGES: Span = Span::from_secs(40);
+
+/// Attempts of a commit: fewer than usual, so that runs reach them.
+const ATTEMPTS: u32 = 12;
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+pub(super) type Served<D> = Service<SimEnv, <D as Design>::Catalog<SimEnv>, Warehouse<SimStore>>;
+
+/// A service on the simulated store. What it keeps is its own.
+pub(super) fn service<D: Design>(env: &SimEnv, number: u32, rebase: bool) -> (Served<D>, Vec<Task>) {
+    let knowledge = shared::<D>(number);
+    let open = || D::open(env.clone(), env.store(STORE), std::sync::Arc::clone(&knowledge));
+    let (loads, mut tasks) = (Loads::new(), Vec::<Task>::new());
+    let committer = if number.is_multiple_of(2) {
+        let group = Group::default();
+        if let Ok(leader) = Leader::new(env.clone(), open(), &group, RetryPolicy::default()) {
+            tasks.push(Box::pin(leader.lead()));
+        }
+        if let Ok(loader) = Loader::new(open(), &loads) {
+            tasks.push(Box::pin(loader.serve()));
+        }
+        Committer::grouped(env.clone(), open(), group)
+    } else {
+        Committer::alone(env.clone(), open(), RetryPolicy::default())
+    };
+    let settings = Settings { rebase, attempts: ATTEMPTS, ..Settings::of(TABLES) };
+    (Service::new(env.clone(), committer, loads, Warehouse::new(env.store(STORE), BASE), settings), tasks)
+}
+
+/// Lives until all clients have ended and all requests are answered.
+pub(super) async fn live<D: Design>(env: SimEnv, number: u32, net: Rc<Net>, kills: f64, rebase: bool) {
+    let Some(host) = net.hosts.get(number as usize) else { return };
+    let share = |purpose| unit_interval(env.draw(purpose));
+    loop {
+        let (service, mut background) = service::<D>(&env, number, rebase);
+        background.push(Box::pin(upkeep::<D>(env.clone(), service.clone(), Rc::clone(&net))));
+        let mut requests = Vec::<Task>::new();
+        host.rise();
+        let killed = poll_fn(|context| {
+            let fresh = host.take(context);
+            requests.extend(fresh.into_iter().map(|envelope| -> Task {
+                Box::pin(handle::<D>(env.clone(), service.clone(), envelope))
+            }));
+            for tasks in [&mut background, &mut requests] {
+                tasks.retain_mut(|task| task.as_mut().poll(context).is_pending());
+            }
+            if net.is_over() && requests.is_empty() {
+                return Poll::Ready(false);
+            }
+            // Between any two steps, with all that it was doing.
+            let killed = share(Purpose::Validation) < kills.max(LEAST_KILLS);
+            if killed { Poll::Ready(true) } else { Poll::Pending }
+        })
+        .await;
+        host.fall();
+        if !killed {
+            return;
+        }
+        drop((requests, background, service));
+        let down = Span::from_nanos_f64(DOWN.as_nanos() as f64 * share(Purpose::Validation));
+        env.sleep_until(env.now() + down).await;
+    }
+}
+
+async fn upkeep<D: Design>(env: SimEnv, service: Served<D>, net: Rc<Net>) {
+    loop {
+        let share = unit_interval(env.draw(Purpose::Validation));
+        env.sleep_until(env.now() + Span::from_nanos_f64(PURGES.as_nanos() as f64 * share)).await;
+        if net.is_over() {
+            return;
+        }
+        // What fails is done next time.
+        let _ = service.run_purges().await;
+        let _ = service.clean_keys().await;
+    }
+}
+
+async fn handle<D: Design>(env: SimEnv, service: Served<D>, envelope: Envelope) {
+    let Envelope { ask, due, slot } = envelope;
+    env.sleep_until(env.now() + due.since(env.world_now())).await;
+    let answer = answer::<D>(&service, ask).await;
+    if let Some(slot) = slot {
+        slot.put(answer);
+    }
+}
+
+async fn answer<D: Design>(service: &Served<D>, ask: Ask) -> Answer {
+    match ask {
+        Ask::Load(table) => service.load_table(&table).await.map(Some),
+        Ask::Commit(table, commit) => service.commit_table(&table, commit).await.map(Some),
+        Ask::Transact(changes, key) => service.commit_transaction(changes, key.as_ref()).await.map(|()| None),
+        Ask::Create(new, key) => service.create_table(*new, key.as_ref()).await.map(Some),
+        Ask::Register(new, key) => service.register_table(new, key.as_ref()).await.map(Some),
+        Ask::Drop(table, purge, key) => service.drop_table(&table, purge, key.as_ref()).await.map(|()| None),
+        Ask::Rename(from, to, key) => service.rename_table(&from, &to, key.as_ref()).await.map(|()| None),
+        Ask::Change(namespace, change, key) => {
+            service.change_namespace(&namespace, &change, key.as_ref()).await.map(|_| None)
+        }
+    }
+}

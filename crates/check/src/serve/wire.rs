@@ -1,0 +1,185 @@
+//! The way of a request between a client and a server: it may be lost, late, or delivered twice, and so may its answer.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use glidepath_env::{Env, Purpose, unit_interval};
+use glidepath_model::{Instant, Span};
+use glidepath_service::{Idempotency, Identifier, Loaded, NamespaceChange, NewTable, Registration, ServiceError};
+use glidepath_service::TableCommit;
+use glidepath_sim::{Faults, SimEnv};
+use iceberg::spec::TableMetadata;
+
+/// What a client asks of a server.
+#[derive(Clone, Debug)]
+pub(super) enum Ask {
+    Load(Identifier),
+    Commit(Identifier, TableCommit),
+    Transact(Vec<(Identifier, TableCommit)>, Option<Idempotency>),
+    Create(Box<NewTable>, Option<Idempotency>),
+    Register(Registration, Option<Idempotency>),
+    Drop(Identifier, bool, Option<Idempotency>),
+    Rename(Identifier, Identifier, Option<Idempotency>),
+    Change(Vec<String>, NamespaceChange, Option<Idempotency>),
+}
+
+/// What a server answers if it did what was asked: the table, if the request was about one.
+pub(super) type Answer = Result<Option<Loaded<TableMetadata>>, ServiceError>;
+
+/// Where a client waits for an answer.
+#[derive(Default)]
+pub(super) struct Slot {
+    answer: RefCell<Option<Answer>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Slot {
+    pub(super) fn put(&self, answer: Answer) {
+        // The first answer counts.
+        self.answer.borrow_mut().get_or_insert(answer);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, context: &Context<'_>) -> Poll<Answer> {
+        match self.answer.borrow_mut().take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                *self.waker.borrow_mut() = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// A request on its way.
+pub(super) struct Envelope {
+    pub(super) ask: Ask,
+    /// When it reaches the server, by the clock without faults.
+    pub(super) due: Instant,
+    /// Where its answer goes; `None` if the answer gets lost.
+    pub(super) slot: Option<Rc<Slot>>,
+}
+
+/// The network address of a server, which survives the server.
+#[derive(Default)]
+pub(super) struct Host {
+    inbox: RefCell<Vec<Envelope>>,
+    waker: RefCell<Option<Waker>>,
+    up: Cell<bool>,
+}
+
+impl Host {
+    /// A new server answers here.
+    pub(super) fn rise(&self) {
+        self.up.set(true);
+    }
+
+    /// The server has been killed, and what was sent to it is lost.
+    pub(super) fn fall(&self) {
+        self.up.set(false);
+        self.inbox.borrow_mut().clear();
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    fn deliver(&self, envelope: Envelope) {
+        if self.up.get() {
+            self.inbox.borrow_mut().push(envelope);
+            self.wake();
+        }
+    }
+
+    /// What has been sent here since the last call. The caller is woken when there is more.
+    pub(super) fn take(&self, context: &Context<'_>) -> Vec<Envelope> {
+        *self.waker.borrow_mut() = Some(context.waker().clone());
+        std::mem::take(&mut *self.inbox.borrow_mut())
+    }
+}
+
+/// What all processes of a run can reach.
+pub(super) struct Net {
+    pub(super) hosts: Vec<Host>,
+    /// Clients that have not ended.
+    pub(super) clients: Cell<u32>,
+}
+
+impl Net {
+    pub(super) fn new(servers: u32, clients: u32) -> Self {
+        Self { hosts: (0..servers).map(|_| Host::default()).collect(), clients: Cell::new(clients) }
+    }
+
+    /// A client has ended, or died.
+    pub(super) fn leave(&self) {
+        self.clients.set(self.clients.get() - 1);
+        self.hosts.iter().for_each(Host::wake);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.clients.get() == 0
+    }
+}
+
+/// What can happen to a request between client and server: shares of requests.
+#[derive(Clone, Copy)]
+pub(super) struct Link {
+    lost: f64,
+    answer_lost: f64,
+    twice: f64,
+    late: f64,
+    /// How late.
+    lateness: Span,
+    round_trip: Span,
+    /// When a client gives up.
+    patience: Span,
+}
+
+impl Link {
+    /// A little of each fault in every scenario, and more of those that the scenario's store has.
+    pub(super) fn of(faults: &Faults, round_trip: Span) -> Self {
+        let patience = (faults.timeout + faults.timeout).max(Span::from_secs(10));
+        Self {
+            lost: 0.02 + faults.request_lost / 4.0,
+            answer_lost: 0.03 + faults.answer_lost / 4.0,
+            twice: 0.08 + (faults.repeated + faults.proxied) / 2.0,
+            late: 0.01 + faults.late / 4.0,
+            lateness: patience + patience,
+            round_trip,
+            patience,
+        }
+    }
+
+    /// Sends a request to a server, and waits for the answer. `None`: none came in time.
+    pub(super) async fn send(&self, env: &SimEnv, net: &Net, server: usize, ask: &Ask) -> Option<Answer> {
+        let share = || unit_interval(env.draw(Purpose::Transaction));
+        let slot = Rc::new(Slot::default());
+        let deliver = |server: usize| {
+            if share() < self.lost {
+                return;
+            }
+            let late = if share() < self.late { self.lateness } else { Span::ZERO };
+            let way = Span::from_nanos_f64(self.round_trip.as_nanos() as f64 * share());
+            let heard = share() >= self.answer_lost;
+            let slot = heard.then(|| Rc::clone(&slot));
+            net.hosts[server].deliver(Envelope { ask: ask.clone(), due: env.world_now() + way + late, slot });
+        };
+        deliver(server);
+        if share() < self.twice {
+            deliver((server + env.draw(Purpose::Transaction) as usize) % net.hosts.len());
+        }
+        let mut bell = pin!(env.sleep_until(env.now() + self.patience));
+        poll_fn(|context| match slot.poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => bell.as_mut().poll(context).map(|()| None),
+        })
+        .await
+    }
+}

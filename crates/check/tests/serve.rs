@@ -1,0 +1,46 @@
+//! The catalog server tells its clients the truth in every scenario, over every protocol.
+
+#![cfg(feature = "serve")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::atomic::AtomicBool;
+
+use glidepath_check::{LIBRARY, Scenario, Subject, Trial, explore};
+
+fn scenario(name: &str) -> Scenario {
+    glidepath_check::scenario(name).unwrap().unwrap()
+}
+
+fn scenarios(subject: Subject) -> Vec<(&'static str, Scenario)> {
+    let all = LIBRARY.iter().map(|(name, _)| (*name, scenario(name)));
+    all.filter(|(_, scenario)| subject.runs_in(scenario)).collect()
+}
+
+/// Runs so many seeds of every protocol in every scenario; `SERVE_SEEDS` asks for more, `SERVE_FIRST` for others.
+#[test]
+fn servers_hold() {
+    let number = |name: &str, usual| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let (first, count) = (number("SERVE_FIRST", 1), number("SERVE_SEEDS", 6));
+    let mut found = Vec::new();
+    for subject in Subject::servers() {
+        for (name, scenario) in scenarios(subject) {
+            let trial = Trial::new(subject, &scenario);
+            let explored = explore(&trial, (first, count), 2, &AtomicBool::new(false), |_| {});
+            println!(
+                "{} {name}: {} seeds, {} attempts, {} committed, {} open, {} faults",
+                subject.name(), explored.seeds, explored.attempts, explored.committed, explored.open, explored.faults
+            );
+            if let Some(failed) = explored.found {
+                println!("  seed {}: {}", failed.seed, failed.violation);
+                found.push(format!("{} {name} seed {}: {}", subject.name(), failed.seed, failed.violation));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let trial = Trial::new(Subject::named("serve-manifest-chain").unwrap(), &scenario("storm"));
+    assert_eq!(trial.trace(7), trial.trace(7));
+}

@@ -1,0 +1,222 @@
+//! What every request passes before its handler: its name in the log, the limits, the token, the rights.
+//!
+//! Steps:
+//!
+//! 1. Too many requests: 503 at once, nothing was done.
+//! 2. No valid token: 401.
+//! 3. The body: 413 if it is too long, 408 if it does not come in time. Nothing was done.
+//! 4. From here on the request runs in a task of its own, also if the client goes away: the rights, then the handler.
+//! 5. Its time ends before the work: 504 for a request that changes something, since the work goes on and its outcome is
+//!    unknown; 503 for others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use glidepath_access::Access;
+use glidepath_env::{Env, Purpose};
+use glidepath_stores::LiveEnv;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant as Deadline, timeout_at};
+
+use super::Limits;
+use super::metrics::Metrics;
+use crate::answer::ErrorName;
+use crate::security::check::{Asker, authenticate, authorize};
+use crate::security::refusal::{Refusal, Speech};
+use crate::state::App;
+
+/// The header with the name of a request in logs.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The most characters of a name that a client gives.
+const LONGEST_ID: usize = 128;
+
+/// What all requests pass.
+pub(crate) struct Gate {
+    pub(crate) access: Access,
+    pub(crate) limits: Limits,
+    pub(crate) most_body_bytes: usize,
+    pub(crate) metrics: Arc<Metrics>,
+    /// One permit for each request that may still begin.
+    free: Arc<Semaphore>,
+    draining: AtomicBool,
+    env: LiveEnv,
+}
+
+impl Gate {
+    pub(crate) fn new(access: Access, limits: Limits, most_body_bytes: usize, metrics: Arc<Metrics>) -> Self {
+        let free = Arc::new(Semaphore::new(limits.most_requests));
+        let env = LiveEnv::new();
+        Self { access, limits, most_body_bytes, metrics, free, draining: AtomicBool::new(false), env }
+    }
+
+    /// Requests at this moment, also those whose client has gone.
+    pub(crate) fn running(&self) -> usize {
+        self.limits.most_requests.saturating_sub(self.free.available_permits())
+    }
+
+    /// The server is about to end.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    /// The name of a request: the client's if it is printable and short, or a new one.
+    fn id_of(&self, headers: &HeaderMap) -> HeaderValue {
+        let given = headers.get(&REQUEST_ID).filter(|given| {
+            let bytes = given.as_bytes();
+            !bytes.is_empty() && bytes.len() <= LONGEST_ID && bytes.iter().all(u8::is_ascii_graphic)
+        });
+        given.cloned().unwrap_or_else(|| {
+            let drawn = format!("{:016x}", self.env.draw(Purpose::Names));
+            HeaderValue::from_str(&drawn).unwrap_or_else(|_| HeaderValue::from_static("-"))
+        })
+    }
+}
+
+/// The methods that have names in metrics; others are rare, and a client can make up any number of them.
+fn method_name(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        _ => "OTHER",
+    }
+}
+
+/// Lets a request pass, and notes how it ended.
+pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let id = app.gate.id_of(request.headers());
+    let method = method_name(request.method());
+    let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
+    let speech = Speech::of(&route);
+    let mut identity = None;
+    let answer = admitted(&app, &route, request, next, &mut identity).await;
+    let mut response = answer.unwrap_or_else(|refusal| refusal.answer(speech));
+    let (status, took) = (response.status().as_u16(), begun.elapsed());
+    let error = response.extensions().get::<ErrorName>().map(|ErrorName(name)| *name);
+    app.gate.metrics.request(&route, method, status, took, error);
+    tracing::info!(
+        id = id.to_str().unwrap_or_default(),
+        method,
+        route,
+        status,
+        ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        identity = identity.as_ref().map_or("-", |Asker(identity)| identity.name()),
+        error,
+        "request"
+    );
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+async fn admitted(
+    app: &App,
+    route: &str,
+    request: Request,
+    next: Next,
+    identity: &mut Option<Asker>,
+) -> Result<Response, Refusal> {
+    let gate = &app.gate;
+    // Step 1.
+    let Ok(permit) = Arc::clone(&gate.free).try_acquire_owned() else {
+        gate.metrics.turned_away.fetch_add(1, Ordering::Relaxed);
+        return Err(Refusal::busy("the server has too many requests; nothing was done: try again later"));
+    };
+    let deadline = Deadline::now() + gate.limits.request_timeout;
+    // Step 2.
+    let asker = timeout_at(deadline, authenticate(&gate.access, request.headers())).await;
+    let asker = asker.unwrap_or_else(|_| {
+        Err(Refusal::busy("the token could not be checked in time; nothing was done: try again later"))
+    })?;
+    *identity = Some(asker.clone());
+    let (parts, body) = request.into_parts();
+    // Step 3.
+    let body = read(gate, &parts.headers, body, deadline).await?;
+    // Steps 4 and 5.
+    let changes = !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let request = Request::from_parts(parts, Body::empty());
+    let work = tokio::spawn(run(app.clone(), route.to_owned(), asker, request, body, next, permit));
+    match timeout_at(deadline, work).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => {
+            let words = "the server failed while it worked on this request; it may have taken effect";
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            Err(Refusal::Other(status, "CommitStateUnknownException", 18, words.to_owned()))
+        }
+        Err(_) => {
+            gate.metrics.timed_out.fetch_add(1, Ordering::Relaxed);
+            Err(late(changes, gate.limits.request_timeout.as_secs_f64()))
+        }
+    }
+}
+
+fn late(changes: bool, seconds: f64) -> Refusal {
+    if !changes {
+        return Refusal::busy(format!("the request took longer than {seconds} s; nothing was changed: try again later"));
+    }
+    let words = format!(
+        "the request took longer than {seconds} s and goes on; whether it takes effect is unknown: read before you repeat \
+         it"
+    );
+    Refusal::Other(StatusCode::GATEWAY_TIMEOUT, "CommitStateUnknownException", 18, words)
+}
+
+/// The whole body of a request.
+async fn read(gate: &Gate, headers: &HeaderMap, body: Body, deadline: Deadline) -> Result<Bytes, Refusal> {
+    let most = gate.most_body_bytes;
+    let too_long = || {
+        let words = format!("the body has more than {most} bytes, which this server allows; nothing was done");
+        Refusal::Other(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeException", 13, words)
+    };
+    let announced = headers.get(axum::http::header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: u64| length > most as u64) {
+        return Err(too_long());
+    }
+    match timeout_at(deadline, to_bytes(body, most)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(error)) => {
+            let source = std::error::Error::source(&error);
+            if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
+                return Err(too_long());
+            }
+            let words = "the body of the request did not come to its end; nothing was done".to_owned();
+            Err(Refusal::Other(StatusCode::BAD_REQUEST, "BadRequestException", 13, words))
+        }
+        Err(_) => {
+            let words = "the body of the request did not come in time; nothing was done".to_owned();
+            Err(Refusal::Other(StatusCode::REQUEST_TIMEOUT, "RequestTimeoutException", 13, words))
+        }
+    }
+}
+
+/// Step 4. Holds the permit until the work has ended.
+async fn run(
+    app: App,
+    route: String,
+    asker: Asker,
+    request: Request,
+    body: Bytes,
+    next: Next,
+    _permit: OwnedSemaphorePermit,
+) -> Result<Response, Refusal> {
+    let (mut parts, _) = request.into_parts();
+    if route != "none" {
+        authorize(&app, &asker, &route, &mut parts, &body).await?;
+    }
+    parts.extensions.insert(asker);
+    Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
+}

@@ -1,0 +1,152 @@
+//! Accepts connections, and ends them without losing an answer.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+
+use super::Limits;
+use super::metrics::Metrics;
+use crate::security::Tls;
+
+/// The longest time of a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How connections are served.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub(crate) router: Router,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// Accepts connections until `stop` says so. Returns when the last connection has ended, each after the answers to the
+/// requests that it had sent.
+pub(crate) async fn accept(listener: TcpListener, serving: Serving, mut stop: watch::Receiver<bool>) {
+    let free = Arc::new(Semaphore::new(serving.limits.most_connections));
+    let (alive, mut all_ended) = mpsc::channel::<()>(1);
+    loop {
+        let next = async {
+            let permit = Arc::clone(&free).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        let (permit, accepted) = tokio::select! {
+            next = next => next,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                pause(&error).await;
+                continue;
+            }
+        };
+        let (serving, stop, alive) = (serving.clone(), stop.clone(), alive.clone());
+        tokio::spawn(async move {
+            let (_permit, _alive) = (permit, alive);
+            serving.metrics.connections.fetch_add(1, Ordering::Relaxed);
+            let metrics = Arc::clone(&serving.metrics);
+            connection(stream, serving, stop).await;
+            metrics.connections.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+    drop((listener, alive));
+    // Nothing is ever sent: this ends when the last connection has.
+    let _ = all_ended.recv().await;
+}
+
+/// Waits if the system has no connection to give, so that a server without file descriptors does not spin.
+async fn pause(error: &io::Error) {
+    let of_the_client = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
+    if !of_the_client.contains(&error.kind()) {
+        tracing::warn!(why = %error, "a connection was not accepted");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn connection(stream: TcpStream, serving: Serving, stop: watch::Receiver<bool>) {
+    // Without it, small answers may wait for the client's acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = &serving.tls else { return http1(stream, &serving, stop).await };
+    let accepting = TlsAcceptor::from(tls.config()).accept(stream);
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, accepting).await else {
+        tracing::debug!("a TLS handshake failed");
+        return;
+    };
+    match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => http2(stream, &serving, stop).await,
+        _ => http1(stream, &serving, stop).await,
+    }
+}
+
+async fn http1<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: I,
+    serving: &Serving,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(serving.limits.idle_timeout);
+    builder.max_buf_size(serving.limits.most_header_bytes.max(8192));
+    let service = TowerToHyperService::new(serving.router.clone());
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = stopped(&mut stop) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    note(ended);
+}
+
+async fn http2<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: I,
+    serving: &Serving,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    builder.timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(20));
+    builder.keep_alive_timeout(Duration::from_secs(20)).max_concurrent_streams(256);
+    builder.max_header_list_size(u32::try_from(serving.limits.most_header_bytes).unwrap_or(u32::MAX));
+    let service = TowerToHyperService::new(serving.router.clone());
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = stopped(&mut stop) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    note(ended);
+}
+
+fn note(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::debug!(why = %error, "a connection broke");
+    }
+}
+
+/// Done when connections are to end.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // What it borrows must not be held across other waits.
+    let _ = stop.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,58 @@
+//! What do operators see and set? Health, metrics, logs, limits, and the end of a server.
+//!
+//! `gate` is what every request passes, `listen` accepts connections and ends them, `routes` has the routes of
+//! operators, `metrics` counts, `timed` measures the store, `log` writes.
+
+pub(crate) mod gate;
+pub(crate) mod listen;
+pub(crate) mod log;
+pub(crate) mod metrics;
+pub(crate) mod routes;
+pub(crate) mod timed;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What a request may cost.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest time of a request.
+    pub request_timeout: Duration,
+    /// The most requests at once.
+    pub most_requests: usize,
+    /// The most bytes of a request's headers, at least 8192.
+    pub most_header_bytes: usize,
+    /// The longest time in which a connection may be silent between requests, or send the headers of one.
+    pub idle_timeout: Duration,
+    /// The most connections at once; further ones wait.
+    pub most_connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request_timeout: Duration::from_secs(60),
+            most_requests: 1024,
+            most_header_bytes: 32 << 10,
+            idle_timeout: Duration::from_secs(75),
+            most_connections: 8192,
+        }
+    }
+}
+
+/// How a server is watched, and how it ends.
+#[derive(Clone, Debug)]
+pub struct Operations {
+    /// Where health and metrics are served without a token; `None`: with the catalog.
+    pub listen: Option<SocketAddr>,
+    /// How long the server goes on to accept requests after it says that it is not ready.
+    pub drain_delay: Duration,
+    /// How long it then waits for requests that have arrived.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Operations {
+    fn default() -> Self {
+        Self { listen: None, drain_delay: Duration::ZERO, drain_timeout: Duration::from_secs(60) }
+    }
+}

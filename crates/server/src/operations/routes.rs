@@ -1,0 +1,69 @@
+//! Routes for operators: health, readiness, metrics.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use glidepath_access::{Right, Verdict, decide};
+
+use crate::security::check::{authenticate, right_on};
+use crate::security::refusal::{Refusal, Speech};
+use crate::state::App;
+
+/// How long the catalog may take to answer while the server counts as ready.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The routes next to those of the catalog: metrics need the right to read the whole catalog.
+pub(crate) fn with_catalog() -> Router<App> {
+    health().route("/metrics", get(checked_metrics))
+}
+
+/// The routes on an address of their own, which only operators reach.
+pub(crate) fn alone() -> Router<App> {
+    health().route("/metrics", get(metrics))
+}
+
+fn health() -> Router<App> {
+    Router::new().route("/healthz", get(async || "up\n")).route("/readyz", get(ready))
+}
+
+async fn ready(State(app): State<App>) -> Response {
+    let unready = |why: &'static str| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    if app.gate.is_draining() {
+        return unready("the server is ending\n");
+    }
+    let reading = app.run(|service| async move { service.ping().await });
+    match tokio::time::timeout(PATIENCE, reading).await {
+        Ok(Ok(())) => "ready\n".into_response(),
+        Ok(Err(error)) => {
+            tracing::warn!(why = %error, "not ready: the catalog cannot be read");
+            unready("the catalog cannot be read; the log says why\n")
+        }
+        Err(_) => unready("the catalog did not answer within 2 s\n"),
+    }
+}
+
+async fn checked_metrics(State(app): State<App>, headers: HeaderMap) -> Response {
+    let allowed = async {
+        let asker = authenticate(&app.gate.access, &headers).await?;
+        if asker.0.is_unchecked() {
+            return Ok(());
+        }
+        match decide(right_on(&app, &asker, &[], Right::Read).await?, Right::Read) {
+            Verdict::Allowed => Ok(()),
+            _ => Err(Refusal::Forbidden("metrics need the right read on the whole catalog".to_owned())),
+        }
+    };
+    match allowed.await {
+        Ok(()) => metrics(State(app)).await,
+        Err(refusal) => refusal.answer(Speech::Iceberg),
+    }
+}
+
+async fn metrics(State(app): State<App>) -> Response {
+    let text = app.gate.metrics.text(&app.service.counts(), app.gate.running(), app.gate.is_draining());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

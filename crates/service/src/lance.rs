@@ -1,0 +1,315 @@
+//! Tables of Lance: the catalog keeps their names and folders, and clients write their files.
+//!
+//! A table is an entry with the property [`FORMAT`](crate::reading::FORMAT) and a folder of its own. Its metadata pointer
+//! tells it from every other table of the same name: it is the table's location, or, if the server orders the table's
+//! commits, the newest version (`head.rs`). Whatever changes an entry asserts the pointer, so it changes the table that
+//! was read and no successor. `versions.rs` has the commits; `docs/protocols/lance.md` has routes and faults.
+
+mod head;
+mod paths;
+mod versions;
+
+use std::collections::BTreeMap;
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_protocols::group::Grouped;
+use glidepath_table::Files;
+
+use crate::error::{Kind, ServiceError};
+use crate::keys::CommitFailure;
+use crate::names::Identifier;
+use crate::namespaces::{Listing, Page, no_namespace};
+use crate::reading::{FORMAT, no_table};
+use crate::tables::{created_told, exists};
+use crate::{Inner, Service, locations, purge};
+use head::Head;
+
+pub use versions::{LanceVersion, NewLanceVersion, VersionPage};
+
+const LANCE: &str = "lance";
+
+/// Properties that begin with this are the server's own.
+const OWN: &str = "glidepath.";
+
+/// The property of a table, or of the namespace in which it is declared, by which the server orders its commits.
+pub const MANAGED_VERSIONING: &str = "glidepath.managed-versioning";
+
+/// A table of Lance, as the catalog knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LanceTable {
+    /// Its folder.
+    pub location: String,
+    /// The properties that its users gave it.
+    pub properties: BTreeMap<String, String>,
+    /// Whether the server orders its commits.
+    pub managed: bool,
+}
+
+/// A table to declare or to register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLanceTable {
+    /// Where in the catalog.
+    pub identifier: Identifier,
+    /// Its folder; `None`: the server chooses one.
+    pub location: Option<String>,
+    /// Its properties.
+    pub properties: BTreeMap<String, String>,
+}
+
+pub(crate) fn is_lance(entry: &Entry) -> bool {
+    entry.kind == EntryKind::Table && entry.properties.get(FORMAT).is_some_and(|format| format == LANCE)
+}
+
+impl LanceTable {
+    fn of(entry: Entry) -> Result<Self, ServiceError> {
+        let managed = Head::of(&entry)?.is_some();
+        let Entry { location, mut properties, .. } = entry;
+        properties.remove(FORMAT);
+        let location = location.ok_or_else(|| ServiceError::new(Kind::Broken, "the table has no location"))?;
+        Ok(Self { location, properties, managed })
+    }
+}
+
+/// Whether properties ask that the server orders commits; `None` if they do not say.
+fn asks_managed(properties: &BTreeMap<String, String>) -> Result<Option<bool>, ServiceError> {
+    match properties.get(MANAGED_VERSIONING).map(|value| value.to_ascii_lowercase()).as_deref() {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(other) => {
+            let words = format!("the property {MANAGED_VERSIONING} is {other:?}; allowed are true and false");
+            Err(ServiceError::invalid(words))
+        }
+    }
+}
+
+fn check_properties(properties: &BTreeMap<String, String>) -> Result<(), ServiceError> {
+    match properties.keys().find(|key| key.starts_with(OWN) && *key != MANAGED_VERSIONING) {
+        None => Ok(()),
+        Some(own) => {
+            let words = format!(
+                "the property {own:?} is not allowed: of those that begin with {OWN} only {MANAGED_VERSIONING} can be set"
+            );
+            Err(ServiceError::invalid(words))
+        }
+    }
+}
+
+impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
+    /// Gives a name and a folder to a table whose files a client is about to write.
+    ///
+    /// # Errors
+    /// [`Kind::Exists`], also for a table of Iceberg or a view; [`Kind::NoNamespace`]; or what the commit proves.
+    pub async fn declare_lance(&self, new: NewLanceTable) -> Result<LanceTable, ServiceError> {
+        let NewLanceTable { identifier, location: asked, properties } = new;
+        check_properties(&properties)?;
+        let at = self.head().await?;
+        let namespace = self.namespace_at(&at, &identifier.namespace).await?;
+        let managed = match asks_managed(&properties)? {
+            Some(managed) => managed,
+            None => asks_managed(&namespace.properties)?.unwrap_or(false),
+        };
+        let warehouse = &self.inner.settings.warehouse;
+        let location = match (&asked, namespace.properties.get("location")) {
+            (Some(_), _) if managed => {
+                let words = format!("with {MANAGED_VERSIONING} the server chooses the location: leave it out");
+                return Err(ServiceError::invalid(words));
+            }
+            (Some(asked), _) => paths::checked(asked, warehouse)?,
+            (None, Some(base)) => {
+                paths::fresh(&paths::checked(base, warehouse)?, &identifier.name, self.inner.fresh_uuid())
+            }
+            (None, None) => {
+                let base = paths::of_namespace(warehouse, &identifier.namespace);
+                paths::fresh(&base, &identifier.name, self.inner.fresh_uuid())
+            }
+        };
+        let pointer = if managed { Head::none(&location).text()? } else { location.clone() };
+        self.create_lance(&identifier, location, pointer, properties).await
+    }
+
+    /// Gives a name to the table in a folder.
+    ///
+    /// # Errors
+    /// As [`declare_lance`](Self::declare_lance); [`Kind::Invalid`] if there is no table in the folder.
+    pub async fn register_lance(&self, new: NewLanceTable) -> Result<LanceTable, ServiceError> {
+        let NewLanceTable { identifier, location, properties } = new;
+        check_properties(&properties)?;
+        if asks_managed(&properties)? == Some(true) {
+            let words = format!(
+                "{MANAGED_VERSIONING} is not allowed for a table that exists already, as clients may be writing to it; \
+                 declare a table with it"
+            );
+            return Err(ServiceError::invalid(words));
+        }
+        let warehouse = &self.inner.settings.warehouse;
+        let asked = location.unwrap_or_default();
+        let whole = if asked.contains(':') || asked.starts_with('/') {
+            asked
+        } else {
+            format!("{warehouse}/{asked}")
+        };
+        let location = paths::checked(&whole, warehouse)?;
+        if !paths::has_versions(&self.inner.files, &location).await? {
+            return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
+        }
+        self.create_lance(&identifier, location.clone(), location, properties).await
+    }
+
+    async fn create_lance(
+        &self,
+        identifier: &Identifier,
+        location: String,
+        pointer: String,
+        mut properties: BTreeMap<String, String>,
+    ) -> Result<LanceTable, ServiceError> {
+        let mut actions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
+        properties.insert(FORMAT.to_owned(), LANCE.to_owned());
+        let (kind, location, pointer) = (EntryKind::Table, Some(location), Some(pointer));
+        let entry = Entry { kind, properties, location, pointer, ..Entry::namespace() };
+        actions.push(Action::Create { name: identifier.catalog_name()?, entry: entry.clone() });
+        let done = self.inner.commit_once(None, actions, "").await;
+        done.map_err(|failure| failure.told(|refusal| created_told(refusal, identifier)))?;
+        LanceTable::of(entry)
+    }
+
+    /// A table as it is now.
+    ///
+    /// # Errors
+    /// [`Kind::NoTable`].
+    pub async fn describe_lance(&self, table: &Identifier) -> Result<LanceTable, ServiceError> {
+        LanceTable::of(self.inner.lance_entry(table).await?)
+    }
+
+    /// Whether a client has written a version of the table.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn is_lance_written(&self, table: &LanceTable) -> Result<bool, ServiceError> {
+        paths::has_versions(&self.inner.files, &table.location).await
+    }
+
+    /// The tables of Lance directly in a namespace.
+    ///
+    /// # Errors
+    /// [`Kind::NoNamespace`].
+    pub async fn list_lance(&self, namespace: &[String], page: &Page) -> Result<Listing<Identifier>, ServiceError> {
+        let found = self.listed(namespace, page, |_, entry| is_lance(entry)).await?;
+        Ok((found.0.iter().map(Identifier::of).collect(), found.1))
+    }
+
+    /// Gives a table another name.
+    ///
+    /// # Errors
+    /// As [`rename_table`](Self::rename_table).
+    pub async fn rename_lance(&self, from: &Identifier, to: &Identifier) -> Result<(), ServiceError> {
+        let (old, new) = (from.catalog_name()?, to.catalog_name()?);
+        let rename = |_: &Entry| Ok(vec![Action::Rename { from: old.clone(), to: new.clone() }]);
+        let told = |refusal: &Refusal| match refusal {
+            Refusal::Exists(_) => Some(exists(to)),
+            Refusal::NoParent { parent, .. } => Some(no_namespace(&parent.parts())),
+            Refusal::WrongKind { name, .. } if *name != old => Some(no_namespace(&name.parts())),
+            _ => None,
+        };
+        self.inner.change_lance(from, false, rename, told).await.map(drop)
+    }
+
+    /// Removes the name of a table. Its files stay, and can be registered again.
+    ///
+    /// # Errors
+    /// [`Kind::NoTable`], or what the commit proves.
+    pub async fn deregister_lance(&self, table: &Identifier) -> Result<LanceTable, ServiceError> {
+        let name = table.catalog_name()?;
+        let entry = self.inner.change_lance(table, true, |_| Ok(vec![dropping(&name)]), |_| None).await?;
+        LanceTable::of(entry)
+    }
+
+    /// Drops a table. Its files are deleted afterwards, by any server ([`run_purges`](Self::run_purges)).
+    ///
+    /// # Errors
+    /// [`Kind::NoTable`], or what the commit proves.
+    pub async fn drop_lance(&self, table: &Identifier) -> Result<LanceTable, ServiceError> {
+        let name = table.catalog_name()?;
+        let drop_and_note = |entry: &Entry| {
+            let mut actions = vec![dropping(&name)];
+            if let Some(location) = &entry.location {
+                actions.push(purge::noted_listed(location, LANCE, self.inner.env.unix_ms())?);
+            }
+            Ok(actions)
+        };
+        let told = |refusal: &Refusal| match refusal {
+            Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
+            _ => None,
+        };
+        LanceTable::of(self.inner.change_lance(table, false, drop_and_note, told).await?)
+    }
+}
+
+fn dropping(name: &Name) -> Action {
+    Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None }
+}
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// The entry of a table of Lance, as it is now.
+    async fn lance_entry(&self, table: &Identifier) -> Result<Entry, ServiceError> {
+        let (at, name) = (self.head().await?, table.catalog_name()?);
+        let entry = self.committer.catalog().entry(&at, &name).await?;
+        entry.filter(is_lance).ok_or_else(|| no_table(table))
+    }
+
+    /// Commits what `actions` makes of the entry of a table, if it is still this entry, and reads it again otherwise.
+    /// With `publish`, the newest version of the table is at its place before.
+    async fn change_lance(
+        &self,
+        table: &Identifier,
+        publish: bool,
+        actions: impl Fn(&Entry) -> Result<Vec<Action>, ServiceError>,
+        told: impl Fn(&Refusal) -> Option<ServiceError>,
+    ) -> Result<Entry, ServiceError> {
+        let name = table.catalog_name()?;
+        for _ in 0..self.settings.attempts.max(1) {
+            let entry = self.lance_entry(table).await?;
+            if let (true, Some(head)) = (publish, Head::of(&entry)?) {
+                self.publish(&head).await?;
+            }
+            let mut all = vec![Action::Assert { name: name.clone(), holds: Assertion::Pointer(entry.pointer.clone()) }];
+            all.extend(actions(&entry)?);
+            match self.commit_once(None, all, "").await {
+                Ok(_) => return Ok(entry),
+                Err(CommitFailure::Refused(Refusal::PointerMoved { .. })) => {}
+                Err(failure) => {
+                    return Err(failure.told(|refusal| match told(refusal) {
+                        Some(error) => Some(error),
+                        None => match refusal {
+                            Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(table)),
+                            _ => None,
+                        },
+                    }));
+                }
+            }
+        }
+        let words = "commits to the table came first every time; not done: try again later";
+        Err(ServiceError::new(Kind::Unavailable, words))
+    }
+
+    /// Deletes the files of a dropped table: all in a folder that a server made for it, and otherwise those that are
+    /// where Lance puts them.
+    pub(crate) async fn purge_lance(&self, location: &str) -> Result<(), ServiceError> {
+        let all = paths::is_fresh(location);
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.files.list(location, after.as_deref(), 500).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            let wanted = page.iter().filter(|file| all || paths::is_of_lance(file, location));
+            let wanted = wanted.filter(|file| locations::is_within(file, location));
+            for deleted in crate::together(wanted.map(|file| self.files.delete(file))).await {
+                deleted?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

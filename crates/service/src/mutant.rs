@@ -1,0 +1,63 @@
+//! Can the checkers fail? Known ways to get a catalog server wrong, for tests to switch on. Without the feature `mutants`, none
+//! can be.
+
+/// A known mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// A commit whose outcome is unknown is answered with a conflict.
+    UnknownIsConflict,
+    /// The key of a request is not written.
+    KeyForgotten,
+    /// A commit over several tables commits one after the other.
+    OneByOne,
+    /// A table may be created where a purge runs.
+    CreatedBesidePurge,
+    /// A purge does not look whether another table uses the location.
+    PurgedInUse,
+    /// An append that is in the table already is answered with a conflict.
+    LandedIsConflict,
+    /// A request with a key that is refused does not look whether another delivery of it is why.
+    RefusalTrusted,
+}
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use std::cell::Cell;
+
+    use super::Mutant;
+
+    thread_local! {
+        static MUTANT: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// Makes this mistake in this thread, until the guard is dropped.
+    #[must_use]
+    pub fn switch_on(mutant: Mutant) -> On {
+        MUTANT.set(Some(mutant));
+        On(())
+    }
+
+    /// While it lives, a mistake is made.
+    #[derive(Debug)]
+    pub struct On(());
+
+    impl Drop for On {
+        fn drop(&mut self) {
+            MUTANT.set(None);
+        }
+    }
+
+    pub(crate) fn is(mutant: Mutant) -> bool {
+        MUTANT.get() == Some(mutant)
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) use switch::is;
+#[cfg(feature = "mutants")]
+pub use switch::{On, switch_on};
+
+#[cfg(not(feature = "mutants"))]
+pub(crate) fn is(_: Mutant) -> bool {
+    false
+}
