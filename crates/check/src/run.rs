@@ -1,8 +1,5 @@
 //! What happens in one run, and was it correct?
 
-#[cfg(feature = "serve")]
-mod served;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -25,6 +22,8 @@ use crate::on_disk;
 use crate::on_rows;
 use crate::requests;
 use crate::scenario::Scenario;
+#[cfg(feature = "serve")]
+use crate::serve;
 use crate::subject::{self, CatalogKind, STORE, Standing, Subject, shared, shared_state, standings, tables, writes};
 use crate::tidy::tidy;
 use crate::trace;
@@ -83,7 +82,9 @@ impl Trial {
             Subject::Catalog(kind) => kind.protocol.visit(Begin { kind, tables }),
             Subject::Transactions => Ok(Beginnings::default()),
             #[cfg(feature = "serve")]
-            Subject::Serve(kind) => kind.protocol.visit(served::Begin { kind, tables }),
+            Subject::Serve(kind) => {
+                serve::begun(kind, tables).map(|objects| Beginnings { objects, begun: Vec::new() })
+            }
         };
         let beginnings =
             beginnings.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
@@ -120,7 +121,7 @@ impl Trial {
             Subject::Catalog(kind) => kind.protocol.visit(RunOf { trial: self, seed, keep_mishaps }),
             Subject::Transactions => transactions::run(&self.scenario, seed, keep_mishaps),
             #[cfg(feature = "serve")]
-            Subject::Serve(kind) => kind.protocol.visit(served::RunOf { trial: self, seed, keep_mishaps }),
+            Subject::Serve(kind) => serve::run(kind, &self.scenario, &self.beginnings.objects, seed, keep_mishaps),
         }
     }
 

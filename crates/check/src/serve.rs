@@ -35,14 +35,14 @@ use std::rc::Rc;
 use glidepath_env::{Env, Key, Payload};
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::Outcome;
-use glidepath_protocols::registry::Design;
+use glidepath_protocols::registry::Protocol;
 use glidepath_protocols::upkeep::Keep;
 use glidepath_service::{Identifier, Namespace, Warehouse};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 
 use crate::run::{Ran, calm};
 use crate::scenario::Scenario;
-use crate::subject::{CatalogKind, STORE, shared};
+use crate::subject::{CatalogKind, PREFIX, STORE};
 use book::Book;
 use client::Client;
 use wire::{Link, Net};
@@ -73,12 +73,12 @@ fn identifier(name: &str) -> Identifier {
 }
 
 /// The objects that a run begins with: a catalog with its tables, and their files.
-pub(crate) fn begun<D: Design>(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+pub(crate) fn begun(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
-        let done = begin::<D>(&env, kind, tables).await;
+        let done = begin(&env, kind, tables).await;
         *told.borrow_mut() = done;
     };
     simulation.run([(Instant::ZERO, creator)]);
@@ -86,14 +86,14 @@ pub(crate) fn begun<D: Design>(kind: CatalogKind, tables: u32) -> Result<Vec<(Ke
     result.replace(Ok(())).map(|()| objects)
 }
 
-async fn begin<D: Design>(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), String> {
-    let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
-    match D::create(&catalog, kind.creation(Vec::new())).await {
+async fn begin(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), String> {
+    let catalog = kind.protocol.open(env.clone(), env.store(STORE), PREFIX);
+    match catalog.create_here(kind.creation(Vec::new())).await {
         Outcome::Committed(_) => {}
         other => return Err(format!("{other:?}")),
     }
     // The service with an odd number needs no leader.
-    let (service, _) = server::service::<D>(env, 1, false);
+    let (service, _) = server::service(env, kind.protocol, 1, false);
     let words = |error: glidepath_service::ServiceError| error.to_string();
     service.prepare().await.map_err(words)?;
     let namespace = Namespace { parts: vec![NAMESPACE.to_owned()], properties: Default::default() };
@@ -111,13 +111,20 @@ fn rebases(seed: u64) -> bool {
 }
 
 /// Runs one seed.
-pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Ran {
+pub(crate) fn run(
+    kind: CatalogKind,
+    scenario: &Scenario,
+    objects: &[(Key, Payload)],
+    seed: u64,
+    keep_mishaps: bool,
+) -> Ran {
+    let protocol = kind.protocol;
     let mut simulation = world(scenario, objects, seed);
     if keep_mishaps {
         simulation.keep_mishaps();
     }
     let book = Rc::new(RefCell::new(Book::new(keep_mishaps)));
-    let counts = simulation.run(processes::<D>(scenario, seed, &book));
+    let counts = simulation.run(processes(protocol, scenario, seed, &book));
     let mut book = book.take();
     let mut checked = book.checked.clone();
     checked.faults = counts.faults;
@@ -127,7 +134,7 @@ pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], se
     };
     let judged = match book.violation.take() {
         Some(violation) => Err(violation),
-        None => ended.and_then(|()| judge::judged::<D>(&simulation, &book)),
+        None => ended.and_then(|()| judge::judged(protocol, &simulation, &book)),
     };
     checked.violation = judged.err();
     Ran { checked, lines: book.lines(), mishaps: simulation.mishaps() }
@@ -152,7 +159,12 @@ type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 /// The servers, the clients, and the process that removes old versions of the catalog.
-fn processes<D: Design>(scenario: &Scenario, seed: u64, book: &Rc<RefCell<Book>>) -> Vec<(Instant, Start)> {
+fn processes(
+    protocol: Protocol,
+    scenario: &Scenario,
+    seed: u64,
+    book: &Rc<RefCell<Book>>,
+) -> Vec<(Instant, Start)> {
     let (mut writers, faults) = (scenario.writers, scenario.faults);
     (writers.count, writers.commits) = (writers.count.min(MOST.0), writers.commits.min(MOST.1));
     let net = Rc::new(Net::new(SERVERS, writers.count));
@@ -160,7 +172,7 @@ fn processes<D: Design>(scenario: &Scenario, seed: u64, book: &Rc<RefCell<Book>>
     for number in 0..SERVERS {
         let net = Rc::clone(&net);
         starts.push(Box::new(move |env: SimEnv| {
-            Box::pin(server::live::<D>(env, number, net, faults.crash, rebases(seed)))
+            Box::pin(server::live(env, protocol, number, net, faults.crash, rebases(seed)))
         }));
     }
     for number in 0..writers.count {
@@ -175,10 +187,10 @@ fn processes<D: Design>(scenario: &Scenario, seed: u64, book: &Rc<RefCell<Book>>
     if let Some(every) = writers.vacuum_every {
         starts.push(Box::new(move |env: SimEnv| {
             Box::pin(async move {
-                let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(SERVERS));
+                let catalog = protocol.open(env.clone(), env.store(STORE), PREFIX);
                 while !net.is_over() {
                     env.sleep_until(env.now() + every).await;
-                    let _ = D::vacuum(&catalog, Keep::LEAST).await;
+                    let _ = catalog.vacuum(Keep::LEAST).await;
                 }
             })
         }));

@@ -23,6 +23,8 @@ impl From<ServiceError> for Problem {
 pub(crate) fn status(kind: Kind) -> (StatusCode, &'static str) {
     match kind {
         Kind::Invalid => (StatusCode::BAD_REQUEST, "BadRequestException"),
+        Kind::Illegal => (StatusCode::BAD_REQUEST, "IllegalArgumentException"),
+        Kind::NoFile => (StatusCode::NOT_FOUND, "NotFoundException"),
         Kind::NoNamespace => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
         Kind::NoTable => (StatusCode::NOT_FOUND, "NoSuchTableException"),
         Kind::NoView => (StatusCode::NOT_FOUND, "NoSuchViewException"),

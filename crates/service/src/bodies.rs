@@ -29,7 +29,8 @@ pub type Loaded<M> = Arc<Body<M>>;
 impl<M: Serialize + DeserializeOwned> Body<M> {
     /// A new file of this content.
     pub(crate) fn of(location: String, metadata: M) -> Result<Self, ServiceError> {
-        let json = serde_json::to_vec(&metadata).map_err(|error| {
+        let value = serde_json::to_value(&metadata).map(in_order);
+        let json = value.and_then(|value| serde_json::to_vec(&value)).map_err(|error| {
             ServiceError::new(Kind::Broken, format!("the metadata cannot be written as JSON: {error}"))
         })?;
         Ok(Self { location, metadata, json: json.into() })
@@ -44,6 +45,33 @@ impl<M: Serialize + DeserializeOwned> Body<M> {
         let metadata = serde_json::from_slice(&json).map_err(|error| broken(error.to_string()))?;
         Ok(Self { location: location.to_owned(), metadata, json })
     }
+}
+
+/// Lists whose order means nothing, by what they are sorted by. The crate keeps them in hash maps, so without this the same
+/// metadata would give other bytes each time; and clients show them in the order of the file.
+const UNORDERED: [(&str, &str); 8] = [
+    ("schemas", "schema-id"),
+    ("partition-specs", "spec-id"),
+    ("sort-orders", "order-id"),
+    ("snapshots", "sequence-number"),
+    ("statistics", "snapshot-id"),
+    ("partition-statistics", "snapshot-id"),
+    ("versions", "version-id"),
+    ("encryption-keys", "key-id"),
+];
+
+fn in_order(mut metadata: serde_json::Value) -> serde_json::Value {
+    for (list, by) in UNORDERED {
+        if let Some(items) = metadata.get_mut(list).and_then(serde_json::Value::as_array_mut) {
+            let key = |item: &serde_json::Value| {
+                let number = |name: &str| item.get(name).and_then(serde_json::Value::as_i64).unwrap_or_default();
+                let text = item.get(by).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+                (number(by), number("timestamp-ms"), number("snapshot-id"), text)
+            };
+            items.sort_by_cached_key(key);
+        }
+    }
+    metadata
 }
 
 /// The newest files read or written, up to a number of bytes.

@@ -22,6 +22,10 @@ pub struct ServiceError {
 pub enum Kind {
     /// The request is wrong.
     Invalid,
+    /// What the request describes cannot be.
+    Illegal,
+    /// A file that the catalog points to is missing.
+    NoFile,
     /// There is no such namespace.
     NoNamespace,
     /// There is no such table.

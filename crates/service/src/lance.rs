@@ -22,7 +22,7 @@ use crate::names::Identifier;
 use crate::namespaces::{Listing, Page, no_namespace};
 use crate::reading::{FORMAT, no_table};
 use crate::tables::{created_told, exists};
-use crate::{Inner, Service, locations, purge};
+use crate::{Inner, Service, Settings, locations, purge};
 use head::Head;
 
 pub use versions::{LanceVersion, NewLanceVersion, VersionPage};
@@ -110,18 +110,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Some(managed) => managed,
             None => asks_managed(&namespace.properties)?.unwrap_or(false),
         };
-        let warehouse = &self.inner.settings.warehouse;
-        let location = match (&asked, namespace.properties.get("location")) {
-            (Some(_), _) if managed => {
+        let location = match asked {
+            Some(_) if managed => {
                 let words = format!("with {MANAGED_VERSIONING} the server chooses the location: leave it out");
                 return Err(ServiceError::invalid(words));
             }
-            (Some(asked), _) => paths::checked(asked, warehouse)?,
-            (None, Some(base)) => {
-                paths::fresh(&paths::checked(base, warehouse)?, &identifier.name, self.inner.fresh_uuid())
-            }
-            (None, None) => {
-                let base = paths::of_namespace(warehouse, &identifier.namespace);
+            Some(asked) => paths::checked(&asked, &self.allowed(&identifier.namespace))?,
+            None => {
+                let base = match namespace.properties.get("location") {
+                    Some(base) => paths::checked_folder(base, &self.allowed(&identifier.namespace))?,
+                    None => paths::of_namespace(&self.inner.settings.warehouse, &identifier.namespace),
+                };
                 paths::fresh(&base, &identifier.name, self.inner.fresh_uuid())
             }
         };
@@ -143,18 +142,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             );
             return Err(ServiceError::invalid(words));
         }
-        let warehouse = &self.inner.settings.warehouse;
         let asked = location.unwrap_or_default();
-        let whole = if asked.contains(':') || asked.starts_with('/') {
-            asked
-        } else {
-            format!("{warehouse}/{asked}")
-        };
-        let location = paths::checked(&whole, warehouse)?;
+        let is_whole = asked.contains(':') || asked.starts_with('/');
+        let whole = if is_whole { asked } else { format!("{}/{asked}", self.inner.settings.warehouse) };
+        let location = paths::checked(&whole, &self.allowed(&identifier.namespace))?;
         if !paths::has_versions(&self.inner.files, &location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
         }
         self.create_lance(&identifier, location.clone(), location, properties).await
+    }
+
+    /// The folder in which a client may choose locations for a namespace.
+    fn allowed(&self, namespace: &[String]) -> String {
+        let Settings { warehouse, own_folders, .. } = &self.inner.settings;
+        if *own_folders { paths::of_namespace(warehouse, namespace) } else { warehouse.clone() }
     }
 
     async fn create_lance(

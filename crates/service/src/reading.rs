@@ -77,7 +77,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             match self.table_body(&pointer).await {
                 // A file that was removed from the log of a table is deleted if the table asks for it: then the pointer
                 // has moved meanwhile.
-                Err(error) if error.kind == Kind::Broken && missing.as_ref() != Some(&pointer) => {
+                Err(error) if error.kind == Kind::NoFile && missing.as_ref() != Some(&pointer) => {
                     missing = Some(pointer);
                 }
                 body => return body.map(Some),
@@ -107,7 +107,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn file(&self, location: &str) -> Result<bytes::Bytes, ServiceError> {
         self.files.read(location).await.map_err(|error| match error {
             // The catalog points there, so it is not the client's mistake.
-            FileError::NotFound(_) | FileError::Outside { .. } => ServiceError::new(Kind::Broken, error.to_string()),
+            FileError::NotFound(location) => {
+                let words = format!("Failed to open input stream for file: {location}: there is no such file");
+                ServiceError::new(Kind::NoFile, words)
+            }
+            FileError::Outside { .. } => ServiceError::new(Kind::Broken, error.to_string()),
             error => error.into(),
         })
     }

@@ -71,7 +71,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     pub async fn stage_table(&self, new: NewTable) -> Result<TableMetadata, ServiceError> {
         let at = self.head().await?;
         if self.entry(&at, &new.identifier.catalog_name()?).await?.is_some() {
-            return Err(exists(&new.identifier));
+            return Err(self.taken(exists(&new.identifier), &new.identifier, EntryKind::Table).await);
         }
         self.new_metadata(new).await
     }
@@ -115,7 +115,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         actions.extend(purge::none_runs(&location, &self.inner.settings.warehouse)?);
         match self.inner.commit_once(key, actions, &body.location).await {
             Ok(Operation::Done) => {
-                self.inner.bodies.tables.put(Arc::clone(&body));
                 Counts::add(&self.inner.counts.committed, 1);
                 Counts::add(&self.inner.counts.versions, 1);
                 Ok(body)
@@ -129,9 +128,26 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 if error.kind.proof() == crate::Proof::NotDone {
                     let _ = self.inner.files.delete(&body.location).await;
                 }
-                Err(error)
+                Err(self.taken(error, identifier, EntryKind::Table).await)
             }
         }
+    }
+
+    /// The error that a name is taken, with what it is taken by if that is of another kind.
+    pub(crate) async fn taken(&self, error: ServiceError, by: &Identifier, wanted: EntryKind) -> ServiceError {
+        if error.kind != Kind::Exists {
+            return error;
+        }
+        let found = match (self.head().await, by.catalog_name()) {
+            (Ok(at), Ok(name)) => self.entry(&at, &name).await.ok().flatten(),
+            _ => None,
+        };
+        let other = match found.map(|entry| entry.kind) {
+            Some(EntryKind::View) if wanted != EntryKind::View => "View",
+            Some(EntryKind::Table) if wanted != EntryKind::Table => "Table",
+            _ => return error,
+        };
+        ServiceError::new(Kind::Exists, format!("{other} with same name already exists: {}", by.dotted()))
     }
 
     /// A commit that asserts that the table does not exist creates it.
@@ -143,7 +159,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let metadata = self.created_by(identifier, updates).await?;
         self.install(identifier, metadata, key.as_ref()).await.map_err(|error| match error.kind {
-            Kind::Exists => ServiceError::new(Kind::Conflict, error.message),
+            Kind::Exists => ServiceError::new(Kind::Conflict, "Requirement failed: table already exists"),
             _ => error,
         })
     }
@@ -178,7 +194,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
         let file = locations::checked(&new.metadata_location, &allowed)?;
         let body = self.inner.table_body(&file).await.map_err(|error| match error.kind {
-            Kind::Broken => ServiceError::new(Kind::Invalid, error.message),
+            Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
         let location = locations::checked(body.metadata.location(), &allowed)?;
@@ -194,8 +210,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         actions.extend(purge::none_runs(&location, warehouse)?);
         let done = self.inner.commit_once(key, actions, &file).await;
-        done.map_err(|failure| failure.told(|refusal| created_told(refusal, &new.identifier)))?;
-        Ok(body)
+        match done {
+            Ok(_) => Ok(body),
+            Err(failure) => {
+                let error = failure.told(|refusal| created_told(refusal, &new.identifier));
+                Err(self.taken(error, &new.identifier, EntryKind::Table).await)
+            }
+        }
     }
 
     /// Gives a table another name.
@@ -225,17 +246,26 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) },
             Action::Rename { from: old.clone(), to: new },
         ];
-        let done = self.inner.commit_once(key, actions, "").await;
-        done.map(drop).map_err(|failure| {
-            failure.told(|refusal| match refusal {
-                Refusal::NotFound(_) => Some(none),
-                Refusal::WrongKind { name, .. } if *name == old => Some(none),
-                Refusal::Exists(_) => Some(exists(to)),
-                Refusal::NoParent { parent, .. } | Refusal::WrongKind { name: parent, .. } => {
-                    Some(no_namespace(&parent.parts()))
-                }
-                _ => None,
-            })
+        let Err(failure) = self.inner.commit_once(key, actions, "").await else { return Ok(()) };
+        let error = failure.told(|refusal| match refusal {
+            Refusal::NotFound(_) => Some(none),
+            Refusal::WrongKind { name, .. } if *name == old => Some(none),
+            Refusal::Exists(_) => Some(exists(to)),
+            Refusal::NoParent { parent, .. } | Refusal::WrongKind { name: parent, .. } => {
+                Some(no_namespace(&parent.parts()))
+            }
+            _ => None,
+        });
+        // Where a view is involved, clients look for other words.
+        let error = self.taken(error, to, EntryKind::Namespace).await;
+        let what = error.message.split_once(" with same name").map(|(what, _)| what.to_owned());
+        Err(match what {
+            Some(what) if kind == EntryKind::View || what == "View" => {
+                let words = format!("Cannot rename {} to {}. {what} already exists", from.dotted(), to.dotted());
+                ServiceError::new(Kind::Exists, words)
+            }
+            Some(_) => exists(to),
+            None => error,
         })
     }
 

@@ -54,7 +54,8 @@ fn exists(view: &Identifier) -> ServiceError {
 }
 
 fn invalid(error: &iceberg::Error) -> ServiceError {
-    ServiceError::invalid(error.to_string())
+    // Clients look for what the message begins with, so it has no kind of error before it.
+    ServiceError::new(Kind::Illegal, error.message())
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
@@ -170,7 +171,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 if error.kind.proof() == Proof::NotDone {
                     let _ = self.inner.files.delete(&body.location).await;
                 }
-                Err(error)
+                Err(self.taken(error, view, EntryKind::View).await)
             }
         }
     }
@@ -188,7 +189,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let allowed = self.inner.settings.folder_of(&view.namespace);
         let file = locations::checked(file, &allowed)?;
         let body = self.inner.view_body(&file).await.map_err(|error| match error.kind {
-            Kind::Broken => ServiceError::new(Kind::Invalid, error.message),
+            Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
         locations::checked(body.metadata.location(), &allowed)?;
@@ -196,8 +197,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut actions = purge::none_runs(body.metadata.location(), warehouse)?;
         actions.push(create);
         let done = self.inner.commit_once(key, actions, &file).await;
-        done.map_err(|failure| failure.told(|refusal| view_told(refusal, view)))?;
-        Ok(body)
+        match done {
+            Ok(_) => Ok(body),
+            Err(failure) => Err(self.taken(failure.told(|refusal| view_told(refusal, view)), view, EntryKind::View).await),
+        }
     }
 
     /// Gives a view another name.

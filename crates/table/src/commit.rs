@@ -33,12 +33,53 @@ pub enum Misfit {
 pub fn check(requirements: &[TableRequirement], current: Option<&TableMetadata>) -> Result<(), Misfit> {
     for requirement in requirements {
         requirement.check(current).map_err(|error| match error.kind() {
-            ErrorKind::CatalogCommitConflicts => Misfit::Conflict(error.to_string()),
+            ErrorKind::CatalogCommitConflicts => Misfit::Conflict(told(requirement, current)),
             ErrorKind::TableNotFound => Misfit::Missing,
             _ => Misfit::Invalid(error.to_string()),
         })?;
     }
     Ok(())
+}
+
+/// What does not hold, in the words of Iceberg's own server: clients show them, and some look for them.
+fn told(requirement: &TableRequirement, current: Option<&TableMetadata>) -> String {
+    let Some(now) = current else { return "Requirement failed: table does not exist".to_owned() };
+    let changed = |what: &str, expected: String, found: String| {
+        format!("Requirement failed: {what} changed: expected id {expected} != {found}")
+    };
+    match requirement {
+        TableRequirement::NotExist => "Requirement failed: table already exists".to_owned(),
+        TableRequirement::UuidMatch { uuid } => {
+            format!("Requirement failed: UUID does not match: expected {} != {uuid}", now.uuid())
+        }
+        TableRequirement::RefSnapshotIdMatch { r#ref, snapshot_id } => {
+            match (snapshot_id, now.snapshot_for_ref(r#ref)) {
+                (None, _) => format!("Requirement failed: branch or tag {ref} was created concurrently"),
+                (Some(expected), None) => {
+                    format!("Requirement failed: branch or tag {ref} is missing, expected {expected}")
+                }
+                (Some(expected), Some(found)) => {
+                    let found = found.snapshot_id();
+                    format!("Requirement failed: branch {ref} has changed: expected id {expected} != {found}")
+                }
+            }
+        }
+        TableRequirement::LastAssignedFieldIdMatch { last_assigned_field_id: expected } => {
+            changed("last assigned field id", expected.to_string(), now.last_column_id().to_string())
+        }
+        TableRequirement::CurrentSchemaIdMatch { current_schema_id: expected } => {
+            changed("current schema", expected.to_string(), now.current_schema_id().to_string())
+        }
+        TableRequirement::LastAssignedPartitionIdMatch { last_assigned_partition_id: expected } => {
+            changed("last assigned partition id", expected.to_string(), now.last_partition_id().to_string())
+        }
+        TableRequirement::DefaultSpecIdMatch { default_spec_id: expected } => {
+            changed("default partition spec", expected.to_string(), now.default_partition_spec_id().to_string())
+        }
+        TableRequirement::DefaultSortOrderIdMatch { default_sort_order_id: expected } => {
+            changed("default sort order", expected.to_string(), now.default_sort_order_id().to_string())
+        }
+    }
 }
 
 /// The metadata after these updates. `file` is where the current metadata is kept: it enters the log of earlier files;

@@ -87,7 +87,7 @@ impl Client {
     }
 
     async fn append(&self, table: &Identifier) {
-        let snapshot = self.book.borrow_mut().fresh();
+        let snapshot = self.fresh();
         let (keyed, removes) = (self.chance(0.5), self.chance(0.15));
         for attempt in 0..TRIES {
             let Some(current) = self.load(table).await else { return };
@@ -122,7 +122,7 @@ impl Client {
         if one == other {
             return;
         }
-        let snapshots = [self.book.borrow_mut().fresh(), self.book.borrow_mut().fresh()];
+        let snapshots = [self.fresh(), self.fresh()];
         let keyed = self.chance(0.5);
         for attempt in 0..TRIES {
             let (mut changes, mut files, mut uuids) = (Vec::new(), Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ impl Client {
     /// Sets properties that name this request. Half of these requests assert what a later append makes untrue.
     async fn set_property(&self, table: &Identifier) {
         let Some(current) = self.load(table).await else { return };
-        let mark = format!("p.{}", self.book.borrow_mut().fresh());
+        let mark = format!("p.{}", self.fresh());
         let mut updates = HashMap::from([(mark.clone(), "set".to_owned()), ("last".to_owned(), mark.clone())]);
         if self.rebases {
             updates.insert("glidepath.append-rebase".to_owned(), self.chance(0.5).to_string());
@@ -320,6 +320,11 @@ impl Client {
     async fn sleep(&self, longest: Span) {
         let share = unit_interval(self.env.draw(Purpose::Backoff));
         self.env.sleep_until(self.env.now() + Span::from_nanos_f64(share * longest.as_nanos() as f64)).await;
+    }
+
+    /// A number that was never used before.
+    pub(super) fn fresh(&self) -> i64 {
+        self.book.borrow_mut().fresh()
     }
 
     pub(super) fn say(&self, words: impl FnOnce() -> String) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use glidepath_env::{Env, Key, Payload};
 use glidepath_model::{Entry, Instant, Name, Span};
-use glidepath_protocols::afterwards::Made;
-use glidepath_protocols::registry::Design;
+use glidepath_protocols::afterwards::{Made, Write};
+use glidepath_protocols::registry::{Design, Protocol, Visitor};
 use glidepath_service::RESERVED;
 use glidepath_sim::{SimEnv, Simulation};
 use iceberg::spec::TableMetadata;
@@ -44,7 +44,7 @@ struct History {
 }
 
 /// Whether all was right.
-pub(super) fn judged<D: Design>(simulation: &Simulation, book: &Book) -> Result<(), String> {
+pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -> Result<(), String> {
     let all = writes(simulation);
     let mut history = History { removed: book.removed.clone(), ..History::default() };
     for write in &all {
@@ -53,21 +53,32 @@ pub(super) fn judged<D: Design>(simulation: &Simulation, book: &Book) -> Result<
         }
     }
     let of_catalog: Vec<_> = all.into_iter().filter(|write| write.key.as_str().starts_with(PREFIX)).collect();
-    for (place, made) in D::versions(shared_state::<D>(0), &of_catalog)?.into_iter().enumerate() {
+    for (place, made) in protocol.visit(Versions(&of_catalog))?.into_iter().enumerate() {
         history.follow(place, made)?;
     }
     history.agrees(book)?;
     let objects = simulation.objects(STORE);
     history.complete(&objects)?;
-    history.complete(&purged::<D>(&objects)).map_err(|words| format!("after a last purge: {words}"))
+    history.complete(&purged(protocol, &objects)).map_err(|words| format!("after a last purge: {words}"))
+}
+
+/// The versions of the catalog that follow from these writes.
+struct Versions<'a>(&'a [Write]);
+
+impl Visitor for Versions<'_> {
+    type Output = Result<Vec<Made>, String>;
+
+    fn visit<D: Design>(self) -> Self::Output {
+        D::versions(shared_state::<D>(0), self.0)
+    }
 }
 
 /// The objects after the purges that are due long after the run, without faults.
-fn purged<D: Design>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
+fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + PURGED).await;
-        let (service, _) = server::service::<D>(&env, 1, false);
+        let (service, _) = server::service(&env, protocol, 1, false);
         let _ = (service.run_purges().await, service.clean_keys().await);
     };
     simulation.run([(Instant::ZERO, cleaner)]);

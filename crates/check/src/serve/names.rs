@@ -19,7 +19,7 @@ pub(super) fn new_table(identifier: Identifier, location: Option<String>, mark: 
 
 impl Client {
     pub(super) async fn change_namespace(&self) {
-        let mark = format!("p.{}", self.book.borrow_mut().fresh());
+        let mark = format!("p.{}", self.fresh());
         let set = [(mark.clone(), "set".to_owned()), ("last".to_owned(), mark.clone())];
         let change = NamespaceChange { updates: set.into_iter().collect(), removals: Vec::new() };
         let ask = Ask::Change(vec![NAMESPACE.to_owned()], change, self.key(true, mark.clone()));
@@ -31,7 +31,7 @@ impl Client {
         let (name, alias) = (format!("w{number}"), identifier(&format!("x{number}")));
         let keyed = self.chance(0.7);
         let Some(there) = self.load(&identifier(&name)).await else {
-            let mark = format!("p.{}", self.book.borrow_mut().fresh());
+            let mark = format!("p.{}", self.fresh());
             // Half of them return to a place where there was a table before.
             let location = self.chance(0.5).then(|| format!("{TABLES}/{name}"));
             let Some(new) = new_table(identifier(&name), location, &mark) else { return };

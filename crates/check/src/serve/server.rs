@@ -8,13 +8,13 @@ use std::task::Poll;
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, RetryPolicy};
-use glidepath_protocols::registry::Design;
+use glidepath_protocols::registry::{AnyCatalog, Protocol, Settings as Limits};
 use glidepath_service::{Service, Settings, Warehouse};
 use glidepath_sim::{SimEnv, SimStore};
 
 use super::wire::{Answer, Ask, Envelope, Net};
 use super::{BASE, TABLES};
-use crate::subject::{STORE, shared};
+use crate::subject::{PREFIX, STORE};
 
 /// The least chance of a server to be killed whenever it goes on: some per run.
 const LEAST_KILLS: f64 = 0.0005;
@@ -29,12 +29,12 @@ const PURGES: Span = Span::from_secs(40);
 const ATTEMPTS: u32 = 12;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
-pub(super) type Served<D> = Service<SimEnv, <D as Design>::Catalog<SimEnv>, Warehouse<SimStore>>;
+pub(super) type Served = Service<SimEnv, AnyCatalog<SimEnv>, Warehouse<SimStore>>;
 
-/// A service on the simulated store. What it keeps is its own.
-pub(super) fn service<D: Design>(env: &SimEnv, number: u32, rebase: bool) -> (Served<D>, Vec<Task>) {
-    let knowledge = shared::<D>(number);
-    let open = || D::open(env.clone(), env.store(STORE), std::sync::Arc::clone(&knowledge));
+/// A service on the simulated store. What it keeps is its own. Limits of protocols are so small that runs reach them.
+pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, rebase: bool) -> (Served, Vec<Task>) {
+    let knowledge = protocol.shared_state(PREFIX, &Limits { tiny: Some(number), ..Limits::default() });
+    let open = || knowledge.open(env.clone(), env.store(STORE));
     let (loads, mut tasks) = (Loads::new(), Vec::<Task>::new());
     let committer = if number.is_multiple_of(2) {
         let group = Group::default();
@@ -53,18 +53,18 @@ pub(super) fn service<D: Design>(env: &SimEnv, number: u32, rebase: bool) -> (Se
 }
 
 /// Lives until all clients have ended and all requests are answered.
-pub(super) async fn live<D: Design>(env: SimEnv, number: u32, net: Rc<Net>, kills: f64, rebase: bool) {
+pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<Net>, kills: f64, rebase: bool) {
     let Some(host) = net.hosts.get(number as usize) else { return };
     let share = |purpose| unit_interval(env.draw(purpose));
     loop {
-        let (service, mut background) = service::<D>(&env, number, rebase);
-        background.push(Box::pin(upkeep::<D>(env.clone(), service.clone(), Rc::clone(&net))));
+        let (service, mut background) = service(&env, protocol, number, rebase);
+        background.push(Box::pin(upkeep(env.clone(), service.clone(), Rc::clone(&net))));
         let mut requests = Vec::<Task>::new();
         host.rise();
         let killed = poll_fn(|context| {
             let fresh = host.take(context);
             requests.extend(fresh.into_iter().map(|envelope| -> Task {
-                Box::pin(handle::<D>(env.clone(), service.clone(), envelope))
+                Box::pin(handle(env.clone(), service.clone(), envelope))
             }));
             for tasks in [&mut background, &mut requests] {
                 tasks.retain_mut(|task| task.as_mut().poll(context).is_pending());
@@ -87,7 +87,7 @@ pub(super) async fn live<D: Design>(env: SimEnv, number: u32, net: Rc<Net>, kill
     }
 }
 
-async fn upkeep<D: Design>(env: SimEnv, service: Served<D>, net: Rc<Net>) {
+async fn upkeep(env: SimEnv, service: Served, net: Rc<Net>) {
     loop {
         let share = unit_interval(env.draw(Purpose::Validation));
         env.sleep_until(env.now() + Span::from_nanos_f64(PURGES.as_nanos() as f64 * share)).await;
@@ -100,16 +100,16 @@ async fn upkeep<D: Design>(env: SimEnv, service: Served<D>, net: Rc<Net>) {
     }
 }
 
-async fn handle<D: Design>(env: SimEnv, service: Served<D>, envelope: Envelope) {
+async fn handle(env: SimEnv, service: Served, envelope: Envelope) {
     let Envelope { ask, due, slot } = envelope;
     env.sleep_until(env.now() + due.since(env.world_now())).await;
-    let answer = answer::<D>(&service, ask).await;
+    let answer = answer(&service, ask).await;
     if let Some(slot) = slot {
         slot.put(answer);
     }
 }
 
-async fn answer<D: Design>(service: &Served<D>, ask: Ask) -> Answer {
+async fn answer(service: &Served, ask: Ask) -> Answer {
     match ask {
         Ask::Load(table) => service.load_table(&table).await.map(Some),
         Ask::Commit(table, commit) => service.commit_table(&table, commit).await.map(Some),

@@ -4,6 +4,7 @@ use glidepath_table::Files;
 use uuid::Uuid;
 
 use crate::error::ServiceError;
+use crate::locations;
 
 /// The folder of a table in which Lance keeps its manifests.
 const VERSIONS: &str = "_versions";
@@ -15,42 +16,52 @@ const COPIES: &str = "_glidepath";
 const PARTS: [&str; 9] =
     [VERSIONS, COPIES, "_deletions", "_indices", "_refs", "_transactions", "_latest.manifest", "data", "tree"];
 
-/// The folder of a new table: readable parts, and random digits, by which no two tables share a folder. Some of Lance's
-/// clients encode characters of a location that others take as they are, so only those stay that all take alike.
+/// The folder of a new table: its name, and random digits, by which no two tables share a folder.
 pub(super) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
     format!("{base}/{}-{:016x}", plain(name), uuid.as_u128() as u64)
 }
 
-/// The folder of a namespace. Different namespaces may share one.
+/// The folder of a namespace.
 pub(super) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
     let parts = namespace.iter().map(|part| plain(part));
     std::iter::once(warehouse.trim_end_matches('/').to_owned()).chain(parts).collect::<Vec<_>>().join("/")
 }
 
+/// A part of a path that all of Lance's clients write alike, which is not so for the `~` of
+/// [`locations::of_namespace`]: letters, digits, `-`, `_`, `.`; other bytes as `=` and two digits.
 fn plain(part: &str) -> String {
-    let keep = |(at, c): (usize, char)| match c {
-        '.' if at > 0 => c,
-        _ if is_plain(c) => c,
-        _ => '_',
-    };
-    part.chars().take(64).enumerate().map(keep).collect()
+    let mut plain = String::with_capacity(part.len());
+    for (at, byte) in part.bytes().enumerate() {
+        match char::from(byte) {
+            c if is_plain(c) || (c == '.' && at > 0) => plain.push(c),
+            _ => plain.push_str(&format!("={byte:02x}")),
+        }
+    }
+    plain
 }
 
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// Refuses a location that Lance's clients would write differently.
-pub(super) fn checked(location: &str, warehouse: &str) -> Result<String, ServiceError> {
-    let location = crate::locations::checked(location, warehouse)?;
-    let (whole, base) = (crate::locations::unslashed(&location), crate::locations::unslashed(warehouse));
+/// Refuses a location that is not in the folder `allowed`, or that Lance's clients would write differently.
+pub(super) fn checked(location: &str, allowed: &str) -> Result<String, ServiceError> {
+    let location = locations::checked(location, allowed)?;
+    let (whole, base) = (locations::unslashed(&location), locations::unslashed(allowed));
     let rest = whole.strip_prefix(base.trim_end_matches('/')).unwrap_or(&whole);
-    match rest.chars().find(|c| !is_plain(*c) && *c != '/' && *c != '.') {
+    match rest.chars().find(|c| !is_plain(*c) && !matches!(c, '/' | '.' | '=')) {
         None => Ok(location),
         Some(other) => Err(ServiceError::invalid(format!(
-            "the location {location:?} has the character {other:?}; letters and digits of ASCII and - _ . are allowed"
+            "the location {location:?} has the character {other:?}; letters and digits of ASCII and - _ . = are allowed"
         ))),
     }
+}
+
+/// As [`checked`], or `allowed` itself.
+pub(super) fn checked_folder(location: &str, allowed: &str) -> Result<String, ServiceError> {
+    let folder = locations::checked_folder(location, allowed)?;
+    let is_all = locations::unslashed(&folder) == locations::unslashed(allowed.trim_end_matches('/'));
+    if is_all { Ok(folder) } else { checked(&folder, allowed) }
 }
 
 /// Whether the last part of a location is one that only [`fresh`] makes: then all that is in it is the table's.
@@ -62,7 +73,7 @@ pub(super) fn is_fresh(location: &str) -> bool {
 
 /// Whether a file below a location is where Lance puts the files of a table.
 pub(super) fn is_of_lance(file: &str, location: &str) -> bool {
-    let (file, location) = (crate::locations::unslashed(file), crate::locations::unslashed(location));
+    let (file, location) = (locations::unslashed(file), locations::unslashed(location));
     let rest = file.strip_prefix(location.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
     rest.is_some_and(|rest| PARTS.contains(&rest.split('/').next().unwrap_or_default()))
 }
@@ -138,8 +149,11 @@ mod tests {
     #[test]
     fn folders_have_plain_characters() {
         let uuid = Uuid::from_u128(5);
-        assert_eq!(fresh("s3://b/l", "per%cent ünï", uuid), "s3://b/l/per_cent__n_-0000000000000005");
-        assert_eq!(of_namespace("s3://b/l/", &["a b".into(), "..".into()]), "s3://b/l/a_b/_.");
+        assert_eq!(fresh("s3://b/l", "per%cent ü", uuid), "s3://b/l/per=25cent=20=c3=bc-0000000000000005");
+        assert_eq!(of_namespace("s3://b/l/", &["a b".into(), "..".into()]), "s3://b/l/a=20b/=2e.");
+        let names = ["a b", "a=20b", "a~20b", "a/b", "..", ".a", "ä", "a_b"];
+        let parts: std::collections::BTreeSet<_> = names.iter().map(|name| plain(name)).collect();
+        assert_eq!(parts.len(), names.len());
         assert!(is_fresh(&fresh("s3://b/l", "x", uuid)) && is_fresh("s3://b/x-y-0123456789abcdef/"));
         assert!(!is_fresh("s3://b/t") && !is_fresh("s3://b/t-12") && !is_fresh("s3://b/x-0123456789abcdef/y"));
         assert!(checked("file:///l/a~b", "file:///l").is_err() && checked("file:///l/a-b", "file:///l").is_ok());

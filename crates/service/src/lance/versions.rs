@@ -21,7 +21,6 @@ use glidepath_table::{FileError, Files};
 use super::head::Head;
 use super::paths;
 use crate::error::{Kind, Proof, ServiceError};
-use crate::keys::CommitFailure;
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{Counts, Inner, Service};
