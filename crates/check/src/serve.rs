@@ -172,7 +172,7 @@ fn processes(
     for number in 0..SERVERS {
         let net = Rc::clone(&net);
         starts.push(Box::new(move |env: SimEnv| {
-            Box::pin(server::live(env, protocol, number, net, faults.crash, rebases(seed)))
+            Box::pin(server::live(env, protocol, number, net, faults, rebases(seed)))
         }));
     }
     for number in 0..writers.count {

@@ -19,6 +19,7 @@
 mod decide;
 mod settle;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -288,7 +289,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Step 4.
     async fn write(&self, on: &Loaded<TableMetadata>, draft: Draft) -> Result<Next, ServiceError> {
         let Draft { metadata, lists, expired } = draft;
-        let location = crate::locations::metadata_file(metadata.location(), Some(&on.location), self.fresh_uuid());
+        let location = self.metadata_file(metadata.location(), metadata.properties(), Some(&on.location))?;
         let body = Arc::new(Body::of(location, metadata)?);
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
         files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
@@ -357,6 +358,18 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 let _ = self.files.delete(file).await;
             }
         }
+    }
+
+    /// A fresh name for a metadata file after `earlier`.
+    pub(crate) fn metadata_file(
+        &self,
+        location: &str,
+        properties: &HashMap<String, String>,
+        earlier: Option<&str>,
+    ) -> Result<String, ServiceError> {
+        let allowed = if self.settings.own_folders { location } else { &self.settings.warehouse };
+        let folder = crate::locations::metadata_folder(location, properties, allowed)?;
+        Ok(crate::locations::metadata_file(&folder, earlier, self.fresh_uuid()))
     }
 
     pub(crate) fn fresh_uuid(&self) -> uuid::Uuid {

@@ -176,10 +176,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// If the catalog does not answer.
     pub async fn prepare(&self) -> Result<(), ServiceError> {
-        let at = self.head().await?;
         for parts in own_namespaces() {
             let name =
                 Name::of_parts(parts.iter().copied()).map_err(|error| ServiceError::invalid(error.to_string()))?;
+            // A catalog without versions does not show one namespace as it was before it was made, and the next one after.
+            let at = self.head().await?;
             if self.entry(&at, &name).await?.is_some() {
                 continue;
             }

@@ -1,5 +1,7 @@
 //! Where the files of tables are.
 
+use std::collections::HashMap;
+
 use uuid::Uuid;
 
 use crate::Settings;
@@ -97,10 +99,23 @@ pub(crate) fn is_within(location: &str, folder: &str) -> bool {
     location.strip_prefix(&folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A metadata file after `earlier` (if any), in the folder of its table.
-pub(crate) fn metadata_file(location: &str, earlier: Option<&str>, uuid: Uuid) -> String {
+/// A metadata file after `earlier` (if any), in a folder for metadata.
+pub(crate) fn metadata_file(folder: &str, earlier: Option<&str>, uuid: Uuid) -> String {
     let next = earlier.and_then(version_of).map_or(0, |version| version + 1);
-    format!("{}/metadata/{next:05}-{uuid}.metadata.json", location.trim_end_matches('/'))
+    format!("{}/{next:05}-{uuid}.metadata.json", folder.trim_end_matches('/'))
+}
+
+/// The folder for the metadata of a table or view: in its own, unless a property names another one in the warehouse.
+pub(crate) fn metadata_folder(
+    location: &str,
+    properties: &HashMap<String, String>,
+    allowed: &str,
+) -> Result<String, ServiceError> {
+    match properties.get("write.metadata.path") {
+        Some(path) if !is_within(path, location) => checked(path, allowed),
+        Some(path) => checked(path, location.trim_end_matches('/')),
+        None => Ok(format!("{}/metadata", location.trim_end_matches('/'))),
+    }
 }
 
 /// The number at the beginning of the name of a metadata file.
@@ -146,10 +161,11 @@ mod tests {
     #[test]
     fn metadata_files_are_numbered() {
         let uuid = Uuid::from_u128(1);
-        let first = metadata_file("s3://b/t", None, uuid);
+        let folder = metadata_folder("s3://b/t/", &HashMap::new(), "s3://b").unwrap();
+        let first = metadata_file(&folder, None, uuid);
         assert_eq!(first, format!("s3://b/t/metadata/00000-{uuid}.metadata.json"));
-        assert!(metadata_file("s3://b/t", Some(&first), uuid).contains("/00001-"));
-        assert!(metadata_file("s3://b/t", Some("s3://b/t/metadata/v7.metadata.json"), uuid).contains("/00008-"));
-        assert!(metadata_file("s3://b/t", Some("odd"), uuid).contains("/00000-"));
+        assert!(metadata_file("s3://b/t/metadata", Some(&first), uuid).contains("/00001-"));
+        assert!(metadata_file("s3://b/t/metadata", Some("s3://b/t/metadata/v7.metadata.json"), uuid).contains("/00008-"));
+        assert!(metadata_file("s3://b/t/metadata", Some("odd"), uuid).contains("/00000-"));
     }
 }

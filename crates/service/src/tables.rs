@@ -107,7 +107,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn install(&self, identifier: &Identifier, metadata: TableMetadata, key: Option<&Idempotency>) -> Answer {
         let name = identifier.catalog_name()?;
         let location = metadata.location().to_owned();
-        let file = locations::metadata_file(&location, None, self.inner.fresh_uuid());
+        let file = self.inner.metadata_file(&location, metadata.properties(), None)?;
         let body = Arc::new(Body::of(file, metadata)?);
         self.inner.files.write(&body.location, body.json.clone()).await?;
         let create = Action::Create { name, entry: table_entry(&location, &body.location) };
@@ -159,6 +159,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let metadata = self.created_by(identifier, updates).await?;
         self.install(identifier, metadata, key.as_ref()).await.map_err(|error| match error.kind {
+            // A view has the name: a retry cannot help, so clients are told so.
+            Kind::Exists if error.message.contains("same name") => error,
             Kind::Exists => ServiceError::new(Kind::Conflict, "Requirement failed: table already exists"),
             _ => error,
         })

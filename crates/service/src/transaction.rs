@@ -16,7 +16,6 @@ use crate::bodies::{Body, Loaded};
 use crate::commit::TableCommit;
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency};
-use crate::locations;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
@@ -191,7 +190,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 (built.metadata, Some(current.location.clone()))
             }
         };
-        let file = locations::metadata_file(metadata.location(), old.as_deref(), self.inner.fresh_uuid());
+        let file = self.inner.metadata_file(metadata.location(), metadata.properties(), old.as_deref())?;
         Ok(Some(Written { identifier: identifier.clone(), name, old, body: Arc::new(Body::of(file, metadata)?) }))
     }
 }

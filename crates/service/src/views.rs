@@ -147,7 +147,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     async fn write_view(&self, metadata: ViewMetadata, earlier: Option<&str>) -> ViewAnswer {
-        let file = locations::metadata_file(metadata.location(), earlier, self.inner.fresh_uuid());
+        let file = self.inner.metadata_file(metadata.location(), metadata.properties(), earlier)?;
         let body = Arc::new(Body::of(file, metadata)?);
         self.inner.files.write(&body.location, body.json.clone()).await?;
         Ok(body)

@@ -9,8 +9,8 @@ use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Protocol, Settings as Limits};
-use glidepath_service::{Service, Settings, Warehouse};
-use glidepath_sim::{SimEnv, SimStore};
+use glidepath_service::{LIFETIME_MS, Service, Settings, Warehouse};
+use glidepath_sim::{Faults, SimEnv, SimStore};
 
 use super::wire::{Answer, Ask, Envelope, Net};
 use super::{BASE, TABLES};
@@ -53,12 +53,13 @@ pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, rebase: boo
 }
 
 /// Lives until all clients have ended and all requests are answered.
-pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<Net>, kills: f64, rebase: bool) {
+pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<Net>, faults: Faults, rebase: bool) {
+    let (kills, cleans) = (faults.crash, cleans_keys(&faults));
     let Some(host) = net.hosts.get(number as usize) else { return };
     let share = |purpose| unit_interval(env.draw(purpose));
     loop {
         let (service, mut background) = service(&env, protocol, number, rebase);
-        background.push(Box::pin(upkeep(env.clone(), service.clone(), Rc::clone(&net))));
+        background.push(Box::pin(upkeep(env.clone(), service.clone(), Rc::clone(&net), cleans)));
         let mut requests = Vec::<Task>::new();
         host.rise();
         let killed = poll_fn(|context| {
@@ -87,7 +88,14 @@ pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<N
     }
 }
 
-async fn upkeep(env: SimEnv, service: Served, net: Rc<Net>) {
+/// Whether keys may be removed. Not where a request may sleep in a server for longer than its key is kept, or where clocks
+/// differ by as much: there such a request is done a second time.
+fn cleans_keys(faults: &Faults) -> bool {
+    let longest = faults.lateness + faults.lateness + faults.clock_skew;
+    longest + longest < Span::from_millis(LIFETIME_MS)
+}
+
+async fn upkeep(env: SimEnv, service: Served, net: Rc<Net>, cleans: bool) {
     loop {
         let share = unit_interval(env.draw(Purpose::Validation));
         env.sleep_until(env.now() + Span::from_nanos_f64(PURGES.as_nanos() as f64 * share)).await;
@@ -96,7 +104,9 @@ async fn upkeep(env: SimEnv, service: Served, net: Rc<Net>) {
         }
         // What fails is done next time.
         let _ = service.run_purges().await;
-        let _ = service.clean_keys().await;
+        if cleans {
+            let _ = service.clean_keys().await;
+        }
     }
 }
 
