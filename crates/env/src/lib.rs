@@ -16,6 +16,7 @@ mod object;
 mod retry;
 pub mod rows;
 pub mod settling;
+mod together;
 mod watch;
 
 pub use files::{Access, Files};
@@ -30,6 +31,7 @@ pub use object::{
 };
 pub use retry::{Backoff, Exponential, JitterRange};
 pub use rows::RowObjects;
+pub use together::{together, together_until};
 pub use watch::{Readings, Watch};
 
 use std::future::Future;
