@@ -156,6 +156,11 @@ fn mistakes_are_named() {
     for (arguments, words) in [
         ("create file:///tmp/x", "kv+file:///directory"),
         ("create /tmp/x", "no scheme"),
+        ("describe kv+file:///%00", "%00"),
+        ("bench kv+file:///%00", "%00"),
+        // Whether the driver was built or not.
+        ("create postgres://", "postgres"),
+        ("create postgres://host/db?schema=a&schema=b", "postgres"),
         ("create kv+memory:", "exists only until the command ends"),
         ("create STORE --service 1x", "a service is named by letters"),
         ("create STORE --quantum 10 --rows 3", "rows"),
