@@ -12,6 +12,11 @@ pub mod conformance;
 mod files;
 mod kv;
 mod luck;
+#[cfg(not(feature = "mutants"))]
+#[allow(unreachable_pub, reason = "it can be reached with the feature")]
+mod mutant;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 mod object;
 mod retry;
 pub mod rows;
