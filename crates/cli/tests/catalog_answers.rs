@@ -107,6 +107,7 @@ fn a_url_that_says_more_than_is_used_is_refused() {
         ("Memory:".to_owned(), "exist only until the command ends"),
         ("memory:?a=b".to_owned(), "no parameters"),
         ("file:store".to_owned(), "three slashes"),
+        ("file:///tmp/a%00b".to_owned(), "%00"),
         ("s3://bucket/prefix#part".to_owned(), "write it %23"),
     ];
     for (url, words) in cases {

@@ -1,5 +1,5 @@
-//! Tests of a catalog on a full disk: commits fail with a message, nothing is lost, reads work, and commits work again
-//! when there is room.
+//! Tests of a catalog and of transactions on a full disk: commits fail with a message, nothing is lost, reads work, and commits
+//! work again when there is room.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -44,6 +44,59 @@ fn a_catalog_on_a_full_disk_of_ext4() {
         let Some(disk) = SmallDisk::ext4(&folder.path().join("disk"), 8 << 20) else { return };
         fills_up(&disk, layout);
     }
+}
+
+/// In words of this program, and with the folder; and the same command goes on when there is room.
+fn transactions_fill_up(disk: &SmallDisk) {
+    let cells = disk.path().join("cells");
+    let run = |arguments: &str| {
+        let url = format!("kv+file://{}", cells.display());
+        glidepath(disk.path().parent().unwrap(), &format!("txn {}", arguments.replace("STORE", &url)))
+    };
+    for arguments in ["create STORE", "migrate STORE --table one", "migrate STORE --table two"] {
+        output(run(arguments));
+    }
+    let filler = disk.fill();
+    let is_ours = |error: &str| {
+        for words in ["No space left on device", &cells.display().to_string(), "see that the disk works and has room"] {
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(!error.contains("Error"), "{error}");
+    };
+    is_ours(&refused(run("migrate STORE --encoding original"), 1));
+    // The map is written, until not even that has room: nobody knows then.
+    let migrations = (0..200).map(|number| run(&format!("migrate STORE --table {}", ["one", "two"][number % 2])));
+    let failed = migrations.into_iter().find(|ended| !ended.status.success()).unwrap();
+    let error = refused(failed, 7);
+    is_ours(&error);
+    assert!(error.contains("may have been done: the same command again settles it"), "{error}");
+    std::fs::remove_file(filler).unwrap();
+    output(run("migrate STORE --encoding original"));
+    assert!(output(run("describe STORE")).contains("table main_original, encoded as original"));
+    output(run("begin STORE"));
+
+    // Room for some calls of a benchmark.
+    let filler = disk.fill();
+    let file = std::fs::File::options().write(true).open(&filler).unwrap();
+    file.set_len(file.metadata().unwrap().len() - (1 << 20)).unwrap();
+    let error = refused(run("bench STORE --part batches --duration 1s --out out"), 1);
+    assert!(error.contains(" calls failed, in 1 of 1 runs; the first: "), "{error}");
+    is_ours(&error);
+    assert!(disk.path().with_file_name("out").join("results.json").exists());
+}
+
+#[test]
+fn transactions_on_a_full_disk_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::in_memory(&folder.path().join("disk"), "16m") else { return };
+    transactions_fill_up(&disk);
+}
+
+#[test]
+fn transactions_on_a_full_disk_of_ext4() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::ext4(&folder.path().join("disk"), 16 << 20) else { return };
+    transactions_fill_up(&disk);
 }
 
 /// What a command found out is in its code, whether its output can be written or not.

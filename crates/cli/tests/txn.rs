@@ -156,6 +156,11 @@ fn mistakes_are_named() {
     for (arguments, words) in [
         ("create file:///tmp/x", "kv+file:///directory"),
         ("create /tmp/x", "no scheme"),
+        ("describe kv+file:///%00", "%00"),
+        ("bench kv+file:///%00", "%00"),
+        // Whether the driver was built or not.
+        ("create postgres://", "postgres"),
+        ("create postgres://host/db?schema=a&schema=b", "postgres"),
         ("create kv+memory:", "exists only until the command ends"),
         ("create STORE --service 1x", "a service is named by letters"),
         ("create STORE --quantum 10 --rows 3", "rows"),
@@ -307,15 +312,42 @@ fn a_lost_bound_of_timestamps_is_noticed() {
 
 #[test]
 fn timestamps_have_an_end() {
+    use glidepath_stores::LiveEnv;
+    use glidepath_txn::Timestamp;
+    use glidepath_txn::timestamps::{Allocator, AllocatorOptions, Sharing};
+
     let place = Place::embedded();
     place.does("create STORE");
     let last = u64::MAX / 2;
-    place.does(&format!("fast-forward STORE {}", last - 3));
+    // What only a mistake can mean is refused: nothing would bring the timestamps back.
+    let most = last - (1 << 40);
+    for (to, left) in [(last, "0"), (last - 3, "3"), (most + 1, "1099511627775")] {
+        let words = format!("leave {left} timestamps for ever; give {most} at most, which leaves 1099511627776");
+        place.fails(&format!("fast-forward STORE {to}"), 2, &words);
+    }
+    assert_eq!(place.does("begin STORE"), "1\n");
+    place.does(&format!("fast-forward STORE {most}"));
+    let next: u64 = place.does("begin STORE").trim().parse().unwrap();
+    assert!(next > most && next < most + 10, "{next}");
+    // A program may use them up.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let forward = |to: u64| {
+        let allocator = async {
+            let store = glidepath_kv::open(&place.url).await.unwrap();
+            let table = glidepath_txn::names::timestamps("main").unwrap();
+            let options = AllocatorOptions { allotment: 1, sharing: Sharing::Alone };
+            let allocator = Allocator::open(LiveEnv::new(), store, table, options).await.unwrap();
+            allocator.fast_forward(Timestamp::new(to).unwrap()).await.unwrap();
+        };
+        runtime.block_on(allocator);
+    };
+    forward(last - 3);
     place.fails("begin STORE --count 10", 1, "10 timestamps were asked for, and 2 are left");
-    place.does(&format!("fast-forward STORE {last}"));
+    forward(last);
     place.fails("begin STORE", 1, "1 timestamps were asked for, and 0 are left");
     // Nothing is to be done.
     place.does("fast-forward STORE 5");
+    place.does(&format!("fast-forward STORE {last}"));
     place.does(&format!("abort STORE {last}"));
 }
 

@@ -12,10 +12,16 @@ pub mod conformance;
 mod files;
 mod kv;
 mod luck;
+#[cfg(not(feature = "mutants"))]
+#[allow(unreachable_pub, reason = "it can be reached with the feature")]
+mod mutant;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 mod object;
 mod retry;
 pub mod rows;
 pub mod settling;
+mod together;
 mod watch;
 
 pub use files::{Access, Files};
@@ -30,6 +36,7 @@ pub use object::{
 };
 pub use retry::{Backoff, Exponential, JitterRange};
 pub use rows::RowObjects;
+pub use together::{together, together_until};
 pub use watch::{Readings, Watch};
 
 use std::future::Future;

@@ -31,6 +31,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use glidepath_model::ByteSize;
 
 use crate::kv::{Cell, Columns, ConditionError, KvReadError, KvStore, ReadLevel, Table, WriteError};
+use crate::mutant::{self, Mutant};
 use crate::object::{
     Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Listed, Metadata, Object,
     ObjectStore, Payload, PutError, ReadError, Tag,
@@ -125,6 +126,11 @@ pub fn object_in(cell: &Cell, value: &Bytes) -> Result<(Key, Option<Payload>), C
     Ok((key, held.is_object.then(|| held.content().into())))
 }
 
+/// How sure the read of an object must be.
+fn level() -> ReadLevel {
+    if mutant::is(Mutant::PlainReads) { ReadLevel::Plain } else { ReadLevel::Linearizable }
+}
+
 fn value(kind: u8, state: u64, payload: &Payload) -> Bytes {
     let filler = usize::try_from(payload.filler.as_bytes()).unwrap_or(usize::MAX);
     let mut value = BytesMut::with_capacity((HEAD + payload.bytes.len()).saturating_add(filler));
@@ -148,7 +154,7 @@ impl<S: KvStore> RowObjects<S> {
     }
 
     async fn read(&self, cell: &Cell) -> Result<Option<Held>, Cause> {
-        match self.cells.get(&self.table, std::slice::from_ref(cell), ReadLevel::Linearizable).await {
+        match self.cells.get(&self.table, std::slice::from_ref(cell), level()).await {
             Ok(mut values) => values.pop().flatten().map(decoded).transpose(),
             Err(KvReadError::NoTable(_)) => Ok(None),
             Err(KvReadError::Failed(cause)) => Err(cause),

@@ -96,11 +96,12 @@ impl Embedded {
 
     /// Sends a request to the writer thread and waits for its answer. `None`: the thread ended, or panicked, on the way.
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<Option<T>, Denial> {
+        let no_more = |why: &str| Denial::words(writer::no_more_writes(&self.0.tables.folder().path, why));
         if let Some(why) = self.0.broken.get() {
-            return Err(Denial::words(writer::no_more_writes(why)));
+            return Err(no_more(why));
         }
         let (reply, answer) = oneshot::channel();
-        let gone = || Denial::words(writer::no_more_writes("its writer thread has ended"));
+        let gone = || no_more("its writer thread has ended");
         let requests = self.0.requests.as_ref().ok_or_else(gone)?;
         requests.send(request(reply)).await.map_err(|_| gone())?;
         Ok(answer.await.ok())

@@ -121,7 +121,11 @@ fn path(url: &str) -> Result<PathBuf, OpenUrlError> {
     if parsed.query().is_some() || parsed.fragment().is_some() {
         return Err(wrong("a folder takes no options; `?` and `#` in a path are written %3F and %23"));
     }
-    parsed.to_file_path().map_err(|()| wrong("it is not a path of this machine"))
+    let path = parsed.to_file_path().map_err(|()| wrong("it is not a path of this machine"))?;
+    match path.as_os_str().as_encoded_bytes().contains(&0) {
+        true => Err(wrong("no name of a folder has the character %00")),
+        false => Ok(path),
+    }
 }
 
 /// Whether the URL names a folder in which there is no store yet, so that a mistyped one is not made by a program that only reads.
@@ -209,6 +213,9 @@ fn cluster(url: &str) -> Result<Cluster, String> {
     if hosts.iter().any(|host| host.starts_with(':')) {
         return Err("a host has no name".to_owned());
     }
+    if Table::new(keyspace).is_none() {
+        return Err(crate::cassandra::OpenError::Name(keyspace.to_owned()).to_string());
+    }
     let mut options = Options { credentials, ..Options::default() };
     for option in query.split('&').filter(|option| !option.is_empty()) {
         let copies = option.strip_prefix("copies=").ok_or_else(|| {
@@ -217,6 +224,9 @@ fn cluster(url: &str) -> Result<Cluster, String> {
                 name_of(option)
             )
         })?;
+        if options.replication_factor.is_some() {
+            return Err("the parameter \"copies\" is given twice; give it once".to_owned());
+        }
         options.replication_factor =
             Some(copies.parse().map_err(|_| format!("{copies:?} is no number of copies, 1 or more"))?);
     }
@@ -339,13 +349,20 @@ mod tests {
             ("kv+file://tmp/x", "three slashes"),
             ("kv+file:///tmp/x?y=z", "no options"),
             ("kv+file:///tmp/x#y", "no options"),
+            ("kv+file:///%00", "the character %00"),
+            ("kv+file:///tmp/a%00b", "the character %00"),
             ("kv+memory:x", "nothing may follow"),
             ("mysql://secret:hush@host/x", "scheme is not known"),
             ("postgres://u:hush@host/db?schema=1x", "no name of a schema"),
+            ("postgres://", "names no server"),
+            ("postgres://u:hush@/db", "names no server"),
+            ("postgres://u:hush@host/db?schema=a&schema=b", "\"schema\" is given twice"),
             ("cassandra://u:hush@host:9042", "names no keyspace"),
             ("cassandra://u@host:9042/k", "a user has a password"),
             ("cassandra://u:hush@host:9042/k?copies=0", "no number of copies"),
             ("cassandra://u:hush@host:9042/k?token=hush", "\"token\" is no option"),
+            ("cassandra://u:hush@host:9042/k?copies=1&copies=2", "\"copies\" is given twice"),
+            ("cassandra://host:9042/", "no name of a keyspace"),
             ("cassandra://:9042/k", "no name"),
         ] {
             let message = refused(url);

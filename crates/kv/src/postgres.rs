@@ -11,6 +11,7 @@ mod connections;
 mod outcome;
 mod statements;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use glidepath_env::{
     Table, WriteError, check_columns,
 };
 use tokio_postgres::Config;
-use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::config::{Host, TargetSessionAttrs};
 
 use connections::Connections;
 
@@ -55,6 +56,12 @@ pub enum AddressError {
     /// The schema has another name than a table may have.
     #[error("{0:?} is no name of a schema: it is of letters, digits and `_`, {most} at most, first a letter or `_`", most = Table::LONGEST)]
     Schema(String),
+    /// The address names no server.
+    #[error("it names no server, which is needed: postgres://user@host:port/database")]
+    NoHost,
+    /// A parameter is there more than once.
+    #[error("the parameter {0:?} is given twice; give each once")]
+    Twice(String),
 }
 
 /// Cells in a PostgreSQL server. Clones share its connections. Its futures need a tokio runtime with `net` and `time`.
@@ -73,10 +80,15 @@ impl Postgres {
     /// # Errors
     /// Where it is no such address.
     pub fn open(url: &str, options: &PostgresOptions) -> Result<Self, AddressError> {
-        let (url, schema) = split(url);
+        let (url, schema) = split(url)?;
         let schema = Table::new(&schema).ok_or(AddressError::Schema(schema))?;
         let form = |error: tokio_postgres::Error| AddressError::Form(Cause::from_error(error).to_string());
         let mut config: Config = url.parse().map_err(form)?;
+        let unnamed = |host: &Host| matches!(host, Host::Tcp(name) if name.is_empty());
+        let is_none = config.get_hosts().is_empty() && config.get_hostaddrs().is_empty();
+        if is_none || config.get_hosts().iter().any(unnamed) {
+            return Err(AddressError::NoHost);
+        }
         config.target_session_attrs(TargetSessionAttrs::ReadWrite).application_name("glidepath");
         config.connect_timeout(options.timeout);
         let hosts: Vec<_> = config.get_hosts().iter().map(|host| format!("{host:?}")).collect();
@@ -114,18 +126,22 @@ impl Postgres {
 }
 
 /// The address without its schema, and the schema.
-fn split(url: &str) -> (String, String) {
+fn split(url: &str) -> Result<(String, String), AddressError> {
     let mut schema = "public".to_owned();
-    let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), schema) };
-    let mut rest = Vec::new();
+    let Some((address, query)) = url.split_once('?') else { return Ok((url.to_owned(), schema)) };
+    let (mut rest, mut names) = (Vec::new(), BTreeSet::new());
     for part in query.split('&') {
+        let name = part.split('=').next().unwrap_or_default();
+        if !names.insert(name) {
+            return Err(AddressError::Twice(name.to_owned()));
+        }
         match part.strip_prefix("schema=") {
             Some(name) => schema = name.to_owned(),
             None => rest.push(part),
         }
     }
     let address = if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) };
-    (address, schema)
+    Ok((address, schema))
 }
 
 fn bytes(value: &[u8]) -> Bytes {
@@ -284,5 +300,13 @@ mod tests {
         assert_eq!(open("postgres://me@localhost/db").unwrap().0.schema.as_str(), "public");
         assert!(matches!(open("postgres://me@localhost/db?schema=a\"b"), Err(AddressError::Schema(_))));
         assert!(matches!(open("mysql://me@localhost/db"), Err(AddressError::Form(_))));
+        for url in ["postgres://", "postgres:///db", "postgres://me:hush@/db?schema=mine", "postgres:///db?host="] {
+            assert!(matches!(open(url), Err(AddressError::NoHost)), "{url}");
+        }
+        assert!(open("postgres:///db?host=/run/postgresql&user=me").is_ok());
+        for (query, twice) in [("schema=a&schema=b", "schema"), ("user=a&sslmode=disable&user=b", "user")] {
+            let refused = open(&format!("postgres://localhost/db?{query}"));
+            assert!(matches!(refused, Err(AddressError::Twice(name)) if name == twice), "{query}");
+        }
     }
 }

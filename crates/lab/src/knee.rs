@@ -260,7 +260,8 @@ pub fn answer(
     let variants: Vec<Variant<'_>> =
         variants.map(|(n, &point)| Variant { point, start: start(point), highest: highest(n) }).collect();
     let left = options.events.saturating_sub(knee.events);
-    let enough = enough::for_variants(point, &knee, variants.len());
+    let protocols = changes.iter().filter(|change| change.is_of_protocol(point)).count();
+    let enough = enough::for_variants(point, &knee, variants.len(), protocols);
     let mut results = variants::search(&variants, options, left, (enough::of_one(&knee) as u64, meter));
     let mut what_ifs = results.split_off(reliefs.len());
     let varied = what_ifs.split_off(changes.len());

@@ -27,7 +27,6 @@ mod settling;
 #[cfg(test)]
 mod tests;
 pub mod tickets;
-mod together;
 #[cfg(feature = "toy")]
 mod toy;
 pub mod upkeep;
@@ -35,3 +34,6 @@ mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};
 pub use wire::DecodeError;
+
+/// Requests of one task at a time.
+const AT_ONCE: usize = 16;

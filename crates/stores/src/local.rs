@@ -75,6 +75,9 @@ impl LocalStore {
         let directory = url.to_file_path();
         let directory =
             directory.map_err(|()| wrong("a directory is written with three slashes, file:///directory"))?;
+        if directory.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err(wrong("no name of a directory has the character %00"));
+        }
         if directory.parent().is_none() {
             return Err(wrong("that is the root of all folders: name a folder in it, such as file:///tmp/lake"));
         }

@@ -34,7 +34,6 @@ pub mod service;
 pub mod table;
 mod timestamp;
 pub mod timestamps;
-mod together;
 pub mod writer;
 
 #[cfg(test)]

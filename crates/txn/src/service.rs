@@ -30,12 +30,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table};
+use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purpose, ReadLevel, Table, together};
 use glidepath_model::Span;
 
 use crate::mutant::{self, Mutant};
 use crate::table::{self, DecideError, GetError, OpenError, Options, Status, Transactions};
-use crate::together::together;
 use crate::{Encoding, Outcome, Timestamp};
 use glidepath_env::settling::{self, ROUNDS};
 use map::Map;

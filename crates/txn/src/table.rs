@@ -29,11 +29,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Cell, Denial, Env, KvReadError, KvStore, Rank, ReadLevel, Table};
+use glidepath_env::{Cause, Cell, Denial, Env, KvReadError, KvStore, Rank, ReadLevel, Table, together};
 use glidepath_model::Span;
 
 use crate::mutant::{self, Mutant};
-use crate::together::together;
 use crate::{Division, Encoding, Entry, Outcome, Planner, Stage, Timestamp};
 
 use ends::Ends;

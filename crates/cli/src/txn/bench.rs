@@ -25,7 +25,8 @@ use crate::whole;
 ///
 /// Puts with the original encoding and with tickets, reads, loads of many cells, and what an entry costs on disk. On a
 /// disk, it works in a folder of its own in the given one, and removes it at the end. In a server it makes tables named
-/// bench_..., which stay. Results go into a folder: report.html, report.md, results.json.
+/// bench_..., which stay. Results go into a folder: report.html, report.md, results.json. If a call failed, the results are
+/// written, and the exit code is 1.
 #[derive(Args, Debug)]
 pub(super) struct Bench {
     /// The key-value store, by its URL: kv+file:///directory, postgres://..., cassandra://..., kv+memory:
@@ -90,6 +91,9 @@ impl Bench {
             return Err(Failure::Interrupted("stopped; nothing is measured".to_owned()));
         }
         self.write(&lines)?;
+        if let Some(failure) = failed_calls(&lines) {
+            return Err(failure);
+        }
         match stop.load(Ordering::Relaxed) {
             true => Err(Failure::Interrupted("stopped; what was measured is kept".to_owned())),
             false => Ok(()),
@@ -127,6 +131,15 @@ impl Bench {
         print(&as_table(lines))?;
         print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
     }
+}
+
+/// The failure of a benchmark some of whose calls failed: what it measured is not what the store can do.
+fn failed_calls(lines: &[Line]) -> Option<Failure> {
+    let failed: Vec<_> = lines.iter().filter(|line| line.errors > 0).collect();
+    let calls: u64 = failed.iter().map(|line| line.errors).sum();
+    let first = failed.iter().find_map(|line| line.first_error.as_deref()).unwrap_or("a client ended early");
+    let words = format!("{calls} calls failed, in {} of {} runs; the first: {first}", failed.len(), lines.len());
+    (calls > 0).then_some(Failure::Failed(words))
 }
 
 /// A folder that this process has made, and removes with all that is in it.
@@ -183,4 +196,31 @@ fn as_table(lines: &[Line]) -> String {
         text.push_str(&format!("\nThe first error: {words}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_benchmark_with_failed_calls_has_failed() {
+        let line = |errors: u64| Line {
+            part: Part::Puts,
+            what: "original".to_owned(),
+            clients: 1,
+            rows: None,
+            per_second: 1.0,
+            latency_ms: [None; 3],
+            errors,
+            first_error: (errors > 0).then(|| "the disk is full".to_owned()),
+            bytes_per_entry: None,
+        };
+        assert!(failed_calls(&[line(0), line(0)]).is_none());
+        match failed_calls(&[line(0), line(2), line(3)]) {
+            Some(Failure::Failed(words)) => {
+                assert_eq!(words, "5 calls failed, in 2 of 3 runs; the first: the disk is full");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

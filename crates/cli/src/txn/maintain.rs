@@ -36,7 +36,12 @@ impl Migrate {
     }
 }
 
+/// Timestamps that a fast-forward leaves: enough for a million a second, for twelve days.
+const RESERVE: u64 = 1 << 40;
+
 /// Give out no timestamp up to this one, because a backup may have used it
+///
+/// This cannot be undone. A timestamp that would leave fewer than 2^40 is refused, unless so many were given out already.
 #[derive(Args, Debug)]
 pub(super) struct FastForward {
     #[command(flatten)]
@@ -48,6 +53,7 @@ pub(super) struct FastForward {
 impl FastForward {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
+        self.leaves_enough(&site)?;
         let is_remedy = self.to.get() >= site.service.bound();
         let allocator = if is_remedy { site.new_allocator(1)? } else { site.allocator(1)? };
         site.wait(allocator.fast_forward(self.to)).map_err(|error| place::take(&error))?;
@@ -55,6 +61,21 @@ impl FastForward {
             true => print_json(&json!({ "fast_forward": self.to.get() })),
             false => print(&format!("the next timestamps are above {}", self.to)),
         })
+    }
+
+    /// An error where the timestamps would be used up, as by a mistyped one.
+    fn leaves_enough(&self, site: &Site) -> Result<(), Failure> {
+        let (to, last) = (self.to.get(), Timestamp::LAST.get());
+        // What is as high already was not mistyped.
+        if last - to >= RESERVE || to <= site.service.bound() || to < site.bound()? {
+            return Ok(());
+        }
+        let words = format!(
+            "fast-forward to {to}: it would leave {} timestamps for ever; give {} at most, which leaves {RESERVE}",
+            last - to,
+            last - RESERVE
+        );
+        Err(Failure::Mistake(words))
     }
 }
 

@@ -210,3 +210,6 @@ pub(super) fn object(start: Timestamp, outcome: Option<Outcome>) -> Value {
     };
     json!({ "start": start.get(), "status": status, "commit": commit })
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
-use super::trial::{Broken, Trial, done, flat, holds, insist, together};
-use crate::{Guard, ObjectStore, Payload};
+use super::trial::{Broken, Trial, done, flat, holds, insist};
+use crate::{Guard, ObjectStore, Payload, together};
 
 const WRITERS: usize = 16;
 const WRITES_EACH: usize = 10;
@@ -23,7 +23,7 @@ pub(super) async fn creators<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(),
             let body = || Payload::from(Bytes::from(format!("writer {writer}")));
             insist(|| trial.handle(writer).put(key, body(), Guard::Absent)).await
         };
-        let ends = together((0..WRITERS).map(create).collect()).await;
+        let ends = together(WRITERS, (0..WRITERS).map(create)).await;
         let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
         let winners: Vec<usize> = (0..WRITERS).filter(|writer| ends[*writer].is_some()).collect();
         let &[winner] = &winners[..] else {
@@ -47,7 +47,7 @@ pub(super) async fn increments<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(
         }
         Ok(())
     };
-    together((0..WRITERS).map(count).collect()).await.into_iter().collect::<Result<Vec<()>, Broken>>()?;
+    together(WRITERS, (0..WRITERS).map(count)).await.into_iter().collect::<Result<Vec<()>, Broken>>()?;
     let counted = number_in(&flat(&trial.read(key).await?.payload))?;
     let wanted = WRITERS * WRITES_EACH;
     holds(counted == wanted, || format!("of {wanted} acknowledged increments {counted} survived"))
@@ -84,7 +84,7 @@ pub(super) async fn appenders<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<()
         }
         Ok(won)
     };
-    let ends = together((0..WRITERS).map(append_all).collect()).await;
+    let ends = together(WRITERS, (0..WRITERS).map(append_all)).await;
     let ends = ends.into_iter().collect::<Result<Vec<Vec<u64>>, Broken>>()?;
     let content = flat(&trial.read(&trial.key("log")).await?.payload);
     let wanted = WRITERS * WRITES_EACH * RECORD;

@@ -1,9 +1,6 @@
 //! What the points share: keys of their own, and messages about violations.
 
 use std::fmt::Display;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::Poll;
 
 use bytes::Bytes;
 
@@ -126,25 +123,6 @@ pub(super) fn flat(payload: &Payload) -> Vec<u8> {
     let mut bytes = payload.bytes.to_vec();
     bytes.resize(payload.size().as_bytes() as usize, 0);
     bytes
-}
-
-/// Runs these futures concurrently, in the executor that polls this one. Each poll polls all that are not ready: a
-/// simulated world does not say which of a process's futures it woke.
-pub(super) async fn together<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut slots: Vec<_> = futures.into_iter().map(|future| (Some(Box::pin(future)), None)).collect();
-    poll_fn(|context| {
-        let mut all = true;
-        for (future, output) in &mut slots {
-            let Some(pending) = future else { continue };
-            match Pin::as_mut(pending).poll(context) {
-                Poll::Ready(ready) => (*future, *output) = (None, Some(ready)),
-                Poll::Pending => all = false,
-            }
-        }
-        if all { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    slots.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 /// Sends a guarded write until it wins or is lost. A store may refuse requests under load; a healthy one leaves none

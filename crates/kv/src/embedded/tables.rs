@@ -7,7 +7,7 @@ use fjall::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
 };
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
-use glidepath_env::{Cause, Table, WriteError};
+use glidepath_env::{Cause, Denial, Table, WriteError};
 
 use super::folder::Folder;
 use super::writer::cause;
@@ -52,8 +52,14 @@ impl Tables {
         }
         let options = || layout().max_memtable_size(self.memtable_bytes);
         let made = self.database().keyspace(table.as_str(), options);
-        let made = made.map_err(|error| WriteError::Unknown(cause(error)))?;
-        self.folder.sync_tables().map_err(|error| WriteError::Unknown(Cause::from_error(error)))?;
+        let failed = |why: Cause| {
+            let folder = self.folder.path.display();
+            let words = format!("making it in {folder}: {why}; see that the disk works and has room, then try again");
+            // It may be there all the same, and nothing but the disk can change that.
+            WriteError::Refused(Denial { certain: false, ..Denial::words(words) })
+        };
+        let made = made.map_err(|error| failed(cause(error)))?;
+        self.folder.sync_tables().map_err(|error| failed(Cause::from_error(error)))?;
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), made);
         Ok(())
     }

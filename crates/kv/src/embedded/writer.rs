@@ -11,7 +11,10 @@
 //!    store takes no more writes, because nobody can check a condition against cells that may or may not be there.
 
 use std::collections::HashMap;
+use std::error::Error;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -114,7 +117,7 @@ impl Writer {
         for request in taken.drain(..) {
             left -= 1;
             if let Some(why) = self.broken.get() {
-                request.refuse(why);
+                request.refuse(&self.no_more_writes(why));
                 continue;
             }
             let write = match request {
@@ -126,7 +129,7 @@ impl Writer {
             };
             if let Err(error) = self.wait_for_room(&write.table) {
                 let why = self.broken.get_or_init(|| format!("writing in the background failed: {}", cause(error)));
-                Request::Write(write).refuse(why);
+                Request::Write(write).refuse(&self.no_more_writes(why));
                 continue;
             }
             match check(&write, &accepted) {
@@ -142,7 +145,7 @@ impl Writer {
                         self.finish(before, std::mem::take(&mut waiting));
                         accepted.clear();
                         if let Some(why) = self.broken.get() {
-                            Request::Write(write).refuse(why);
+                            Request::Write(write).refuse(&self.no_more_writes(why));
                             continue;
                         }
                     }
@@ -176,6 +179,10 @@ impl Writer {
         Ok(())
     }
 
+    fn no_more_writes(&self, why: &str) -> String {
+        no_more_writes(&self.tables.folder().path, why)
+    }
+
     fn finish(&mut self, batch: WriteBatch, waiting: Vec<(oneshot::Sender<Outcome>, Outcome)>) {
         if waiting.is_empty() {
             return;
@@ -187,8 +194,8 @@ impl Writer {
                 }
             }
             Err(error) => {
-                let cause = cause(error);
-                self.broken.get_or_init(|| format!("writing or syncing a batch failed: {cause}"));
+                let why = self.broken.get_or_init(|| format!("writing or syncing a batch failed: {}", cause(error)));
+                let cause = Cause::words(self.no_more_writes(why));
                 for (reply, _) in waiting {
                     answer(reply, Err(ConditionError::Unknown(cause.clone())));
                 }
@@ -207,7 +214,7 @@ impl Request {
     }
 
     fn refuse(self, why: &str) {
-        let denial = Denial::words(no_more_writes(why));
+        let denial = Denial::words(why);
         match self {
             Self::Write(Write { reply, .. }) => answer(reply, Err(ConditionError::Refused(denial))),
             Self::CreateTable { reply, .. } => answer(reply, Err(WriteError::Refused(denial))),
@@ -216,17 +223,32 @@ impl Request {
 }
 
 /// What somebody is told who writes to a store that takes no more.
-pub(super) fn no_more_writes(why: &str) -> String {
-    format!("this store takes no more writes, because {why}; look after the disk, then open the folder again")
+pub(super) fn no_more_writes(folder: &Path, why: &str) -> String {
+    let folder = folder.display();
+    format!(
+        "the store in {folder} takes no more writes, because {why}; see that the disk works and has room, then open it again"
+    )
 }
 
-/// What the library says, for people.
+/// Why the library failed, for people: what the file system said, where it was that.
 pub(super) fn cause(error: fjall::Error) -> Cause {
     match error {
         fjall::Error::Io(error) => Cause::from_error(error),
         fjall::Error::Poisoned => Cause::words("an earlier write of the library failed"),
-        error => Cause::from_error(error),
+        error => of_files(&error).map_or_else(|| Cause::from_error(error), Cause::words),
     }
+}
+
+/// What the file system said, if that is behind an error of the library.
+fn of_files(error: &fjall::Error) -> Option<String> {
+    let mut next = error.source();
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.to_string());
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// Nobody may be there any more to hear it. Whatever waking them does must not hurt the others.

@@ -267,3 +267,11 @@ fn whatever_waking_does_the_writer_goes_on_or_ends() {
     drop((panics, holds, store));
     drop(Embedded::open(folder.path(), &EmbeddedOptions::default()).unwrap());
 }
+
+#[test]
+fn what_the_file_system_said_is_told_and_not_how_the_library_says_it() {
+    let full = || std::io::Error::from_raw_os_error(28);
+    for error in [fjall::Error::Io(full()), fjall::Error::Storage(fjall::LsmError::Io(full()))] {
+        assert_eq!(super::writer::cause(error).to_string(), "No space left on device (os error 28)");
+    }
+}

@@ -155,3 +155,23 @@ fn many_tables_make_fewer_events() {
     assert!(events("tables.count=1000") < options.events / 2);
     assert!(events("tables.count=10000") < options.events / 13);
 }
+
+/// Those that the first estimates left out were of other protocols.
+#[test]
+fn a_budget_that_would_suffice_counts_other_protocols_more() {
+    let point = point(&[]);
+    let with = |protocols| {
+        let options = KneeOptions { protocols, events: 300_000, ..options() };
+        answer(&point, &options, Some(&providers()), &|_| ()).unwrap()
+    };
+    let (without, with) = (with(false), with(true));
+    assert_eq!(without.knee, with.knee);
+    let of_protocol =
+        change::changes(&point, &providers(), true).iter().filter(|one| one.is_of_protocol(&point)).count();
+    assert!(of_protocol > 3, "{of_protocol}");
+    let searches = |protocols| enough::for_variants(&point, &with.knee, 2 * of_protocol, protocols);
+    let of_another = (searches(of_protocol) - searches(0)) / 4;
+    // The databases take the point's own protocol, too.
+    let more = with.enough_events.unwrap() - without.enough_events.unwrap_or_default();
+    assert!(more >= 5 * of_another, "{more} for {of_protocol} of {of_another}");
+}

@@ -20,6 +20,13 @@ pub(super) struct Change {
     pub(super) point: Point,
 }
 
+impl Change {
+    /// Whether it changes the protocol.
+    pub(super) fn is_of_protocol(&self, point: &Point) -> bool {
+        self.point.config.catalog.protocol != point.config.catalog.protocol
+    }
+}
+
 /// The latency of a catalog service that keeps its state in memory.
 const FAST_CATALOG: Span = Span::from_millis(1);
 

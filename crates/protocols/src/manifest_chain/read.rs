@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
+use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError, together_until};
 use glidepath_model::{Entry, Kind, Name, Version};
 
 use super::cache::AtHand;
@@ -12,9 +12,9 @@ use super::page::{Home, Page, PageRef};
 use super::rows::{self, Between};
 use super::tree::{self, Missing};
 use super::{ManifestChain, Snapshot};
+use crate::AT_ONCE;
 use crate::catalog::LoadError;
 use crate::entry;
-use crate::together::together_until;
 use crate::wire::DecodeError;
 
 /// A page that ends before this many bytes is read together with the beginning of its object.
@@ -126,7 +126,7 @@ impl<E: Env> ManifestChain<E> {
             match operation(&pages) {
                 Ok(done) => return Ok(done),
                 Err(Missing(missing)) => {
-                    let fetched = together_until(&missing, |at| self.fetch(*at), Result::is_err).await;
+                    let fetched = together_until(AT_ONCE, &missing, |at| self.fetch(*at), Result::is_err).await;
                     for (at, page) in missing.iter().zip(fetched) {
                         pages.add(*at, page?);
                     }

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use glidepath_env::{Backoff, Cause, Denial, Env, Exponential, JitterRange, Purpose};
+use glidepath_env::{Backoff, Cause, Denial, Env, Exponential, JitterRange, Purpose, together_until};
 use glidepath_model::{CommitId, Entry, Kind, Name, Span};
 
 use super::object::{Intent, LINEAGE, Record, Slot, TxnId};
 use super::put::{Sent, Stood};
 use super::read::Seen;
 use super::{Fate, Snapshot, Tickets};
+use crate::AT_ONCE;
 use crate::catalog::{LoadError, Outcome};
 use crate::mutant::{self, Mutant};
-use crate::together::together_until;
 
 /// How long a writer waits for another transaction before it aborts it.
 const PATIENCE: Span = Span::from_secs(1);
@@ -191,7 +191,7 @@ impl<E: Env> Tickets<E> {
     async fn stand(&self, slots: &[Slot]) -> Result<(), Stop> {
         let mut refused = None;
         let lost = |stood: &Stood| matches!(stood, Stood::Lost);
-        for stood in together_until(slots, |slot| self.put_once(Sent::Slot(slot)), lost).await {
+        for stood in together_until(AT_ONCE, slots, |slot| self.put_once(Sent::Slot(slot)), lost).await {
             match stood {
                 Stood::Yes => {}
                 Stood::Lost => return Err(Stop::Conflict),

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use glidepath_env::{Cause, Env, Key, Object, ObjectStore, ReadError};
+use glidepath_env::{Cause, Env, Key, Object, ObjectStore, ReadError, together_until};
 use glidepath_model::{CommitId, Entry, Name};
 
 use super::keys::slot_number;
 use super::object::{Held, Record, Roster, Slot, TxnId};
 use super::{Fate, Tickets};
+use crate::AT_ONCE;
 use crate::catalog::LoadError;
 use crate::mutant::{self, Mutant};
-use crate::together::{together, together_until};
 use crate::wire::DecodeError;
 
 /// How often a read that fails is made.
@@ -158,7 +158,7 @@ impl<E: Env> Tickets<E> {
 
     /// Many registers, each at a moment of its own.
     pub(super) async fn look_at(&self, names: &[Name]) -> Result<Vec<Seen>, LoadError> {
-        together(names, |name| self.look(name)).await.into_iter().collect()
+        together_until(AT_ONCE, names, |name| self.look(name), |_| false).await.into_iter().collect()
     }
 
     /// Whether a register is as it was seen.
@@ -178,7 +178,7 @@ impl<E: Env> Tickets<E> {
         seen: impl IntoIterator<Item = (&'a Name, &'a Seen)>,
     ) -> Result<bool, LoadError> {
         let changed = |same: &Result<bool, LoadError>| !matches!(same, Ok(true));
-        let same = together_until(seen, |(name, seen)| self.is_same(name, seen), changed).await;
+        let same = together_until(AT_ONCE, seen, |(name, seen)| self.is_same(name, seen), changed).await;
         same.into_iter().find(changed).unwrap_or(Ok(true))
     }
 

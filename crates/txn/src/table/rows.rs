@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use glidepath_env::{Cause, ConditionError, Denial, Env, KvStore};
+use glidepath_env::{Cause, ConditionError, Denial, Env, KvStore, together};
 
 use super::{DecideError, Transactions};
 use crate::mutant::{self, Mutant};
-use crate::together::together;
 use crate::{Entry, Outcome, Timestamp};
 use glidepath_env::settling::{self, ROUNDS};
 

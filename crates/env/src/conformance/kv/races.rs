@@ -4,10 +4,10 @@ use std::future::Future;
 
 use bytes::Bytes;
 
-use super::super::trial::{Broken, holds, together};
+use super::super::trial::{Broken, holds};
 use super::reads::one;
 use super::trial::KvTrial;
-use crate::{ConditionError, KvStore};
+use crate::{ConditionError, KvStore, together};
 
 const WRITERS: usize = 16;
 const WRITES_EACH: usize = 10;
@@ -45,7 +45,7 @@ pub(super) async fn creators<S: KvStore>(trial: &KvTrial<'_, S>) -> Result<(), B
                 Err(found) => Ok(found),
             }
         };
-        let ends = together((0..WRITERS).map(create).collect()).await;
+        let ends = together(WRITERS, (0..WRITERS).map(create)).await;
         let ends = ends.into_iter().collect::<Result<Vec<_>, Broken>>()?;
         let there = trial.get(std::slice::from_ref(cell)).await?.pop().flatten();
         let there = there.ok_or_else(|| Broken("16 writers of a cell, and it does not exist".to_owned()))?;
@@ -70,7 +70,7 @@ pub(super) async fn neighbours<S: KvStore>(trial: &KvTrial<'_, S>) -> Result<(),
         }
         Ok(())
     };
-    together((0..WRITERS).map(write).collect()).await.into_iter().collect::<Result<Vec<()>, Broken>>()?;
+    together(WRITERS, (0..WRITERS).map(write)).await.into_iter().collect::<Result<Vec<()>, Broken>>()?;
     let found = trial.scan("row", &crate::Columns::default(), 1000).await?.cells.len();
     let wanted = WRITERS * WRITES_EACH;
     holds(found == wanted, || format!("of {wanted} acknowledged columns {found} are there"))
@@ -86,7 +86,7 @@ pub(super) async fn overlaps<S: KvStore>(trial: &KvTrial<'_, S>) -> Result<(), B
         let store = trial.handle(writer);
         insist(|| store.put_unless_exists(&trial.table, row, &columns)).await
     };
-    let ends = together((0..WRITERS).map(write).collect()).await;
+    let ends = together(WRITERS, (0..WRITERS).map(write)).await;
     let ends = ends.into_iter().collect::<Result<Vec<_>, Broken>>()?;
     let there = trial.scan("row", &crate::Columns::default(), 100).await?.cells;
     for (writer, end) in ends.iter().enumerate() {
@@ -108,7 +108,7 @@ pub(super) async fn increments<S: KvStore>(trial: &KvTrial<'_, S>) -> Result<(),
         }
         Ok(())
     };
-    together((0..WRITERS).map(count).collect()).await.into_iter().collect::<Result<Vec<()>, Broken>>()?;
+    together(WRITERS, (0..WRITERS).map(count)).await.into_iter().collect::<Result<Vec<()>, Broken>>()?;
     let counted = trial.get(std::slice::from_ref(cell)).await?.pop().flatten();
     let counted = number_in(counted.as_ref())?;
     let wanted = WRITERS * WRITES_EACH;
