@@ -82,9 +82,7 @@ impl Trial {
             Subject::Catalog(kind) => kind.protocol.visit(Begin { kind, tables }),
             Subject::Transactions => Ok(Beginnings::default()),
             #[cfg(feature = "serve")]
-            Subject::Serve(kind) => {
-                serve::begun(kind, tables).map(|objects| Beginnings { objects, begun: Vec::new() })
-            }
+            Subject::Serve(kind) => serve::begun(kind, tables).map(|objects| Beginnings { objects, begun: Vec::new() }),
         };
         let beginnings =
             beginnings.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));

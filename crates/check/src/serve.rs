@@ -159,12 +159,7 @@ type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 /// The servers, the clients, and the process that removes old versions of the catalog.
-fn processes(
-    protocol: Protocol,
-    scenario: &Scenario,
-    seed: u64,
-    book: &Rc<RefCell<Book>>,
-) -> Vec<(Instant, Start)> {
+fn processes(protocol: Protocol, scenario: &Scenario, seed: u64, book: &Rc<RefCell<Book>>) -> Vec<(Instant, Start)> {
     let (mut writers, faults) = (scenario.writers, scenario.faults);
     (writers.count, writers.commits) = (writers.count.min(MOST.0), writers.commits.min(MOST.1));
     let net = Rc::new(Net::new(SERVERS, writers.count));

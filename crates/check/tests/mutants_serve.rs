@@ -4,47 +4,74 @@
 #![cfg(all(feature = "serve", feature = "mutants"))]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use glidepath_check::{Subject, Trial, scenario};
+use glidepath_check::{LIBRARY, Subject, Trial, scenario};
 use glidepath_service::mutant::{self as service, Mutant};
 use glidepath_table::mutant as table;
 
 /// The most seeds until a mistake is detected.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 2_000;
 
-/// The first seed of a scenario that detects the mistake made by `switch_on`.
-fn caught<On>(what: &str, protocol: &str, name: &str, switch_on: impl Fn() -> On) {
-    let trial = Trial::new(Subject::named(protocol).unwrap(), &scenario(name).unwrap().unwrap());
-    let found = (1..=SEEDS).find_map(|seed| {
-        let _on = switch_on();
-        Some((seed, trial.check(seed).violation?))
-    });
-    let (seed, violation) = found.unwrap_or_else(|| panic!("{what} goes unnoticed in {protocol} {name}"));
-    println!("| {what} | {protocol} {name} | {seed} | {} |", violation.lines().next().unwrap_or_default());
-    assert_eq!(trial.check(seed).violation, None, "{what}: seed {seed} fails without the mistake too");
+const MISTAKES: [(Mistake, &str, &str); 9] = [
+    (Mistake::Service(Mutant::UnknownIsConflict), "serve-manifest-chain", "denied"),
+    (Mistake::Service(Mutant::KeyForgotten), "serve-manifest-chain", "storm"),
+    (Mistake::Service(Mutant::OneByOne), "serve-manifest-chain", "storm"),
+    (Mistake::Service(Mutant::CreatedBesidePurge), "serve-manifest-chain", "sleepers"),
+    (Mistake::Service(Mutant::PurgedInUse), "serve-manifest-chain", "sleepers"),
+    (Mistake::Service(Mutant::LandedIsConflict), "serve-manifest-chain", "repeats"),
+    (Mistake::Service(Mutant::RefusalTrusted), "serve-manifest-chain", "storm"),
+    (Mistake::Rebase(table::Mutant::ManifestsUnread), "serve-manifest-chain", "listings"),
+    (Mistake::Rebase(table::Mutant::LeftOutAllowed), "serve-manifest-chain", "storm"),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Mistake {
+    Service(Mutant),
+    Rebase(table::Mutant),
 }
 
-fn of_service(mutant: Mutant, name: &str) {
-    caught(&format!("{mutant:?}"), "serve-manifest-chain", name, || service::switch_on(mutant));
-}
-
-#[test]
-fn mistakes_of_the_service_are_caught() {
-    for (mutant, name) in [
-        (Mutant::UnknownIsConflict, "storm"),
-        (Mutant::KeyForgotten, "storm"),
-        (Mutant::OneByOne, "storm"),
-        (Mutant::CreatedBesidePurge, "sleepers"),
-        (Mutant::PurgedInUse, "sleepers"),
-        (Mutant::LandedIsConflict, "repeats"),
-        (Mutant::RefusalTrusted, "storm"),
-    ] {
-        of_service(mutant, name);
+impl Mistake {
+    fn check(self, trial: &Trial, seed: u64) -> Option<String> {
+        match self {
+            Self::Service(mutant) => {
+                let _on = service::switch_on(mutant);
+                trial.check(seed).violation
+            }
+            Self::Rebase(mutant) => {
+                let _on = table::switch_on(mutant);
+                trial.check(seed).violation
+            }
+        }
     }
 }
 
+fn trial(protocol: &str, name: &str) -> Trial {
+    Trial::new(Subject::named(protocol).unwrap(), &scenario(name).unwrap().unwrap())
+}
+
 #[test]
-fn mistakes_of_rebases_are_caught() {
-    for (mutant, name) in [(table::Mutant::ManifestsUnread, "storm"), (table::Mutant::LeftOutAllowed, "storm")] {
-        caught(&format!("{mutant:?}"), "serve-manifest-chain", name, || table::switch_on(mutant));
+fn mistakes_are_caught() {
+    for (mistake, protocol, name) in MISTAKES {
+        let trial = trial(protocol, name);
+        let found = (1..=SEEDS).find_map(|seed| Some((seed, mistake.check(&trial, seed)?)));
+        let (seed, violation) = found.unwrap_or_else(|| panic!("{mistake:?} goes unnoticed in {protocol} {name}"));
+        println!("| {mistake:?} | {protocol} {name} | {seed} | {violation} |");
+        assert_eq!(trial.check(seed).violation, None, "{mistake:?}: seed {seed} fails without the mistake too");
+    }
+}
+
+/// Which scenario detects which mistake first: for whoever looks for a scenario. `SURVEY_SEEDS` is the most for each.
+#[test]
+#[ignore = "takes minutes"]
+fn survey() {
+    let seeds: u64 = std::env::var("SURVEY_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    for (mistake, protocol, _) in MISTAKES {
+        for (name, _) in LIBRARY
+            .iter()
+            .filter(|(name, _)| Subject::named(protocol).unwrap().runs_in(&scenario(name).unwrap().unwrap()))
+        {
+            let trial = trial(protocol, name);
+            let found = (1..=seeds).find_map(|seed| Some((seed, mistake.check(&trial, seed)?)));
+            println!("{mistake:?} {name}: {found:?}");
+        }
     }
 }

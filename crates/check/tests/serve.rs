@@ -28,7 +28,12 @@ fn servers_hold() {
             let explored = explore(&trial, (first, count), 2, &AtomicBool::new(false), |_| {});
             println!(
                 "{} {name}: {} seeds, {} attempts, {} committed, {} open, {} faults",
-                subject.name(), explored.seeds, explored.attempts, explored.committed, explored.open, explored.faults
+                subject.name(),
+                explored.seeds,
+                explored.attempts,
+                explored.committed,
+                explored.open,
+                explored.faults
             );
             if let Some(failed) = explored.found {
                 println!("  seed {}: {}", failed.seed, failed.violation);

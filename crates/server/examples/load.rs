@@ -122,13 +122,9 @@ async fn files(location: &str, snapshot: i64, parent: Option<(i64, String)>, seq
     let io = FileIO::new_with_fs();
     let schema = Arc::new(Schema::builder().with_fields([]).build()?);
     let path = format!("{location}/metadata/{snapshot}-m0.avro");
-    let mut writer = ManifestWriterBuilder::new(
-        io.new_output(&path)?,
-        Some(snapshot),
-        schema,
-        PartitionSpec::unpartition_spec(),
-    )
-    .build_v2_data();
+    let mut writer =
+        ManifestWriterBuilder::new(io.new_output(&path)?, Some(snapshot), schema, PartitionSpec::unpartition_spec())
+            .build_v2_data();
     let file = DataFileBuilder::default()
         .content(DataContentType::Data)
         .file_path(format!("{location}/data/{snapshot}.parquet"))
@@ -204,8 +200,7 @@ async fn hot(client: Client, number: usize, until: Instant, namespace: String) -
 
 /// Whether each acknowledged snapshot is in the history exactly once.
 async fn verified(client: &Client, namespace: &str) -> Anyhow<String> {
-    let (_, loaded) =
-        client.send(reqwest::Method::GET, &format!("namespaces/{namespace}/tables/hot"), None).await?;
+    let (_, loaded) = client.send(reqwest::Method::GET, &format!("namespaces/{namespace}/tables/hot"), None).await?;
     let snapshots = loaded["metadata"]["snapshots"].as_array().cloned().unwrap_or_default();
     let mut next = loaded["metadata"]["refs"]["main"]["snapshot-id"].as_i64();
     let mut history = BTreeSet::new();
@@ -260,7 +255,8 @@ async fn main() -> Anyhow<()> {
     let tally = &client.tally;
     let mut latencies = tally.latencies.lock().expect("no panic").clone();
     latencies.sort_unstable();
-    let at = |share: f64| latencies.get((latencies.len() as f64 * share) as usize).map_or(0.0, |d| d.as_secs_f64() * 1e3);
+    let at =
+        |share: f64| latencies.get((latencies.len() as f64 * share) as usize).map_or(0.0, |d| d.as_secs_f64() * 1e3);
     let done = tally.done.load(Ordering::Relaxed);
     println!(
         "{kind} x{connections}: {:.1}/s; median {:.1} ms, p99 {:.1} ms; conflicts {}, others {}",

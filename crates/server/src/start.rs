@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};

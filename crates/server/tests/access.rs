@@ -8,9 +8,7 @@ use support::{Running, schema, secured, token, view_version};
 
 /// All routes, with bodies that would be accepted, about the namespace `b` and the table `b.t`.
 fn routes() -> Vec<(&'static str, &'static str, Value)> {
-    let rename = |from: &str, to: &str| {
-        json!({"source": {"namespace": [from], "name": "t"}, "destination": {"namespace": [to], "name": "u"}})
-    };
+    let rename = |from: &str, to: &str| json!({"source": {"namespace": [from], "name": "t"}, "destination": {"namespace": [to], "name": "u"}});
     let change = json!({"identifier": {"namespace": ["b"], "name": "t"}, "requirements": [], "updates": []});
     let table = "/v1/namespaces/b/tables/t";
     vec![
@@ -130,7 +128,10 @@ async fn readers_read_and_writers_write() {
     server.create_namespace(&["a", "below"], "writer").await;
     let rename = json!({"source": {"namespace": ["a"], "name": "n"}, "destination": {"namespace": ["a"], "name": "m"}});
     assert_eq!(server.ask("POST", "/v1/tables/rename", "writer", &rename).await.0, StatusCode::NO_CONTENT);
-    assert_eq!(server.ask("DELETE", "/v1/namespaces/a/tables/m", "writer", &Value::Null).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(
+        server.ask("DELETE", "/v1/namespaces/a/tables/m", "writer", &Value::Null).await.0,
+        StatusCode::NO_CONTENT
+    );
     assert_eq!(server.ask("DELETE", "/v1/namespaces/a%1Fbelow", "writer", &Value::Null).await.0, StatusCode::FORBIDDEN);
     let at_root = server.ask("POST", "/v1/namespaces", "writer", &json!({"namespace": ["w"]})).await;
     assert_eq!(at_root.0, StatusCode::FORBIDDEN);
@@ -164,7 +165,9 @@ async fn lists_have_only_what_the_client_can_read() {
 async fn grants_of_the_catalog_are_changed_by_administrators_only() {
     let server = filled().await;
     let grant = json!({"updates": {"glidepath.grant.user:nobody": "write"}});
-    for (user, expected) in [("writer", StatusCode::FORBIDDEN), ("other", StatusCode::NOT_FOUND), ("root", StatusCode::OK)] {
+    for (user, expected) in
+        [("writer", StatusCode::FORBIDDEN), ("other", StatusCode::NOT_FOUND), ("root", StatusCode::OK)]
+    {
         assert_eq!(server.ask("POST", "/v1/namespaces/a/properties", user, &grant).await.0, expected, "{user}");
     }
     server.create_table("a", "by-nobody", "nobody").await;
@@ -235,7 +238,10 @@ async fn locations_stay_in_the_folder_of_their_namespace() {
     // What one's own folder has can be registered.
     let (_, own) = server.ask("GET", "/v1/namespaces/a/tables/x", "writer", &Value::Null).await;
     let register = json!({"name": "y", "metadata-location": own["metadata-location"]});
-    assert_eq!(server.ask("DELETE", "/v1/namespaces/a/tables/x", "writer", &Value::Null).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(
+        server.ask("DELETE", "/v1/namespaces/a/tables/x", "writer", &Value::Null).await.0,
+        StatusCode::NO_CONTENT
+    );
     assert_eq!(server.ask("POST", "/v1/namespaces/a/register", "writer", &register).await.0, StatusCode::OK);
 }
 
@@ -254,7 +260,8 @@ async fn a_reload_changes_who_may_come_in() {
 #[tokio::test]
 async fn two_headers_with_tokens_are_refused() {
     let server = secured().await;
-    let twice = server.request("GET", "/v1/config", "nobody").header("authorization", format!("Bearer {}", token("root")));
+    let twice =
+        server.request("GET", "/v1/config", "nobody").header("authorization", format!("Bearer {}", token("root")));
     assert_eq!(twice.send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
     let basic = server.request("GET", "/v1/config", "").basic_auth("root", Some(token("root")));
     let basic = basic.send().await.unwrap();

@@ -130,7 +130,8 @@ async fn there_are_only_so_many_requests_at_once() {
     let held = [hanging(&server.base).await, hanging(&server.base).await];
     let mut turned_away = None;
     for _ in 0..100 {
-        let answer = server.request("POST", "/v1/namespaces", "").json(&json!({"namespace": ["n"]})).send().await.unwrap();
+        let answer =
+            server.request("POST", "/v1/namespaces", "").json(&json!({"namespace": ["n"]})).send().await.unwrap();
         if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
             turned_away = Some(answer);
             break;
@@ -215,7 +216,8 @@ async fn an_ending_server_answers_what_has_arrived() {
         assert!(begun.elapsed() < Duration::from_secs(10));
     }
     // Not ready, and still serving.
-    let (status, _) = server.ask("POST", "/v1/namespaces/a/tables", "", &json!({"name": "t", "schema": schema()})).await;
+    let (status, _) =
+        server.ask("POST", "/v1/namespaces/a/tables", "", &json!({"name": "t", "schema": schema()})).await;
     assert_eq!(status, StatusCode::OK);
     tokio::time::sleep(Duration::from_millis(700)).await;
     let address = server.base.trim_start_matches("http://").to_owned();

@@ -49,7 +49,8 @@ async fn without_protection_a_server_does_not_leave_this_machine() {
     let refused = Server::start(Config { listen: wide, ..config.clone() }).await.err().unwrap();
     assert!(matches!(refused, StartError::Exposed { .. }), "{refused}");
     let security = Security { access: Some(write_access(&folder, &["root"], "")), ..Security::default() };
-    let refused = Server::start(Config { listen: wide, security: security.clone(), ..config.clone() }).await.err().unwrap();
+    let refused =
+        Server::start(Config { listen: wide, security: security.clone(), ..config.clone() }).await.err().unwrap();
     assert!(matches!(refused, StartError::Exposed { .. }), "{refused}");
     let security = Security { plain_http: true, ..security };
     assert!(Server::start(Config { listen: wide, security, ..config }).await.is_ok());

@@ -68,7 +68,13 @@ impl Settings {
     /// The usual settings for a warehouse.
     #[must_use]
     pub fn of(warehouse: &str) -> Self {
-        Self { warehouse: warehouse.to_owned(), rebase: false, attempts: 30, cache_bytes: 256 << 20, own_folders: false }
+        Self {
+            warehouse: warehouse.to_owned(),
+            rebase: false,
+            attempts: 30,
+            cache_bytes: 256 << 20,
+            own_folders: false,
+        }
     }
 }
 

@@ -44,7 +44,8 @@ impl Settings {
             return Ok(());
         }
         if self.own_folders {
-            let words = format!("the location cannot be changed to {next:?}: with access control, what exists stays at {now}");
+            let words =
+                format!("the location cannot be changed to {next:?}: with access control, what exists stays at {now}");
             return Err(ServiceError::invalid(words));
         }
         checked(next, &self.warehouse).map(drop)
@@ -165,7 +166,9 @@ mod tests {
         let first = metadata_file(&folder, None, uuid);
         assert_eq!(first, format!("s3://b/t/metadata/00000-{uuid}.metadata.json"));
         assert!(metadata_file("s3://b/t/metadata", Some(&first), uuid).contains("/00001-"));
-        assert!(metadata_file("s3://b/t/metadata", Some("s3://b/t/metadata/v7.metadata.json"), uuid).contains("/00008-"));
+        assert!(
+            metadata_file("s3://b/t/metadata", Some("s3://b/t/metadata/v7.metadata.json"), uuid).contains("/00008-")
+        );
         assert!(metadata_file("s3://b/t/metadata", Some("odd"), uuid).contains("/00000-"));
     }
 }

@@ -102,9 +102,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     fn check_location(&self, parts: &[String], properties: &BTreeMap<String, String>) -> Result<(), ServiceError> {
         let settings = &self.inner.settings;
         match properties.get("location") {
-            Some(location) if settings.own_folders => {
-                checked_folder(location, &settings.folder_of(parts)).map(drop)
-            }
+            Some(location) if settings.own_folders => checked_folder(location, &settings.folder_of(parts)).map(drop),
             _ => Ok(()),
         }
     }

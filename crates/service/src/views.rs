@@ -199,7 +199,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let done = self.inner.commit_once(key, actions, &file).await;
         match done {
             Ok(_) => Ok(body),
-            Err(failure) => Err(self.taken(failure.told(|refusal| view_told(refusal, view)), view, EntryKind::View).await),
+            Err(failure) => {
+                Err(self.taken(failure.told(|refusal| view_told(refusal, view)), view, EntryKind::View).await)
+            }
         }
     }
 

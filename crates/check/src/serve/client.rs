@@ -13,9 +13,7 @@ use glidepath_model::{Instant, Span};
 use glidepath_service::{Idempotency, Identifier, Kind, Loaded, TableCommit, Warehouse};
 use glidepath_sim::{SimEnv, SimStore};
 use glidepath_table::{FileError, Files};
-use iceberg::spec::{
-    Operation, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata,
-};
+use iceberg::spec::{Operation, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
 
@@ -89,7 +87,9 @@ impl Client {
     async fn append(&self, table: &Identifier) {
         let snapshot = self.fresh();
         let (keyed, removes) = (self.chance(0.5), self.chance(0.15));
-        for attempt in 0..TRIES {
+        // Some are set up to give up after a conflict.
+        let tries = if self.chance(0.3) { 1 } else { TRIES };
+        for attempt in 0..tries {
             let Some(current) = self.load(table).await else { return };
             let Some(written) = self.write(&current, snapshot, attempt, removes).await else { continue };
             let uuid = current.metadata.uuid();
@@ -192,16 +192,11 @@ impl Client {
 
     /// Writes the files of a snapshot on top of this version; `None` if the store does not let it. A snapshot that removes
     /// leaves out a manifest of its parent, though it calls itself an append.
-    async fn write(
-        &self,
-        on: &Loaded<TableMetadata>,
-        snapshot: i64,
-        attempt: u32,
-        removes: bool,
-    ) -> Option<Written> {
+    async fn write(&self, on: &Loaded<TableMetadata>, snapshot: i64, attempt: u32, removes: bool) -> Option<Written> {
         let metadata = &on.metadata;
         let folder = format!("{}/metadata", metadata.location());
-        let (list, manifest) = (format!("{folder}/snap-{snapshot}-{attempt}.avro"), format!("{folder}/{snapshot}-{attempt}-m0.avro"));
+        let (list, manifest) =
+            (format!("{folder}/snap-{snapshot}-{attempt}.avro"), format!("{folder}/{snapshot}-{attempt}-m0.avro"));
         let mut manifests = Vec::new();
         if let Some(parent) = metadata.current_snapshot() {
             manifests = avro::manifests(&self.read(parent.manifest_list()).await?).ok()?;
@@ -209,7 +204,8 @@ impl Client {
         let gone = if removes { manifests.pop() } else { None };
         self.book.borrow_mut().removes(snapshot, gone.map(|gone| gone.manifest_path));
         let rows = 1 + snapshot.cast_unsigned() % 9;
-        let bytes = avro::manifest(&format!("{}/data/{snapshot}.parquet", metadata.location()), rows.cast_signed()).ok()?;
+        let bytes =
+            avro::manifest(&format!("{}/data/{snapshot}.parquet", metadata.location()), rows.cast_signed()).ok()?;
         let sequence = metadata.next_sequence_number();
         manifests.insert(0, avro::listed(&manifest, bytes.len(), snapshot, sequence, rows));
         let files = vec![list.clone(), manifest.clone()];
@@ -275,7 +271,9 @@ impl Client {
                     Kind::Unavailable => {}
                     Kind::Unknown if keyed => {}
                     Kind::Invalid | Kind::KeyReused | Kind::Unsupported | Kind::Broken => {
-                        self.book.borrow_mut().violated(format!("an answer that no request deserves: {error}: {ask:?}"));
+                        self.book
+                            .borrow_mut()
+                            .violated(format!("an answer that no request deserves: {error}: {ask:?}"));
                         return Told::Open;
                     }
                     _ => return Told::Open,

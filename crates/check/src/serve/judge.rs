@@ -124,7 +124,9 @@ impl History {
         if let Some(old) = old {
             let same = self.body(&old)?.uuid() == self.body(new)?.uuid();
             if same && base.as_ref() != Some(&old) {
-                return Err(format!("{name} moved from {old} to {new}, which was built on {base:?}: a commit was lost"));
+                return Err(format!(
+                    "{name} moved from {old} to {new}, which was built on {base:?}: a commit was lost"
+                ));
             }
         }
         let mut before = base.map(|base| self.body(&base)).transpose()?;
@@ -210,7 +212,10 @@ impl History {
         for attempt in &book.attempts {
             let appeared: Vec<_> = attempt.snapshots.iter().map(|snapshot| self.appeared.get(snapshot)).collect();
             if appeared.windows(2).any(|two| two[0] != two[1]) {
-                return Err(format!("of the snapshots {:?} of one commit, not all were added at once", attempt.snapshots));
+                return Err(format!(
+                    "of the snapshots {:?} of one commit, not all were added at once",
+                    attempt.snapshots
+                ));
             }
             match attempt.told {
                 Told::Done if appeared.contains(&None) => {
@@ -228,7 +233,9 @@ impl History {
             }
         }
         if let Some(zombie) = self.appeared.keys().find(|snapshot| !alive.contains(snapshot)) {
-            return Err(format!("snapshot {zombie} is in a table, and each of its commits was answered with a conflict"));
+            return Err(format!(
+                "snapshot {zombie} is in a table, and each of its commits was answered with a conflict"
+            ));
         }
         self.agree_on_marks(book)?;
         book.missed(|location| self.purged.contains(location))
@@ -256,7 +263,8 @@ impl History {
             key.is_some_and(|key| objects.contains_key(&key))
         };
         for (name, entry) in &self.entries {
-            let (false, Some(pointer)) = (name.parts().first().is_some_and(|one| one == RESERVED), &entry.pointer) else {
+            let (false, Some(pointer)) = (name.parts().first().is_some_and(|one| one == RESERVED), &entry.pointer)
+            else {
                 continue;
             };
             let Some(body) = self.bodies.get(pointer) else { continue };

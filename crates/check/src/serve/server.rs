@@ -64,9 +64,9 @@ pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<N
         host.rise();
         let killed = poll_fn(|context| {
             let fresh = host.take(context);
-            requests.extend(fresh.into_iter().map(|envelope| -> Task {
-                Box::pin(handle(env.clone(), service.clone(), envelope))
-            }));
+            requests.extend(
+                fresh.into_iter().map(|envelope| -> Task { Box::pin(handle(env.clone(), service.clone(), envelope)) }),
+            );
             for tasks in [&mut background, &mut requests] {
                 tasks.retain_mut(|task| task.as_mut().poll(context).is_pending());
             }

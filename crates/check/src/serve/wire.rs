@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
-use glidepath_service::{Idempotency, Identifier, Loaded, NamespaceChange, NewTable, Registration, ServiceError};
 use glidepath_service::TableCommit;
+use glidepath_service::{Idempotency, Identifier, Loaded, NamespaceChange, NewTable, Registration, ServiceError};
 use glidepath_sim::{Faults, SimEnv};
 use iceberg::spec::TableMetadata;
 
@@ -149,8 +149,8 @@ impl Link {
         Self {
             lost: 0.02 + faults.request_lost / 4.0,
             answer_lost: 0.03 + faults.answer_lost / 4.0,
-            twice: 0.08 + (faults.repeated + faults.proxied) / 2.0,
-            late: 0.01 + faults.late / 4.0,
+            twice: 0.12 + (faults.repeated + faults.proxied) / 2.0,
+            late: 0.04 + faults.late / 4.0,
             lateness: patience + patience,
             round_trip,
             patience,

@@ -50,10 +50,7 @@ pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/v1/config", get(config))
         .route("/v1/namespaces", get(namespaces::list).post(namespaces::create))
-        .route(
-            namespace,
-            get(namespaces::load).head(namespaces::exists).delete(namespaces::remove),
-        )
+        .route(namespace, get(namespaces::load).head(namespaces::exists).delete(namespaces::remove))
         .route(&at("/properties"), post(namespaces::change))
         .route(&at("/tables"), get(tables::list).post(tables::create))
         .route(
@@ -66,10 +63,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/v1/tables/rename", post(tables::rename))
         .route("/v1/transactions/commit", post(tables::transaction))
         .route(&at("/views"), get(views::list).post(views::create))
-        .route(
-            &at("/views/{view}"),
-            get(views::load).head(views::exists).post(views::commit).delete(views::remove),
-        )
+        .route(&at("/views/{view}"), get(views::load).head(views::exists).post(views::commit).delete(views::remove))
         .route(&at("/register-view"), post(views::register))
         .route("/v1/views/rename", post(views::rename))
 }
@@ -88,5 +82,8 @@ struct Nothing {}
 
 async fn config() -> Response {
     let key_lifetime = format!("PT{}M", LIFETIME_MS / 60_000);
-    json(StatusCode::OK, &ConfigAnswer { defaults: Nothing {}, overrides: Nothing {}, endpoints: ENDPOINTS, key_lifetime })
+    json(
+        StatusCode::OK,
+        &ConfigAnswer { defaults: Nothing {}, overrides: Nothing {}, endpoints: ENDPOINTS, key_lifetime },
+    )
 }

@@ -46,7 +46,8 @@ pub(super) async fn create(State(app): State<App>, sent: Sent<WireNamespace>) ->
 }
 
 pub(super) async fn load(State(app): State<App>, InNamespace(parts): InNamespace) -> Result<Response, Problem> {
-    let Namespace { parts: namespace, properties } = app.run(move |service| async move { service.load_namespace(&parts).await }).await?;
+    let Namespace { parts: namespace, properties } =
+        app.run(move |service| async move { service.load_namespace(&parts).await }).await?;
     Ok(json(StatusCode::OK, &WireNamespace { namespace, properties }))
 }
 

@@ -200,7 +200,9 @@ pub(super) async fn remove(
         None | Some("" | "false") => false,
         Some("true") => true,
         Some(other) => {
-            return Err(ServiceError::invalid(format!("purgeRequested is {other:?}; allowed are true and false")).into());
+            return Err(
+                ServiceError::invalid(format!("purgeRequested is {other:?}; allowed are true and false")).into()
+            );
         }
     };
     app.run(move |service| async move { service.drop_table(&table, purge, key.as_ref()).await }).await?;

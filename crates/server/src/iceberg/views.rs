@@ -93,7 +93,11 @@ pub(super) struct Commit {
     updates: Vec<ViewUpdate>,
 }
 
-pub(super) async fn commit(State(app): State<App>, Named(view): Named, sent: Sent<Commit>) -> Result<Response, Problem> {
+pub(super) async fn commit(
+    State(app): State<App>,
+    Named(view): Named,
+    sent: Sent<Commit>,
+) -> Result<Response, Problem> {
     let Sent { value: Commit { requirements, updates }, key } = sent;
     let mut commit = ViewCommit { uuid: None, creates: false, updates };
     for requirement in requirements {
@@ -136,7 +140,8 @@ pub(super) async fn register(
 ) -> Result<Response, Problem> {
     let Sent { value: Register { name, metadata_location }, key } = sent;
     let view = Identifier { namespace, name };
-    let body =
-        app.run(move |service| async move { service.register_view(&view, &metadata_location, key.as_ref()).await }).await?;
+    let body = app
+        .run(move |service| async move { service.register_view(&view, &metadata_location, key.as_ref()).await })
+        .await?;
     Ok(loaded(&body))
 }

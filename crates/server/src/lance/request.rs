@@ -108,9 +108,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Call<T> {
             let words = format!("delimiter is {delimiter:?}; 1 to {LONGEST_DELIMITER} bytes without % are allowed");
             return Err(ServiceError::invalid(words).into());
         }
-        let body = Bytes::from_request(Request::from_parts(parts, body), state).await.map_err(|error| {
-            ServiceError::invalid(format!("the body of the request cannot be read: {error}"))
-        })?;
+        let body = Bytes::from_request(Request::from_parts(parts, body), state)
+            .await
+            .map_err(|error| ServiceError::invalid(format!("the body of the request cannot be read: {error}")))?;
         let body: &[u8] = match body.trim_ascii() {
             b"" | b"null" => b"{}",
             body => body,

@@ -148,7 +148,8 @@ pub(super) async fn list(
         return Err(unsupported_because("include_declared=false is not supported; ask describe with check_declared"));
     }
     let (namespace, page) = (call.id, asked.page()?);
-    let (found, page_token) = app.run(move |service| async move { service.list_lance(&namespace, &page).await }).await?;
+    let (found, page_token) =
+        app.run(move |service| async move { service.list_lance(&namespace, &page).await }).await?;
     let tables = found.into_iter().map(|table| table.name).collect();
     Ok(json(StatusCode::OK, &Listed { tables, page_token }))
 }
@@ -231,7 +232,8 @@ mod tests {
             ("py-io-impl", "x"),
         ];
         let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let told: Vec<_> = storage_options(&settings).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let told: Vec<_> =
+            storage_options(&settings).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(
             told,
             [

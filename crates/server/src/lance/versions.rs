@@ -69,8 +69,7 @@ pub(super) async fn list(
         Some(Err(_)) => return Err(ServiceError::invalid("page_token: not a token of this server").into()),
     };
     let (table, page) = (call.table()?, VersionPage { after, size: asked.size()? });
-    let (found, next) =
-        app.run(move |service| async move { service.list_lance_versions(&table, &page).await }).await?;
+    let (found, next) = app.run(move |service| async move { service.list_lance_versions(&table, &page).await }).await?;
     let versions = found.into_iter().map(WireVersion::from).collect();
     Ok(json(StatusCode::OK, &Listed { versions, page_token: next.map(|next| next.to_string()) }))
 }

@@ -101,7 +101,8 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
     let begun = Instant::now();
     let id = app.gate.id_of(request.headers());
     let method = method_name(request.method());
-    let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
+    let route =
+        request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
     let speech = Speech::of(&route);
     let mut identity = None;
     let answer = admitted(&app, &route, request, next, &mut identity).await;
@@ -166,7 +167,9 @@ async fn admitted(
 
 fn late(changes: bool, seconds: f64) -> Refusal {
     if !changes {
-        return Refusal::busy(format!("the request took longer than {seconds} s; nothing was changed: try again later"));
+        return Refusal::busy(format!(
+            "the request took longer than {seconds} s; nothing was changed: try again later"
+        ));
     }
     let words = format!(
         "the request took longer than {seconds} s and goes on; whether it takes effect is unknown: read before you repeat \
@@ -182,7 +185,8 @@ async fn read(gate: &Gate, headers: &HeaderMap, body: Body, deadline: Deadline) 
         let words = format!("the body has more than {most} bytes, which this server allows; nothing was done");
         Refusal::Other(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeException", 13, words)
     };
-    let announced = headers.get(axum::http::header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let announced =
+        headers.get(axum::http::header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > most as u64) {
         return Err(too_long());
     }

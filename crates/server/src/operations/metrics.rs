@@ -120,8 +120,18 @@ impl Metrics {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         head(&mut out, "glidepath_requests_running", "gauge", "Requests at this moment.");
         line(&mut out, "glidepath_requests_running", "", running);
-        single(&mut out, "glidepath_requests_turned_away_total", "Requests refused because of --most-requests.", read(&self.turned_away));
-        single(&mut out, "glidepath_requests_timed_out_total", "Requests answered because of --request-timeout.", read(&self.timed_out));
+        single(
+            &mut out,
+            "glidepath_requests_turned_away_total",
+            "Requests refused because of --most-requests.",
+            read(&self.turned_away),
+        );
+        single(
+            &mut out,
+            "glidepath_requests_timed_out_total",
+            "Requests answered because of --request-timeout.",
+            read(&self.timed_out),
+        );
         head(&mut out, "glidepath_connections", "gauge", "Connections at this moment.");
         line(&mut out, "glidepath_connections", "", read(&self.connections));
         head(&mut out, "glidepath_draining", "gauge", "1 if the server is ending.");

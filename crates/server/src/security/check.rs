@@ -70,7 +70,8 @@ pub(crate) async fn authorize(
             Verdict::Allowed => {}
             Verdict::Hidden if !on.is_empty() => return Err(hidden.into()),
             Verdict::Hidden | Verdict::Forbidden => {
-                let place = if on.is_empty() { "the catalog".to_owned() } else { format!("namespace {}", on.join(".")) };
+                let place =
+                    if on.is_empty() { "the catalog".to_owned() } else { format!("namespace {}", on.join(".")) };
                 let name = asker.0.name();
                 let words = format!("{name} needs the right {needs} on {place}; ask one of its administrators");
                 return Err(Refusal::Forbidden(words));

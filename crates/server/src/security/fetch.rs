@@ -25,7 +25,10 @@ impl Web {
     async fn document(&self, url: &str) -> Result<Vec<u8>, String> {
         let mut answer = self.0.get(url).send().await.map_err(|error| plain(&error))?;
         if answer.status() != reqwest::StatusCode::OK {
-            return Err(format!("the answer is {}; only 200 is accepted, and no redirect is followed", answer.status()));
+            return Err(format!(
+                "the answer is {}; only 200 is accepted, and no redirect is followed",
+                answer.status()
+            ));
         }
         let mut document = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| plain(&error))? {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use glidepath_access::Access;
 
 use crate::start::StartError;
-pub use tls::TlsFiles;
 pub(crate) use tls::Tls;
+pub use tls::TlsFiles;
 
 /// Who may come in, and how.
 #[derive(Clone, Debug, Default)]

@@ -166,8 +166,8 @@ pub(crate) async fn checks(rule: &Rule, request: &mut Parts, body: &[u8]) -> Res
         Place::Nothing => Ok(Vec::new()),
         Place::Parent => {
             let asked = request.extract::<Query<ParentAsked>>().await;
-            let Query(asked) = asked
-                .map_err(|error| ServiceError::invalid(format!("the query of the request is wrong: {error}")))?;
+            let Query(asked) =
+                asked.map_err(|error| ServiceError::invalid(format!("the query of the request is wrong: {error}")))?;
             let parent = parts(asked.parent.as_deref().unwrap_or_default());
             Ok(if parent.is_empty() { Vec::new() } else { vec![on_namespace(parent, needs)] })
         }

@@ -179,7 +179,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let place = paths::manifest(&head.location, version);
         let (folder, before) = (paths::versions(&head.location), paths::before(&head.location, version));
         let next = self.inner.files.list(&folder, Some(&before), 1).await?;
-        let is_there = next.first().is_some_and(|first| crate::locations::unslashed(first) == crate::locations::unslashed(&place));
+        let is_there =
+            next.first().is_some_and(|first| crate::locations::unslashed(first) == crate::locations::unslashed(&place));
         if is_there { Ok(at_its_place(&head.location, version)) } else { Err(no_version(table, version)) }
     }
 
