@@ -59,8 +59,9 @@ const NAMESPACE: &str = "n";
 /// The time of snapshots, in milliseconds since 1970: later than any clock of a machine that runs this.
 const FAR_MS: i64 = 4_102_444_800_000;
 
-/// Every client ends within this simulated time.
-const HORIZON: Span = Span::from_secs(4 * 24 * 3600);
+/// Every client ends within this simulated time, and every request is answered. It is long because a server that was
+/// suspended for two hours has a hundred requests to answer, and may be suspended again by each step of each.
+const HORIZON: Span = Span::from_secs(30 * 24 * 3600);
 
 /// The number of servers.
 const SERVERS: u32 = 3;
@@ -75,6 +76,7 @@ fn identifier(name: &str) -> Identifier {
 /// The objects that a run begins with: a catalog with its tables, and their files.
 pub(crate) fn begun(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let mut simulation = calm([]);
+    simulation.keep_writes(STORE);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
@@ -82,7 +84,12 @@ pub(crate) fn begun(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)
         *told.borrow_mut() = done;
     };
     simulation.run([(Instant::ZERO, creator)]);
-    let objects = simulation.objects(STORE).into_iter().collect();
+    // In the order in which they were written last: the versions of a catalog follow from the order of writes.
+    let mut objects = Vec::new();
+    for (key, payload) in simulation.written(STORE) {
+        objects.retain(|(written, _)| *written != key);
+        objects.push((key, payload));
+    }
     result.replace(Ok(())).map(|()| objects)
 }
 

@@ -82,8 +82,8 @@ impl Idempotency {
 }
 
 /// The namespaces of the service, from the outer to the inner.
-fn own_namespaces() -> [&'static [&'static str]; 3] {
-    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"]]
+fn own_namespaces() -> [&'static [&'static str]; 4] {
+    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"], &[RESERVED, "purged"]]
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {

@@ -14,6 +14,8 @@ pub enum Mutant {
     CreatedBesidePurge,
     /// A purge does not look whether another table uses the location.
     PurgedInUse,
+    /// A purge that has ended is forgotten at once.
+    PurgeForgotten,
     /// An append that is in the table already is answered with a conflict.
     LandedIsConflict,
     /// A request with a key that is refused does not look whether another delivery of it is why.

@@ -11,7 +11,8 @@
 //!   Lance table are found by listing its folder instead. So no table can be created in a folder below a noted location
 //!   either, and of a folder that no server made, only those files are deleted that are where Lance puts them.
 //!
-//! The note is removed after the last file. A purge that is cut off is begun again.
+//! The note is removed after the last file, and the location is marked for a day: a server that has read metadata there
+//! before cannot register it any more. A purge that is cut off is begun again.
 
 use std::collections::BTreeSet;
 
@@ -37,8 +38,20 @@ const FORMAT: &str = "format";
 /// How long after the drop the files stay: readers that have loaded the table finish, and commits in flight are over.
 pub(crate) const GRACE_MS: u64 = 60 * 1000;
 
+/// How long the mark of a purge is kept: a server may sleep between reading metadata and registering it.
+const MARKED_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// The note of a purge: it is found by the location, so that a creation there can see it.
 fn name(location: &str) -> Result<Name, ServiceError> {
+    named("purges", location)
+}
+
+/// The mark of a purge that has ended. Metadata in that location may have been read before, and is gone.
+fn mark(location: &str) -> Result<Name, ServiceError> {
+    named("purged", location)
+}
+
+fn named(folder: &str, location: &str) -> Result<Name, ServiceError> {
     use std::hash::Hasher as _;
     // Locations are longer than names may be, so the note's name is a digest of 128 bits of it, in two halves.
     let location = unslashed(location.trim_end_matches('/'));
@@ -49,12 +62,13 @@ fn name(location: &str) -> Result<Name, ServiceError> {
         hasher.write(location.as_bytes());
         digest.push_str(&format!("{:016x}", hasher.finish()));
     }
-    Name::of_parts([RESERVED, "purges", &digest]).map_err(|error| ServiceError::invalid(error.to_string()))
+    Name::of_parts([RESERVED, folder, &digest]).map_err(|error| ServiceError::invalid(error.to_string()))
 }
 
-/// Whether this is the name of a note.
+/// Whether this is the name of a note, or of the mark of a purge.
 pub(crate) fn is_note(name: &Name) -> bool {
-    name.parent().is_some_and(|parent| parent.parts() == [RESERVED, "purges"])
+    let of = |folder| name.parent().is_some_and(|parent| parent.parts() == [RESERVED, folder]);
+    of("purges") || of("purged")
 }
 
 /// The action that notes a purge.
@@ -91,9 +105,15 @@ pub(crate) fn none_runs(location: &str, warehouse: &str) -> Result<Vec<Action>, 
     }
 }
 
+/// The condition that no purge has ended at a location lately: for who has read metadata there.
+pub(crate) fn none_ended(location: &str) -> Result<Option<Action>, ServiceError> {
+    let condition = Action::Assert { name: mark(location)?, holds: Assertion::Absent };
+    Ok((!mutant::is(Mutant::PurgeForgotten)).then_some(condition))
+}
+
 pub(crate) fn runs() -> ServiceError {
-    let words = "the files of a dropped table at this location are being deleted; not done: use another location, or try \
-                 again later";
+    let words = "the files of a dropped table at this location are being deleted, or were within the last day; not done: \
+                 use another location, or try again later";
     ServiceError::new(Kind::Unavailable, words)
 }
 
@@ -103,6 +123,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// If the catalog or the store does not answer; it may be called again, also by several servers at once.
     pub async fn run_purges(&self) -> Result<usize, ServiceError> {
+        self.clean_marks().await?;
         let at = self.head().await?;
         let notes = Name::of_parts([RESERVED, "purges"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
         let catalog = self.inner.committer.catalog();
@@ -114,20 +135,63 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 continue;
             }
             let Some(location) = entry.properties.get(LOCATION) else { continue };
-            if !self.is_in_use(location).await? {
+            let used = self.is_in_use(location).await?;
+            if !used {
                 match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
                     (Some(pointer), _) => self.inner.purge(location, pointer).await?,
                     (None, Some(_)) => self.inner.purge_lance(location).await?,
                     (None, None) => continue,
                 }
             }
-            match self.inner.committer.commit(vec![Action::Drop { name, kind: EntryKind::Table, expected: None }]).await
-            {
-                Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => ended += 1,
-                Err(error) => return Err(error.into()),
-            }
+            self.end_purge(name, (!used).then_some(location)).await?;
+            ended += 1;
         }
         Ok(ended)
+    }
+
+    /// Removes the note of a purge, and marks the location if its files were deleted.
+    async fn end_purge(&self, note: Name, purged: Option<&String>) -> Result<(), ServiceError> {
+        let drop = Action::Drop { name: note, kind: EntryKind::Table, expected: None };
+        let now = self.inner.env.unix_ms().to_string();
+        let mut actions = vec![drop.clone()];
+        if let Some(location) = purged {
+            let entry = Entry { kind: EntryKind::Table, ..Entry::namespace() };
+            let entry = Entry { properties: [(AT.to_owned(), now.clone())].into(), ..entry };
+            actions.push(Action::Create { name: mark(location)?, entry });
+        }
+        let mut done = self.inner.committer.commit(actions).await;
+        if let (Err(CommitError::Refused(Refusal::Exists(name))), true) = (&done, purged.is_some()) {
+            // Another table was purged there before.
+            let changes = [(AT.to_owned(), Some(now))].into();
+            let name = name.clone();
+            done = self.inner.committer.commit(vec![drop, Action::SetProperties { name, changes }]).await;
+        }
+        match done {
+            // Another server was faster.
+            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes marks of purges that ended long ago.
+    async fn clean_marks(&self) -> Result<(), ServiceError> {
+        let at = self.head().await?;
+        let marks = Name::of_parts([RESERVED, "purged"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
+        let now = self.inner.env.unix_ms();
+        let page = self.inner.committer.catalog().children(&at, Some(&marks), None, 1000).await?;
+        let is_old = |entry: &Entry| {
+            let ended: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
+            ended.saturating_add(MARKED_MS) < now
+        };
+        let old = page.into_iter().filter(|(_, entry)| is_old(entry)).take(100);
+        let old: Vec<_> = old.map(|(name, _)| Action::Drop { name, kind: EntryKind::Table, expected: None }).collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        match self.inner.committer.commit(old).await {
+            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether a table has files in, or around, a location. Reads every entry of the catalog.

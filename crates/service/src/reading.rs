@@ -87,9 +87,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// The metadata of a table in a file.
     pub(crate) async fn table_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
-        if let Some(body) = self.bodies.tables.get(location) {
-            return Ok(body);
+        match self.bodies.tables.get(location) {
+            Some(body) => Ok(body),
+            None => self.read_table_body(location).await,
         }
+    }
+
+    /// The same, from the file in any case.
+    pub(crate) async fn read_table_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
         let body: Arc<Body<TableMetadata>> = Arc::new(Body::read(location, self.file(location).await?)?);
         self.bodies.tables.put(Arc::clone(&body));
         Ok(body)

@@ -195,7 +195,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
         let file = locations::checked(&new.metadata_location, &allowed)?;
-        let body = self.inner.table_body(&file).await.map_err(|error| match error.kind {
+        // Read again: what is in memory may have been deleted long ago.
+        let body = self.inner.read_table_body(&file).await.map_err(|error| match error.kind {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
@@ -211,6 +212,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             _ => actions.push(Action::Create { name, entry: table_entry(&location, &file) }),
         }
         actions.extend(purge::none_runs(&location, warehouse)?);
+        actions.extend(purge::none_ended(&location)?);
         let done = self.inner.commit_once(key, actions, &file).await;
         match done {
             Ok(_) => Ok(body),
