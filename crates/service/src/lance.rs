@@ -125,7 +125,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         };
         let pointer = if managed { Head::none(&location).text()? } else { location.clone() };
-        self.create_lance(&identifier, location, pointer, properties).await
+        self.create_lance(&identifier, location, pointer, properties, None).await
     }
 
     /// Gives a name to the table in a folder.
@@ -149,7 +149,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if !paths::has_versions(&self.inner.files, &location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
         }
-        self.create_lance(&identifier, location.clone(), location, properties).await
+        // A purge may have deleted the table since.
+        let not_purged = purge::none_ended(&location)?;
+        self.create_lance(&identifier, location.clone(), location, properties, not_purged).await
     }
 
     /// The folder in which a client may choose locations for a namespace.
@@ -164,8 +166,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         location: String,
         pointer: String,
         mut properties: BTreeMap<String, String>,
+        condition: Option<Action>,
     ) -> Result<LanceTable, ServiceError> {
         let mut actions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
+        actions.extend(condition);
         properties.insert(FORMAT.to_owned(), LANCE.to_owned());
         let (kind, location, pointer) = (EntryKind::Table, Some(location), Some(pointer));
         let entry = Entry { kind, properties, location, pointer, ..Entry::namespace() };
