@@ -1,5 +1,6 @@
 """pylance and lancedb over a Lance REST namespace: namespaces, writes, concurrent appends, renames, drops."""
 
+import os
 import threading
 
 import lance
@@ -24,6 +25,8 @@ from lance_namespace import (
 
 steps = Steps("lance", __doc__)
 APPENDS, WRITERS, EACH = 8, 4, 8
+# KEY=VALUE of the namespace, with blanks between.
+PROPERTIES = dict(pair.split("=", 1) for pair in os.environ.get("GLIDEPATH_LANCE_PROPERTIES", "").split())
 properties = {"uri": steps.url}
 if TOKEN:
     properties["header.Authorization"] = f"Bearer {TOKEN}"
@@ -65,7 +68,7 @@ def tables(within=None):
 
 
 def namespaces():
-    client.create_namespace(CreateNamespaceRequest(id=space, properties={"owner": "checks"}))
+    client.create_namespace(CreateNamespaceRequest(id=space, properties={"owner": "checks", **PROPERTIES}))
     refused("creating it again", lambda: client.create_namespace(CreateNamespaceRequest(id=space, mode="create")))
     client.namespace_exists(NamespaceExistsRequest(id=space))
     refused("a missing namespace", lambda: client.namespace_exists(NamespaceExistsRequest(id=[steps.name + "x"])))

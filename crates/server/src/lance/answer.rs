@@ -72,6 +72,13 @@ pub(super) async fn unsupported(method: Method, uri: Uri) -> Response {
     unsupported_because(words).into_response()
 }
 
+/// The answer to a call of a route by another method than its own.
+pub(super) async fn no_method(method: Method, uri: Uri) -> Response {
+    let words =
+        format!("{} has no method {method}; listings of namespaces and tables are GET, all others POST", uri.path());
+    json(StatusCode::METHOD_NOT_ALLOWED, &Told { error: &words, code: 0 })
+}
+
 /// A success with nothing to tell.
 pub(super) fn done() -> Response {
     json(StatusCode::OK, &serde_json::Map::new())

@@ -40,5 +40,5 @@ pub(crate) fn routes() -> Router<App> {
             routes = routes.route(&format!("/v1/{kind}{rest}"), any(answer::unsupported));
         }
     }
-    routes
+    routes.method_not_allowed_fallback(answer::no_method)
 }
