@@ -11,12 +11,13 @@ use glidepath_table::mutant as table;
 /// The most seeds until a mistake is detected.
 const SEEDS: u64 = 2_000;
 
-const MISTAKES: [(Mistake, &str, &str); 10] = [
+const MISTAKES: [(Mistake, &str, &str); 11] = [
     (Mistake::Service(Mutant::UnknownIsConflict), "serve-manifest-chain", "everything"),
     (Mistake::Service(Mutant::KeyForgotten), "serve-manifest-chain", "storm"),
     (Mistake::Service(Mutant::OneByOne), "serve-manifest-chain", "storm"),
-    (Mistake::Service(Mutant::CreatedBesidePurge), "serve-manifest-chain", "sleepers"),
+    (Mistake::Service(Mutant::CreatedBesidePurge), "serve-manifest-chain", "wrong-clocks"),
     (Mistake::Service(Mutant::PurgedInUse), "serve-manifest-chain", "sleepers"),
+    (Mistake::Service(Mutant::AnyNoteRemoved), "serve-manifest-chain", "sleepers"),
     (Mistake::Service(Mutant::PurgeForgotten), "serve-append-log", "clocks"),
     (Mistake::Service(Mutant::LandedIsConflict), "serve-manifest-chain", "repeats"),
     (Mistake::Service(Mutant::RefusalTrusted), "serve-manifest-chain", "repeats"),

@@ -137,7 +137,7 @@ async fn files(location: &str, snapshot: i64, parent: Option<(i64, String)>, seq
     writer.add_file(file, sequence)?;
     let manifest = writer.write_manifest_file().await?;
     let list = format!("{location}/metadata/snap-{snapshot}.avro");
-    let mut lists = ManifestListWriter::v2(io.new_output(&list)?, snapshot, parent.as_ref().map(|p| p.0), sequence);
+    let mut lists = ManifestListWriter::v2(io.new_output(&list)?.writer().await?, snapshot, parent.as_ref().map(|p| p.0), sequence);
     let mut all = vec![manifest];
     if let Some((_, earlier)) = &parent {
         let bytes = io.new_input(earlier)?.read().await?;

@@ -228,9 +228,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 self.discard(&next).await;
                 return self.answer_replayed(name, at, members).await;
             }
-            Settled::Unknown(error) if mutant::is(Mutant::UnknownIsConflict) => {
-                return Attempt::Failed(ServiceError { kind: Kind::Conflict, ..error });
-            }
             Settled::Unknown(error) => return Attempt::Failed(error),
         };
         debug_assert!(landed);
@@ -332,6 +329,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 at.map_or_else(|| Settled::Not(Attempt::Overtaken), Settled::Replayed)
             }
             Err(CommitError::Refused(refusal)) => settle::refused(&refusal, &pointer),
+            Err(CommitError::Unknown(cause)) if mutant::is(Mutant::UnknownIsConflict) => {
+                Settled::Unknown(ServiceError::new(Kind::Conflict, cause.to_string()))
+            }
             Err(CommitError::Unknown(cause)) => self.settle(name, on, &pointer, actions, cause).await,
             Err(error) => Settled::Not(Attempt::Failed(error.into())),
         }

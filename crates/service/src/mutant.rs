@@ -16,6 +16,8 @@ pub enum Mutant {
     PurgedInUse,
     /// A purge that has ended is forgotten at once.
     PurgeForgotten,
+    /// The end of a purge removes whatever note is there.
+    AnyNoteRemoved,
     /// An append that is in the table already is answered with a conflict.
     LandedIsConflict,
     /// A request with a key that is refused does not look whether another delivery of it is why.

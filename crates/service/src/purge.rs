@@ -84,7 +84,9 @@ pub(crate) fn noted_listed(location: &str, format: &str, now_ms: u64) -> Result<
 fn noted_with(location: &str, (key, value): (&str, &str), now_ms: u64) -> Result<Action, ServiceError> {
     let properties = [(LOCATION, location.to_owned()), (key, value.to_owned()), (AT, now_ms.to_string())];
     let properties = properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    let entry = Entry { kind: EntryKind::Table, properties, ..Entry::namespace() };
+    // The pointer tells this note from an earlier and a later one of the same location.
+    let pointer = Some(format!("{now_ms} {value}"));
+    let entry = Entry { kind: EntryKind::Table, properties, pointer, ..Entry::namespace() };
     Ok(Action::Create { name: name(location)?, entry })
 }
 
@@ -143,17 +145,27 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     (None, None) => continue,
                 }
             }
-            self.end_purge(name, (!used).then_some(location)).await?;
+            self.end_purge(name, entry.pointer.clone(), (!used).then_some(location)).await?;
             ended += 1;
         }
         Ok(ended)
     }
 
-    /// Removes the note of a purge, and marks the location if its files were deleted.
-    async fn end_purge(&self, note: Name, purged: Option<&String>) -> Result<(), ServiceError> {
+    /// Removes the note of a purge, and marks the location if its files were deleted. Not a note of a later purge: another
+    /// server may be deleting files because of that.
+    async fn end_purge(
+        &self,
+        note: Name,
+        pointer: Option<String>,
+        purged: Option<&String>,
+    ) -> Result<(), ServiceError> {
+        let same = Action::Assert { name: note.clone(), holds: Assertion::Pointer(pointer) };
         let drop = Action::Drop { name: note, kind: EntryKind::Table, expected: None };
         let now = self.inner.env.unix_ms().to_string();
-        let mut actions = vec![drop.clone()];
+        let mut actions = vec![same.clone(), drop.clone()];
+        if mutant::is(Mutant::AnyNoteRemoved) {
+            actions.remove(0);
+        }
         if let Some(location) = purged {
             let entry = Entry { kind: EntryKind::Table, ..Entry::namespace() };
             let entry = Entry { properties: [(AT.to_owned(), now.clone())].into(), ..entry };
@@ -164,11 +176,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             // Another table was purged there before.
             let changes = [(AT.to_owned(), Some(now))].into();
             let name = name.clone();
-            done = self.inner.committer.commit(vec![drop, Action::SetProperties { name, changes }]).await;
+            done = self.inner.committer.commit(vec![same, drop, Action::SetProperties { name, changes }]).await;
         }
         match done {
             // Another server was faster.
-            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => Ok(()),
+            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PointerMoved { .. })) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -270,6 +270,8 @@ impl Client {
                     Kind::Conflict => return Told::Refused,
                     Kind::Unavailable => {}
                     Kind::Unknown if keyed => {}
+                    // The metadata has been purged meanwhile.
+                    Kind::Invalid if matches!(ask, Ask::Register(..)) => return Told::Open,
                     Kind::Invalid | Kind::KeyReused | Kind::Unsupported | Kind::Broken => {
                         self.book
                             .borrow_mut()
