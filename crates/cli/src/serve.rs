@@ -170,13 +170,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let server = Server::start(arguments.config()).await.map_err(not_started)?;
         let address = server.address().map_err(|error| Failure::Failed(error.to_string()))?;
         let scheme = if server.is_tls() { "https" } else { "http" };
-        println!("serving {} ({}) on {scheme}://{address}", arguments.store, server.protocol().name());
+        println!("serving {} ({}) on {scheme}://{address}", shown(&arguments.store), server.protocol().name());
         tokio::spawn(reloads(server.handle()));
         server.serve(stopped()).await.map_err(|error| Failure::Failed(error.to_string()))
     });
     // What did not end in time is not waited for.
     runtime.shutdown_background();
     ended
+}
+
+/// The URL of a store without the password that it may hold.
+fn shown(store: &str) -> String {
+    let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    match rest[..end].rsplit_once('@') {
+        Some((user, _)) => {
+            let name = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{name}{}", &rest[user.len()..])
+        }
+        None => store.to_owned(),
+    }
 }
 
 fn not_started(error: StartError) -> Failure {
@@ -221,4 +234,18 @@ async fn stopped() {
     }
     #[cfg(not(unix))]
     let _ = interrupted.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_shown() {
+        assert_eq!(shown("postgres://me:hush@host:5432/db?schema=x"), "postgres://me@host:5432/db?schema=x");
+        assert_eq!(shown("postgres://me:hu@sh@host/db"), "postgres://me@host/db");
+        for plain in ["file:///a@b", "memory:", "s3://bucket/a@b:c", "postgres://me@host/db"] {
+            assert_eq!(shown(plain), plain);
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Nobody does what no grant allows.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use reqwest::StatusCode;
@@ -285,5 +287,77 @@ async fn the_settings_of_clients_are_for_those_who_may_read() {
     for path in ["/v1/namespaces/a/tables/t", "/v1/namespaces/a/tables/t/credentials", "/v1/config"] {
         let (_, answer) = server.ask("GET", path, "nobody", &Value::Null).await;
         assert!(!answer.to_string().contains("hush"), "{path}: {answer}");
+    }
+}
+
+/// Lance's routes, about the namespace `b` and tables in it.
+fn lance_routes() -> Vec<(&'static str, &'static str, Value)> {
+    let empty = || json!({});
+    vec![
+        ("POST", "/v1/namespace/b$c/create", empty()),
+        ("GET", "/v1/namespace/b/list", Value::Null),
+        ("POST", "/v1/namespace/b/describe", empty()),
+        ("POST", "/v1/namespace/b/drop", empty()),
+        ("POST", "/v1/namespace/b/exists", empty()),
+        ("GET", "/v1/namespace/b/table/list", Value::Null),
+        ("POST", "/v1/table/b$l/declare", empty()),
+        ("POST", "/v1/table/b$l/describe", empty()),
+        ("POST", "/v1/table/b.l/describe?delimiter=.", json!({"id": ["b", "l"]})),
+        ("POST", "/v1/table/b$l/exists", empty()),
+        ("POST", "/v1/table/b$l/drop", empty()),
+        ("POST", "/v1/table/b$l/deregister", empty()),
+        ("POST", "/v1/table/b$l/register", json!({"location": "file:///x"})),
+        ("POST", "/v1/table/b$l/rename", json!({"new_table_name": "m"})),
+        ("POST", "/v1/table/a$l/rename", json!({"new_table_name": "m", "new_namespace_id": ["b"]})),
+        ("POST", "/v1/table/b$l/version/list", empty()),
+        ("POST", "/v1/table/b$l/version/create", json!({"version": 1, "manifest_path": "x"})),
+        ("POST", "/v1/table/b$l/version/describe", json!({"version": 1})),
+        ("POST", "/v1/table/b$l/version/delete", json!({"ranges": []})),
+    ]
+}
+
+#[tokio::test]
+async fn routes_of_lance_need_the_same_rights() {
+    let server = filled().await;
+    for (method, path, body) in lance_routes() {
+        let (status, answer) = server.ask(method, path, "", &body).await;
+        assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &json!(16)), "{method} {path}: {answer}");
+        for user in ["nobody", "writer"] {
+            let (status, answer) = server.ask(method, path, user, &body).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path} as {user}: {answer}");
+        }
+        let path = path.replace("/b", "/a");
+        let body: Value = serde_json::from_str(&body.to_string().replace("\"b\"", "\"a\"")).unwrap();
+        let (status, answer) = server.ask(method, &path, "reader", &body).await;
+        let ends = ["/list", "/describe", "/exists", "delimiter=."];
+        if ends.iter().any(|end| path.ends_with(end)) {
+            assert!(matches!(status.as_u16(), 200 | 404), "{method} {path}: {status} {answer}");
+        } else {
+            assert_eq!((status, &answer["code"]), (StatusCode::FORBIDDEN, &json!(15)), "{method} {path}: {answer}");
+        }
+    }
+    let declared = server.ask("POST", "/v1/table/a$l/declare", "writer", &json!({})).await;
+    assert_eq!(declared.0, StatusCode::OK, "{}", declared.1);
+    let listed = server.ask("GET", "/v1/namespace/$/list", "reader", &Value::Null).await;
+    assert_eq!((listed.0, &listed.1["namespaces"]), (StatusCode::OK, &json!(["a"])));
+    let unsupported = server.ask("POST", "/v1/table/b$l/count_rows", "nobody", &json!({})).await;
+    assert_eq!(unsupported.0, StatusCode::NOT_ACCEPTABLE);
+    let foreign = json!({"location": declared.1["location"].as_str().unwrap().replace("/a/", "/b/")});
+    let registered = server.ask("POST", "/v1/table/a$m/register", "writer", &foreign).await;
+    assert_eq!(registered.0, StatusCode::BAD_REQUEST, "{}", registered.1);
+}
+
+#[tokio::test]
+async fn grants_are_shown_to_administrators_only() {
+    let server = filled().await;
+    let change = json!({"updates": {"glidepath.grant.user:nobody": "read", "owner": "x"}});
+    assert_eq!(server.ask("POST", "/v1/namespaces/a/properties", "root", &change).await.0, StatusCode::OK);
+    for (user, seen) in [("root", true), ("reader", false), ("writer", false), ("nobody", false)] {
+        let (_, iceberg) = server.ask("GET", "/v1/namespaces/a", user, &Value::Null).await;
+        let (_, lance) = server.ask("POST", "/v1/namespace/a/describe", user, &json!({})).await;
+        for answer in [iceberg, lance] {
+            assert_eq!(answer["properties"]["owner"], "x", "{user}: {answer}");
+            assert_eq!(answer.to_string().contains("glidepath.grant"), seen, "{user}: {answer}");
+        }
     }
 }

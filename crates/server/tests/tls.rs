@@ -1,5 +1,7 @@
 //! TLS, and the refusal to go without it.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use glidepath_server::{Config, Security, Server, StartError, TlsFiles};
@@ -17,6 +19,7 @@ fn certify(folder: &TempDir) -> (TlsFiles, String) {
 
 /// A client that trusts this certificate only.
 fn trusting(pem: &str) -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
     reqwest::Client::builder().tls_certs_only([root]).build().unwrap()
 }
@@ -30,7 +33,7 @@ async fn certificates_are_used_and_replaced() {
     let url = format!("{}/v1/config", server.base);
     assert!(url.starts_with("https://"));
     assert_eq!(trusting(&first).get(&url).send().await.unwrap().status(), 200);
-    let plain = reqwest::Client::new().get(url.replace("https", "http")).send().await;
+    let plain = support::client().get(url.replace("https", "http")).send().await;
     assert!(plain.is_err(), "plain HTTP is answered");
     let (_, second) = certify(&server.folder);
     assert!(trusting(&second).get(&url).send().await.is_err());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::request::{Asked, InNamespace, Keyed, PageAsked, Sent, parts};
 use crate::answer::{Problem, json};
-use crate::security::check::{Asker, readable_namespaces};
+use crate::security::check::{Asker, readable_namespaces, told_properties};
 use crate::state::App;
 
 #[derive(Serialize)]
@@ -45,9 +45,13 @@ pub(super) async fn create(State(app): State<App>, sent: Sent<WireNamespace>) ->
     Ok(json(StatusCode::OK, &wire))
 }
 
-pub(super) async fn load(State(app): State<App>, InNamespace(parts): InNamespace) -> Result<Response, Problem> {
-    let Namespace { parts: namespace, properties } =
-        app.run(move |service| async move { service.load_namespace(&parts).await }).await?;
+pub(super) async fn load(
+    State(app): State<App>,
+    Extension(asker): Extension<Asker>,
+    InNamespace(parts): InNamespace,
+) -> Result<Response, Problem> {
+    let found = app.run(move |service| async move { service.load_namespace(&parts).await }).await?;
+    let Namespace { parts: namespace, properties } = told_properties(&app, &asker, found).await?;
     Ok(json(StatusCode::OK, &WireNamespace { namespace, properties }))
 }
 

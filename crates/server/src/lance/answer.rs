@@ -23,6 +23,11 @@ impl From<ServiceError> for Fault {
 }
 
 impl Fault {
+    /// What went wrong.
+    pub(crate) fn into_error(self) -> ServiceError {
+        self.error
+    }
+
     pub(super) fn of_namespace(error: ServiceError) -> Self {
         Self { error, of_namespace: true }
     }

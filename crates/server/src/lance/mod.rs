@@ -5,13 +5,14 @@
 
 mod answer;
 mod namespaces;
-mod request;
+pub(crate) mod request;
 mod tables;
 mod versions;
 
 use axum::Router;
 use axum::routing::{any, get, post};
 
+use crate::security::routes::{UNSUPPORTED_KINDS, UNSUPPORTED_RESTS};
 use crate::state::App;
 
 pub(crate) fn routes() -> Router<App> {
@@ -35,8 +36,8 @@ pub(crate) fn routes() -> Router<App> {
         .route(&table("version/create"), post(versions::create))
         .route(&table("version/describe"), post(versions::describe))
         .route(&table("version/delete"), post(versions::delete));
-    for kind in ["namespace", "table", "transaction", "materialized_view"] {
-        for rest in ["", "/{id}", "/{id}/{call}", "/{id}/{call}/{step}", "/{id}/{call}/{step}/{last}"] {
+    for kind in UNSUPPORTED_KINDS {
+        for rest in UNSUPPORTED_RESTS {
             routes = routes.route(&format!("/v1/{kind}{rest}"), any(answer::unsupported));
         }
     }

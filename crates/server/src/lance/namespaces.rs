@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::{Fault, done, unsupported_because};
 use super::request::{Asked, Call, Nothing, PageAsked};
 use crate::answer::json;
+use crate::security::check::{Asker, readable_namespaces, told_properties};
 use crate::state::App;
 
 #[derive(Serialize)]
@@ -34,7 +36,11 @@ pub(super) struct Create {
     properties: Option<BTreeMap<String, String>>,
 }
 
-pub(super) async fn create(State(app): State<App>, call: Call<Create>) -> Result<Response, Fault> {
+pub(super) async fn create(
+    State(app): State<App>,
+    Extension(asker): Extension<Asker>,
+    call: Call<Create>,
+) -> Result<Response, Fault> {
     let Call { id: parts, value: Create { mode: given, properties } } = call;
     let keeps = match mode(given.as_deref()).as_str() {
         "" | "create" => false,
@@ -52,7 +58,7 @@ pub(super) async fn create(State(app): State<App>, call: Call<Create>) -> Result
         Err(error) if keeps && error.kind == Kind::Exists => {
             let found = app.run(move |service| async move { service.load_namespace(&parts).await }).await;
             // A table has the name.
-            found.map_err(|_| Fault::of_namespace(error))?.properties
+            told_properties(&app, &asker, found.map_err(|_| Fault::of_namespace(error))?).await?.properties
         }
         Err(error) => return Err(Fault::of_namespace(error)),
     };
@@ -68,18 +74,22 @@ struct Listed {
 
 pub(super) async fn list(
     State(app): State<App>,
+    Extension(asker): Extension<Asker>,
     Asked(asked): Asked<PageAsked>,
     call: Call<Nothing>,
 ) -> Result<Response, Fault> {
-    let (parent, page) = (call.id, asked.page()?);
-    let (found, page_token) =
-        app.run(move |service| async move { service.list_namespaces(&parent, &page).await }).await?;
+    let (found, page_token) = readable_namespaces(&app, asker, call.id, asked.page()?).await?;
     let namespaces = found.into_iter().filter_map(|mut parts| parts.pop()).collect();
     Ok(json(StatusCode::OK, &Listed { namespaces, page_token }))
 }
 
-pub(super) async fn describe(State(app): State<App>, call: Call<Nothing>) -> Result<Response, Fault> {
+pub(super) async fn describe(
+    State(app): State<App>,
+    Extension(asker): Extension<Asker>,
+    call: Call<Nothing>,
+) -> Result<Response, Fault> {
     let found = app.run(move |service| async move { service.load_namespace(&call.id).await }).await?;
+    let found = told_properties(&app, &asker, found).await?;
     Ok(json(StatusCode::OK, &Properties { properties: found.properties }))
 }
 

@@ -21,9 +21,9 @@ const DELIMITER: &str = "$";
 const LONGEST_DELIMITER: usize = 8;
 
 /// A request: what it is about, and what its body says. An empty body is an empty object.
-pub(super) struct Call<T> {
-    pub(super) id: Vec<String>,
-    pub(super) value: T,
+pub(crate) struct Call<T> {
+    pub(crate) id: Vec<String>,
+    pub(crate) value: T,
 }
 
 impl<T> Call<T> {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use glidepath_access::{Access, Denied, Grants, Identity, Right, Verdict, bearer, decide, right_of};
-use glidepath_service::{Kind, Listing, Page, ServiceError};
+use bytes::Bytes;
+use glidepath_access::{Access, Denied, Grants, Identity, Right, Verdict, bearer, decide, is_reserved, right_of};
+use glidepath_service::{Kind, Listing, Namespace, Page, ServiceError};
 
 use super::refusal::Refusal;
 use super::routes::{Check, Found, checks, find};
@@ -39,13 +40,14 @@ pub(crate) async fn authorize(
     asker: &Asker,
     route: &str,
     request: &mut Parts,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<(), Refusal> {
     if asker.0.is_unchecked() {
         return Ok(());
     }
     let rule = match find(&request.method, route) {
         Found::Rule(rule) => rule,
+        Found::Unsupported => return Ok(()),
         Found::OtherMethods => {
             let words = format!("{route} has no method {}; GET /v1/config lists what there is", request.method);
             return Err(Refusal::Other(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowedException", 0, words));
@@ -107,6 +109,19 @@ pub(crate) async fn right_on(
 
 fn of_properties(path: &[String], properties: &BTreeMap<String, String>) -> Grants {
     Grants::of_properties(path, properties.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+}
+
+/// A namespace as the client may see it: only its administrators see who has which right.
+pub(crate) async fn told_properties(
+    app: &App,
+    asker: &Asker,
+    mut namespace: Namespace,
+) -> Result<Namespace, ServiceError> {
+    let has_grants = namespace.properties.keys().any(|key| is_reserved(key));
+    if has_grants && right_on(app, asker, &namespace.parts, Right::Admin).await? < Some(Right::Admin) {
+        namespace.properties.retain(|key, _| !is_reserved(key));
+    }
+    Ok(namespace)
 }
 
 /// The namespaces in one that the client can read. The caller has checked that it can read `parent`, or `parent` is the

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use axum::RequestPartsExt;
-use axum::extract::{Path, Query};
+use axum::body::Body;
+use axum::extract::{FromRequest, Path, Query, Request};
 use axum::http::Method;
 use axum::http::request::Parts;
+use bytes::Bytes;
 use glidepath_access::{Action, Grant, Right, is_reserved};
 use glidepath_service::{Identifier, Kind, ServiceError};
 use serde::Deserialize;
 
 use crate::iceberg::request::{Rename, WireName, parts};
+use crate::lance::request::Call;
 
 /// Where a request names what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,16 @@ pub(crate) enum Place {
     Rename(bool),
     /// Several tables in the body.
     Tables,
+    /// Lance: the id, which is of a namespace whose namespaces are listed. The root as with `Parent`.
+    LanceParent,
+    /// Lance: the id, which is of a namespace.
+    LanceNamespace,
+    /// Lance: the id, which is of a namespace to create.
+    LanceNew,
+    /// Lance: the id, which is of a table.
+    LanceTable,
+    /// Lance: the id, and the new name in the body.
+    LanceRename,
 }
 
 /// What a route needs.
@@ -77,11 +90,42 @@ pub(crate) const RULES: &[Rule] = &[
     rule("DELETE", VIEW, Action::DropTable, Place::View),
     rule("POST", "/v1/namespaces/{namespace}/register-view", Action::CreateTable, Place::Namespace),
     rule("POST", "/v1/views/rename", Action::RenameTable, Place::Rename(true)),
+    rule("POST", "/v1/namespace/{id}/create", Action::CreateNamespace, Place::LanceNew),
+    rule("GET", "/v1/namespace/{id}/list", Action::List, Place::LanceParent),
+    rule("POST", "/v1/namespace/{id}/describe", Action::Load, Place::LanceNamespace),
+    rule("POST", "/v1/namespace/{id}/drop", Action::DropNamespace, Place::LanceNamespace),
+    rule("POST", "/v1/namespace/{id}/exists", Action::Load, Place::LanceNamespace),
+    rule("GET", "/v1/namespace/{id}/table/list", Action::List, Place::LanceNamespace),
+    rule("POST", "/v1/table/{id}/declare", Action::CreateTable, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/describe", Action::Load, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/exists", Action::Load, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/drop", Action::DropTable, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/deregister", Action::DropTable, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/register", Action::CreateTable, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/rename", Action::RenameTable, Place::LanceRename),
+    rule("POST", "/v1/table/{id}/version/list", Action::Load, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/version/create", Action::CommitTable, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/version/describe", Action::Load, Place::LanceTable),
+    rule("POST", "/v1/table/{id}/version/delete", Action::CommitTable, Place::LanceTable),
 ];
+
+/// The routes of Lance's specification that are answered "not supported", whatever the request says.
+pub(crate) const UNSUPPORTED_KINDS: &[&str] = &["namespace", "table", "transaction", "materialized_view"];
+
+/// What follows the kind in such a route.
+pub(crate) const UNSUPPORTED_RESTS: &[&str] =
+    &["", "/{id}", "/{id}/{call}", "/{id}/{call}/{step}", "/{id}/{call}/{step}/{last}"];
+
+fn is_unsupported(route: &str) -> bool {
+    let rest_of = |kind: &&str| route.strip_prefix("/v1/").and_then(|route| route.strip_prefix(*kind));
+    UNSUPPORTED_KINDS.iter().filter_map(rest_of).any(|rest| UNSUPPORTED_RESTS.contains(&rest))
+}
 
 /// What is known of a route and a method.
 pub(crate) enum Found {
     Rule(&'static Rule),
+    /// The route does nothing.
+    Unsupported,
     /// The route has other methods only.
     OtherMethods,
     /// The route is not in the list.
@@ -95,6 +139,7 @@ pub(crate) fn find(method: &Method, route: &str) -> Found {
     match of_route().find(|rule| rule.method == method) {
         Some(rule) => Found::Rule(rule),
         None if of_route().next().is_some() => Found::OtherMethods,
+        None if is_unsupported(route) => Found::Unsupported,
         None => Found::Unknown,
     }
 }
@@ -160,7 +205,7 @@ fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ServiceError
 }
 
 /// The rights that a request needs. It reads paths and bodies as the handlers do.
-pub(crate) async fn checks(rule: &Rule, request: &mut Parts, body: &[u8]) -> Result<Vec<Check>, ServiceError> {
+pub(crate) async fn checks(rule: &Rule, request: &mut Parts, body: &Bytes) -> Result<Vec<Check>, ServiceError> {
     let needs = rule.action.right();
     match rule.place {
         Place::Nothing => Ok(Vec::new()),
@@ -197,6 +242,39 @@ pub(crate) async fn checks(rule: &Rule, request: &mut Parts, body: &[u8]) -> Res
             // The handler refuses the whole request if one has no identifier.
             Ok(named.map(|name| on_object(name.into(), needs, false)).collect())
         }
+        place => of_lance(place, needs, request, body).await,
+    }
+}
+
+/// What a body of Lance says besides the id.
+#[derive(Deserialize)]
+struct LanceBody {
+    properties: Option<BTreeMap<String, String>>,
+    new_namespace_id: Option<Vec<String>>,
+}
+
+async fn of_lance(place: Place, needs: Right, request: &Parts, body: &Bytes) -> Result<Vec<Check>, ServiceError> {
+    let same = Request::from_parts(request.clone(), Body::from(body.clone()));
+    let call = Call::<LanceBody>::from_request(same, &()).await;
+    let Call { mut id, value: LanceBody { properties, new_namespace_id } } =
+        call.map_err(|fault| fault.into_error())?;
+    match place {
+        Place::LanceParent if id.is_empty() => Ok(Vec::new()),
+        Place::LanceNew => {
+            let granting = granting(&id, properties.iter().flatten(), [].iter())?;
+            id.pop();
+            Ok([Some(on_namespace(id, needs)), granting].into_iter().flatten().collect())
+        }
+        Place::LanceTable | Place::LanceRename => {
+            let name = id.pop().unwrap_or_default();
+            let to = new_namespace_id.unwrap_or_else(|| id.clone());
+            let mut checks = vec![on_object(Identifier { namespace: id, name }, needs, false)];
+            if place == Place::LanceRename {
+                checks.push(on_namespace(to, needs));
+            }
+            Ok(checks)
+        }
+        _ => Ok(vec![on_namespace(id, needs)]),
     }
 }
 
@@ -238,7 +316,8 @@ mod tests {
             let route = route.replace("/{prefix}", "");
             assert!(matches!(find(&method, &route), Found::Rule(_)), "{endpoint}");
         }
-        for rule in RULES.iter().filter(|rule| rule.route != "/v1/config") {
+        let of_iceberg = |rule: &&Rule| !rule.route.contains("{id}") && rule.route != "/v1/config";
+        for rule in RULES.iter().filter(of_iceberg) {
             let endpoint = format!("{} {}", rule.method, rule.route.replace("/v1/", "/v1/{prefix}/"));
             assert!(ENDPOINTS.contains(&endpoint.as_str()), "{endpoint}");
         }
@@ -248,7 +327,9 @@ mod tests {
 
     #[test]
     fn what_changes_needs_more_than_reading() {
-        for rule in RULES.iter().filter(|rule| rule.method != "GET" && !rule.route.ends_with("/metrics")) {
+        let reads = ["/metrics", "/describe", "/exists", "/version/list"];
+        let changes = |rule: &&Rule| rule.method != "GET" && !reads.iter().any(|end| rule.route.ends_with(end));
+        for rule in RULES.iter().filter(changes) {
             assert!(rule.action.right() >= Right::Write, "{rule:?}");
         }
     }

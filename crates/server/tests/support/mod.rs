@@ -1,5 +1,6 @@
 //! A server in this process, and a client of it.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::PathBuf;
 
@@ -12,24 +13,24 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A server that runs.
-pub struct Running {
-    pub base: String,
-    pub operations: Option<String>,
-    pub handle: Handle,
-    pub folder: TempDir,
-    pub client: Client,
+pub(crate) struct Running {
+    pub(crate) base: String,
+    pub(crate) operations: Option<String>,
+    pub(crate) handle: Handle,
+    pub(crate) folder: TempDir,
+    pub(crate) client: Client,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<std::io::Result<()>>,
 }
 
 /// A folder, and a configuration of a server that keeps its catalog there.
-pub fn local() -> (TempDir, Config) {
+pub(crate) fn local() -> (TempDir, Config) {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::of(&format!("file://{}/catalog", folder.path().display()));
     (folder, config)
 }
 
-pub async fn start(folder: TempDir, config: Config) -> Running {
+pub(crate) async fn start(folder: TempDir, config: Config) -> Running {
     let server = Server::start(config).await.unwrap();
     let scheme = if server.is_tls() { "https" } else { "http" };
     let base = format!("{scheme}://{}", server.address().unwrap());
@@ -39,23 +40,29 @@ pub async fn start(folder: TempDir, config: Config) -> Running {
     let ended = tokio::spawn(server.serve(async move {
         let _ = stopped.await;
     }));
-    Running { base, operations, handle, folder, client: Client::new(), stop: Some(stop), ended }
+    Running { base, operations, handle, folder, client: client(), stop: Some(stop), ended }
+}
+
+/// A client; the library that it speaks TLS with is chosen as the server does it.
+pub(crate) fn client() -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::new()
 }
 
 /// The token of a user in the tests.
-pub fn token(user: &str) -> String {
+pub(crate) fn token(user: &str) -> String {
     format!("token-of-{user}-0123456789")
 }
 
 /// Writes an access file with these users, and these grants.
-pub fn write_access(folder: &TempDir, users: &[&str], grants: &str) -> PathBuf {
+pub(crate) fn write_access(folder: &TempDir, users: &[&str], grants: &str) -> PathBuf {
     let entries = users.iter().map(|user| entry_for(user, &Secret::new(token(user))).unwrap());
     let path = folder.path().join("access.toml");
     std::fs::write(&path, entries.collect::<String>() + grants).unwrap();
     path
 }
 
-pub const GRANTS: &str = r#"
+pub(crate) const GRANTS: &str = r#"
 [[grant]]
 to = "user:root"
 on = "*"
@@ -79,17 +86,17 @@ right = "admin"
 
 /// A server with users: `root` may do everything, `writer` and `reader` what they are called in the namespace `a`,
 /// `other` everything in the namespace `b`, and `nobody` nothing.
-pub async fn secured() -> Running {
+pub(crate) async fn secured() -> Running {
     let (folder, config) = local();
     let access = write_access(&folder, &["root", "writer", "reader", "other", "nobody"], GRANTS);
     start(folder, Config { security: Security { access: Some(access), ..Security::default() }, ..config }).await
 }
 
-pub fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     json!({"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "x", "required": false, "type": "long"}]})
 }
 
-pub fn view_version() -> Value {
+pub(crate) fn view_version() -> Value {
     json!({
         "version-id": 1, "timestamp-ms": 1_700_000_000_000_i64, "schema-id": 0, "summary": {"engine-name": "test"},
         "default-namespace": ["a"],
@@ -98,14 +105,14 @@ pub fn view_version() -> Value {
 }
 
 impl Running {
-    pub fn request(&self, method: &str, path: &str, user: &str) -> RequestBuilder {
+    pub(crate) fn request(&self, method: &str, path: &str, user: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let request = self.client.request(method, format!("{}{path}", self.base));
         if user.is_empty() { request } else { request.bearer_auth(token(user)) }
     }
 
     /// Sends a request; `Value::Null` is no body.
-    pub async fn ask(&self, method: &str, path: &str, user: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, user: &str, body: &Value) -> (StatusCode, Value) {
         let mut request = self.request(method, path, user);
         if !body.is_null() {
             request = request.json(body);
@@ -116,12 +123,12 @@ impl Running {
         (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
     }
 
-    pub async fn create_namespace(&self, parts: &[&str], user: &str) {
+    pub(crate) async fn create_namespace(&self, parts: &[&str], user: &str) {
         let (status, answer) = self.ask("POST", "/v1/namespaces", user, &json!({"namespace": parts})).await;
         assert_eq!(status, StatusCode::OK, "{answer}");
     }
 
-    pub async fn create_table(&self, namespace: &str, name: &str, user: &str) -> Value {
+    pub(crate) async fn create_table(&self, namespace: &str, name: &str, user: &str) -> Value {
         let path = format!("/v1/namespaces/{namespace}/tables");
         let (status, answer) = self.ask("POST", &path, user, &json!({"name": name, "schema": schema()})).await;
         assert_eq!(status, StatusCode::OK, "{answer}");
@@ -129,12 +136,12 @@ impl Running {
     }
 
     /// Asks the server to end.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
 
     /// Waits for its end.
-    pub async fn ended(self) -> std::io::Result<()> {
+    pub(crate) async fn ended(self) -> std::io::Result<()> {
         self.ended.await.unwrap()
     }
 }
