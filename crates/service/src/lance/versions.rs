@@ -214,7 +214,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// The pointer of a table, and what it says.
-    async fn head_of(&self, table: &Identifier) -> Result<(String, Head), ServiceError> {
+    pub(super) async fn head_of(&self, table: &Identifier) -> Result<(String, Head), ServiceError> {
         let entry = self.lance_entry(table).await?;
         match (Head::of(&entry)?, entry.pointer) {
             (Some(head), Some(pointer)) => Ok((pointer, head)),
@@ -230,7 +230,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Step 4: the head after this one, whose copy is written.
-    async fn copied(&self, head: &Head, staged: &str, bytes: Option<u64>) -> Result<Head, ServiceError> {
+    pub(super) async fn copied(&self, head: &Head, staged: &str, bytes: Option<u64>) -> Result<Head, ServiceError> {
         let place = format!("{}/{staged}", paths::versions(&head.location));
         let manifest = self.files.read(&place).await.map_err(|error| match error {
             FileError::NotFound(_) => ServiceError::invalid(format!("there is no staged manifest {place}")),
@@ -247,7 +247,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Step 5. `Conflict` if the pointer has moved.
-    async fn advance(&self, table: &Identifier, pointer: &str, next: &Head) -> Result<(), ServiceError> {
+    pub(super) async fn advance(&self, table: &Identifier, pointer: &str, next: &Head) -> Result<(), ServiceError> {
         let (name, text) = (table.catalog_name()?, next.text()?);
         let step = Action::SetPointer { name, expected: Some(pointer.to_owned()), pointer: text.clone() };
         let failure = match self.commit_once(None, vec![step], "").await {
