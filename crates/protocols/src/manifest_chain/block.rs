@@ -15,7 +15,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, ListArray, MapArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt64Array,
 };
 use arrow_buffer::{Buffer, NullBuffer};
-use arrow_ipc::reader::RecordBatchDecoder;
+use arrow_ipc::reader::read_record_batch;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_ipc::{CompressionType, MetadataVersion};
 use arrow_schema::{ArrowError, Field, Fields, Schema, SchemaRef};
@@ -186,8 +186,8 @@ pub(super) fn decode(stream: Bytes, with_pointers: bool) -> Result<Vec<(Key, Byt
     let Message { batch, body } = measured(&stream, schema)?;
     let wrong = |_: ArrowError| DecodeError::Content("columns that Arrow does not take");
     let (body, none) = (Buffer::from(body), std::collections::HashMap::new());
-    let decoder = RecordBatchDecoder::try_new(&body, batch, Arc::clone(schema), &none, &MetadataVersion::V5);
-    let batch = decoder.and_then(RecordBatchDecoder::read_record_batch).map_err(wrong)?;
+    let batch =
+        read_record_batch(&body, batch, Arc::clone(schema), &none, None, &MetadataVersion::V5).map_err(wrong)?;
     let seen = Seen::of(&batch).ok_or(DecodeError::Content("columns of other types"))?;
     // One allocation for all rows; their keys and values share it.
     let mut all = Vec::new();

@@ -1,12 +1,8 @@
 //! Nobody does what no grant allows.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
+use crate::support::{Running, schema, secured, token, view_version};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use support::{Running, schema, secured, token, view_version};
 
 /// All routes, with bodies that would be accepted, about the namespace `b` and the table `b.t`.
 fn routes() -> Vec<(&'static str, &'static str, Value)> {
@@ -250,7 +246,7 @@ async fn locations_stay_in_the_folder_of_their_namespace() {
 #[tokio::test]
 async fn a_reload_changes_who_may_come_in() {
     let server = filled().await;
-    support::write_access(&server.folder, &["root", "new"], support::GRANTS);
+    crate::support::write_access(&server.folder, &["root", "new"], crate::support::GRANTS);
     server.handle.reload().unwrap();
     assert_eq!(server.ask("GET", "/v1/config", "new", &Value::Null).await.0, StatusCode::OK);
     assert_eq!(server.ask("GET", "/v1/config", "reader", &Value::Null).await.0, StatusCode::UNAUTHORIZED);
@@ -273,11 +269,11 @@ async fn two_headers_with_tokens_are_refused() {
 
 #[tokio::test]
 async fn the_settings_of_clients_are_for_those_who_may_read() {
-    let (folder, mut config) = support::local();
-    let access = support::write_access(&folder, &["root", "nobody"], support::GRANTS);
+    let (folder, mut config) = crate::support::local();
+    let access = crate::support::write_access(&folder, &["root", "nobody"], crate::support::GRANTS);
     config.security.access = Some(access);
     config.storage.insert("s3.secret-access-key".to_owned(), "hush".to_owned());
-    let server = support::start(folder, config).await;
+    let server = crate::support::start(folder, config).await;
     server.create_namespace(&["a"], "root").await;
     let created = server.create_table("a", "t", "root").await;
     assert_eq!(created["config"]["s3.secret-access-key"], "hush");

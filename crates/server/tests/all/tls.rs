@@ -1,11 +1,7 @@
 //! TLS, and the refusal to go without it.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
+use crate::support::{local, start, write_access};
 use glidepath_server::{Config, Security, Server, StartError, TlsFiles};
-use support::{local, start, write_access};
 use tempfile::TempDir;
 
 /// Writes a new certificate for 127.0.0.1; returns it as PEM.
@@ -33,7 +29,7 @@ async fn certificates_are_used_and_replaced() {
     let url = format!("{}/v1/config", server.base);
     assert!(url.starts_with("https://"));
     assert_eq!(trusting(&first).get(&url).send().await.unwrap().status(), 200);
-    let plain = support::client().get(url.replace("https", "http")).send().await;
+    let plain = crate::support::client().get(url.replace("https", "http")).send().await;
     assert!(plain.is_err(), "plain HTTP is answered");
     let (_, second) = certify(&server.folder);
     assert!(trusting(&second).get(&url).send().await.is_err());

@@ -1,20 +1,16 @@
 //! Health, metrics, limits, and the end of a server.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and runs in real time")]
-
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{local, schema, secured, start};
 use glidepath_server::{Limits, Operations};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use support::{local, schema, secured, start};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 async fn text(url: String) -> (StatusCode, String) {
-    let answer = support::client().get(url).send().await.unwrap();
+    let answer = crate::support::client().get(url).send().await.unwrap();
     (answer.status(), answer.text().await.unwrap())
 }
 
@@ -65,7 +61,7 @@ async fn metrics_need_the_right_to_read_everything() {
 async fn operators_can_have_an_address_of_their_own() {
     let (folder, mut config) = local();
     config.operations = Operations { listen: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };
-    config.security.access = Some(support::write_access(&folder, &["root"], support::GRANTS));
+    config.security.access = Some(crate::support::write_access(&folder, &["root"], crate::support::GRANTS));
     let server = start(folder, config).await;
     let own = server.operations.clone().unwrap();
     for path in ["/healthz", "/readyz", "/metrics"] {

@@ -1,14 +1,10 @@
 //! Whatever a client sends, the server neither fails nor ends.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
+use crate::support::{Running, local, schema, secured, start, view_version};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
-use support::{Running, local, schema, secured, start, view_version};
 
 /// How many requests are sent.
 const REQUESTS: usize = 1500;

@@ -1,0 +1,9 @@
+//! The server over sockets. One binary: each would be over a hundred megabytes.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and runs in real time")]
+
+mod access;
+mod fuzz;
+mod operations;
+mod support;
+mod tls;
