@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// Rebase appends of clients that do not ask for it, where the isolation levels of the table are all "snapshot"
     #[arg(long)]
     rebase_appends: bool,
+    /// Milliseconds that others' commits to a branch wait at most for the next try of an overwrite that lost; 0: not at all
+    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000))]
+    overwrite_priority: u32,
     /// Threads that run requests [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
@@ -138,6 +141,7 @@ impl Arguments {
             listen: self.listen,
             storage: self.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
             rebase: self.rebase_appends,
+            overwrite_priority: Duration::from_millis(self.overwrite_priority.into()),
             threads: self.threads.map_or(cores, usize::from),
             most_body_bytes: usize::from(limits.most_body) << 20,
             security: Security {

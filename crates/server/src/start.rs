@@ -10,6 +10,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
+use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{LoadError, Outcome};
@@ -45,6 +46,8 @@ pub struct Config {
     pub storage: BTreeMap<String, String>,
     /// Whether appends are rebased though neither table nor commit asks for it, where the isolation levels allow it.
     pub rebase: bool,
+    /// How long others' commits to a branch wait at most for the next try of an overwrite that lost; zero: not at all.
+    pub overwrite_priority: Duration,
     /// Threads that run requests.
     pub threads: usize,
     /// The most bytes of a request's body.
@@ -68,6 +71,7 @@ impl Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             storage: BTreeMap::new(),
             rebase: false,
+            overwrite_priority: Duration::from_millis(1500),
             threads: 2,
             most_body_bytes: 64 << 20,
             security: Security::default(),
@@ -184,7 +188,12 @@ impl Server {
         let store = open(&config.store, &options)?;
         let catalog = found_or_created(store, config.protocol).await?;
         let protocol = catalog.protocol();
-        let settings = Settings { rebase: config.rebase, own_folders: !access.is_open(), ..Settings::of(&base) };
+        let settings = Settings {
+            rebase: config.rebase,
+            priority: Span::from_nanos(u64::try_from(config.overwrite_priority.as_nanos()).unwrap_or(u64::MAX)),
+            own_folders: !access.is_open(),
+            ..Settings::of(&base)
+        };
         let files = Timed::new(files, Arc::clone(&metrics));
         let workers = Workers::start(config.threads).map_err(StartError::Threads)?;
         let service = live(catalog, files, settings, &workers);

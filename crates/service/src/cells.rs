@@ -9,6 +9,7 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
 use crate::commit::TableCommit;
+use crate::commit::priority::Priority;
 use crate::error::ServiceError;
 
 /// The answer to a commit: the table afterwards.
@@ -23,13 +24,14 @@ const MOST_IDLE: usize = 4096;
 /// Commits to one table of this service.
 pub(crate) struct Cell {
     pub(crate) queue: Arc<Queue<Arc<TableCommit>, Answer>>,
+    pub(crate) priority: Priority,
     /// The table after the last commit of this service; other servers may have moved it since.
     known: Mutex<Option<Loaded<TableMetadata>>>,
 }
 
 impl Cell {
     fn new() -> Self {
-        Self { queue: Arc::new(Queue::new(MOST_WAITING)), known: Mutex::new(None) }
+        Self { queue: Arc::new(Queue::new(MOST_WAITING)), priority: Priority::default(), known: Mutex::new(None) }
     }
 
     pub(crate) fn known(&self) -> Option<Loaded<TableMetadata>> {

@@ -4,7 +4,7 @@
 //! metadata file, one commit of the catalog, an answer for each. Steps (comments cite these numbers; faults and answers
 //! are in `docs/protocols/server.md`):
 //!
-//! 1. Enqueue the commit. One of those that wait is the leader and takes up to [`TOGETHER`]; it hands over when its own
+//! 1. Wait for an overwrite that lost, if there is one, for a moment (`priority.rs`). Enqueue the commit. One of those that wait is the leader and takes up to [`TOGETHER`]; it hands over when its own
 //!    commit is answered.
 //! 2. Decide each on the newest known version, as if those before it were committed. (`decide.rs`)
 //! 3. If one does not fit and that version may be out of date, load the newest, and decide again.
@@ -17,6 +17,7 @@
 //! 8. Answer each.
 
 mod decide;
+pub(crate) mod priority;
 mod settle;
 
 use std::collections::HashMap;
@@ -40,6 +41,7 @@ use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{Counts, Inner, Service};
 use decide::{Decided, Draft};
+use priority::Hold;
 use settle::Settled;
 
 /// The most commits in one version of a table.
@@ -86,6 +88,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Step 1.
     async fn wait_for(&self, table: &Identifier, name: &Name, commit: Arc<TableCommit>) -> Answer {
         let cell = self.cells.of(name);
+        if let Some(hold) = self.hold(&cell, &commit) {
+            hold.over(&self.env).await;
+        }
         loop {
             let seat = cell.queue.seat();
             let ticket = match cell.queue.enqueue(Arc::clone(&commit)) {
@@ -104,12 +109,38 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 self.lead(table, name, &cell, &seat, &commit).await;
             }
             match ticket.await {
-                Ok(answer) => return answer,
+                Ok(answer) => {
+                    self.note_for_priority(&cell, &commit, &answer);
+                    return answer;
+                }
                 Err(Left::NotSent) => {}
                 Err(Left::Sent) => {
                     return Err(ServiceError::new(Kind::Unknown, "the task that committed for this request stopped"));
                 }
             }
+        }
+    }
+
+    /// What holds this commit back for an overwrite that lost.
+    pub(crate) fn hold(&self, cell: &Cell, commit: &TableCommit) -> Option<Hold> {
+        let hold = cell.priority.before(self.env.now(), commit);
+        Counts::add(&self.counts.held, u64::from(hold.is_some()));
+        hold
+    }
+
+    fn note_for_priority(&self, cell: &Cell, commit: &TableCommit, answer: &Answer) {
+        match answer {
+            Ok(_) => {
+                if cell.priority.landed(self.env.now(), commit) {
+                    Counts::add(&self.counts.priorities_used, 1);
+                }
+            }
+            Err(error) if error.kind == Kind::Conflict => {
+                if cell.priority.lost(self.env.now(), commit, self.settings.priority) {
+                    Counts::add(&self.counts.priorities, 1);
+                }
+            }
+            Err(_) => {}
         }
     }
 
@@ -291,7 +322,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
         files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
         let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));
-        for written in crate::together(writes).await {
+        for written in glidepath_env::together(crate::AT_ONCE, writes).await {
             written?;
         }
         Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })

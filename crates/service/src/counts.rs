@@ -19,6 +19,12 @@ pub struct Counts {
     pub replayed: AtomicU64,
     /// Versions of tables written: less than `committed` where commits shared one.
     pub versions: AtomicU64,
+    /// Times that a branch was held for an overwrite that lost.
+    pub priorities: AtomicU64,
+    /// Those of them that the overwrite used: it landed meanwhile.
+    pub priorities_used: AtomicU64,
+    /// Commits that waited for such an overwrite.
+    pub held: AtomicU64,
     /// Commits that wait for a table at this moment.
     pub waiting: AtomicU64,
 }

@@ -309,7 +309,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             after = Some(last.clone());
             let wanted = page.iter().filter(|file| all || paths::is_of_lance(file, location));
             let wanted = wanted.filter(|file| locations::is_within(file, location));
-            for deleted in crate::together(wanted.map(|file| self.files.delete(file))).await {
+            for deleted in glidepath_env::together(crate::AT_ONCE, wanted.map(|file| self.files.delete(file))).await {
                 deleted?;
             }
         }

@@ -29,6 +29,7 @@ mod warehouse;
 use std::sync::Arc;
 
 use glidepath_env::Env;
+use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Grouped, Loads};
 use glidepath_table::Files;
 use glidepath_table::rebase::Lists;
@@ -48,6 +49,12 @@ pub use warehouse::Warehouse;
 /// Manifests in the manifest lists that are kept in memory.
 const MOST_MANIFESTS: usize = 200_000;
 
+/// How long others wait for an overwrite that lost: longer than a client needs to wait, to load the table and to validate.
+pub const PRIORITY: Span = Span::from_millis(1500);
+
+/// Requests for files of one commit that run at once.
+const AT_ONCE: usize = 16;
+
 /// The settings of a service.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -57,6 +64,8 @@ pub struct Settings {
     pub rebase: bool,
     /// Attempts of a commit that other servers overtake, before it is answered "busy".
     pub attempts: u32,
+    /// How long the commits of others to a branch wait at most for the next try of an overwrite that lost; zero: not at all.
+    pub priority: Span,
     /// Bytes of metadata kept in memory.
     pub cache_bytes: u64,
     /// Whether locations that clients give must be in the folder of their own namespace, not anywhere in the warehouse:
@@ -72,6 +81,7 @@ impl Settings {
             warehouse: warehouse.to_owned(),
             rebase: false,
             attempts: 30,
+            priority: PRIORITY,
             cache_bytes: 256 << 20,
             own_folders: false,
         }
@@ -124,14 +134,4 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.inner.counts)
     }
-}
-
-/// The answers of all, in order, a few at a time.
-pub(crate) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let (mut futures, mut answers) = (futures.into_iter().peekable(), Vec::new());
-    while futures.peek().is_some() {
-        #[allow(clippy::disallowed_methods, reason = "no more than it polls by itself")]
-        answers.extend(futures_util::future::join_all(futures.by_ref().take(16)).await);
-    }
-    answers
 }

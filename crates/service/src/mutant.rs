@@ -20,6 +20,8 @@ pub enum Mutant {
     AnyNoteRemoved,
     /// An append that is in the table already is answered with a conflict.
     LandedIsConflict,
+    /// A branch is held for an overwrite that lost until it comes back.
+    HeldForEver,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
 }

@@ -63,6 +63,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if changes.is_empty() {
             return Ok(());
         }
+        // Found before the first is waited for, so that they are waited for at the same time.
+        let mut holds = Vec::new();
+        for (identifier, commit) in &changes {
+            holds.extend(self.inner.hold(&self.inner.cells.of(&identifier.catalog_name()?), commit));
+        }
+        for hold in holds {
+            hold.over(&self.inner.env).await;
+        }
         for attempt in 0..self.inner.settings.attempts.max(1) {
             match self.attempt_all(&changes, key).await? {
                 true => return Ok(()),
@@ -104,7 +112,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         let files = written.iter().map(|one| self.inner.files.write(&one.body.location, one.body.json.clone()));
-        for done in crate::together(files).await {
+        for done in glidepath_env::together(crate::AT_ONCE, files).await {
             done?;
         }
         let mut actions = Vec::new();

@@ -265,8 +265,11 @@ async fn each_version_has_one_winner() {
             requests.push(staged(&servers[0], &location, version, &format!("w{number}")).await);
         }
         let tried = requests.iter().zip(servers.iter().cycle());
-        let answers =
-            crate::together(tried.map(|(request, server)| server.create_lance_version(&table, request))).await;
+        let answers = glidepath_env::together(
+            crate::AT_ONCE,
+            tried.map(|(request, server)| server.create_lance_version(&table, request)),
+        )
+        .await;
         let won: Vec<_> = answers.iter().enumerate().filter(|(_, answer)| answer.is_ok()).map(|(at, _)| at).collect();
         assert_eq!(won.len(), 1, "version {version}");
         assert!(answers.into_iter().filter_map(Result::err).all(|error| error.kind == Kind::Conflict));

@@ -202,7 +202,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 last = reached;
                 let places: Vec<_> = versions.into_iter().filter(|version| version >= start).collect();
                 let places: Vec<_> = places.iter().map(|version| paths::manifest(&head.location, *version)).collect();
-                for done in crate::together(places.iter().map(|place| self.inner.files.delete(place))).await {
+                for done in
+                    glidepath_env::together(crate::AT_ONCE, places.iter().map(|place| self.inner.files.delete(place)))
+                        .await
+                {
                     done?;
                     deleted += 1;
                 }
