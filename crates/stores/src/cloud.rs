@@ -18,6 +18,7 @@ mod outcome;
 mod probe;
 mod session;
 mod signed;
+mod sts;
 mod wire;
 
 use std::fmt;
@@ -46,6 +47,7 @@ use wire::{Connector, Trace};
 
 pub use counts::{Counts, Operation, OperationCounts};
 pub use outcome::Provider;
+pub use sts::{LIFETIMES, Permission, Sts, StsError, StsOptions, Temporary, is_protected};
 
 /// The address that a URL names.
 pub(crate) fn address_of(url: &Url) -> Result<Address, OpenError> {

@@ -114,7 +114,8 @@ fn yes_or_no(value: &str) -> Result<bool, String> {
     value.parse().map_err(|_| format!("append: found {value:?}; allowed: true or false"))
 }
 
-fn endpoint(value: &str) -> Result<Url, String> {
+/// A URL of a service: a host, and perhaps a port and a path.
+pub(super) fn endpoint(value: &str) -> Result<Url, String> {
     let url = Url::parse(value).map_err(|error| format!("its endpoint is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err("its endpoint must begin with http:// or https:// and name a host".to_owned());

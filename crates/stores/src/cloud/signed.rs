@@ -53,6 +53,16 @@ impl Signed {
         Self { client, base, credentials }
     }
 
+    /// The client that sends.
+    pub(crate) fn client(&self) -> HttpClient {
+        self.client.clone()
+    }
+
+    /// The credentials of the sender.
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
     /// Sends it once. Returns the ending and, for a success, the headers of the answer.
     pub(crate) async fn send(&self, request: Request<'_>, trace: &Arc<Trace>) -> (Ending, HeaderMap) {
         let mut message = match self.message(request) {

@@ -247,6 +247,14 @@ pub(crate) fn element(body: &str, name: &str) -> Option<String> {
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
+/// The first line of the text of the first XML element of this name, shortened.
+pub(crate) fn element_line(body: &str, name: &str) -> Option<String> {
+    let (_, rest) = body.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once(&format!("</{name}>"))?;
+    let line = text.trim_start().lines().next().unwrap_or_default();
+    Some(line.trim_end().chars().filter(|c| !c.is_control()).take(WORDS_LIMIT).collect())
+}
+
 /// An error and what caused it, in one line.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut words = error.to_string();
