@@ -8,7 +8,8 @@ use std::time::Duration;
 use clap::Args;
 use glidepath_protocols::registry::Protocol;
 use glidepath_server::{
-    Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, TlsFiles, log_to_stderr,
+    Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, StsOptions, TlsFiles,
+    log_to_stderr,
 };
 
 use crate::choice::one_of;
@@ -55,11 +56,43 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
     #[command(flatten)]
+    credentials: CredentialArguments,
+    #[command(flatten)]
     security: SecurityArguments,
     #[command(flatten)]
     limits: LimitArguments,
     #[command(flatten)]
     operations: OperationArguments,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Short-lived credentials for clients")]
+struct CredentialArguments {
+    /// The token service (STS) that is asked for credentials for a table's folder: "aws", or a URL such as MinIO's. Only
+    /// with a warehouse s3://
+    #[arg(long, value_name = "aws|URL")]
+    sts: Option<String>,
+    /// The role that is assumed; Amazon needs one, MinIO does not
+    #[arg(long, value_name = "ARN", requires = "sts")]
+    sts_role: Option<String>,
+    /// The region of the token service [default: that of the warehouse]
+    #[arg(long, value_name = "REGION", requires = "sts")]
+    sts_region: Option<String>,
+    /// Seconds that the credentials are valid
+    #[arg(long, default_value_t = 3600, value_name = "S", value_parser = clap::value_parser!(u32).range(900..=43_200))]
+    sts_duration: u32,
+}
+
+impl CredentialArguments {
+    fn options(&self) -> Option<StsOptions> {
+        let sts = self.sts.as_ref()?;
+        Some(StsOptions {
+            endpoint: (sts != "aws").then(|| sts.clone()),
+            role: self.sts_role.clone(),
+            region: self.sts_region.clone(),
+            lifetime: Duration::from_secs(self.sts_duration.into()),
+        })
+    }
 }
 
 #[derive(Args, Debug)]
@@ -140,6 +173,7 @@ impl Arguments {
             protocol: self.protocol,
             listen: self.listen,
             storage: self.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
+            sts: self.credentials.options(),
             rebase: self.rebase_appends,
             overwrite_priority: Duration::from_millis(self.overwrite_priority.into()),
             threads: self.threads.map_or(cores, usize::from),
@@ -201,6 +235,7 @@ fn not_started(error: StartError) -> Failure {
         StartError::Store(glidepath_stores::OpenError::Url { .. })
         | StartError::Exposed { .. }
         | StartError::Access(_)
+        | StartError::Credentials(_)
         | StartError::Tls { .. } => Failure::Mistake(error.to_string()),
         error => Failure::Failed(error.to_string()),
     }

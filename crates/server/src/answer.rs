@@ -86,6 +86,12 @@ pub(crate) fn raw(code: StatusCode, bytes: Bytes) -> Response {
     (code, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
 }
 
+/// An answer that may have secrets: nothing between the server and its client may keep it.
+pub(crate) fn no_store(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
 /// The value in the body of a request.
 pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)

@@ -15,11 +15,13 @@ use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_W
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{LoadError, Outcome};
 use glidepath_service::{Service, Settings, Warehouse};
+use glidepath_stores::cloud::StsOptions;
 use glidepath_stores::{LiveEnv, Options, Store, base_location, open, open_plain};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::answer::error;
+use crate::credentials::Vendor;
 use crate::iceberg;
 use crate::lance;
 use crate::operations::gate::{Gate, pass};
@@ -44,6 +46,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Settings that clients get with each table.
     pub storage: BTreeMap<String, String>,
+    /// The service that gives clients short-lived credentials; `None`: they get what is in `storage`.
+    pub sts: Option<StsOptions>,
     /// Whether appends are rebased though neither table nor commit asks for it, where the isolation levels allow it.
     pub rebase: bool,
     /// How long others' commits to a branch wait at most for the next try of an overwrite that lost; zero: not at all.
@@ -70,6 +74,7 @@ impl Config {
             protocol: Protocol::ManifestChain,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             storage: BTreeMap::new(),
+            sts: None,
             rebase: false,
             overwrite_priority: Duration::from_millis(1500),
             threads: 2,
@@ -112,6 +117,9 @@ pub enum StartError {
     /// The file of tokens and grants is unusable.
     #[error("{0}")]
     Access(#[from] glidepath_access::AccessError),
+    /// Short-lived credentials cannot be given, or would protect nothing.
+    #[error("no short-lived credentials for clients: {0}")]
+    Credentials(String),
     /// The certificate is unusable.
     #[error("{}: {why}", path.display())]
     Tls {
@@ -184,7 +192,12 @@ impl Server {
         let options = Options::default();
         let warehouse_url = config.warehouse.clone().unwrap_or_else(|| tables_of(&config.store));
         let base = base_location(&warehouse_url)?;
-        let files = Warehouse::new(open_plain(&warehouse_url, &options)?, &base);
+        let tables = open_plain(&warehouse_url, &options)?;
+        let vendor = match config.sts {
+            Some(sts) => Some(Arc::new(Vendor::start(sts, (&base, &tables), &config.store, &config.storage).await?)),
+            None => None,
+        };
+        let files = Warehouse::new(tables, &base);
         let store = open(&config.store, &options)?;
         let catalog = found_or_created(store, config.protocol).await?;
         let protocol = catalog.protocol();
@@ -207,7 +220,7 @@ impl Server {
             None => None,
         };
         let gate = Arc::new(Gate::new(access, config.limits, config.most_body_bytes, metrics));
-        let app = App { service, workers, gate, storage: Arc::new(config.storage) };
+        let app = App { service, workers, gate, storage: Arc::new(config.storage), vendor };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol })
     }
 

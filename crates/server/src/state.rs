@@ -7,6 +7,7 @@ use glidepath_protocols::registry::AnyCatalog;
 use glidepath_service::{Service, ServiceError, Warehouse};
 use glidepath_stores::{LiveEnv, Store};
 
+use crate::credentials::Vendor;
 use crate::operations::gate::Gate;
 use crate::operations::timed::Timed;
 use crate::workers::Workers;
@@ -23,6 +24,8 @@ pub(crate) struct App {
     pub(crate) gate: Arc<Gate>,
     /// Settings that clients get with each table, such as the endpoint of its store.
     pub(crate) storage: Arc<BTreeMap<String, String>>,
+    /// What gives clients short-lived credentials, if a token service is configured.
+    pub(crate) vendor: Option<Arc<Vendor>>,
 }
 
 impl App {

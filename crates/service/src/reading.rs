@@ -10,6 +10,7 @@ use iceberg::spec::{TableMetadata, ViewMetadata};
 
 use crate::bodies::{Body, Loaded};
 use crate::error::{Kind, ServiceError};
+use crate::locations;
 use crate::names::Identifier;
 use crate::{Inner, Service};
 
@@ -47,6 +48,22 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     pub async fn table_exists(&self, table: &Identifier) -> Result<bool, ServiceError> {
         let (at, name) = (self.head().await?, table.catalog_name()?);
         Ok(self.entry(&at, &name).await?.is_some_and(|entry| is_iceberg(&entry)))
+    }
+
+    /// Whether the files of a table may be in the folder at `location`: it is in the folder of the table's namespace, or
+    /// is what the catalog itself says. What the metadata file says does not count, since those who write the files of a
+    /// table may be able to change it.
+    ///
+    /// # Errors
+    /// If the catalog cannot be read.
+    pub async fn is_place_of(&self, table: &Identifier, location: &str) -> Result<bool, ServiceError> {
+        if locations::checked(location, &self.inner.settings.folder_of(&table.namespace)).is_ok() {
+            return Ok(true);
+        }
+        let (at, name) = (self.head().await?, table.catalog_name()?);
+        let said = self.entry(&at, &name).await?.and_then(|entry| entry.location);
+        let plain = |location: &str| locations::unslashed(location.trim_end_matches('/'));
+        Ok(said.is_some_and(|said| plain(&said) == plain(location)))
     }
 
     /// A view, as it is now.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ::iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
 use ::iceberg::{TableRequirement, TableUpdate};
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName};
-use crate::answer::{Problem, json, parsed};
+use crate::answer::{Problem, json, no_store, parsed};
+use crate::credentials::{Placed, Said, Vended, wanted};
+use crate::security::check::Asker;
 use crate::state::App;
 
 pub(super) async fn list(
@@ -43,24 +46,60 @@ pub(super) struct Create {
 pub(super) async fn create(
     State(app): State<App>,
     InNamespace(namespace): InNamespace,
+    Extension(asker): Extension<Asker>,
+    headers: HeaderMap,
     sent: Sent<Create>,
 ) -> Result<Response, Problem> {
     let Sent { value: Create { name, location, schema, partition_spec, write_order, stage_create, properties }, key } =
         sent;
     let identifier = Identifier { namespace, name };
+    let table = identifier.clone();
     let new = NewTable { identifier, schema, location, partition_spec, sort_order: write_order, properties };
     if stage_create {
         let metadata = app.run(move |service| async move { service.stage_table(new).await }).await?;
-        return Ok(json(StatusCode::OK, &Staged { metadata: &metadata, config: &app.storage }));
+        let placed = placed(&table, &metadata);
+        let vended = if wanted(&headers) { app.vended(&asker, placed).await? } else { None };
+        let storage = Storage::of(&app, vended.as_ref());
+        return Ok(no_store(json(StatusCode::OK, &Staged { metadata: &metadata, storage })));
     }
     let body = app.run(move |service| async move { service.create_table(new, key.as_ref()).await }).await?;
-    Ok(with_tag(loaded(&body, &body.json, &app.storage), &body.location, ""))
+    Ok(made(&app, &asker, &table, &headers, &body).await)
+}
+
+fn placed<'a>(table: &'a Identifier, metadata: &'a TableMetadata) -> Placed<'a> {
+    Placed { table, location: metadata.location(), said: Said::ByMetadata }
+}
+
+/// What a client is told about the storage of a table.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Storage<'a> {
+    config: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_credentials: Option<[Credential<'a>; 1]>,
+}
+
+impl<'a> Storage<'a> {
+    /// Credentials are in both places: some clients look in one, some in the other, and some of them only for a staged
+    /// table.
+    fn of(app: &'a App, vended: Option<&'a Vended>) -> Self {
+        let storage_credentials = vended.map(|Vended { prefix, config, .. }| [Credential { prefix, config }]);
+        Self { config: vended.map_or(&*app.storage, |vended| &vended.config), storage_credentials }
+    }
+}
+
+/// Settings, among them secrets, for the locations that begin with a prefix.
+#[derive(Serialize)]
+struct Credential<'a> {
+    prefix: &'a str,
+    config: &'a BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
 struct Staged<'a> {
     metadata: &'a TableMetadata,
-    config: &'a BTreeMap<String, String>,
+    #[serde(flatten)]
+    storage: Storage<'a>,
 }
 
 /// A table as clients load it.
@@ -69,17 +108,35 @@ struct Staged<'a> {
 struct LoadAnswer<'a> {
     metadata_location: &'a str,
     metadata: &'a RawValue,
-    config: &'a BTreeMap<String, String>,
+    #[serde(flatten)]
+    storage: Storage<'a>,
 }
 
-fn loaded(body: &Loaded<TableMetadata>, metadata: &[u8], config: &BTreeMap<String, String>) -> Response {
+fn loaded(body: &Loaded<TableMetadata>, metadata: &[u8], storage: Storage<'_>) -> Response {
     match serde_json::from_slice::<&RawValue>(metadata) {
-        Ok(metadata) => json(StatusCode::OK, &LoadAnswer { metadata_location: &body.location, metadata, config }),
+        Ok(metadata) => {
+            no_store(json(StatusCode::OK, &LoadAnswer { metadata_location: &body.location, metadata, storage }))
+        }
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
-/// The tag of a table's answer: its metadata file, and which snapshots were asked for.
+/// A table that has been created or registered. It is there, whether or not there are credentials.
+async fn made(
+    app: &App,
+    asker: &Asker,
+    table: &Identifier,
+    headers: &HeaderMap,
+    body: &Loaded<TableMetadata>,
+) -> Response {
+    let placed = placed(table, &body.metadata);
+    let vended = if wanted(headers) { app.vended_if_possible(asker, placed).await } else { None };
+    let mark = vended.as_ref().map_or("", |vended| &vended.mark);
+    with_tag(loaded(body, &body.json, Storage::of(app, vended.as_ref())), &body.location, mark)
+}
+
+/// The tag of a table's answer: its metadata file, which snapshots were asked for, and which credentials it has. So
+/// "not modified" is never said to a client whose credentials have been replaced.
 fn tag(location: &str, asked: &str) -> String {
     let file = location.rsplit('/').next().unwrap_or_default();
     let plain: String = file.chars().filter(|c| c.is_ascii_graphic() && *c != '"' && *c != '\\').collect();
@@ -102,6 +159,7 @@ pub(super) async fn load(
     State(app): State<App>,
     Named(table): Named,
     Asked(asked): Asked<LoadAsked>,
+    Extension(asker): Extension<Asker>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let refs = match asked.snapshots.as_deref() {
@@ -112,18 +170,23 @@ pub(super) async fn load(
             return Err(ServiceError::invalid(words).into());
         }
     };
-    let body = app.run(move |service| async move { service.load_table(&table).await }).await?;
-    let suffix = if refs { "-refs" } else { "" };
+    let name = table.clone();
+    let body = app.run(move |service| async move { service.load_table(&name).await }).await?;
+    let placed = placed(&table, &body.metadata);
+    let vended = if wanted(&headers) { app.vended(&asker, placed).await? } else { None };
+    let mark = vended.as_ref().map_or("", |vended| &vended.mark);
+    let suffix = format!("{}{mark}", if refs { "-refs" } else { "" });
     let known = headers.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
-    let own = tag(&body.location, suffix);
+    let own = tag(&body.location, &suffix);
     if known.split(',').any(|known| known.trim().trim_start_matches("W/") == own) {
-        return Ok(with_tag(StatusCode::NOT_MODIFIED.into_response(), &body.location, suffix));
+        return Ok(with_tag(StatusCode::NOT_MODIFIED.into_response(), &body.location, &suffix));
     }
+    let storage = Storage::of(&app, vended.as_ref());
     let response = match refs {
-        true => loaded(&body, &referenced(&body)?, &app.storage),
-        false => loaded(&body, &body.json, &app.storage),
+        true => loaded(&body, &referenced(&body)?, storage),
+        false => loaded(&body, &body.json, storage),
     };
-    Ok(with_tag(response, &body.location, suffix))
+    Ok(with_tag(response, &body.location, &suffix))
 }
 
 /// The metadata with those snapshots only that a branch or a tag refers to.
@@ -162,7 +225,7 @@ pub(super) async fn commit(
     let Sent { value: Commit { requirements, updates, .. }, key } = sent;
     let commit = TableCommit { requirements, updates, key };
     let body = app.run(move |service| async move { service.commit_table(&table, commit).await }).await?;
-    Ok(with_tag(loaded(&body, &body.json, &app.storage), &body.location, ""))
+    Ok(with_tag(loaded(&body, &body.json, Storage::of(&app, None)), &body.location, ""))
 }
 
 #[derive(Deserialize)]
@@ -228,12 +291,17 @@ pub(super) struct Register {
 pub(super) async fn register(
     State(app): State<App>,
     InNamespace(namespace): InNamespace,
+    Extension(asker): Extension<Asker>,
+    headers: HeaderMap,
     sent: Sent<Register>,
 ) -> Result<Response, Problem> {
     let Sent { value: Register { name, metadata_location, overwrite }, key } = sent;
-    let new = Registration { identifier: Identifier { namespace, name }, metadata_location, overwrite };
+    app.check_registered(&metadata_location)?;
+    let identifier = Identifier { namespace, name };
+    let table = identifier.clone();
+    let new = Registration { identifier, metadata_location, overwrite };
     let body = app.run(move |service| async move { service.register_table(new, key.as_ref()).await }).await?;
-    Ok(with_tag(loaded(&body, &body.json, &app.storage), &body.location, ""))
+    Ok(made(&app, &asker, &table, &headers, &body).await)
 }
 
 pub(super) async fn metrics(
@@ -254,16 +322,18 @@ struct Credentials<'a> {
     storage_credentials: Vec<Credential<'a>>,
 }
 
-/// Settings, among them secrets, for the locations that begin with a prefix.
-#[derive(Serialize)]
-struct Credential<'a> {
-    prefix: &'a str,
-    config: &'a BTreeMap<String, String>,
-}
-
-pub(super) async fn credentials(State(app): State<App>, Named(table): Named) -> Result<Response, Problem> {
-    let body = app.run(move |service| async move { service.load_table(&table).await }).await?;
-    let all = Credential { prefix: body.metadata.location(), config: &app.storage };
-    let storage_credentials = if app.storage.is_empty() { Vec::new() } else { vec![all] };
-    Ok(json(StatusCode::OK, &Credentials { storage_credentials }))
+pub(super) async fn credentials(
+    State(app): State<App>,
+    Named(table): Named,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, Problem> {
+    let name = table.clone();
+    let body = app.run(move |service| async move { service.load_table(&name).await }).await?;
+    let vended = app.vended(&asker, placed(&table, &body.metadata)).await?;
+    let storage_credentials = match &vended {
+        Some(Vended { prefix, config, .. }) => vec![Credential { prefix, config }],
+        None if app.storage.is_empty() || app.vendor.is_some() => Vec::new(),
+        None => vec![Credential { prefix: body.metadata.location(), config: &app.storage }],
+    };
+    Ok(no_store(json(StatusCode::OK, &Credentials { storage_credentials })))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,7 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Fault, done, unsupported_because};
 use super::request::{Asked, Call, Nothing, PageAsked, identifier};
-use crate::answer::json;
+use crate::answer::{json, no_store};
+use crate::credentials::words::of_lance;
+use crate::credentials::{Placed, Said, Vended};
+use crate::security::check::Asker;
 use crate::state::App;
 
 /// A table as clients open it.
@@ -33,51 +37,44 @@ struct Described {
     namespace: Option<Vec<String>>,
 }
 
-fn described(app: &App, table: LanceTable) -> Described {
+fn described(app: &App, table: LanceTable, vended: Option<Vended>) -> Described {
     let LanceTable { location, properties, managed } = table;
-    let storage_options = storage_options(&app.storage);
+    let storage_options = of_lance(vended.as_ref().map_or(&*app.storage, |vended| &vended.config));
     Described { location, properties, storage_options, managed_versioning: managed, ..Described::default() }
 }
 
-/// The settings that clients of Iceberg get, in the words of Lance.
-fn storage_options(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut options = BTreeMap::new();
-    for (key, value) in settings {
-        let name = match key.as_str() {
-            "s3.endpoint" => "aws_endpoint",
-            "s3.region" | "client.region" => "aws_region",
-            "s3.access-key-id" => "aws_access_key_id",
-            "s3.secret-access-key" => "aws_secret_access_key",
-            "s3.session-token" => "aws_session_token",
-            "s3.path-style-access" => {
-                let by_host = if value == "true" { "false" } else { "true" };
-                options.insert("aws_virtual_hosted_style_request".to_owned(), by_host.to_owned());
-                continue;
-            }
-            // Those with a dot or a hyphen are Iceberg's.
-            own if !own.contains(['.', '-']) => own,
-            _ => continue,
-        };
-        options.insert(name.to_owned(), value.clone());
-    }
-    if options.get("aws_endpoint").is_some_and(|endpoint| endpoint.starts_with("http://")) {
-        options.insert("allow_http".to_owned(), "true".to_owned());
-    }
-    options
+fn placed<'a>(name: &'a Identifier, table: &'a LanceTable) -> Placed<'a> {
+    Placed { table: name, location: &table.location, said: Said::ByCatalog }
+}
+
+/// A table that has been declared or registered.
+async fn made(app: &App, asker: &Asker, name: &Identifier, table: LanceTable, vends: Option<bool>) -> Response {
+    // Whoever does not say that it wants none gets credentials: older clients cannot say it.
+    let vended = match vends {
+        Some(false) => None,
+        _ => app.vended_if_possible(asker, placed(name, &table)).await,
+    };
+    no_store(json(StatusCode::OK, &described(app, table, vended)))
 }
 
 #[derive(Deserialize)]
 pub(super) struct Declare {
     location: Option<String>,
+    vend_credentials: Option<bool>,
     properties: Option<BTreeMap<String, String>>,
 }
 
-pub(super) async fn declare(State(app): State<App>, call: Call<Declare>) -> Result<Response, Fault> {
+pub(super) async fn declare(
+    State(app): State<App>,
+    Extension(asker): Extension<Asker>,
+    call: Call<Declare>,
+) -> Result<Response, Fault> {
     let identifier = call.table()?;
-    let Declare { location, properties } = call.value;
+    let Declare { location, vend_credentials, properties } = call.value;
+    let name = identifier.clone();
     let new = NewLanceTable { identifier, location, properties: properties.unwrap_or_default() };
     let table = app.run(move |service| async move { service.declare_lance(new).await }).await?;
-    Ok(json(StatusCode::OK, &described(&app, table)))
+    Ok(made(&app, &asker, &name, table, vend_credentials).await)
 }
 
 #[derive(Deserialize)]
@@ -88,6 +85,8 @@ pub(super) struct Describe {
     load_detailed_metadata: Option<bool>,
     #[serde(default)]
     check_declared: Option<bool>,
+    #[serde(default)]
+    vend_credentials: Option<bool>,
 }
 
 /// The same as in the body: some clients put it into the query.
@@ -96,20 +95,23 @@ pub(super) struct DescribeAsked {
     with_table_uri: Option<bool>,
     load_detailed_metadata: Option<bool>,
     check_declared: Option<bool>,
+    vend_credentials: Option<bool>,
 }
 
 pub(super) async fn describe(
     State(app): State<App>,
+    Extension(asker): Extension<Asker>,
     Asked(asked): Asked<DescribeAsked>,
     call: Call<Describe>,
 ) -> Result<Response, Fault> {
-    let Describe { with_table_uri, load_detailed_metadata, check_declared } = &call.value;
+    let Describe { with_table_uri, load_detailed_metadata, check_declared, vend_credentials } = &call.value;
     let either = |body: Option<bool>, query: Option<bool>| body.or(query).unwrap_or(false);
     let detailed = either(*load_detailed_metadata, asked.load_detailed_metadata);
     let checks = detailed || either(*check_declared, asked.check_declared);
     let with_uri = either(*with_table_uri, asked.with_table_uri);
+    let vends = vend_credentials.or(asked.vend_credentials).unwrap_or(true);
     let identifier = call.table()?;
-    let (wanted, Identifier { namespace, name }) = (identifier.clone(), identifier);
+    let wanted = identifier.clone();
     let (table, written) = app
         .run(move |service| async move {
             let table = service.describe_lance(&wanted).await?;
@@ -117,13 +119,14 @@ pub(super) async fn describe(
             Ok((table, written))
         })
         .await?;
-    let mut answer = described(&app, table);
+    let vended = if vends { app.vended(&asker, placed(&identifier, &table)).await? } else { None };
+    let mut answer = described(&app, table, vended);
     answer.table_uri = with_uri.then(|| answer.location.clone());
     answer.is_only_declared = written.map(|written| !written);
     if detailed {
-        (answer.table, answer.namespace) = (Some(name), Some(namespace));
+        (answer.table, answer.namespace) = (Some(identifier.name), Some(identifier.namespace));
     }
-    Ok(json(StatusCode::OK, &answer))
+    Ok(no_store(json(StatusCode::OK, &answer)))
 }
 
 pub(super) async fn exists(State(app): State<App>, call: Call<Nothing>) -> Result<Response, Fault> {
@@ -186,7 +189,11 @@ pub(super) struct Register {
     properties: Option<BTreeMap<String, String>>,
 }
 
-pub(super) async fn register(State(app): State<App>, call: Call<Register>) -> Result<Response, Fault> {
+pub(super) async fn register(
+    State(app): State<App>,
+    Extension(asker): Extension<Asker>,
+    call: Call<Register>,
+) -> Result<Response, Fault> {
     let identifier = call.table()?;
     let Register { location, mode, properties } = call.value;
     match mode.as_deref().unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -196,9 +203,10 @@ pub(super) async fn register(State(app): State<App>, call: Call<Register>) -> Re
             return Err(ServiceError::invalid(format!("mode is {other:?}; allowed is Create")).into());
         }
     }
+    let name = identifier.clone();
     let new = NewLanceTable { identifier, location: Some(location), properties: properties.unwrap_or_default() };
     let table = app.run(move |service| async move { service.register_lance(new).await }).await?;
-    Ok(json(StatusCode::OK, &described(&app, table)))
+    Ok(made(&app, &asker, &name, table, None).await)
 }
 
 #[derive(Deserialize)]
@@ -215,35 +223,4 @@ pub(super) async fn rename(State(app): State<App>, call: Call<Rename>) -> Result
     let to = identifier(id)?;
     app.run(move |service| async move { service.rename_lance(&from, &to).await }).await?;
     Ok(done())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_of_iceberg_are_told_in_the_words_of_lance() {
-        let settings = [
-            ("s3.endpoint", "http://127.0.0.1:9000"),
-            ("s3.path-style-access", "true"),
-            ("client.region", "eu"),
-            ("s3.access-key-id", "me"),
-            ("aws_unsigned_payload", "true"),
-            ("py-io-impl", "x"),
-        ];
-        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let told: Vec<_> =
-            storage_options(&settings).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
-        assert_eq!(
-            told,
-            [
-                "allow_http=true",
-                "aws_access_key_id=me",
-                "aws_endpoint=http://127.0.0.1:9000",
-                "aws_region=eu",
-                "aws_unsigned_payload=true",
-                "aws_virtual_hosted_style_request=false",
-            ]
-        );
-    }
 }
