@@ -139,6 +139,7 @@ pub(super) async fn register(
     sent: Sent<Register>,
 ) -> Result<Response, Problem> {
     let Sent { value: Register { name, metadata_location }, key } = sent;
+    app.check_registered(&metadata_location)?;
     let view = Identifier { namespace, name };
     let body = app
         .run(move |service| async move { service.register_view(&view, &metadata_location, key.as_ref()).await })
