@@ -60,12 +60,14 @@ def catalog(url, **properties):
 class Steps:
     """Runs steps one after another, also after a failure, and tells how each ended."""
 
-    def __init__(self, client, description):
-        parser = argparse.ArgumentParser(prog=f"scripts/clients/run {client}", description=description)
-        parser.add_argument("url", help="the server, such as http://127.0.0.1:8181")
-        parser.add_argument("--only", action="append", metavar="STEP", help="run this step only; may be repeated")
-        self.options = parser.parse_args()
-        self.url, self.failed, self.passed, self.client = self.options.url.rstrip("/"), [], 0, client
+    def __init__(self, client, description, url=None, options=None):
+        if options is None:
+            parser = argparse.ArgumentParser(prog=f"scripts/clients/run {client}", description=description)
+            parser.add_argument("url", help="the server, such as http://127.0.0.1:8181")
+            parser.add_argument("--only", action="append", metavar="STEP", help="run this step only; may be repeated")
+            options = parser.parse_args()
+        self.options = options
+        self.url, self.failed, self.passed, self.client = (url or options.url).rstrip("/"), [], 0, client
         # Of this run alone, so that a server can be checked again and again.
         self.name = f"{client}_{uuid.uuid4().hex[:8]}"
 
