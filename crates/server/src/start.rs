@@ -194,7 +194,10 @@ impl Server {
         let base = base_location(&warehouse_url)?;
         let tables = open_plain(&warehouse_url, &options)?;
         let vendor = match config.sts {
-            Some(sts) => Some(Arc::new(Vendor::start(sts, (&base, &tables), &config.store, &config.storage).await?)),
+            Some(sts) => {
+                let (store, settings, metrics) = ((&*base, &tables), &config.storage, Arc::clone(&metrics));
+                Some(Arc::new(Vendor::start(sts, store, &config.store, settings, metrics).await?))
+            }
             None => None,
         };
         let files = Warehouse::new(tables, &base);

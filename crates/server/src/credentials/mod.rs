@@ -9,6 +9,7 @@ pub(crate) mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::http::HeaderMap;
 use glidepath_access::Right;
@@ -16,6 +17,7 @@ use glidepath_service::{Identifier, Kind, ServiceError};
 use glidepath_stores::cloud::{Permission, Sts, StsError, StsOptions, Temporary, is_protected};
 use glidepath_stores::{Store, base_location};
 
+use crate::operations::metrics::Metrics;
 use crate::security::check::{Asker, right_on};
 use crate::start::StartError;
 use crate::state::App;
@@ -34,6 +36,7 @@ const SECRET: [&str; 5] = ["access-key", "access_key", "session-token", "session
 pub(crate) struct Vendor {
     sts: Sts,
     kept: Kept,
+    metrics: Arc<Metrics>,
 }
 
 /// What a client that asks for credentials is told.
@@ -59,6 +62,7 @@ impl Vendor {
         store: (&str, &Store),
         catalog: &str,
         settings: &BTreeMap<String, String>,
+        metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {
         let (base, store) = store;
         let wrong = |why: String| Err(StartError::Credentials(why));
@@ -76,16 +80,25 @@ impl Vendor {
                  a folder of its own"
             ));
         }
-        let sts = store.sts(options)?;
-        if let Err(error) = sts.issue(&format!("{base}/glidepath-probe"), Permission::Read).await {
+        let vendor = Self { sts: store.sts(options)?, kept: Kept::default(), metrics };
+        if let Err(error) = vendor.ask(&format!("{base}/glidepath-probe"), Permission::Read).await {
             tracing::warn!(%error, "no short-lived credentials now; they are asked for again when a client needs some");
         }
-        Ok(Self { sts, kept: Kept::default() })
+        Ok(vendor)
+    }
+
+    async fn ask(&self, location: &str, permission: Permission) -> Result<Temporary, StsError> {
+        let answer = self.sts.issue(location, permission).await;
+        // No request is made for a location that can have no credentials.
+        let failed = matches!(answer, Err(StsError::Failed(_)));
+        self.metrics.credentials.fetch_add(u64::from(answer.is_ok() || failed), Ordering::Relaxed);
+        self.metrics.credential_failures.fetch_add(u64::from(failed), Ordering::Relaxed);
+        answer
     }
 
     /// Credentials for a folder; `None` if there can be none for it.
     async fn issue(&self, location: &str, permission: Permission) -> Result<Option<Arc<Temporary>>, ServiceError> {
-        match self.kept.get(location, permission, || self.sts.issue(location, permission)).await {
+        match self.kept.get(location, permission, || self.ask(location, permission)).await {
             Ok(temporary) => Ok(Some(temporary)),
             Err(error @ StsError::Location { .. }) => {
                 tracing::info!(%error, "a table is answered without credentials");

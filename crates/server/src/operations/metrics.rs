@@ -85,6 +85,10 @@ pub(crate) struct Metrics {
     pub(crate) timed_out: AtomicU64,
     /// Connections at this moment.
     pub(crate) connections: AtomicU64,
+    /// Requests to the token service for short-lived credentials.
+    pub(crate) credentials: AtomicU64,
+    /// Those of them that failed.
+    pub(crate) credential_failures: AtomicU64,
 }
 
 impl Metrics {
@@ -136,6 +140,12 @@ impl Metrics {
         line(&mut out, "glidepath_connections", "", read(&self.connections));
         head(&mut out, "glidepath_draining", "gauge", "1 if the server is ending.");
         line(&mut out, "glidepath_draining", "", u8::from(draining));
+        for (name, help, counter) in [
+            ("credentials", "Requests to the token service for short-lived credentials.", &self.credentials),
+            ("credential_failures", "Requests to the token service that failed.", &self.credential_failures),
+        ] {
+            single(&mut out, &format!("glidepath_{name}_total"), help, read(counter));
+        }
         of_service(&mut out, counts);
         out
     }

@@ -256,6 +256,9 @@ async fn failures_give_nothing_broken(server: &Running, storage: &Storage) {
     assert_eq!(server.ask("POST", describe, "reader", &json!({})).await.0, StatusCode::SERVICE_UNAVAILABLE);
     let without = json!({"vend_credentials": false});
     assert_eq!(server.ask("POST", describe, "reader", &without).await.0, StatusCode::OK);
+    let metrics = server.request("GET", "/metrics", "root").send().await.unwrap().text().await.unwrap();
+    let asked = format!("glidepath_credentials_total {}\n", storage.asked());
+    assert!(metrics.contains(&asked) && metrics.contains("glidepath_credential_failures_total 6\n"), "{metrics}");
     storage.fails.store(false, Ordering::SeqCst);
     let (_, told) = server.ask("POST", describe, "reader", &json!({})).await;
     assert_eq!(told["storage_options"]["aws_session_token"], "hush-token");

@@ -170,7 +170,7 @@ fn checked(options: &StsOptions, region: &str, clear: bool) -> Result<Url, Strin
     }
     let Some(endpoint) = &options.endpoint else {
         if options.role.is_none() {
-            return Err("Amazon's token service needs the ARN of the role to assume".to_owned());
+            return Err("Amazon's token service needs the ARN of the role to assume: add --sts-role".to_owned());
         }
         let end = if region.starts_with("cn-") { ".cn" } else { "" };
         let url = format!("https://sts.{region}.amazonaws.com{end}/");
