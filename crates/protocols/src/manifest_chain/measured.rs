@@ -1,8 +1,8 @@
 //! Checks the numbers in an Arrow stream before Arrow reads it: some wrong numbers make Arrow panic, or allocate any
 //! amount of memory.
 //!
-//! Arrow itself rejects what is not checked here: offsets that fall or are too large, text that is not UTF-8, buffers
-//! that are too short for their rows.
+//! Arrow itself rejects what is not checked here: offsets that fall or are too large, text that is not UTF-8, buffers of
+//! values that are too short for their rows.
 
 use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
 use arrow_schema::{DataType, Schema};
@@ -69,18 +69,31 @@ fn numbers(batch: &RecordBatch<'_>, body: &[u8], columns: &Schema) -> Result<(),
     if !fits(batch.length()) || !nodes.iter().all(|node| sensible(node.length(), node.null_count())) {
         return Err(DecodeError::Content("an impossible number of rows"));
     }
-    let mut widths = Vec::new();
-    columns.fields().iter().for_each(|field| add_widths(field.data_type(), &mut widths));
-    if widths.len() != buffers.len() {
+    let mut expected = Vec::new();
+    columns.fields().iter().for_each(|field| add_buffers(field.data_type(), &mut expected));
+    let validities = expected.iter().filter(|buffer| **buffer == Expected::Validity).count();
+    if (expected.len(), validities) != (buffers.len(), nodes.len()) {
         return Err(DecodeError::Content("a wrong number of columns"));
     }
-    for (buffer, width) in buffers.iter().zip(widths) {
+    let mut nodes = nodes.iter();
+    for (buffer, expected) in buffers.iter().zip(expected) {
         let (from, length) = (usize::try_from(buffer.offset()), usize::try_from(buffer.length()));
         let (Ok(from), Ok(length)) = (from, length) else { return Err(DecodeError::Truncated) };
         let end = from.checked_add(length).ok_or(DecodeError::Truncated)?;
         let bytes = body.get(from..end).ok_or(DecodeError::Truncated)?;
-        if !bytes.is_empty() && !content_bytes(bytes)?.is_multiple_of(width) {
-            return Err(DecodeError::Content("a column that ends within a number"));
+        let content = if bytes.is_empty() { 0 } else { content_bytes(bytes)? };
+        match expected {
+            Expected::Validity => {
+                // Arrow ignores the bits of a column without nulls.
+                let rows = nodes.next().map_or(0, |node| if node.null_count() == 0 { 0 } else { node.length() });
+                if u64::try_from(rows).is_ok_and(|rows| content < rows.div_ceil(8)) {
+                    return Err(DecodeError::Content("a column with fewer bits than rows"));
+                }
+            }
+            Expected::Numbers(width) if !content.is_multiple_of(width) => {
+                return Err(DecodeError::Content("a column that ends within a number"));
+            }
+            Expected::Numbers(_) => {}
         }
     }
     Ok(())
@@ -97,16 +110,25 @@ fn content_bytes(buffer: &[u8]) -> Result<u64, DecodeError> {
     says.ok_or(DecodeError::Content("a column with an impossible length"))
 }
 
-/// The width in bytes of one number in each buffer of a column: validity, offsets, values.
-fn add_widths(column: &DataType, widths: &mut Vec<u64>) {
-    widths.push(1);
+/// What a buffer holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// A bit per row: the first buffer of each column, and of each column within it.
+    Validity,
+    /// Numbers of so many bytes.
+    Numbers(u64),
+}
+
+/// The buffers of a column, in their order: validity, offsets, values.
+fn add_buffers(column: &DataType, buffers: &mut Vec<Expected>) {
+    buffers.push(Expected::Validity);
     match column {
-        DataType::Binary | DataType::Utf8 => widths.extend([4, 1]),
+        DataType::Binary | DataType::Utf8 => buffers.extend([4, 1].map(Expected::Numbers)),
         DataType::List(within) | DataType::Map(within, _) => {
-            widths.push(4);
-            add_widths(within.data_type(), widths);
+            buffers.push(Expected::Numbers(4));
+            add_buffers(within.data_type(), buffers);
         }
-        DataType::Struct(within) => within.iter().for_each(|field| add_widths(field.data_type(), widths)),
-        other => widths.push(other.primitive_width().unwrap_or(1) as u64),
+        DataType::Struct(within) => within.iter().for_each(|field| add_buffers(field.data_type(), buffers)),
+        other => buffers.push(Expected::Numbers(other.primitive_width().unwrap_or(1) as u64)),
     }
 }
