@@ -74,8 +74,11 @@ fn dependencies_point_downwards() {
 #[test]
 fn every_crate_is_on_the_page_about_architecture() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    for name in LAYERS.iter().flat_map(|layer| layer.iter()) {
-        assert!(page.contains(&format!("| `{name}` |")), "docs/architecture.md does not say what {name} is for");
+    for (number, layer) in (1..).zip(LAYERS) {
+        for name in layer {
+            let row = format!("| {number} | `{name}` |");
+            assert!(page.contains(&row), "docs/architecture.md has no row that begins with {row}");
+        }
     }
 }
 

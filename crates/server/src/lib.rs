@@ -2,7 +2,8 @@
 //!
 //! Start with [`Server::start`]. `iceberg` has the routes of the Iceberg REST catalog, `lance` those of Lance
 //! namespaces; `answer` turns errors into status codes, which are the contract with clients. `credentials` has what
-//! clients are told about the storage. `operations` has what every request passes, `security` says who may send it.
+//! clients are told about the storage. `operations` has what every request passes, `security` says who may send it,
+//! `people` has the pages for a browser.
 
 #![allow(clippy::disallowed_methods, reason = "a server reads real clocks and spawns tasks")]
 
@@ -11,6 +12,7 @@ mod credentials;
 mod iceberg;
 mod lance;
 mod operations;
+mod people;
 mod security;
 mod start;
 mod state;

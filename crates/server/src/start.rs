@@ -10,11 +10,12 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
+use glidepath_env::Env;
 use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{LoadError, Outcome};
-use glidepath_service::{Service, Settings, Warehouse};
+use glidepath_service::{Counts, Service, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
 use glidepath_stores::{LiveEnv, Options, Store, base_location, open, open_plain};
 use tokio::net::TcpListener;
@@ -29,6 +30,8 @@ use crate::operations::listen::{Serving, accept};
 use crate::operations::metrics::Metrics;
 use crate::operations::timed::Timed;
 use crate::operations::{Limits, Operations, routes};
+use crate::people;
+use crate::people::recent::Recent;
 use crate::security::{Security, Tls};
 use crate::state::{App, Live};
 use crate::workers::Workers;
@@ -223,7 +226,10 @@ impl Server {
             None => None,
         };
         let gate = Arc::new(Gate::new(access, config.limits, config.most_body_bytes, metrics));
-        let app = App { service, workers, gate, storage: Arc::new(config.storage), vendor };
+        let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
+        let (noting, counts) = (Arc::clone(&recent), service.counts());
+        workers.spawn(move || note_commits(noting, counts));
+        let app = App { service, workers, gate, storage: Arc::new(config.storage), vendor, recent };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol })
     }
 
@@ -312,6 +318,7 @@ fn catalog_routes(app: &App) -> Router<App> {
     Router::new()
         .merge(iceberg::routes())
         .merge(lance::routes())
+        .merge(people::routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(app.clone(), pass))
@@ -361,6 +368,14 @@ async fn upkeep(service: Live) {
         // What fails now is done at the next turn, or by another server.
         let _ = service.clean_keys().await;
         let _ = service.run_purges().await;
+    }
+}
+
+/// Notes for people how many commits there were, for as long as the server lives.
+async fn note_commits(recent: Arc<Recent>, counts: Arc<Counts>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        recent.note(&counts, LiveEnv::new().unix_ms());
     }
 }
 

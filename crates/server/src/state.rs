@@ -10,6 +10,7 @@ use glidepath_stores::{LiveEnv, Store};
 use crate::credentials::Vendor;
 use crate::operations::gate::Gate;
 use crate::operations::timed::Timed;
+use crate::people::recent::Recent;
 use crate::workers::Workers;
 
 /// The service of a live server.
@@ -26,6 +27,8 @@ pub(crate) struct App {
     pub(crate) storage: Arc<BTreeMap<String, String>>,
     /// What gives clients short-lived credentials, if a token service is configured.
     pub(crate) vendor: Option<Arc<Vendor>>,
+    /// Commits over time, for people.
+    pub(crate) recent: Arc<Recent>,
 }
 
 impl App {

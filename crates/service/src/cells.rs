@@ -11,6 +11,7 @@ use crate::bodies::Loaded;
 use crate::commit::TableCommit;
 use crate::commit::priority::Priority;
 use crate::error::ServiceError;
+use crate::names::Identifier;
 
 /// The answer to a commit: the table afterwards.
 pub(crate) type Answer = Result<Loaded<TableMetadata>, ServiceError>;
@@ -43,6 +44,17 @@ impl Cell {
     }
 }
 
+/// A table with commits that are not answered yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The table.
+    pub table: Identifier,
+    /// Its commits that are not answered.
+    pub commits: usize,
+    /// Those of them that wait in the queue: nobody has begun to commit them.
+    pub queued: usize,
+}
+
 /// The tables with commits.
 #[derive(Default)]
 pub(crate) struct Cells {
@@ -62,5 +74,18 @@ impl Cells {
         let cell = Arc::new(Cell::new());
         all.insert(name.clone(), Arc::clone(&cell));
         cell
+    }
+
+    /// Those with commits that are not answered, the most first.
+    pub(crate) fn waiting(&self) -> Vec<Waiting> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |(name, cell): (&Name, &Arc<Cell>)| {
+            // Each commit holds its cell until it is answered; the map is the one other holder.
+            let commits = Arc::strong_count(cell).saturating_sub(1);
+            (commits > 0).then(|| Waiting { table: Identifier::of(name), commits, queued: cell.queue.waiting() })
+        };
+        let mut busy: Vec<_> = all.iter().filter_map(of).collect();
+        busy.sort_by_key(|waiting| std::cmp::Reverse(waiting.commits));
+        busy
     }
 }

@@ -39,7 +39,7 @@ use crate::keys::{Idempotency, is_key};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
-use crate::{Counts, Inner, Service};
+use crate::{ConflictOn, Counts, Inner, Service};
 use decide::{Decided, Draft};
 use priority::Hold;
 use settle::Settled;
@@ -77,8 +77,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.counts.waiting.fetch_add(1, Ordering::Relaxed);
         let answer = self.inner.wait_for(table, &name, Arc::new(commit)).await;
         self.inner.counts.waiting.fetch_sub(1, Ordering::Relaxed);
-        if let Err(ServiceError { kind: Kind::Conflict, .. }) = &answer {
-            Counts::add(&self.inner.counts.conflicts, 1);
+        if let Err(ServiceError { kind: Kind::Conflict, message }) = &answer {
+            self.inner.counts.conflict(ConflictOn::of(message));
         }
         answer
     }

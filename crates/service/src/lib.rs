@@ -8,6 +8,7 @@
 //! Start with [`Service`], then `commit` (tables) and [`ServiceError`], which says what each failure proves.
 
 mod bodies;
+mod browse;
 mod cells;
 mod commit;
 mod counts;
@@ -35,8 +36,10 @@ use glidepath_table::Files;
 use glidepath_table::rebase::Lists;
 
 pub use bodies::{Body, Loaded};
+pub use browse::{Child, ChildKind, Filter, Level};
+pub use cells::Waiting;
 pub use commit::TableCommit;
-pub use counts::Counts;
+pub use counts::{ConflictOn, Counts};
 pub use error::{Kind, Proof, ServiceError};
 pub use keys::{Idempotency, LIFETIME_MS, Operation};
 pub use lance::{LanceTable, LanceVersion, MANAGED_VERSIONING, NewLanceTable, NewLanceVersion, VersionPage};
@@ -133,5 +136,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     #[must_use]
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.inner.counts)
+    }
+
+    /// Tables with commits that are not answered yet, those with the most first.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.inner.cells.waiting()
     }
 }

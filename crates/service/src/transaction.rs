@@ -20,7 +20,7 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::tables::{created_told, exists, table_entry};
-use crate::{Counts, Service, purge};
+use crate::{ConflictOn, Counts, Service, purge};
 
 /// The most tables in one commit.
 const MOST_TABLES: usize = 1000;
@@ -178,7 +178,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let current = self.inner.current(&name).await?;
         let counted = |error: ServiceError| {
             if error.kind == Kind::Conflict {
-                Counts::add(&self.inner.counts.conflicts, 1);
+                self.inner.counts.conflict(ConflictOn::of(&error.message));
             }
             error
         };

@@ -3,7 +3,7 @@
 //! Steps:
 //!
 //! 1. Too many requests: 503 at once, nothing was done.
-//! 2. No valid token: 401.
+//! 2. No valid token: 401; for a page without any token, a form that asks for it.
 //! 3. The body: 413 if it is too long, 408 if it does not come in time. Nothing was done.
 //! 4. From here on the request runs in a task of its own, also if the client goes away: the rights, then the handler.
 //! 5. Its time ends before the work: 504 for a request that changes something, since the work goes on and its outcome is
@@ -28,6 +28,7 @@ use tokio::time::{Instant as Deadline, timeout_at};
 use super::Limits;
 use super::metrics::Metrics;
 use crate::answer::ErrorName;
+use crate::people;
 use crate::security::check::{Asker, authenticate, authorize};
 use crate::security::refusal::{Refusal, Speech};
 use crate::state::App;
@@ -138,6 +139,9 @@ async fn admitted(
         return Err(Refusal::busy("the server has too many requests; nothing was done: try again later"));
     };
     let deadline = Deadline::now() + gate.limits.request_timeout;
+    if let Some(form) = people::before_token(&gate.access, route, request.method(), request.headers()) {
+        return Ok(form);
+    }
     // Step 2.
     let asker = timeout_at(deadline, authenticate(&gate.access, request.headers())).await;
     let asker = asker.unwrap_or_else(|_| {

@@ -124,6 +124,16 @@ pub(crate) async fn told_properties(
     Ok(namespace)
 }
 
+/// Whether the client can read a namespace of the root with these properties.
+pub(crate) fn may_read(
+    asker: &Asker,
+    of_file: &Grants,
+    path: &[String],
+    properties: &BTreeMap<String, String>,
+) -> bool {
+    right_of(&asker.0, path, [of_file, &of_properties(path, properties)]) >= Some(Right::Read)
+}
+
 /// The namespaces in one that the client can read. The caller has checked that it can read `parent`, or `parent` is the
 /// root.
 pub(crate) async fn readable_namespaces(
@@ -137,7 +147,7 @@ pub(crate) async fn readable_namespaces(
     let all = !parent.is_empty() || of_file.allows(&asker.0, &parent, Right::Read);
     app.run(move |service| async move {
         let wanted = |path: &[String], properties: &BTreeMap<String, String>| {
-            all || right_of(&asker.0, path, [of_file.as_ref(), &of_properties(path, properties)]) >= Some(Right::Read)
+            all || may_read(&asker, &of_file, path, properties)
         };
         service.list_namespaces_where(&parent, &page, wanted).await
     })

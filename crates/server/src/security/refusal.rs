@@ -7,19 +7,26 @@ use glidepath_service::ServiceError;
 use serde::Serialize;
 
 use crate::answer;
+use crate::people;
 
 /// The protocol of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speech {
     Iceberg,
     Lance,
+    /// A page.
+    People,
 }
 
 impl Speech {
     /// The protocol of a path: Lance's routes have the singular, Iceberg's the plural.
     pub(crate) fn of(path: &str) -> Self {
         let singular = ["/v1/namespace/", "/v1/table/", "/v1/transaction/", "/v1/materialized_view/"];
-        if singular.iter().any(|start| path.starts_with(start)) { Self::Lance } else { Self::Iceberg }
+        match path {
+            page if people::is_page(page) => Self::People,
+            path if singular.iter().any(|start| path.starts_with(start)) => Self::Lance,
+            _ => Self::Iceberg,
+        }
     }
 }
 
@@ -74,6 +81,7 @@ impl Refusal {
         let mut response = match speech {
             Speech::Iceberg => answer::error(status, name, &words),
             Speech::Lance => answer::json(status, &OfLance { error: &words, code }),
+            Speech::People => people::failure(status, name, &words),
         };
         if let Some(challenge) = challenge {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));

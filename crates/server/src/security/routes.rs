@@ -90,6 +90,14 @@ pub(crate) const RULES: &[Rule] = &[
     rule("DELETE", VIEW, Action::DropTable, Place::View),
     rule("POST", "/v1/namespaces/{namespace}/register-view", Action::CreateTable, Place::Namespace),
     rule("POST", "/v1/views/rename", Action::RenameTable, Place::Rename(true)),
+    rule("GET", "/", Action::List, Place::Nothing),
+    rule("GET", "/page.css", Action::List, Place::Nothing),
+    rule("GET", "/page.js", Action::List, Place::Nothing),
+    rule("GET", "/namespaces/{namespace}", Action::Load, Place::Namespace),
+    rule("GET", "/namespaces/{namespace}/tables/{table}", Action::Load, Place::Table),
+    rule("GET", "/namespaces/{namespace}/views/{view}", Action::Load, Place::View),
+    rule("GET", "/tables/{table}", Action::Load, Place::Table),
+    rule("GET", "/views/{view}", Action::Load, Place::View),
     rule("POST", "/v1/namespace/{id}/create", Action::CreateNamespace, Place::LanceNew),
     rule("GET", "/v1/namespace/{id}/list", Action::List, Place::LanceParent),
     rule("POST", "/v1/namespace/{id}/describe", Action::Load, Place::LanceNamespace),
@@ -316,13 +324,17 @@ mod tests {
             let route = route.replace("/{prefix}", "");
             assert!(matches!(find(&method, &route), Found::Rule(_)), "{endpoint}");
         }
-        let of_iceberg = |rule: &&Rule| !rule.route.contains("{id}") && rule.route != "/v1/config";
+        let of_iceberg =
+            |rule: &&Rule| rule.route.starts_with("/v1/") && !rule.route.contains("{id}") && rule.route != "/v1/config";
         for rule in RULES.iter().filter(of_iceberg) {
             let endpoint = format!("{} {}", rule.method, rule.route.replace("/v1/", "/v1/{prefix}/"));
             assert!(ENDPOINTS.contains(&endpoint.as_str()), "{endpoint}");
         }
         assert!(matches!(find(&Method::PUT, "/v1/config"), Found::OtherMethods));
         assert!(matches!(find(&Method::GET, "/v1/other"), Found::Unknown));
+        for page in crate::people::PAGES {
+            assert!(matches!(find(&Method::GET, page), Found::Rule(_)), "{page}");
+        }
     }
 
     #[test]

@@ -6,5 +6,6 @@ mod access;
 mod credentials;
 mod fuzz;
 mod operations;
+mod people;
 mod support;
 mod tls;

@@ -23,7 +23,7 @@ use super::paths;
 use crate::error::{Kind, Proof, ServiceError};
 use crate::names::Identifier;
 use crate::reading::no_table;
-use crate::{Counts, Inner, Service};
+use crate::{ConflictOn, Counts, Inner, Service};
 
 /// The most versions of a page.
 const MOST_OF_A_PAGE: usize = 1000;
@@ -292,7 +292,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             None => self.has_content_of(head, version, staged).await?,
         };
         if !is_same {
-            Counts::add(&self.counts.conflicts, 1);
+            self.counts.conflict(ConflictOn::Version);
             return Err(taken(head, version));
         }
         Counts::add(&self.counts.replayed, 1);
