@@ -22,6 +22,10 @@ pub enum Mutant {
     LandedIsConflict,
     /// A branch is held for an overwrite that lost until it comes back.
     HeldForEver,
+    /// A commit to a table that has another name now is answered as if the table were gone.
+    RenamedIsGone,
+    /// In a catalog without versions, a table is renamed while a purge looks for tables in its location.
+    RenamedBesidePurge,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
 }
