@@ -24,8 +24,6 @@ pub enum Mutant {
     HeldForEver,
     /// A commit to a table that has another name now is answered as if the table were gone.
     RenamedIsGone,
-    /// In a catalog without versions, a table is renamed while a purge looks for tables in its location.
-    RenamedBesidePurge,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
 }

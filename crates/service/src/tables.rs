@@ -315,7 +315,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     pub(crate) fn has_versions(&self, at: &C::Snapshot) -> bool {
-        mutant::is(Mutant::RenamedBesidePurge) || self.inner.committer.catalog().version(at).is_some()
+        self.inner.committer.catalog().version(at).is_some()
     }
 
     /// Drops a table. With `purge`, its files are deleted afterwards, by any server ([`run_purges`](Self::run_purges)).

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use glidepath_protocols::registry::Protocol;
 use glidepath_table::Files;
 use iceberg::spec::{
     NestedField, Operation, PrimitiveType, Schema, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata,
@@ -193,4 +194,28 @@ async fn a_purge_that_fails_holds_up_no_other() {
     world.pass(10 * 60 * 1000);
     assert_eq!(server.run_purges().await.unwrap(), 2);
     assert!(server.inner.files.read(&good).await.is_err() && server.inner.files.read(&file).await.is_err());
+}
+
+/// A purge of a catalog without versions reads one namespace after the other.
+#[tokio::test]
+async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
+    for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let metadata_location = loaded(&server, "t").await.location.clone();
+        let second = Registration { identifier: table("x"), metadata_location, overwrite: false };
+        server.register_table(second, None).await.unwrap();
+        server.rename_table(&table("x"), &table("y"), None).await.unwrap();
+        server.drop_table(&table("t"), true, None).await.unwrap();
+        let renamed = server.rename_table(&table("y"), &table("z"), None).await;
+        if protocol == Protocol::ManifestChain {
+            renamed.unwrap();
+            continue;
+        }
+        assert_eq!(kind(renamed), Kind::Unavailable);
+        world.pass(10 * 60 * 1000);
+        assert_eq!(server.run_purges().await.unwrap(), 1);
+        server.rename_table(&table("y"), &table("z"), None).await.unwrap();
+        assert!(server.inner.files.read(&loaded(&server, "z").await.location).await.is_ok());
+    }
 }

@@ -155,7 +155,8 @@ impl Client {
     }
 
     async fn ask(&self, ask: &Ask) -> Option<Answer> {
-        let server = self.draw() as usize % self.net.hosts.len();
+        // Most requests of a client go to one server, as through a load balancer that remembers it.
+        let server = if self.chance(0.7) { self.number as usize } else { self.draw() as usize } % self.net.hosts.len();
         self.link.send(&self.env, &self.net, server, ask).await
     }
 
