@@ -1,5 +1,6 @@
 //! Many seeds on all cores.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
@@ -23,6 +24,8 @@ pub struct Explored {
     pub faults: u64,
     /// Simulated time until the last answer, summed over all runs.
     pub simulated: Span,
+    /// How often situations occurred, in all runs; of the catalog server.
+    pub situations: BTreeMap<&'static str, u64>,
     /// The lowest failed seed among those tried.
     pub found: Option<FailedSeed>,
 }
@@ -66,6 +69,9 @@ impl Explored {
         self.open += checked.open;
         self.faults += checked.faults;
         self.simulated += checked.simulated;
+        for (situation, times) in checked.situations {
+            *self.situations.entry(situation).or_default() += times;
+        }
         if let Some(violation) = checked.violation
             && self.found.as_ref().is_none_or(|found| seed < found.seed)
         {

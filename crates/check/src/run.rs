@@ -48,6 +48,8 @@ pub struct Checked {
     pub faults: u64,
     /// Simulated time until the last answer.
     pub simulated: Span,
+    /// How often situations occurred that runs are to draw; of the catalog server.
+    pub situations: BTreeMap<&'static str, u64>,
     /// The violation, in words; `None` if the run was correct.
     pub violation: Option<String>,
 }

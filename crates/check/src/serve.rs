@@ -23,9 +23,12 @@
 mod avro;
 mod book;
 mod client;
+mod doubting;
 mod judge;
+mod looks;
 mod names;
 mod server;
+mod snapshots;
 mod wire;
 
 use std::cell::RefCell;
@@ -45,6 +48,7 @@ use crate::scenario::Scenario;
 use crate::subject::{CatalogKind, PREFIX, STORE};
 use book::Book;
 use client::Client;
+use server::Ways;
 use wire::{Link, Net};
 
 /// The location of the simulated store.
@@ -53,8 +57,8 @@ const BASE: &str = "s3://lake";
 /// The location of new tables.
 const TABLES: &str = "s3://lake/tables";
 
-/// The namespace of all tables.
-const NAMESPACE: &str = "n";
+/// The namespaces: of all tables, and of second names.
+const NAMESPACES: [&str; 2] = ["n", "m"];
 
 /// The time of snapshots, in milliseconds since 1970: later than any clock of a machine that runs this.
 const FAR_MS: i64 = 4_102_444_800_000;
@@ -66,11 +70,14 @@ const HORIZON: Span = Span::from_secs(30 * 24 * 3600);
 /// The number of servers.
 const SERVERS: u32 = 3;
 
+/// Clients that only read.
+const READERS: u32 = 1;
+
 /// The most clients and commits of each: runs of this subject have more requests for each commit than others.
 const MOST: (u32, u32) = (12, 10);
 
 fn identifier(name: &str) -> Identifier {
-    Identifier { namespace: vec![NAMESPACE.to_owned()], name: name.to_owned() }
+    Identifier { namespace: vec![NAMESPACES[0].to_owned()], name: name.to_owned() }
 }
 
 /// The objects that a run begins with: a catalog with its tables, and their files.
@@ -100,11 +107,13 @@ async fn begin(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), Strin
         other => return Err(format!("{other:?}")),
     }
     // The service with an odd number needs no leader.
-    let (service, _) = server::service(env, kind.protocol, 1, false);
+    let (service, ..) = server::service(env, kind.protocol, 1, Ways { rebases: false, doubts: 0.0 });
     let words = |error: glidepath_service::ServiceError| error.to_string();
     service.prepare().await.map_err(words)?;
-    let namespace = Namespace { parts: vec![NAMESPACE.to_owned()], properties: Default::default() };
-    service.create_namespace(&namespace, None).await.map_err(words)?;
+    for namespace in NAMESPACES {
+        let namespace = Namespace { parts: vec![namespace.to_owned()], properties: Default::default() };
+        service.create_namespace(&namespace, None).await.map_err(words)?;
+    }
     for number in 0..tables {
         let new = names::new_table(identifier(&format!("t{number}")), None, "first").ok_or("no schema")?;
         service.create_table(new, None).await.map_err(words)?;
@@ -115,6 +124,31 @@ async fn begin(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), Strin
 /// Whether the servers of a run rebase appends: every second pair of seeds.
 fn rebases(seed: u64) -> bool {
     seed & 2 != 0
+}
+
+/// What a run draws more often than others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Focus {
+    /// Nothing.
+    All,
+    /// Tables that are made, given second names, renamed, dropped and purged.
+    Names,
+    /// Overwrites.
+    Overwrites,
+    /// Commits of the catalog whose outcome is not heard.
+    Doubts,
+}
+
+impl Focus {
+    fn of(seed: u64) -> Self {
+        [Self::All, Self::Names, Self::Overwrites, Self::Doubts, Self::Doubts, Self::Overwrites, Self::All, Self::Names]
+            [(seed % 8) as usize]
+    }
+
+    fn ways(self, seed: u64) -> Ways {
+        let doubts = if self == Self::Doubts { 0.1 } else { 0.01 };
+        Ways { rebases: rebases(seed), doubts }
+    }
 }
 
 /// Runs one seed.
@@ -131,15 +165,17 @@ pub(crate) fn run(
         simulation.keep_mishaps();
     }
     let book = Rc::new(RefCell::new(Book::new(keep_mishaps)));
-    let counts = simulation.run(processes(protocol, scenario, seed, &book));
+    let net = Rc::new(Net::new(SERVERS, scenario.writers.count.min(MOST.0) + READERS));
+    let counts = simulation.run(processes(protocol, scenario, seed, &book, &net));
     let mut book = book.take();
     let mut checked = book.checked.clone();
     checked.faults = counts.faults;
+    checked.situations.extend(net.situations.take());
     let ended = match counts.unfinished {
         0 => Ok(()),
         some => Err(format!("{some} processes have not ended after {HORIZON}: a request was never answered")),
     };
-    let judged = match book.violation.take() {
+    let judged = match book.violation.take().or(net.violation.take()) {
         Some(violation) => Err(violation),
         None => ended.and_then(|()| judge::judged(protocol, &simulation, &book)),
     };
@@ -166,27 +202,38 @@ type Life = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 /// The servers, the clients, and the process that removes old versions of the catalog.
-fn processes(protocol: Protocol, scenario: &Scenario, seed: u64, book: &Rc<RefCell<Book>>) -> Vec<(Instant, Start)> {
-    let (mut writers, faults) = (scenario.writers, scenario.faults);
+fn processes(
+    protocol: Protocol,
+    scenario: &Scenario,
+    seed: u64,
+    book: &Rc<RefCell<Book>>,
+    net: &Rc<Net>,
+) -> Vec<(Instant, Start)> {
+    let (mut writers, faults, focus) = (scenario.writers, scenario.faults, Focus::of(seed));
     (writers.count, writers.commits) = (writers.count.min(MOST.0), writers.commits.min(MOST.1));
-    let net = Rc::new(Net::new(SERVERS, writers.count));
     let mut starts = Vec::<Start>::new();
     for number in 0..SERVERS {
-        let net = Rc::clone(&net);
+        let net = Rc::clone(net);
         starts.push(Box::new(move |env: SimEnv| {
-            Box::pin(server::live(env, protocol, number, net, faults, rebases(seed)))
+            Box::pin(server::live(env, protocol, number, net, faults, focus.ways(seed)))
         }));
     }
-    for number in 0..writers.count {
-        let (net, book) = (Rc::clone(&net), Rc::clone(book));
+    for number in 0..writers.count + READERS {
+        let (net, book, reads) = (Rc::clone(net), Rc::clone(book), number >= writers.count);
         starts.push(Box::new(move |env: SimEnv| {
             let link = Link::of(&faults, writers.round_trip);
             let files = Warehouse::new(env.store(STORE), BASE);
-            let client = Client { env, number, net, link, files, book, writers, rebases: rebases(seed) };
+            let mut writers = writers;
+            if reads {
+                (writers.commits, writers.pause) =
+                    (writers.commits * 8, Span::from_nanos(writers.pause.as_nanos() / 8));
+            }
+            let client = Client { env, number, net, link, files, book, writers, rebases: rebases(seed), focus, reads };
             Box::pin(client.live(faults.crash / 20.0))
         }));
     }
     if let Some(every) = writers.vacuum_every {
+        let net = Rc::clone(net);
         starts.push(Box::new(move |env: SimEnv| {
             Box::pin(async move {
                 let catalog = protocol.open(env.clone(), env.store(STORE), PREFIX);

@@ -3,9 +3,23 @@
 #![cfg(feature = "serve")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use glidepath_check::{LIBRARY, Scenario, Subject, Trial, explore};
+
+/// What runs must draw.
+const SITUATIONS: [&str; 9] = [
+    "commits to two tables",
+    "overwrites",
+    "rebases",
+    "holds",
+    "holds that were used",
+    "commits held",
+    "purges",
+    "replays",
+    "unknown outcomes",
+];
 
 fn scenario(name: &str) -> Scenario {
     glidepath_check::scenario(name).unwrap().unwrap()
@@ -16,14 +30,19 @@ fn scenarios(subject: Subject) -> Vec<(&'static str, Scenario)> {
     all.filter(|(_, scenario)| subject.runs_in(scenario)).collect()
 }
 
-/// Runs so many seeds of every protocol in every scenario; `SERVE_SEEDS` asks for more, `SERVE_FIRST` for others.
+/// Runs so many seeds of every protocol in every scenario; `SERVE_SEEDS` asks for more, `SERVE_FIRST` for others,
+/// `SERVE_ONLY` for those whose subject and scenario contain a text.
 #[test]
 fn servers_hold() {
     let number = |name: &str, usual| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
-    let (first, count) = (number("SERVE_FIRST", 1), number("SERVE_SEEDS", 6));
-    let mut found = Vec::new();
+    let (first, count) = (number("SERVE_FIRST", 1), number("SERVE_SEEDS", 8));
+    let only = std::env::var("SERVE_ONLY").unwrap_or_default();
+    let (mut found, mut situations) = (Vec::new(), BTreeMap::<_, u64>::new());
     for subject in Subject::servers() {
         for (name, scenario) in scenarios(subject) {
+            if !format!("{} {name}", subject.name()).contains(&only) {
+                continue;
+            }
             let trial = Trial::new(subject, &scenario);
             let explored = explore(&trial, (first, count), 2, &AtomicBool::new(false), |_| {});
             println!(
@@ -35,13 +54,21 @@ fn servers_hold() {
                 explored.open,
                 explored.faults
             );
+            for (situation, times) in explored.situations {
+                *situations.entry(situation).or_default() += times;
+            }
             if let Some(failed) = explored.found {
                 println!("  seed {}: {}", failed.seed, failed.violation);
                 found.push(format!("{} {name} seed {}: {}", subject.name(), failed.seed, failed.violation));
             }
         }
     }
+    println!("{situations:?}");
     assert!(found.is_empty(), "{}", found.join("\n"));
+    // A feature that no run uses is not checked.
+    for situation in SITUATIONS {
+        assert!(!only.is_empty() || situations.get(situation).is_some_and(|times| *times > 0), "no run has {situation}");
+    }
 }
 
 #[test]

@@ -16,11 +16,12 @@
 //!    while the pointer has not moved, the same commit is sent again, which can take effect once only. (`settle.rs`)
 //! 8. Answer each.
 
-mod decide;
+pub(crate) mod decide;
+mod doubt;
 pub(crate) mod priority;
 mod settle;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -39,7 +40,7 @@ use crate::keys::{Idempotency, is_key};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
-use crate::{ConflictOn, Counts, Inner, Service};
+use crate::{ConflictOn, Counts, Inner, Service, purge};
 use decide::{Decided, Draft};
 use priority::Hold;
 use settle::Settled;
@@ -88,9 +89,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Step 1.
     async fn wait_for(&self, table: &Identifier, name: &Name, commit: Arc<TableCommit>) -> Answer {
         let cell = self.cells.of(name);
-        if let Some(hold) = self.hold(&cell, &commit) {
-            hold.over(&self.env).await;
-        }
+        self.wait_out(self.hold(&cell, &commit)).await;
         loop {
             let seat = cell.queue.seat();
             let ticket = match cell.queue.enqueue(Arc::clone(&commit)) {
@@ -128,13 +127,24 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         hold
     }
 
+    /// Waits until these have ended.
+    pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = Hold>) {
+        let began = self.env.now();
+        for hold in holds {
+            hold.over(&self.env).await;
+        }
+        Counts::add(&self.counts.held_ms, self.env.now().since(began).as_nanos() / 1_000_000);
+    }
+
+    pub(crate) fn note_landed(&self, cell: &Cell, commit: &TableCommit) {
+        if cell.priority.landed(self.env.now(), commit) {
+            Counts::add(&self.counts.priorities_used, 1);
+        }
+    }
+
     fn note_for_priority(&self, cell: &Cell, commit: &TableCommit, answer: &Answer) {
         match answer {
-            Ok(_) => {
-                if cell.priority.landed(self.env.now(), commit) {
-                    Counts::add(&self.counts.priorities_used, 1);
-                }
-            }
+            Ok(_) => self.note_landed(cell, commit),
             Err(error) if error.kind == Kind::Conflict => {
                 if cell.priority.lost(self.env.now(), commit, self.settings.priority) {
                     Counts::add(&self.counts.priorities, 1);
@@ -154,10 +164,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         own: &Arc<TableCommit>,
     ) {
         loop {
-            let members = seat.take(TOGETHER);
+            let mut members = seat.take(TOGETHER);
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
-            if !members.is_empty() {
+            while !members.is_empty() {
+                let later = repeats(&mut members);
                 self.commit_together(table, name, cell, members).await;
+                members = later;
             }
             if last {
                 return;
@@ -179,9 +191,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 return;
             }
             if base.is_none() {
-                match self.current(name).await {
+                match self.current_to_commit(name).await {
                     Ok(Some(current)) => (base, fresh) = (Some(current), true),
-                    Ok(None) => return self.refuse_all(members, &no_table(table)).await,
+                    Ok(None) => return self.refuse_all(table, name, members).await,
                     Err(error) => return answer_all(members, &error),
                 }
             }
@@ -199,7 +211,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
                 Attempt::Gone => {
                     cell.learn(None);
-                    return self.refuse_all(members, &no_table(table)).await;
+                    return self.refuse_all(table, name, members).await;
                 }
                 Attempt::Failed(error) => {
                     cell.learn(None);
@@ -225,17 +237,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     ) -> Attempt {
         // Step 2.
         let requests: Vec<_> = members.iter().map(|member| Arc::clone(member.request())).collect();
-        let Decided { draft, verdicts } = match self.decide(on, &requests).await {
-            Ok(decided) => decided,
-            Err(error) => return Attempt::Failed(error),
-        };
+        let Decided { draft, verdicts } = self.decide(on, &requests).await;
         if !fresh && verdicts.iter().any(Result::is_err) {
             return Attempt::Stale;
         }
         let Some(draft) = draft else {
             // Nothing to write: each is refused, or was done before.
             for (member, verdict) in members.drain(..).zip(verdicts) {
-                self.answer(member, verdict.map(|_| Arc::clone(on))).await;
+                self.answer(name, member, verdict.map(|_| Arc::clone(on))).await;
             }
             return Attempt::Done;
         };
@@ -271,7 +280,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if let Ok(kind) = &verdict {
                 kind.count(&self.counts);
             }
-            self.answer(member, verdict.map(|_| Arc::clone(&current))).await;
+            self.answer(name, member, verdict.map(|_| Arc::clone(&current))).await;
         }
         self.clean_log(&next).await;
         Attempt::Done
@@ -279,38 +288,37 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Answers a member. What refuses a request that has a key may be what an earlier delivery of it did: then the answer is
     /// what that noted.
-    async fn answer(&self, member: Member, answer: Answer) {
+    async fn answer(&self, name: &Name, member: Member, answer: Answer) {
         let key = member.request().key.clone();
         let answer = match answer {
-            Err(error) if key.is_some() && !mutant::is(Mutant::RefusalTrusted) => self.unless_done(&key, error).await,
+            Err(error) if key.is_some() && !mutant::is(Mutant::RefusalTrusted) => {
+                self.unless_done(name, &key, error).await
+            }
             answer => answer,
         };
         member.answer(answer);
     }
 
-    async fn refuse_all(&self, members: Vec<Member>, error: &ServiceError) {
+    /// The table is not there.
+    async fn refuse_all(&self, table: &Identifier, name: &Name, members: Vec<Member>) {
         for member in members {
-            self.answer(member, Err(error.clone())).await;
+            let error = self.unless_elsewhere(member.request(), no_table(table)).await;
+            self.answer(name, member, Err(error)).await;
         }
     }
 
-    async fn unless_done(&self, key: &Option<Idempotency>, error: ServiceError) -> Answer {
+    async fn unless_done(&self, name: &Name, key: &Option<Idempotency>, error: ServiceError) -> Answer {
         let at = self.head().await?;
         let Some(noted) = self.replayed(&at, key.as_ref()).await? else { return Err(error) };
-        let gone = |_| ServiceError::new(Kind::NoTable, "it was done, and the table has been dropped since");
-        self.table_body(&noted).await.map_err(gone)
+        self.done_before(name, &noted).await
     }
 
-    /// A member's key is there already: its request was done by an earlier delivery.
+    /// A member's key is there already: its request was done by an earlier delivery, or the key was another request's.
     async fn answer_replayed(&self, name: &Name, at: usize, members: &mut Vec<Member>) -> Attempt {
         let member = members.remove(at);
-        let answer = match self.current(name).await {
-            Ok(Some(current)) => Ok(current),
-            Ok(None) => Err(ServiceError::new(Kind::NoTable, "it was done, and the table has been dropped since")),
-            Err(error) => Err(error),
-        };
-        Counts::add(&self.counts.replayed, 1);
-        member.answer(answer);
+        let key = member.request().key.clone();
+        let cleaned = ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again");
+        member.answer(self.unless_done(name, &key, cleaned).await);
         Attempt::Stale
     }
 
@@ -343,6 +351,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             expected: Some(on.location.clone()),
             pointer: pointer.clone(),
         }];
+        match purge::none_runs_where(&on.location, &pointer, &self.settings.warehouse) {
+            Ok(conditions) => actions.extend(conditions),
+            Err(error) => return Settled::Not(Attempt::Failed(error)),
+        }
         for (request, verdict) in requests.iter().zip(verdicts) {
             if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict)
                 && !mutant::is(Mutant::KeyForgotten)
@@ -355,6 +367,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         match self.committer.commit(actions.clone()).await {
             Ok(_) => Settled::Landed,
+            Err(CommitError::Refused(Refusal::Exists(note))) if purge::is_note(&note) => {
+                Settled::Not(Attempt::Failed(purge::runs()))
+            }
             Err(CommitError::Refused(Refusal::Exists(taken))) => {
                 let at = requests.iter().position(|request| is_key(request.key.as_ref(), &taken));
                 at.map_or_else(|| Settled::Not(Attempt::Overtaken), Settled::Replayed)
@@ -454,6 +469,16 @@ pub(crate) enum Attempt {
     Gone,
     /// For this reason, for all.
     Failed(ServiceError),
+}
+
+/// Takes out the members whose key an earlier one has. They are decided after it: what it did answers them.
+fn repeats(members: &mut Vec<Member>) -> Vec<Member> {
+    let mut keys = BTreeSet::new();
+    let (firsts, later) = std::mem::take(members)
+        .into_iter()
+        .partition(|member| member.request().key.as_ref().is_none_or(|key| keys.insert(key.key.clone())));
+    *members = firsts;
+    later
 }
 
 fn answer_all(members: Vec<Member>, error: &ServiceError) {

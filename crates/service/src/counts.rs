@@ -25,6 +25,8 @@ pub struct Counts {
     pub priorities_used: AtomicU64,
     /// Commits that waited for such an overwrite.
     pub held: AtomicU64,
+    /// How long they waited, in milliseconds.
+    pub held_ms: AtomicU64,
     /// Commits that wait for a table at this moment.
     pub waiting: AtomicU64,
     /// The conflicts, by what had changed: in the order of [`ConflictOn::ALL`].

@@ -210,8 +210,18 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// As [`rename_table`](Self::rename_table).
     pub async fn rename_lance(&self, from: &Identifier, to: &Identifier) -> Result<(), ServiceError> {
         let (old, new) = (from.catalog_name()?, to.catalog_name()?);
-        let rename = |_: &Entry| Ok(vec![Action::Rename { from: old.clone(), to: new.clone() }]);
+        let has_versions = self.has_versions(&self.head().await?);
+        let rename = |entry: &Entry| {
+            let mut actions = match &entry.location {
+                // As `no_purge_looks` says.
+                Some(location) if !has_versions => purge::none_runs(location, &self.inner.settings.warehouse)?,
+                _ => Vec::new(),
+            };
+            actions.push(Action::Rename { from: old.clone(), to: new.clone() });
+            Ok(actions)
+        };
         let told = |refusal: &Refusal| match refusal {
+            Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
             Refusal::Exists(_) => Some(exists(to)),
             Refusal::NoParent { parent, .. } => Some(no_namespace(&parent.parts())),
             Refusal::WrongKind { name, .. } if *name != old => Some(no_namespace(&name.parts())),
@@ -317,4 +327,4 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -23,6 +23,8 @@ mod namespaces;
 mod purge;
 mod reading;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod views;
 mod warehouse;

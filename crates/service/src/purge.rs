@@ -107,6 +107,12 @@ pub(crate) fn none_runs(location: &str, warehouse: &str) -> Result<Vec<Action>, 
     }
 }
 
+/// The conditions for a metadata file that is not in the folder of the one before: a table may move.
+pub(crate) fn none_runs_where(before: &str, file: &str, warehouse: &str) -> Result<Vec<Action>, ServiceError> {
+    let folder = |file: &str| file.rsplit_once('/').map(|(folder, _)| folder.to_owned()).unwrap_or_default();
+    if folder(before) == folder(file) { Ok(Vec::new()) } else { none_runs(&folder(file), warehouse) }
+}
+
 /// The condition that no purge has ended at a location lately: for who has read metadata there.
 pub(crate) fn none_ended(location: &str) -> Result<Option<Action>, ServiceError> {
     let condition = Action::Assert { name: mark(location)?, holds: Assertion::Absent };
@@ -125,30 +131,41 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// If the catalog or the store does not answer; it may be called again, also by several servers at once.
     pub async fn run_purges(&self) -> Result<usize, ServiceError> {
-        self.clean_marks().await?;
         let at = self.head().await?;
         let notes = Name::of_parts([RESERVED, "purges"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
         let catalog = self.inner.committer.catalog();
-        let page = catalog.children(&at, Some(&notes), None, 100).await?;
-        let (now, mut ended) = (self.inner.env.unix_ms(), 0);
-        for (name, entry) in page {
-            let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
-            if written.saturating_add(GRACE_MS) > now {
-                continue;
-            }
-            let Some(location) = entry.properties.get(LOCATION) else { continue };
-            let used = self.is_in_use(location).await?;
-            if !used {
-                match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
-                    (Some(pointer), _) => self.inner.purge(location, pointer).await?,
-                    (None, Some(_)) => self.inner.purge_lance(location).await?,
-                    (None, None) => continue,
+        let (mut ended, mut failed, mut after) = (0, None, None);
+        loop {
+            let page = catalog.children(&at, Some(&notes), after.as_ref(), 100).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
+            for (name, entry) in page {
+                // One that fails each time holds up no other.
+                match self.run_purge(name, &entry).await {
+                    Ok(was_due) => ended += usize::from(was_due),
+                    Err(error) => failed = failed.or(Some(error)),
                 }
             }
-            self.end_purge(name, entry.pointer.clone(), (!used).then_some(location)).await?;
-            ended += 1;
         }
-        Ok(ended)
+        self.clean_marks().await?;
+        failed.map_or(Ok(ended), Err)
+    }
+
+    /// Runs a purge if it is due.
+    async fn run_purge(&self, note: Name, entry: &Entry) -> Result<bool, ServiceError> {
+        let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
+        let due = written.saturating_add(GRACE_MS) <= self.inner.env.unix_ms();
+        let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
+        let used = self.inner.is_in_use(location).await? && !mutant::is(Mutant::PurgedInUse);
+        if !used {
+            match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
+                (Some(pointer), _) => self.inner.purge(location, pointer).await?,
+                (None, Some(_)) => self.inner.purge_lance(location).await?,
+                (None, None) => return Ok(false),
+            }
+        }
+        self.end_purge(note, entry.pointer.clone(), (!used).then_some(location)).await?;
+        Ok(true)
     }
 
     /// Removes the note of a purge, and marks the location if its files were deleted. Not a note of a later purge: another
@@ -205,14 +222,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Err(error) => Err(error.into()),
         }
     }
+}
 
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Whether a table has files in, or around, a location. Reads every entry of the catalog.
-    async fn is_in_use(&self, location: &str) -> Result<bool, ServiceError> {
-        if mutant::is(Mutant::PurgedInUse) {
-            return Ok(false);
-        }
+    pub(crate) async fn is_in_use(&self, location: &str) -> Result<bool, ServiceError> {
         let at = self.head().await?;
-        let catalog = self.inner.committer.catalog();
+        let catalog = self.committer.catalog();
         let mut namespaces = vec![None];
         while let Some(namespace) = namespaces.pop() {
             let mut after: Option<Name> = None;
@@ -236,21 +252,23 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         Ok(false)
     }
-}
 
-impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn purge(&self, location: &str, pointer: &str) -> Result<(), ServiceError> {
         let body = match self.files.read(pointer).await {
             Ok(file) => crate::bodies::Body::<TableMetadata>::read(pointer, file),
-            // An earlier run has deleted it, as the last file.
-            Err(FileError::NotFound(_)) => return Ok(()),
+            // An earlier run has deleted it, as the last file; or it was never a file of this server.
+            Err(FileError::NotFound(_) | FileError::Outside { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         // A file that cannot be read names nothing that can be proved to be the table's.
         let Ok(body) = body else { return Ok(()) };
         let files = self.named_by(&std::sync::Arc::new(body)).await?;
         for file in files.iter().filter(|file| is_within(file, location) && *file != pointer) {
-            self.files.delete(file).await?;
+            match self.files.delete(file).await {
+                // Whoever wrote the metadata may name what is no file of this server.
+                Ok(()) | Err(FileError::Outside { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(self.files.delete(pointer).await?)
     }

@@ -102,6 +102,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
+    /// The same for a commit. Without its file, the table is broken; it is not absent, so the client must keep its files.
+    pub(crate) async fn current_to_commit(&self, name: &Name) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
+        self.current(name).await.map_err(|error| match error.kind {
+            Kind::NoFile => ServiceError::new(Kind::Broken, error.message),
+            _ => error,
+        })
+    }
+
     /// The metadata of a table in a file.
     pub(crate) async fn table_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
         match self.bodies.tables.get(location) {

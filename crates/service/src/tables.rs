@@ -14,6 +14,7 @@ use crate::bodies::Body;
 use crate::cells::Answer;
 use crate::commit::TableCommit;
 use crate::error::{Kind, ServiceError};
+use crate::mutant::{self, Mutant};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::locations;
 use crate::names::Identifier;
@@ -58,7 +59,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let identifier = new.identifier.clone();
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return self.inner.table_body(&noted).await;
+            return self.inner.done_before(&identifier.catalog_name()?, &noted).await;
         }
         let metadata = self.new_metadata(new).await?;
         self.install(&identifier, metadata, key).await
@@ -112,7 +113,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.files.write(&body.location, body.json.clone()).await?;
         let create = Action::Create { name, entry: table_entry(&location, &body.location) };
         let mut actions = vec![create];
-        actions.extend(purge::none_runs(&location, &self.inner.settings.warehouse)?);
+        let warehouse = &self.inner.settings.warehouse;
+        actions.extend(purge::none_runs(&location, warehouse)?);
+        actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), &body.location, warehouse)?);
         match self.inner.commit_once(key, actions, &body.location).await {
             Ok(Operation::Done) => {
                 Counts::add(&self.inner.counts.committed, 1);
@@ -121,7 +124,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             Ok(Operation::Before(noted)) => {
                 let _ = self.inner.files.delete(&body.location).await;
-                self.inner.table_body(&noted).await
+                self.inner.done_before(&identifier.catalog_name()?, &noted).await
             }
             Err(failure) => {
                 let error = failure.told(|refusal| created_told(refusal, identifier));
@@ -152,18 +155,27 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// A commit that asserts that the table does not exist creates it.
     pub(crate) async fn create_by_commit(&self, identifier: &Identifier, commit: TableCommit) -> Answer {
-        let TableCommit { updates, key, .. } = commit;
-        let at = self.head().await?;
-        if let Some(noted) = self.inner.replayed(&at, key.as_ref()).await? {
-            return self.inner.table_body(&noted).await;
+        let (at, name) = (self.head().await?, identifier.catalog_name()?);
+        if let Some(noted) = self.inner.replayed(&at, commit.key.as_ref()).await? {
+            return self.inner.done_before(&name, &noted).await;
         }
-        let metadata = self.created_by(identifier, updates).await?;
-        self.install(identifier, metadata, key.as_ref()).await.map_err(|error| match error.kind {
-            // A view has the name: a retry cannot help, so clients are told so.
-            Kind::Exists if error.message.contains("same name") => error,
-            Kind::Exists => ServiceError::new(Kind::Conflict, "Requirement failed: table already exists"),
-            _ => error,
-        })
+        let metadata = self.created_by(identifier, commit.updates.clone()).await?;
+        let error = match self.install(identifier, metadata, commit.key.as_ref()).await {
+            Err(error) if error.kind == Kind::Exists => error,
+            answer => return answer,
+        };
+        // A view has the name: a retry cannot help, so clients are told so.
+        if error.message.contains("same name") {
+            return Err(error);
+        }
+        match self.inner.current(&name).await? {
+            // By another delivery of this request. After a conflict the client would delete the table's files.
+            Some(there) if made(&commit.updates, &there.metadata) => Ok(there),
+            _ => {
+                let error = ServiceError::new(Kind::Conflict, "Requirement failed: table already exists");
+                Err(self.inner.unless_elsewhere(&commit, error).await)
+            }
+        }
     }
 
     /// The metadata of a table that is created by its first commit.
@@ -190,7 +202,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     pub async fn register_table(&self, new: Registration, key: Option<&Idempotency>) -> Answer {
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return self.inner.table_body(&noted).await;
+            return self.inner.done_before(&new.identifier.catalog_name()?, &noted).await;
         }
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
@@ -246,14 +258,28 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     ) -> Result<(), ServiceError> {
         let (old, new) = (from.catalog_name()?, to.catalog_name()?);
         let none = if kind == EntryKind::View { crate::reading::no_view(from) } else { no_table(from) };
-        let actions = vec![
-            Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) },
-            Action::Rename { from: old.clone(), to: new },
-        ];
-        let Err(failure) = self.inner.commit_once(key, actions, "").await else { return Ok(()) };
+        let mut attempts = 0;
+        let failure = loop {
+            attempts += 1;
+            let mut actions = vec![Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) }];
+            actions.extend(self.no_purge_looks(&old).await?);
+            actions.push(Action::Rename { from: old.clone(), to: new.clone() });
+            match self.inner.commit_once(key, actions, "").await {
+                Ok(_) => return Ok(()),
+                // A commit came first.
+                Err(CommitFailure::Refused(Refusal::PointerMoved { .. }))
+                    if attempts < self.inner.settings.attempts => {}
+                Err(failure) => break failure,
+            }
+        };
         let error = failure.told(|refusal| match refusal {
             Refusal::NotFound(_) => Some(none),
             Refusal::WrongKind { name, .. } if *name == old => Some(none),
+            Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
+            Refusal::PointerMoved { .. } => {
+                let words = "commits to the table came first every time; not done: try again later";
+                Some(ServiceError::new(Kind::Unavailable, words))
+            }
             Refusal::Exists(_) => Some(exists(to)),
             Refusal::NoParent { parent, .. } | Refusal::WrongKind { name: parent, .. } => {
                 Some(no_namespace(&parent.parts()))
@@ -271,6 +297,25 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Some(_) => exists(to),
             None => error,
         })
+    }
+
+    /// The conditions under which a name may be moved while a purge looks for tables in its location. With versions there are
+    /// none: the purge looks at one. Without them it reads names one after the other, and could miss the one that moves.
+    async fn no_purge_looks(&self, name: &Name) -> Result<Vec<Action>, ServiceError> {
+        let at = self.head().await?;
+        if self.has_versions(&at) {
+            return Ok(Vec::new());
+        }
+        let Some(Entry { location: Some(location), pointer, .. }) = self.entry(&at, name).await? else {
+            return Ok(Vec::new());
+        };
+        let same = Action::Assert { name: name.clone(), holds: Assertion::Pointer(pointer) };
+        let conditions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
+        Ok([same].into_iter().chain(conditions).collect())
+    }
+
+    pub(crate) fn has_versions(&self, at: &C::Snapshot) -> bool {
+        self.inner.committer.catalog().version(at).is_some()
     }
 
     /// Drops a table. With `purge`, its files are deleted afterwards, by any server ([`run_purges`](Self::run_purges)).
@@ -300,6 +345,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 Err(failure) => {
                     return Err(failure.told(|refusal| match refusal {
                         Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(table)),
+                        Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
                         Refusal::PointerMoved { .. } => {
                             let words = "commits to the table came first every time; not done: try again later";
                             Some(ServiceError::new(Kind::Unavailable, words))
@@ -320,6 +366,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let note = purge::noted(location, pointer, self.inner.env.unix_ms())?;
         Ok(vec![Action::Assert { name: name.clone(), holds }, drop, note])
     }
+}
+
+/// Whether these updates made this table: its number is theirs.
+pub(crate) fn made(updates: &[iceberg::TableUpdate], table: &TableMetadata) -> bool {
+    !mutant::is(Mutant::LandedIsConflict)
+        && updates
+            .iter()
+            .any(|update| matches!(update, iceberg::TableUpdate::AssignUuid { uuid } if *uuid == table.uuid()))
 }
 
 /// The entry of a table of Iceberg.

@@ -14,12 +14,13 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::{Body, Loaded};
 use crate::commit::TableCommit;
+use crate::commit::decide::{is_in_table, is_of_other};
 use crate::error::{Kind, Proof, ServiceError};
-use crate::keys::{CommitFailure, Idempotency};
+use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
-use crate::tables::{created_told, exists, table_entry};
+use crate::tables::{created_told, exists, made, table_entry};
 use crate::{ConflictOn, Counts, Service, purge};
 
 /// The most tables in one commit.
@@ -68,12 +69,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for (identifier, commit) in &changes {
             holds.extend(self.inner.hold(&self.inner.cells.of(&identifier.catalog_name()?), commit));
         }
-        for hold in holds {
-            hold.over(&self.inner.env).await;
-        }
+        self.inner.wait_out(holds).await;
         for attempt in 0..self.inner.settings.attempts.max(1) {
             match self.attempt_all(&changes, key).await? {
-                true => return Ok(()),
+                true => return self.landed(&changes),
                 false => {
                     Counts::add(&self.inner.counts.overtaken, 1);
                     let wait = Span::from_millis(5 << attempt.min(6));
@@ -83,6 +82,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let words = "other commits moved one of the tables first every time; nothing was done: try again later";
         Err(ServiceError::new(Kind::Unavailable, words))
+    }
+
+    /// What was held for one of the snapshots is free.
+    fn landed(&self, changes: &[(Identifier, TableCommit)]) -> Result<(), ServiceError> {
+        for (identifier, commit) in changes {
+            self.inner.note_landed(&self.inner.cells.of(&identifier.catalog_name()?), commit);
+        }
+        Ok(())
     }
 
     /// Tries once; `false` if another commit came first.
@@ -103,12 +110,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     Counts::add(&self.inner.counts.replayed, 1);
                     return Ok(true);
                 }
-                Err(error) => {
-                    // Another delivery of the request may have come first since the look above, and be the reason.
-                    let at = self.head().await?;
-                    let done = self.inner.replayed(&at, key).await?.is_some() && !mutant::is(Mutant::RefusalTrusted);
-                    return if done { Ok(true) } else { Err(error) };
-                }
+                Err(error) => return self.unless_done(changes, key, error).await,
             }
         }
         let files = written.iter().map(|one| self.inner.files.write(&one.body.location, one.body.json.clone()));
@@ -119,7 +121,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for Written { name, old, body, .. } in &written {
             let (name, pointer) = (name.clone(), body.location.clone());
             match old {
-                Some(_) => actions.push(Action::SetPointer { name, expected: old.clone(), pointer }),
+                Some(old) => {
+                    actions.extend(purge::none_runs_where(old, &pointer, &self.inner.settings.warehouse)?);
+                    actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
+                }
                 None => {
                     let location = body.metadata.location();
                     actions.push(Action::Create { name, entry: table_entry(location, &pointer) });
@@ -133,7 +138,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         match self.inner.commit_once(key, actions, "").await {
-            Ok(_) => {
+            Ok(Operation::Before(_)) => {
+                self.discard(&written).await;
+                Ok(true)
+            }
+            Ok(Operation::Done) => {
                 for Written { body, .. } in written {
                     self.inner.bodies.tables.put(body);
                     Counts::add(&self.inner.counts.committed, 1);
@@ -145,9 +154,52 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
+    async fn discard(&self, written: &[Written]) {
+        for one in written {
+            let _ = self.inner.files.delete(&one.body.location).await;
+        }
+    }
+
+    /// This error, unless another delivery of the request came first and may be the reason.
+    async fn unless_done(
+        &self,
+        changes: &[(Identifier, TableCommit)],
+        key: Option<&Idempotency>,
+        error: ServiceError,
+    ) -> Result<bool, ServiceError> {
+        if error.kind.proof() == Proof::Unknown || error.kind == Kind::Unavailable {
+            return Err(error);
+        }
+        let at = self.head().await?;
+        if self.inner.replayed(&at, key).await?.is_some() && !mutant::is(Mutant::RefusalTrusted) {
+            return Ok(true);
+        }
+        for (identifier, commit) in changes {
+            let now = self.inner.current(&identifier.catalog_name()?).await?;
+            let Some(now) = now.filter(|now| !is_of_other(&now.metadata, commit)) else {
+                let told = self.inner.unless_elsewhere(commit, error.clone()).await;
+                if told.kind != error.kind {
+                    return Err(told);
+                }
+                continue;
+            };
+            let known = recognize(&commit.requirements, &commit.updates, &now.metadata, false);
+            if matches!(known, Recognized::AlreadyThere) && !mutant::is(Mutant::LandedIsConflict) {
+                Counts::add(&self.inner.counts.replayed, 1);
+                return Ok(true);
+            }
+            if is_in_table(&now.metadata, commit) && !mutant::is(Mutant::LandedIsConflict) {
+                let words = "not committed again: a snapshot of it is in its table, and not in the history of its branch";
+                return Err(ServiceError::new(Kind::Unknown, words));
+            }
+        }
+        Err(error)
+    }
+
     async fn not_committed(&self, failure: CommitFailure, written: &[Written]) -> Result<bool, ServiceError> {
         let error = match failure {
             CommitFailure::Refused(Refusal::PointerMoved { .. }) => None,
+            CommitFailure::Refused(Refusal::Exists(note)) if purge::is_note(&note) => Some(purge::runs()),
             failure => Some(failure.told(|refusal| {
                 let name = match refusal {
                     Refusal::Exists(name) | Refusal::NotFound(name) => name,
@@ -163,9 +215,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             })),
         };
         if error.as_ref().is_none_or(|error| error.kind.proof() == Proof::NotDone) {
-            for one in written {
-                let _ = self.inner.files.delete(&one.body.location).await;
-            }
+            self.discard(written).await;
         }
         error.map_or(Ok(false), Err)
     }
@@ -175,7 +225,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn next_of(&self, identifier: &Identifier, commit: &TableCommit) -> Result<Option<Written>, ServiceError> {
         let name = identifier.catalog_name()?;
         let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
-        let current = self.inner.current(&name).await?;
+        let current = self.inner.current_to_commit(&name).await?;
         let counted = |error: ServiceError| {
             if error.kind == Kind::Conflict {
                 self.inner.counts.conflict(ConflictOn::of(&error.message));
@@ -185,6 +235,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let (metadata, old) = match current {
             None if creates => (self.created_by(identifier, commit.updates.clone()).await?, None),
             None => return Err(no_table(identifier)),
+            Some(current) if creates && made(&commit.updates, &current.metadata) => return Ok(None),
             Some(current) => {
                 let known = recognize(&commit.requirements, &commit.updates, &current.metadata, false);
                 if matches!(known, Recognized::AlreadyThere) && !mutant::is(Mutant::LandedIsConflict) {

@@ -3,8 +3,12 @@
 /// A known mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// The manifests that an append adds are not read, so nobody notices that they were deleted.
+    /// The manifests that an append adds are not read: what its list says of them is believed.
     ManifestsUnread,
+    /// A commit is rebased though it says that it is no append.
+    OverwriteRebased,
+    /// A commit that forbids it is rebased.
+    DeclineIgnored,
     /// A commit that calls itself an append and leaves out manifests of its parent is rebased.
     LeftOutAllowed,
 }

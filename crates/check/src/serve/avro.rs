@@ -31,8 +31,8 @@ fn file(schema: &Value, metadata: &[(&str, &str)], records: Vec<Avro>) -> Result
     Ok(writer.into_inner()?.into())
 }
 
-/// A manifest that adds one file of this many rows.
-pub(super) fn manifest(data: &str, rows: i64) -> Result<Bytes, apache_avro::Error> {
+/// A manifest that adds one file of this many rows, and may also delete one.
+pub(super) fn manifest(data: &str, rows: i64, deletes: bool) -> Result<Bytes, apache_avro::Error> {
     let maybe = json!(["null", "long"]);
     let of_data = json!({"type": "record", "name": "data_file", "fields": [
         field("content", 134, json!("int")),
@@ -47,20 +47,29 @@ pub(super) fn manifest(data: &str, rows: i64) -> Result<Bytes, apache_avro::Erro
         field("file_sequence_number", 4, maybe),
         field("data_file", 2, of_data),
     ]});
-    let data = record(vec![
-        ("content", Avro::Int(0)),
-        ("file_path", Avro::String(data.to_owned())),
-        ("record_count", Avro::Long(rows)),
-        ("file_size_in_bytes", Avro::Long(rows * 10)),
-    ]);
-    let entry = record(vec![
-        ("status", Avro::Int(1)),
-        ("snapshot_id", absent()),
-        ("sequence_number", absent()),
-        ("file_sequence_number", absent()),
-        ("data_file", data),
-    ]);
-    file(&schema, &[], vec![entry])
+    let entry = |status: i32, path: String| {
+        let data = record(vec![
+            ("content", Avro::Int(0)),
+            ("file_path", Avro::String(path)),
+            ("record_count", Avro::Long(rows)),
+            ("file_size_in_bytes", Avro::Long(rows * 10)),
+        ]);
+        record(vec![
+            ("status", Avro::Int(status)),
+            ("snapshot_id", absent()),
+            ("sequence_number", absent()),
+            ("file_sequence_number", absent()),
+            ("data_file", data),
+        ])
+    };
+    let deleted = deletes.then(|| entry(2, format!("{data}.deleted")));
+    file(&schema, &[], [entry(1, data.to_owned())].into_iter().chain(deleted).collect())
+}
+
+/// The files and rows of these manifests.
+pub(super) fn totals(manifests: &[ManifestFile]) -> (u64, u64) {
+    let rows = manifests.iter().filter_map(|one| one.added_rows_count).sum();
+    (manifests.len() as u64, rows)
 }
 
 /// The manifest of an append, as its list names it.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use glidepath_model::{Instant, Span};
 use uuid::Uuid;
 
+use super::snapshots::Intent;
 use crate::run::Checked;
 
 /// What a client knows of a request.
@@ -24,6 +25,8 @@ pub(super) enum Told {
 pub(super) struct Attempt {
     /// The snapshots. A client keeps their numbers when it tries again.
     pub(super) snapshots: Vec<i64>,
+    /// The head of the branch that the client saw, for each of them.
+    pub(super) heads: Vec<Option<i64>>,
     /// The manifest lists and manifests that were written for this attempt.
     pub(super) files: Vec<String>,
     pub(super) told: Told,
@@ -47,6 +50,10 @@ pub(super) struct Book {
     acknowledged: Vec<(Uuid, i64)>,
     /// By snapshot: the manifest that it removes.
     pub(super) removed: BTreeMap<i64, String>,
+    /// What the snapshots are that have looked at the version that they were prepared on.
+    pub(super) looked: BTreeMap<i64, Intent>,
+    /// By snapshot of a commit to two tables: the two, its own first, and the snapshot of the other.
+    pairs: BTreeMap<i64, ([Uuid; 2], i64)>,
     /// Files that readers did not find, each with the location of its table.
     missed: Vec<(String, String)>,
     /// Tables with two names, each with a history of its own.
@@ -83,19 +90,42 @@ impl Book {
     }
 
     /// An attempt begins. Returns its place.
-    pub(super) fn attempt(&mut self, snapshots: Vec<i64>, files: Vec<String>) -> usize {
-        self.attempts.push(Attempt { snapshots, files, told: Told::Open });
+    pub(super) fn attempt(&mut self, snapshots: Vec<i64>, heads: Vec<Option<i64>>, files: Vec<String>) -> usize {
+        self.attempts.push(Attempt { snapshots, heads, files, told: Told::Open });
         self.checked.attempts += 1;
         self.checked.open += 1;
         self.attempts.len() - 1
     }
 
-    /// The snapshot, as it was written for its last attempt, removes this manifest.
-    pub(super) fn removes(&mut self, snapshot: i64, manifest: Option<String>) {
-        match manifest {
+    /// A snapshot is written for its next attempt: what it is, and the manifest that it removes.
+    pub(super) fn writes(&mut self, snapshot: i64, intent: Intent, removes: Option<String>) {
+        if intent != Intent::Append {
+            self.looked.insert(snapshot, intent);
+        }
+        match removes {
             Some(manifest) => self.removed.insert(snapshot, manifest),
             None => self.removed.remove(&snapshot),
         };
+    }
+
+    /// These snapshots of two tables are about to be committed together.
+    pub(super) fn pair(&mut self, snapshots: [i64; 2], tables: [Uuid; 2]) {
+        self.pairs.insert(snapshots[0], (tables, snapshots[1]));
+        self.pairs.insert(snapshots[1], ([tables[1], tables[0]], snapshots[0]));
+    }
+
+    /// A client saw these snapshots in the first of two tables, and loaded the second after it.
+    pub(super) fn saw_two(&mut self, seen: &[i64], tables: (Uuid, Uuid), has: impl Fn(i64) -> bool) {
+        if self.aliased.contains(&tables.0) || self.aliased.contains(&tables.1) {
+            return;
+        }
+        let half = seen.iter().find_map(|snapshot| {
+            let (of, other) = self.pairs.get(snapshot)?;
+            (*of == [tables.0, tables.1] && !has(*other)).then_some((*snapshot, *other))
+        });
+        if let Some((seen, other)) = half {
+            self.violated(format!("a reader saw snapshot {seen}, and after it a table without {other} of the same commit"));
+        }
     }
 
     pub(super) fn told(&mut self, attempt: usize, told: Told, tables: &[Uuid]) {
@@ -104,6 +134,10 @@ impl Book {
         self.checked.open -= u64::from(told != Told::Open);
         if told == Told::Done {
             self.checked.committed += 1;
+            let (two, looked) =
+                (attempt.snapshots.len() == 2, attempt.snapshots.iter().any(|one| self.looked.contains_key(one)));
+            *self.checked.situations.entry("commits to two tables").or_default() += u64::from(two);
+            *self.checked.situations.entry("overwrites").or_default() += u64::from(looked);
             let snapshots = attempt.snapshots.iter();
             self.acknowledged.extend(tables.iter().copied().zip(snapshots.copied()));
         }

@@ -10,7 +10,7 @@ use glidepath_protocols::afterwards::{Made, Write};
 use glidepath_protocols::registry::{Design, Protocol, Visitor};
 use glidepath_service::RESERVED;
 use glidepath_sim::{SimEnv, Simulation};
-use iceberg::spec::TableMetadata;
+use iceberg::spec::{ManifestFile, TableMetadata};
 
 use super::book::{Book, Told};
 use super::{BASE, avro, server};
@@ -37,6 +37,10 @@ struct History {
     purged: BTreeSet<String>,
     /// By snapshot: the manifest that it removes.
     removed: BTreeMap<i64, String>,
+    /// By snapshot: the head that it follows, and its manifest list.
+    placed: BTreeMap<i64, (Option<i64>, String)>,
+    /// Notes of purges where no other table was, and the metadata file of the dropped one.
+    to_purge: Vec<(Name, String)>,
     /// The entries at the end.
     entries: BTreeMap<Name, Entry>,
     /// Everything ever written in the warehouse, by location.
@@ -52,6 +56,8 @@ pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -
             history.written.entry(format!("{BASE}/{}", write.key)).or_insert_with(|| object.bytes.clone());
         }
     }
+    let deleted: BTreeSet<Key> =
+        all.iter().filter(|write| write.object.is_none()).map(|write| write.key.clone()).collect();
     let of_catalog: Vec<_> = all.into_iter().filter(|write| write.key.as_str().starts_with(PREFIX)).collect();
     for (place, made) in protocol.visit(Versions(&of_catalog))?.into_iter().enumerate() {
         history.follow(place, made)?;
@@ -59,7 +65,9 @@ pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -
     history.agrees(book)?;
     let objects = simulation.objects(STORE);
     history.complete(&objects)?;
-    history.complete(&purged(protocol, &objects)).map_err(|words| format!("after a last purge: {words}"))
+    let objects = purged(protocol, &objects);
+    history.complete(&objects).map_err(|words| format!("after a last purge: {words}"))?;
+    history.all_purged(&objects, &deleted)
 }
 
 /// The versions of the catalog that follow from these writes.
@@ -78,7 +86,7 @@ fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key,
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + PURGED).await;
-        let (service, _) = server::service(&env, protocol, 1, false);
+        let (service, ..) = server::service(&env, protocol, 1, server::Ways { rebases: false, doubts: 0.0 });
         let _ = (service.run_purges().await, service.clean_keys().await);
     };
     simulation.run([(Instant::ZERO, cleaner)]);
@@ -88,6 +96,7 @@ fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key,
 impl History {
     /// One more version of the catalog.
     fn follow(&mut self, place: usize, made: Made) -> Result<(), String> {
+        let mut notes = Vec::new();
         for (name, entry) in made.changed {
             let before = match &entry {
                 Some(entry) => self.entries.insert(name.clone(), entry.clone()),
@@ -96,6 +105,11 @@ impl History {
             let Some(entry) = entry else { continue };
             if name.parts().first().is_some_and(|first| first == RESERVED) {
                 self.purged.extend(entry.properties.get("location").cloned());
+                if let (Some(location), Some(file)) =
+                    (entry.properties.get("location"), entry.properties.get("metadata"))
+                {
+                    notes.push((name, location.clone(), file.clone()));
+                }
                 continue;
             }
             let earlier = before.as_ref().map(|entry| entry.properties.clone()).unwrap_or_default();
@@ -104,7 +118,30 @@ impl History {
                 self.advance(place, &name, before.and_then(|before| before.pointer), pointer)?;
             }
         }
+        // A table with another name keeps the files.
+        let used = |place: &str| {
+            let mut tables = self.entries.values().filter_map(|entry| entry.location.as_ref());
+            tables.any(|location| location.starts_with(place) || place.starts_with(location.as_str()))
+        };
+        notes.retain(|(_, location, _)| !used(location));
+        self.to_purge.extend(notes.into_iter().map(|(note, _, file)| (note, file)));
         Ok(())
+    }
+
+    /// Whether the files of each purge whose note is gone were deleted. A file may be there once more, if the store delivers an
+    /// old write of it again.
+    fn all_purged(&self, objects: &BTreeMap<Key, Payload>, deleted: &BTreeSet<Key>) -> Result<(), String> {
+        let kept = self.to_purge.iter().find(|(note, file)| {
+            if self.entries.get(note).is_some_and(|entry| entry.properties.get("metadata") == Some(file)) {
+                return false;
+            }
+            let key = file.strip_prefix(BASE).map(|key| Key::new(key.trim_start_matches('/')));
+            key.is_some_and(|key| objects.contains_key(&key) && !deleted.contains(&key))
+        });
+        match kept {
+            Some((note, file)) => Err(format!("{file} was to be purged, and is there, though the note {note} is not")),
+            None => Ok(()),
+        }
     }
 
     /// A pointer moved, or came: what did each version since then add?
@@ -146,21 +183,7 @@ impl History {
         before: Option<&TableMetadata>,
         now: &TableMetadata,
     ) -> Result<(), String> {
-        let had = |id| before.is_some_and(|before| before.snapshot_by_id(id).is_some());
-        for snapshot in now.snapshots().filter(|snapshot| !had(snapshot.snapshot_id())) {
-            self.appeared.entry(snapshot.snapshot_id()).or_default().push(place);
-            let list = snapshot.manifest_list();
-            self.files.insert(list.to_owned());
-            let Some(bytes) = self.written.get(list) else {
-                return Err(format!("{name} refers to {list}, which nobody wrote"));
-            };
-            let manifests = avro::manifests(bytes).map_err(|error| format!("{list}: {error}"))?;
-            let paths: Vec<String> = manifests.into_iter().map(|manifest| manifest.manifest_path).collect();
-            if let Some(back) = self.removed.get(&snapshot.snapshot_id()).filter(|removed| paths.contains(removed)) {
-                return Err(format!("snapshot {} removes {back}, and has it", snapshot.snapshot_id()));
-            }
-            self.files.extend(paths);
-        }
+        self.add_snapshots(place, name, before, now)?;
         let Some(before) = before else { return self.count_marks(&BTreeMap::new(), &sorted(now), name) };
         if let Some(gone) = before.snapshots().find(|old| now.snapshot_by_id(old.snapshot_id()).is_none()) {
             return Err(format!("a version of {name} has lost snapshot {}", gone.snapshot_id()));
@@ -170,6 +193,63 @@ impl History {
             return Err(format!("a version of {name} changes nothing: a request took effect twice"));
         }
         self.count_marks(&sorted(before), &sorted(now), name)
+    }
+
+    /// The snapshots that a version adds: each follows the one before in its branch, and has what that has.
+    fn add_snapshots(
+        &mut self,
+        place: usize,
+        name: &Name,
+        before: Option<&TableMetadata>,
+        now: &TableMetadata,
+    ) -> Result<(), String> {
+        let had = |id| before.is_some_and(|before| before.snapshot_by_id(id).is_some());
+        let mut head = before.and_then(|before| before.current_snapshot_id());
+        let mut fresh: Vec<_> = now.snapshots().filter(|snapshot| !had(snapshot.snapshot_id())).collect();
+        fresh.sort_by_key(|snapshot| snapshot.sequence_number());
+        for snapshot in fresh {
+            let id = snapshot.snapshot_id();
+            if snapshot.parent_snapshot_id() != head {
+                let parent = snapshot.parent_snapshot_id();
+                return Err(format!("snapshot {id} of {name} follows {parent:?}, and the branch was at {head:?}"));
+            }
+            self.appeared.entry(id).or_default().push(place);
+            let list = snapshot.manifest_list();
+            let manifests = self.manifests(name, list)?;
+            let parent = head.and_then(|head| now.snapshot_by_id(head));
+            let parent = parent.map(|parent| self.manifests(name, parent.manifest_list())).transpose()?;
+            let paths: BTreeSet<&String> = manifests.iter().map(|manifest| &manifest.manifest_path).collect();
+            let removed = self.removed.get(&id);
+            if let Some(back) = removed.filter(|removed| paths.contains(removed)) {
+                return Err(format!("snapshot {id} removes {back}, and has it"));
+            }
+            let mut kept = parent.iter().flatten().map(|manifest| &manifest.manifest_path);
+            if let Some(lost) = kept.find(|path| !paths.contains(path) && Some(*path) != removed) {
+                return Err(format!("snapshot {id} of {name} has lost {lost} of the one before"));
+            }
+            let said = |total: &str| {
+                let said = snapshot.summary().additional_properties.get(total);
+                said.and_then(|said| said.parse::<u64>().ok())
+            };
+            let (files, rows) = avro::totals(&manifests);
+            let told = (said("total-data-files"), said("total-records"));
+            if told != (Some(files), Some(rows)) {
+                return Err(format!("snapshot {id} of {name} has {files} files and {rows} rows; it says {told:?}"));
+            }
+            self.placed.insert(id, (head, list.to_owned()));
+            self.files.insert(list.to_owned());
+            self.files.extend(manifests.into_iter().map(|manifest| manifest.manifest_path));
+            head = Some(id);
+        }
+        if now.current_snapshot_id() != head {
+            return Err(format!("the branch of {name} is at {:?} after {head:?}", now.current_snapshot_id()));
+        }
+        Ok(())
+    }
+
+    fn manifests(&self, name: &Name, list: &str) -> Result<Vec<ManifestFile>, String> {
+        let bytes = self.written.get(list).ok_or_else(|| format!("{name} refers to {list}, which nobody wrote"))?;
+        avro::manifests(bytes).map_err(|error| format!("{list}: {error}"))
     }
 
     fn count_marks(
@@ -238,7 +318,25 @@ impl History {
             ));
         }
         self.agree_on_marks(book)?;
+        self.agree_on_heads(book)?;
         book.missed(|location| self.purged.contains(location))
+    }
+
+    /// What has looked at a version follows that version: nothing came between, and its files are its own.
+    fn agree_on_heads(&self, book: &Book) -> Result<(), String> {
+        for (snapshot, (head, list)) in &self.placed {
+            let Some(intent) = book.looked.get(snapshot) else { continue };
+            let as_prepared = book.attempts.iter().any(|attempt| {
+                let of = attempt.snapshots.iter().position(|one| one == snapshot);
+                of.is_some_and(|of| attempt.heads.get(of) == Some(head) && attempt.files.contains(list))
+            });
+            if !as_prepared {
+                return Err(format!(
+                    "snapshot {snapshot} ({intent:?}) follows {head:?} with {list}: its client has not looked at that"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn agree_on_marks(&self, book: &Book) -> Result<(), String> {

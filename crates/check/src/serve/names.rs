@@ -7,7 +7,7 @@ use iceberg::spec::{NestedField, PrimitiveType, Schema, Type};
 
 use super::client::{Client, SPARE};
 use super::wire::Ask;
-use super::{NAMESPACE, TABLES, identifier};
+use super::{NAMESPACES, TABLES, identifier};
 
 /// A table of one column. `mark` names the request that made it.
 pub(super) fn new_table(identifier: Identifier, location: Option<String>, mark: &str) -> Option<NewTable> {
@@ -22,35 +22,73 @@ impl Client {
         let mark = format!("p.{}", self.fresh());
         let set = [(mark.clone(), "set".to_owned()), ("last".to_owned(), mark.clone())];
         let change = NamespaceChange { updates: set.into_iter().collect(), removals: Vec::new() };
-        let ask = Ask::Change(vec![NAMESPACE.to_owned()], change, self.key(true, mark.clone()));
+        let ask = Ask::Change(vec![NAMESPACES[0].to_owned()], change, self.key(true, mark.clone()));
         self.ask_marked(&mark, &ask, true).await;
     }
 
-    pub(super) async fn make_or_drop(&self) {
+    /// A request about a table that comes and goes; in some cases two, where the second begins before much else can happen.
+    pub(super) async fn change_names(&self) {
         let number = self.draw() % u64::from(SPARE);
-        let (name, alias) = (format!("w{number}"), identifier(&format!("x{number}")));
-        let keyed = self.chance(0.7);
-        let Some(there) = self.load(&identifier(&name)).await else {
-            let mark = format!("p.{}", self.fresh());
-            // Half of them return to a place where there was a table before.
-            let location = self.chance(0.5).then(|| format!("{TABLES}/{name}"));
-            let Some(new) = new_table(identifier(&name), location, &mark) else { return };
-            let ask = Ask::Create(Box::new(new), self.key(keyed, mark.clone()));
-            return self.ask_marked(&mark, &ask, keyed).await;
-        };
+        let name = format!("w{number}");
         let table = identifier(&name);
-        let key = self.key(keyed, format!("about {name}"));
-        let ask = match self.draw() % 8 {
-            0 | 1 => {
-                self.book.borrow_mut().aliasing(there.metadata.uuid());
-                let metadata_location = there.location.clone();
-                Ask::Register(Registration { identifier: alias, metadata_location, overwrite: false }, key)
-            }
-            2 => Ask::Drop(alias, true, key),
-            3 => Ask::Rename(table, identifier(&format!("w{}", (number + 1) % u64::from(SPARE))), key),
-            4 => Ask::Drop(table, false, key),
-            _ => Ask::Drop(table, true, key),
+        let Some(there) = self.load(&table).await else { return self.make(&name).await };
+        let register = |alias| {
+            self.book.borrow_mut().aliasing(there.metadata.uuid());
+            let metadata_location = there.location.clone();
+            let keyed = self.chance(0.7);
+            let new = Registration { identifier: alias, metadata_location, overwrite: false };
+            (Ask::Register(new, self.key(keyed, format!("register {}", there.location))), keyed)
         };
+        let (alias, elsewhere) = self.alias(number);
+        match self.draw() % 12 {
+            0 | 1 => self.ask_about(&name, register(alias)).await,
+            // Second names go before the first, or move to where somebody may have looked already.
+            2 => self.ask_about(&name, self.drop(alias, true)).await,
+            3 => self.ask_about(&name, self.rename(alias, elsewhere)).await,
+            4 | 5 => self.ask_about(&name, self.rename(table, identifier(&format!("w{}", (number + 1) % u64::from(SPARE))))).await,
+            6 => self.ask_about(&name, self.drop(table, false)).await,
+            7 | 8 => {
+                self.ask_about(&name, self.drop(table, true)).await;
+                self.ask_about(&name, register(alias)).await;
+            }
+            9 => {
+                self.ask_about(&name, self.drop(table, true)).await;
+                self.make(&name).await;
+            }
+            _ => self.ask_about(&name, self.drop(table, true)).await,
+        }
+    }
+
+    async fn make(&self, name: &str) {
+        let mark = format!("p.{}", self.fresh());
+        let keyed = self.chance(0.7);
+        // Half of them return to a place where there was a table before.
+        let location = self.chance(0.5).then(|| format!("{TABLES}/{name}"));
+        let Some(new) = new_table(identifier(name), location, &mark) else { return };
+        let ask = Ask::Create(Box::new(new), self.key(keyed, mark.clone()));
+        self.ask_marked(&mark, &ask, keyed).await;
+    }
+
+    /// The second name of a table, in either namespace, and the other of the two.
+    fn alias(&self, number: u64) -> (Identifier, Identifier) {
+        let place = usize::from(self.chance(0.5));
+        let at = |place: usize| Identifier { namespace: vec![NAMESPACES[place].to_owned()], name: format!("x{number}") };
+        (at(place), at(1 - place))
+    }
+
+    fn drop(&self, table: Identifier, purge: bool) -> (Ask, bool) {
+        let keyed = self.chance(0.7);
+        let key = self.key(keyed, format!("drop {}", table.dotted()));
+        (Ask::Drop(table, purge, key), keyed)
+    }
+
+    fn rename(&self, from: Identifier, to: Identifier) -> (Ask, bool) {
+        let keyed = self.chance(0.7);
+        let key = self.key(keyed, format!("rename {}", from.dotted()));
+        (Ask::Rename(from, to, key), keyed)
+    }
+
+    async fn ask_about(&self, name: &str, (ask, keyed): (Ask, bool)) {
         self.say(|| format!("asks about {name}: {ask:?}"));
         let told = self.submit(&ask, keyed).await;
         self.say(|| format!("is told about {name}: {told:?}"));

@@ -8,10 +8,11 @@ use std::task::Poll;
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, RetryPolicy};
-use glidepath_protocols::registry::{AnyCatalog, Protocol, Settings as Limits};
+use glidepath_protocols::registry::{Protocol, Settings as Limits};
 use glidepath_service::{LIFETIME_MS, Service, Settings, Warehouse};
 use glidepath_sim::{Faults, SimEnv, SimStore};
 
+use super::doubting::{Doubting, Zombies};
 use super::wire::{Answer, Ask, Envelope, Net};
 use super::{BASE, TABLES};
 use crate::subject::{PREFIX, STORE};
@@ -29,12 +30,25 @@ const PURGES: Span = Span::from_secs(40);
 const ATTEMPTS: u32 = 12;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
-pub(super) type Served = Service<SimEnv, AnyCatalog<SimEnv>, Warehouse<SimStore>>;
+pub(super) type Served = Service<SimEnv, Doubting, Warehouse<SimStore>>;
+
+/// What a server does, beside its number.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    /// Whether it rebases appends though only its owner asks for it.
+    pub(super) rebases: bool,
+    /// The share of the catalog's commits whose outcome it does not hear.
+    pub(super) doubts: f64,
+}
 
 /// A service on the simulated store. What it keeps is its own. Limits of protocols are so small that runs reach them.
-pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, rebase: bool) -> (Served, Vec<Task>) {
+pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, ways: Ways) -> (Served, Vec<Task>, Zombies) {
     let knowledge = protocol.shared_state(PREFIX, &Limits { tiny: Some(number), ..Limits::default() });
-    let open = || knowledge.open(env.clone(), env.store(STORE));
+    let zombies = Zombies::default();
+    let open = || {
+        let inner = knowledge.open(env.clone(), env.store(STORE));
+        Doubting { env: env.clone(), inner, share: ways.doubts, zombies: zombies.clone() }
+    };
     let (loads, mut tasks) = (Loads::new(), Vec::<Task>::new());
     let committer = if number.is_multiple_of(2) {
         let group = Group::default();
@@ -48,17 +62,18 @@ pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, rebase: boo
     } else {
         Committer::alone(env.clone(), open(), RetryPolicy::default())
     };
-    let settings = Settings { rebase, attempts: ATTEMPTS, ..Settings::of(TABLES) };
-    (Service::new(env.clone(), committer, loads, Warehouse::new(env.store(STORE), BASE), settings), tasks)
+    let settings = Settings { rebase: ways.rebases, attempts: ATTEMPTS, ..Settings::of(TABLES) };
+    let service = Service::new(env.clone(), committer, loads, Warehouse::new(env.store(STORE), BASE), settings);
+    (service, tasks, zombies)
 }
 
 /// Lives until all clients have ended and all requests are answered.
-pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<Net>, faults: Faults, rebase: bool) {
+pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<Net>, faults: Faults, ways: Ways) {
     let (kills, cleans) = (faults.crash, cleans_keys(&faults));
     let Some(host) = net.hosts.get(number as usize) else { return };
     let share = |purpose| unit_interval(env.draw(purpose));
     loop {
-        let (service, mut background) = service(&env, protocol, number, rebase);
+        let (service, mut background, zombies) = service(&env, protocol, number, ways);
         background.push(Box::pin(upkeep(env.clone(), service.clone(), Rc::clone(&net), cleans)));
         let mut requests = Vec::<Task>::new();
         host.rise();
@@ -70,6 +85,8 @@ pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<N
             for tasks in [&mut background, &mut requests] {
                 tasks.retain_mut(|task| task.as_mut().poll(context).is_pending());
             }
+            let late = zombies.take().into_iter();
+            background.extend(late.filter_map(|mut task| task.as_mut().poll(context).is_pending().then_some(task)));
             if net.is_over() && requests.is_empty() {
                 return Poll::Ready(false);
             }
@@ -79,6 +96,7 @@ pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<N
         })
         .await;
         host.fall();
+        net.tally(&service.counts(), !pauses(&faults));
         if !killed {
             return;
         }
@@ -86,6 +104,11 @@ pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<N
         let down = Span::from_nanos_f64(DOWN.as_nanos() as f64 * share(Purpose::Validation));
         env.sleep_until(env.now() + down).await;
     }
+}
+
+/// Whether processes stand still in this scenario.
+fn pauses(faults: &Faults) -> bool {
+    faults.stalled > 0.0 || faults.suspended > 0.0
 }
 
 /// Whether keys may be removed. Not where a request may sleep in a server for longer than its key is kept, or where clocks
@@ -103,7 +126,7 @@ async fn upkeep(env: SimEnv, service: Served, net: Rc<Net>, cleans: bool) {
             return;
         }
         // What fails is done next time.
-        let _ = service.run_purges().await;
+        net.saw("purges", service.run_purges().await.unwrap_or(0) as u64);
         if cleans {
             let _ = service.clean_keys().await;
         }

@@ -1,14 +1,17 @@
 //! The way of a request between a client and a server: it may be lost, late, or delivered twice, and so may its answer.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
 use glidepath_service::TableCommit;
+use glidepath_service::{Counts, PRIORITY};
 use glidepath_service::{Idempotency, Identifier, Loaded, NamespaceChange, NewTable, Registration, ServiceError};
 use glidepath_sim::{Faults, SimEnv};
 use iceberg::spec::TableMetadata;
@@ -110,11 +113,44 @@ pub(super) struct Net {
     pub(super) hosts: Vec<Host>,
     /// Clients that have not ended.
     pub(super) clients: Cell<u32>,
+    /// How often situations occurred.
+    pub(super) situations: RefCell<BTreeMap<&'static str, u64>>,
+    pub(super) violation: RefCell<Option<String>>,
 }
 
 impl Net {
     pub(super) fn new(servers: u32, clients: u32) -> Self {
-        Self { hosts: (0..servers).map(|_| Host::default()).collect(), clients: Cell::new(clients) }
+        Self {
+            hosts: (0..servers).map(|_| Host::default()).collect(),
+            clients: Cell::new(clients),
+            situations: RefCell::default(),
+            violation: RefCell::default(),
+        }
+    }
+
+    pub(super) fn saw(&self, situation: &'static str, times: u64) {
+        *self.situations.borrow_mut().entry(situation).or_default() += times;
+    }
+
+    /// What a server did until its end. No commit waits for another's overwrite for longer than the setting; a server that
+    /// stood still meanwhile cannot tell.
+    pub(super) fn tally(&self, counts: &Counts, tells_time: bool) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        for (situation, counter) in [
+            ("rebases", &counts.rebased),
+            ("holds", &counts.priorities),
+            ("holds that were used", &counts.priorities_used),
+            ("commits held", &counts.held),
+            ("unknown outcomes", &counts.unknown),
+            ("replays", &counts.replayed),
+        ] {
+            self.saw(situation, of(counter));
+        }
+        let most = of(&counts.held) * PRIORITY.as_nanos() / 1_000_000;
+        if tells_time && of(&counts.held_ms) > most {
+            let words = format!("{} commits were held for {} ms together", of(&counts.held), of(&counts.held_ms));
+            self.violation.borrow_mut().get_or_insert(words);
+        }
     }
 
     /// A client has ended, or died.
@@ -135,7 +171,7 @@ pub(super) struct Link {
     answer_lost: f64,
     twice: f64,
     late: f64,
-    /// How late.
+    /// How late at most: some come while the client still waits.
     lateness: Span,
     round_trip: Span,
     /// When a client gives up.
@@ -165,7 +201,8 @@ impl Link {
             if share() < self.lost {
                 return;
             }
-            let late = if share() < self.late { self.lateness } else { Span::ZERO };
+            let late = if share() < self.late { self.lateness.as_nanos() as f64 * share() } else { 0.0 };
+            let late = Span::from_nanos_f64(late);
             let way = Span::from_nanos_f64(self.round_trip.as_nanos() as f64 * share());
             let heard = share() >= self.answer_lost;
             let slot = heard.then(|| Rc::clone(&slot));

@@ -194,6 +194,7 @@ fn of_service(out: &mut String, counts: &Counts) {
         ("priorities", "Times that a branch was held for an overwrite that lost.", &counts.priorities),
         ("priorities_used", "Those of them in which the overwrite landed.", &counts.priorities_used),
         ("held", "Commits that waited for such an overwrite.", &counts.held),
+        ("held_ms", "How long they waited, in milliseconds.", &counts.held_ms),
         ("versions", "Versions of tables written; several commits may share one.", &counts.versions),
     ] {
         single(out, &format!("glidepath_{name}_total"), help, read(counter));

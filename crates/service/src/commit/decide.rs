@@ -8,7 +8,7 @@ use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::commit::{Misfit, apply, check};
 use glidepath_table::rebase::{NotRebased, Recognized, Why, rebase, recognize};
-use iceberg::TableUpdate;
+use iceberg::{TableRequirement, TableUpdate};
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 
 use super::{Fitting, TableCommit};
@@ -40,7 +40,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         &self,
         on: &Loaded<TableMetadata>,
         commits: &[Arc<TableCommit>],
-    ) -> Result<Decided, ServiceError> {
+    ) -> Decided {
         let mut draft: Option<Draft> = None;
         let mut verdicts = Vec::with_capacity(commits.len());
         for commit in commits {
@@ -54,16 +54,20 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                         draft = Some(after(earlier, next));
                     }
                 }
-                Err(error) if matches!(error.kind, Kind::Unavailable | Kind::Broken) => return Err(error),
+                // Also if a file cannot be read: it may be one that only this commit names.
                 Err(error) => verdicts.push(Err(error)),
             }
         }
-        Ok(Decided { draft, verdicts })
+        Decided { draft, verdicts }
     }
 
     /// Decides one.
     async fn one(&self, now: &TableMetadata, file: Option<&str>, commit: &TableCommit) -> Result<One, ServiceError> {
         self.check_updates(now, &commit.updates)?;
+        if is_of_other(now, commit) {
+            let error = check(&commit.requirements, Some(now)).err().unwrap_or(Misfit::Missing).into();
+            return Err(self.unless_elsewhere(commit, error).await);
+        }
         let candidate = match recognize(&commit.requirements, &commit.updates, now, self.settings.rebase) {
             Recognized::AlreadyThere if mutant::is(Mutant::LandedIsConflict) => {
                 return Err(ServiceError::new(Kind::Conflict, "its branch has moved"));
@@ -110,7 +114,16 @@ fn as_it_is(now: &TableMetadata, file: Option<&str>, commit: &TableCommit, why: 
     }
 }
 
-fn is_in_table(now: &TableMetadata, commit: &TableCommit) -> bool {
+/// Whether the commit is of another table than this one, which has its name now.
+pub(crate) fn is_of_other(now: &TableMetadata, commit: &TableCommit) -> bool {
+    commit
+        .requirements
+        .iter()
+        .any(|one| matches!(one, TableRequirement::UuidMatch { uuid } if *uuid != now.uuid()))
+}
+
+/// Whether a snapshot of the commit is in this table.
+pub(crate) fn is_in_table(now: &TableMetadata, commit: &TableCommit) -> bool {
     commit.updates.iter().any(|update| match update {
         TableUpdate::AddSnapshot { snapshot } => now.snapshot_by_id(snapshot.snapshot_id()).is_some(),
         _ => false,

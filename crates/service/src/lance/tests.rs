@@ -17,7 +17,7 @@ use crate::{Namespace, Registration, Settings, Warehouse};
 
 /// A live environment whose time of day can be moved on.
 #[derive(Clone, Default)]
-struct Clock(Arc<AtomicU64>);
+pub(crate) struct Clock(Arc<AtomicU64>);
 
 impl Env for Clock {
     type Objects = Store;
@@ -39,27 +39,36 @@ impl Env for Clock {
     }
 }
 
-type Tested = Service<Clock, AnyCatalog<Clock>, Warehouse<MemoryStore>>;
+pub(crate) type Tested = Service<Clock, AnyCatalog<Clock>, Warehouse<MemoryStore>>;
 
-struct World {
+pub(crate) struct World {
     clock: Clock,
     store: Store,
-    files: MemoryStore,
+    pub(crate) files: MemoryStore,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
+        Self::of(Protocol::ManifestChain).await
+    }
+
+    pub(crate) async fn of(protocol: Protocol) -> Self {
         let (clock, store) = (Clock::default(), Store::Memory(MemoryStore::new()));
         let created =
-            AnyCatalog::create(clock.clone(), store.clone(), "", Protocol::ManifestChain, Creation::default()).await;
+            AnyCatalog::create(clock.clone(), store.clone(), "", protocol, Creation::default()).await;
         assert!(matches!(created.1, Outcome::Committed(_)));
         let world = Self { clock, store, files: MemoryStore::new() };
         world.server().await.prepare().await.unwrap();
         world
     }
 
+    /// Lets this many milliseconds pass.
+    pub(crate) fn pass(&self, ms: u64) {
+        self.clock.0.fetch_add(ms, Ordering::Relaxed);
+    }
+
     /// One of the servers of the catalog.
-    async fn server(&self) -> Tested {
+    pub(crate) async fn server(&self) -> Tested {
         let catalog = AnyCatalog::find(self.clock.clone(), self.store.clone(), "").await.unwrap();
         let committer = Committer::alone(self.clock.clone(), catalog, RetryPolicy::default());
         let files = Warehouse::new(self.files.clone(), "s3://b/lake");
@@ -96,7 +105,7 @@ async fn staged(server: &Tested, location: &str, version: u64, name: &str) -> Ne
     NewLanceVersion { version, staged: paths::in_store(&place).to_owned(), bytes: Some(name.len() as u64) }
 }
 
-fn kind<T>(answer: Result<T, ServiceError>) -> Kind {
+pub(crate) fn kind<T>(answer: Result<T, ServiceError>) -> Kind {
     answer.err().map(|error| error.kind).unwrap()
 }
 

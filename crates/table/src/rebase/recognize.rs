@@ -8,6 +8,7 @@ use iceberg::spec::{
 use iceberg::{TableRequirement, TableUpdate};
 
 use super::why::Why;
+use crate::mutant::{self, Mutant};
 
 /// The property of a table that asks for all its appends to be rebased: `true`.
 pub const TABLE_PROPERTY: &str = "glidepath.append-rebase";
@@ -134,7 +135,7 @@ fn append_of(requirements: &[TableRequirement], updates: &[TableUpdate], owner: 
     let [TableUpdate::AddSnapshot { snapshot }, TableUpdate::SetSnapshotRef { ref_name, reference }] = updates else {
         return Err(Why::Shape("its updates are not exactly add-snapshot and set-snapshot-ref"));
     };
-    if snapshot.summary().operation != Operation::Append {
+    if snapshot.summary().operation != Operation::Append && !mutant::is(Mutant::OverwriteRebased) {
         return Err(Why::Shape("its snapshot is no append"));
     }
     if !reference.is_branch() {
@@ -209,8 +210,8 @@ fn asked(candidate: &Candidate, metadata: &TableMetadata, head: &SnapshotRef) ->
     let is = |value: &String, wanted: &str| value.eq_ignore_ascii_case(wanted);
     match candidate.snapshot.summary().additional_properties.get(SUMMARY_KEY) {
         Some(value) if is(value, "true") => return Ok(Asked::Commit),
-        Some(_) => return Err(Why::Declined),
-        None => {}
+        Some(_) if !mutant::is(Mutant::DeclineIgnored) => return Err(Why::Declined),
+        Some(_) | None => {}
     }
     let properties = metadata.properties();
     if properties.get(TABLE_PROPERTY).is_some_and(|value| is(value, "true")) {

@@ -1,0 +1,122 @@
+//! What if the outcome of a commit of the catalog is unknown, though the protocol settles nearly every one itself?
+//!
+//! Between the service and the protocol, a share of the attempts are not answered: some have taken effect, some never do,
+//! and some do so minutes later, when what asked for them has long gone on.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use glidepath_env::{Cause, Env, Purpose, unit_interval};
+use glidepath_model::{Action, Changes, Entry, Name, Span, TableId, Version};
+use glidepath_protocols::group::{GroupAttempt, Grouped, Verdict};
+use glidepath_protocols::registry::AnyCatalog;
+use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
+use glidepath_sim::SimEnv;
+
+/// How late an attempt takes effect at most: later than a purge is due and done.
+const LATEST: Span = Span::from_secs(300);
+
+/// How often a late attempt that others overtake is made again.
+const ATTEMPTS: u32 = 5;
+
+/// Attempts that take effect later, for the server to run.
+#[derive(Clone, Default)]
+pub(super) struct Zombies(Rc<RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>>);
+
+impl Zombies {
+    /// Those that came since the last call.
+    pub(super) fn take(&self) -> Vec<Pin<Box<dyn Future<Output = ()>>>> {
+        std::mem::take(&mut self.0.borrow_mut())
+    }
+}
+
+/// A catalog of which some commits have an unknown outcome.
+pub(super) struct Doubting {
+    pub(super) env: SimEnv,
+    pub(super) inner: AnyCatalog<SimEnv>,
+    /// The share of attempts.
+    pub(super) share: f64,
+    pub(super) zombies: Zombies,
+}
+
+impl Doubting {
+    fn chance(&self) -> f64 {
+        unit_interval(self.env.draw(Purpose::Transaction))
+    }
+}
+
+impl Catalog for Doubting {
+    type Snapshot = <AnyCatalog<SimEnv> as Catalog>::Snapshot;
+
+    async fn load(&self) -> Result<Self::Snapshot, LoadError> {
+        self.inner.load().await
+    }
+
+    fn version(&self, at: &Self::Snapshot) -> Option<Version> {
+        self.inner.version(at)
+    }
+
+    async fn tables<'a>(&self, at: &'a Self::Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+        self.inner.tables(at, ids).await
+    }
+
+    async fn entry(&self, at: &Self::Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        self.inner.entry(at, name).await
+    }
+
+    async fn children(
+        &self,
+        at: &Self::Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        self.inner.children(at, namespace, after, limit).await
+    }
+
+    async fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> Outcome<Self::Snapshot> {
+        self.inner.commit(base, changes).await
+    }
+}
+
+impl Grouped for Doubting {
+    fn newest_known(&self) -> Option<Self::Snapshot> {
+        self.inner.newest_known()
+    }
+
+    async fn attempt_group(&self, base: &Self::Snapshot, requests: &[&[Action]]) -> GroupAttempt<Self::Snapshot> {
+        if self.share == 0.0 || self.chance() >= self.share {
+            return self.inner.attempt_group(base, requests).await;
+        }
+        let fate = self.chance();
+        if fate < 0.5 {
+            return match self.inner.attempt_group(base, requests).await {
+                GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Committed(_)) } => {
+                    GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Unknown(Cause::words("not heard"))) }
+                }
+                other => other,
+            };
+        }
+        if fate < 0.8 {
+            let (env, inner) = (self.env.clone(), self.inner.clone());
+            let requests: Vec<Vec<Action>> = requests.iter().map(|request| request.to_vec()).collect();
+            let late = Span::from_nanos_f64(LATEST.as_nanos() as f64 * self.chance());
+            self.zombies.0.borrow_mut().push(Box::pin(async move {
+                env.sleep_until(env.now() + late).await;
+                let requests: Vec<&[Action]> = requests.iter().map(Vec::as_slice).collect();
+                // On what is there by then: what a commit requires is looked at where it takes effect.
+                for _ in 0..ATTEMPTS {
+                    let Ok(now) = inner.load().await else { continue };
+                    match inner.attempt_group(&now, &requests).await {
+                        GroupAttempt::Decided { outcome: Some(Outcome::Conflict(_)), .. } => {}
+                        _ => return,
+                    }
+                }
+            }));
+        }
+        // Whether it fits is unknown too.
+        let verdicts = requests.iter().map(|_| Verdict::Fits).collect();
+        GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Unknown(Cause::words("it got lost, or is late"))) }
+    }
+}

@@ -1,0 +1,221 @@
+//! Requests that are delivered twice, when much has happened in between: no answer lets a client delete files that a table
+//! refers to, or believe that something was done which was not.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::HashMap;
+
+use glidepath_protocols::registry::Protocol;
+use glidepath_table::Files;
+use iceberg::spec::{
+    NestedField, Operation, PrimitiveType, Schema, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata,
+    Type, UnboundPartitionSpec,
+};
+use iceberg::{TableRequirement, TableUpdate};
+use uuid::Uuid;
+
+use crate::lance::tests::{Tested, World, kind};
+use crate::*;
+
+fn table(name: &str) -> Identifier {
+    Identifier { namespace: vec!["n".to_owned()], name: name.to_owned() }
+}
+
+fn schema() -> Schema {
+    let id = NestedField::required(1, "id", Type::Primitive(PrimitiveType::Long));
+    Schema::builder().with_fields([id.into()]).build().unwrap()
+}
+
+fn new(name: &str) -> NewTable {
+    NewTable {
+        identifier: table(name),
+        schema: schema(),
+        location: None,
+        partition_spec: None,
+        sort_order: None,
+        properties: HashMap::new(),
+    }
+}
+
+/// A server with these tables in the namespace `n`.
+async fn with(world: &World, tables: &[&str]) -> Tested {
+    let server = world.server().await;
+    let space = Namespace { parts: vec!["n".to_owned()], properties: Default::default() };
+    server.create_namespace(&space, None).await.unwrap();
+    for name in tables {
+        server.create_table(new(name), None).await.unwrap();
+    }
+    server
+}
+
+fn key(text: &str, request: &str) -> Option<Idempotency> {
+    Some(Idempotency::new(text, request.to_owned()).unwrap())
+}
+
+fn set(property: &str, key: Option<Idempotency>) -> TableCommit {
+    let updates = HashMap::from([(property.to_owned(), "1".to_owned())]);
+    TableCommit { requirements: Vec::new(), updates: vec![TableUpdate::SetProperties { updates }], key }
+}
+
+/// An append to a table, as its client prepares it.
+fn append(on: &TableMetadata, id: i64) -> TableCommit {
+    let snapshot = Snapshot::builder()
+        .with_snapshot_id(id)
+        .with_parent_snapshot_id(on.current_snapshot_id())
+        .with_sequence_number(on.next_sequence_number())
+        .with_timestamp_ms(4_102_444_800_000)
+        .with_manifest_list(format!("{}/metadata/snap-{id}.avro", on.location()))
+        .with_summary(Summary { operation: Operation::Append, additional_properties: HashMap::new() })
+        .with_schema_id(on.current_schema_id())
+        .build();
+    let reference = SnapshotReference { snapshot_id: id, retention: SnapshotRetention::branch(None, None, None) };
+    let main = "main".to_owned();
+    TableCommit {
+        requirements: vec![
+            TableRequirement::UuidMatch { uuid: on.uuid() },
+            TableRequirement::RefSnapshotIdMatch { r#ref: main.clone(), snapshot_id: on.current_snapshot_id() },
+        ],
+        updates: vec![
+            TableUpdate::AddSnapshot { snapshot },
+            TableUpdate::SetSnapshotRef { ref_name: main, reference },
+        ],
+        key: None,
+    }
+}
+
+async fn loaded(server: &Tested, name: &str) -> Loaded<TableMetadata> {
+    server.load_table(&table(name)).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_key_of_another_commit_acknowledges_nothing() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    server.commit_table(&table("t"), set("a", key("k", "first"))).await.unwrap();
+    let reused = server.commit_table(&table("t"), set("b", key("k", "second"))).await;
+    assert_eq!(kind(reused), Kind::KeyReused);
+    assert!(!loaded(&server, "t").await.metadata.properties().contains_key("b"));
+}
+
+#[tokio::test]
+async fn two_deliveries_in_one_batch_are_done_once() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let (t, one) = (table("t"), set("a", key("k", "first")));
+    let before = server.counts().versions.load(std::sync::atomic::Ordering::Relaxed);
+    // The first one leads and waits for the store, so the others are taken together.
+    let answers = futures_util::future::join5(
+        server.commit_table(&t, set("z", None)),
+        server.commit_table(&t, one.clone()),
+        server.commit_table(&t, one.clone()),
+        server.commit_table(&t, set("b", key("k", "other"))),
+        server.commit_table(&t, one),
+    )
+    .await;
+    assert!(answers.0.is_ok() && answers.1.is_ok() && answers.2.is_ok() && answers.4.is_ok());
+    assert_eq!(kind(answers.3), Kind::KeyReused);
+    assert_eq!(server.counts().versions.load(std::sync::atomic::Ordering::Relaxed), before + 2);
+    let properties = loaded(&server, "t").await.metadata.properties().clone();
+    assert!(properties.contains_key("a") && !properties.contains_key("b"));
+}
+
+#[tokio::test]
+async fn a_table_with_another_name_keeps_its_files() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let commit = append(&loaded(&server, "t").await.metadata, 5);
+    server.commit_table(&table("t"), commit.clone()).await.unwrap();
+    server.rename_table(&table("t"), &table("u"), None).await.unwrap();
+    assert_eq!(kind(server.commit_table(&table("t"), commit.clone()).await), Kind::Unknown, "no table has the name");
+    server.create_table(new("t"), None).await.unwrap();
+    assert_eq!(kind(server.commit_table(&table("t"), commit.clone()).await), Kind::Unknown, "another table has it");
+    let both = vec![(table("t"), commit.clone()), (table("u"), set("a", None))];
+    assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Unknown);
+    server.drop_table(&table("u"), false, None).await.unwrap();
+    assert_eq!(kind(server.commit_table(&table("t"), commit).await), Kind::Conflict, "nobody has its files");
+}
+
+#[tokio::test]
+async fn a_table_that_its_own_commit_created_is_no_conflict() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let commit = |uuid: u128| TableCommit {
+        requirements: vec![TableRequirement::NotExist],
+        updates: vec![
+            TableUpdate::AssignUuid { uuid: Uuid::from_u128(uuid) },
+            TableUpdate::AddSchema { schema: schema() },
+            TableUpdate::AddSpec { spec: UnboundPartitionSpec::builder().build() },
+        ],
+        key: None,
+    };
+    let made = server.commit_table(&table("t"), commit(7)).await.unwrap();
+    let again = server.commit_table(&table("t"), commit(7)).await.unwrap();
+    assert_eq!(made.location, again.location);
+    assert_eq!(kind(server.commit_table(&table("t"), commit(8)).await), Kind::Conflict);
+}
+
+#[tokio::test]
+async fn a_commit_to_two_tables_was_done_though_one_is_gone() {
+    let world = World::new().await;
+    let server = with(&world, &["t", "u"]).await;
+    let both = [("u", 5), ("t", 6)];
+    let mut changes = Vec::new();
+    for (name, id) in both {
+        changes.push((table(name), append(&loaded(&server, name).await.metadata, id)));
+    }
+    server.commit_transaction(changes.clone(), None).await.unwrap();
+    server.drop_table(&table("u"), false, None).await.unwrap();
+    server.commit_transaction(changes.clone(), None).await.unwrap();
+    // A branch that was set back still has the snapshot in its table.
+    let back = TableUpdate::RemoveSnapshotRef { ref_name: "main".to_owned() };
+    let commit = TableCommit { requirements: Vec::new(), updates: vec![back], key: None };
+    server.commit_table(&table("t"), commit).await.unwrap();
+    assert_eq!(kind(server.commit_transaction(changes, None).await), Kind::Unknown);
+}
+
+#[tokio::test]
+async fn a_purge_that_fails_holds_up_no_other() {
+    let world = World::new().await;
+    let server = with(&world, &["t", "u"]).await;
+    let bad = loaded(&server, "t").await;
+    // Whoever may write the files of a table can name any file in its metadata.
+    let mut text: serde_json::Value = serde_json::from_slice(&bad.json).unwrap();
+    let log = format!("{}/metadata/../x.json", bad.metadata.location());
+    text["metadata-log"] = serde_json::json!([{ "timestamp-ms": 1, "metadata-file": log }]);
+    let file = format!("{}/metadata/00007-bad.metadata.json", bad.metadata.location());
+    server.inner.files.write(&file, text.to_string().into()).await.unwrap();
+    let new = Registration { identifier: table("b"), metadata_location: file.clone(), overwrite: false };
+    server.register_table(new, None).await.unwrap();
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    let good = loaded(&server, "u").await.location.clone();
+    for name in ["b", "u"] {
+        server.drop_table(&table(name), true, None).await.unwrap();
+    }
+    world.pass(10 * 60 * 1000);
+    assert_eq!(server.run_purges().await.unwrap(), 2);
+    assert!(server.inner.files.read(&good).await.is_err() && server.inner.files.read(&file).await.is_err());
+}
+
+/// A purge of a catalog without versions reads one namespace after the other.
+#[tokio::test]
+async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
+    for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let metadata_location = loaded(&server, "t").await.location.clone();
+        let second = Registration { identifier: table("x"), metadata_location, overwrite: false };
+        server.register_table(second, None).await.unwrap();
+        server.rename_table(&table("x"), &table("y"), None).await.unwrap();
+        server.drop_table(&table("t"), true, None).await.unwrap();
+        let renamed = server.rename_table(&table("y"), &table("z"), None).await;
+        if protocol == Protocol::ManifestChain {
+            renamed.unwrap();
+            continue;
+        }
+        assert_eq!(kind(renamed), Kind::Unavailable);
+        world.pass(10 * 60 * 1000);
+        assert_eq!(server.run_purges().await.unwrap(), 1);
+        server.rename_table(&table("y"), &table("z"), None).await.unwrap();
+        assert!(server.inner.files.read(&loaded(&server, "z").await.location).await.is_ok());
+    }
+}
