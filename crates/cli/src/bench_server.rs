@@ -90,7 +90,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cells = arguments.cells()?;
     folder::check(&arguments.out, "bench-server")?;
     if !arguments.processes.is_empty() && processor_of(&arguments.processes).is_none() {
-        let words = format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);
+        let words =
+            format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);
         return Err(Failure::Mistake(words));
     }
     let mut measuring = Measuring::begin(arguments.target()?).map_err(failure)?;
@@ -122,21 +123,29 @@ impl Arguments {
         if self.duration == Span::ZERO {
             return Err(Failure::Mistake("--duration 0: give a time above zero, such as 10s".to_owned()));
         }
-        if let Some(count) = self.connections.iter().find(|count| **count > MOST_CONNECTIONS - self.overwrites.min(MOST_CONNECTIONS)) {
+        if let Some(count) =
+            self.connections.iter().find(|count| **count > MOST_CONNECTIONS - self.overwrites.min(MOST_CONNECTIONS))
+        {
             let words = format!("--connections {count}: give at most {MOST_CONNECTIONS}, with those that overwrite");
             return Err(Failure::Mistake(words));
         }
         if self.url == RESPONDER
             && let Some(workload) = self.workload.iter().find(|workload| workload.appends())
         {
-            let words = format!("--workload {}: {RESPONDER} has no tables; allowed: own, load, load-304", workload.name());
+            let words =
+                format!("--workload {}: {RESPONDER} has no tables; allowed: own, load, load-304", workload.name());
             return Err(Failure::Mistake(words));
         }
         let mut cells = Vec::new();
         for workload in &self.workload {
             for connections in &self.connections {
                 let overwrites = if *workload == Workload::Fair { self.overwrites } else { 0 };
-                cells.push(Cell { workload: *workload, connections: *connections, overwrites, duration: self.duration });
+                cells.push(Cell {
+                    workload: *workload,
+                    connections: *connections,
+                    overwrites,
+                    duration: self.duration,
+                });
             }
         }
         Ok(cells)
@@ -207,15 +216,27 @@ impl Arguments {
 
 fn as_table(lines: &[Line]) -> String {
     let header = [
-        "workload", "clients", "rate/s", "p50 ms", "p99 ms", "conflicts", "given up", "put off", "unknown", "client us",
-        "server us", "checked",
+        "workload",
+        "clients",
+        "rate/s",
+        "p50 ms",
+        "p99 ms",
+        "conflicts",
+        "given up",
+        "put off",
+        "unknown",
+        "client us",
+        "server us",
+        "checked",
     ];
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let mut rows = Vec::new();
     for line in lines {
         let checked = line.checked.as_ref().map_or("-".to_owned(), |checked| match checked.is_wrong() {
             false => format!("{} there", checked.acknowledged),
-            true => format!("{} lost, {} twice, {} refused and there", checked.lost, checked.twice, checked.refused_there),
+            true => {
+                format!("{} lost, {} twice, {} refused and there", checked.lost, checked.twice, checked.refused_there)
+            }
         });
         let mut row = |what: String, clients: u32, figures: &Figures, checked: String| {
             rows.push(vec![

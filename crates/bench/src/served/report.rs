@@ -54,7 +54,9 @@ fn findings(lines: &[Line]) -> Vec<String> {
     if acknowledged > 0 {
         found.push(match wrong {
             0 => format!("All {acknowledged} acknowledged changes that were looked for are there, once."),
-            wrong => format!("{wrong} of {acknowledged} acknowledged changes are lost or there twice, or refused ones are there."),
+            wrong => format!(
+                "{wrong} of {acknowledged} acknowledged changes are lost or there twice, or refused ones are there."
+            ),
         });
     }
     let busy = lines.iter().filter(|line| line.busiest_client > 0.9).count();

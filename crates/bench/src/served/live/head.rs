@@ -15,7 +15,6 @@ const KEPT: usize = 16;
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) uuid: String,
-    pub(super) location: String,
     /// The newest snapshot of the branch `main`.
     pub(super) snapshot: Option<i64>,
     pub(super) last_sequence: i64,
@@ -75,7 +74,6 @@ impl Head {
         let snapshots = metadata.snapshots.unwrap_or_default().into_iter();
         Ok(Self {
             uuid: metadata.uuid.into_owned(),
-            location: metadata.location.into_owned(),
             snapshot: main.filter(|id| *id >= 0),
             last_sequence: metadata.last_sequence,
             format: metadata.format,
@@ -96,8 +94,6 @@ struct Loaded<'a> {
 struct Metadata<'a> {
     #[serde(rename = "table-uuid", borrow)]
     uuid: Cow<'a, str>,
-    #[serde(borrow)]
-    location: Cow<'a, str>,
     #[serde(rename = "format-version", default)]
     format: u8,
     #[serde(rename = "last-sequence-number", default)]
@@ -175,7 +171,8 @@ mod tests {
         assert_eq!(head.lists_since(Some(1)), ["l3", "l2"]);
         assert!(Arc::ptr_eq(&head, &heads.of(BODY.as_bytes()).unwrap()));
         // Another version is not taken for it.
-        let other = BODY.replace("2.json", "3.json").replace("\"last-sequence-number\":3", "\"last-sequence-number\":4");
+        let other =
+            BODY.replace("2.json", "3.json").replace("\"last-sequence-number\":3", "\"last-sequence-number\":4");
         assert_eq!(heads.of(other.as_bytes()).unwrap().last_sequence, 4);
     }
 

@@ -32,7 +32,9 @@ pub use responder::Responder;
 #[derive(Debug, thiserror::Error)]
 pub enum ServedError {
     /// The URL is not that of a server.
-    #[error("{url}: {why}; allowed: http://HOST:PORT, with a path if the server has one, as in http://127.0.0.1:19120/iceberg")]
+    #[error(
+        "{url}: {why}; allowed: http://HOST:PORT, with a path if the server has one, as in http://127.0.0.1:19120/iceberg"
+    )]
     Url {
         /// As given.
         url: String,
@@ -272,4 +274,26 @@ fn joined(all: &[Done]) -> Outcome {
         }
     }
     outcome
+}
+
+/// When a server that was just started first answered `config`, and when it gave a table.
+pub(super) fn first_answers(
+    url: &str,
+    namespace: &str,
+    table: &str,
+    mut alive: impl FnMut() -> bool,
+) -> Result<[Instant; 2], ServedError> {
+    let address = Address::parse(url, None)?;
+    on_this_thread(async {
+        let catalog = loop {
+            match Catalog::find(address.clone(), None).await {
+                Err(ServedError::Unreachable(_)) if alive() => tokio::time::sleep(super::start::AGAIN).await,
+                found => break found?,
+            }
+        };
+        let config = Instant::now();
+        let path = catalog.table(namespace, table);
+        catalog.load(&mut Connection::new(&address), &path).await?;
+        Ok([config, Instant::now()])
+    })?
 }
