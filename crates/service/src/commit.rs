@@ -330,7 +330,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
         files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
         let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));
-        for written in glidepath_env::together(crate::AT_ONCE, writes).await {
+        for written in glidepath_env::together(TOGETHER + 1, writes).await {
             written?;
         }
         Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
