@@ -181,7 +181,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if base.is_none() {
                 match self.current(name).await {
                     Ok(Some(current)) => (base, fresh) = (Some(current), true),
-                    Ok(None) => return self.refuse_all(members, &no_table(table)).await,
+                    Ok(None) => return self.refuse_all(name, members, &no_table(table)).await,
                     Err(error) => return answer_all(members, &error),
                 }
             }
@@ -199,7 +199,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
                 Attempt::Gone => {
                     cell.learn(None);
-                    return self.refuse_all(members, &no_table(table)).await;
+                    return self.refuse_all(name, members, &no_table(table)).await;
                 }
                 Attempt::Failed(error) => {
                     cell.learn(None);
@@ -235,7 +235,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let Some(draft) = draft else {
             // Nothing to write: each is refused, or was done before.
             for (member, verdict) in members.drain(..).zip(verdicts) {
-                self.answer(member, verdict.map(|_| Arc::clone(on))).await;
+                self.answer(name, member, verdict.map(|_| Arc::clone(on))).await;
             }
             return Attempt::Done;
         };
@@ -271,7 +271,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if let Ok(kind) = &verdict {
                 kind.count(&self.counts);
             }
-            self.answer(member, verdict.map(|_| Arc::clone(&current))).await;
+            self.answer(name, member, verdict.map(|_| Arc::clone(&current))).await;
         }
         self.clean_log(&next).await;
         Attempt::Done
@@ -279,36 +279,33 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Answers a member. What refuses a request that has a key may be what an earlier delivery of it did: then the answer is
     /// what that noted.
-    async fn answer(&self, member: Member, answer: Answer) {
+    async fn answer(&self, name: &Name, member: Member, answer: Answer) {
         let key = member.request().key.clone();
         let answer = match answer {
-            Err(error) if key.is_some() && !mutant::is(Mutant::RefusalTrusted) => self.unless_done(&key, error).await,
+            Err(error) if key.is_some() && !mutant::is(Mutant::RefusalTrusted) => {
+                self.unless_done(name, &key, error).await
+            }
             answer => answer,
         };
         member.answer(answer);
     }
 
-    async fn refuse_all(&self, members: Vec<Member>, error: &ServiceError) {
+    async fn refuse_all(&self, name: &Name, members: Vec<Member>, error: &ServiceError) {
         for member in members {
-            self.answer(member, Err(error.clone())).await;
+            self.answer(name, member, Err(error.clone())).await;
         }
     }
 
-    async fn unless_done(&self, key: &Option<Idempotency>, error: ServiceError) -> Answer {
+    async fn unless_done(&self, name: &Name, key: &Option<Idempotency>, error: ServiceError) -> Answer {
         let at = self.head().await?;
         let Some(noted) = self.replayed(&at, key.as_ref()).await? else { return Err(error) };
-        let gone = |_| ServiceError::new(Kind::NoTable, "it was done, and the table has been dropped since");
-        self.table_body(&noted).await.map_err(gone)
+        self.done_before(name, &noted).await
     }
 
     /// A member's key is there already: its request was done by an earlier delivery.
     async fn answer_replayed(&self, name: &Name, at: usize, members: &mut Vec<Member>) -> Attempt {
         let member = members.remove(at);
-        let answer = match self.current(name).await {
-            Ok(Some(current)) => Ok(current),
-            Ok(None) => Err(ServiceError::new(Kind::NoTable, "it was done, and the table has been dropped since")),
-            Err(error) => Err(error),
-        };
+        let answer = self.left_behind(name).await;
         Counts::add(&self.counts.replayed, 1);
         member.answer(answer);
         Attempt::Stale

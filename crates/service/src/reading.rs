@@ -9,6 +9,7 @@ use glidepath_table::{FileError, Files};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 
 use crate::bodies::{Body, Loaded};
+use crate::cells::Answer;
 use crate::error::{Kind, ServiceError};
 use crate::locations;
 use crate::names::Identifier;
@@ -117,6 +118,26 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(body)
     }
 
+    /// The table that an earlier delivery of a request left in the metadata file that it noted. A table may ask for old
+    /// metadata files to be deleted, so that file may be gone: then it is the table as it is now.
+    pub(crate) async fn done_before(&self, name: &Name, noted: &str) -> Answer {
+        match self.table_body(noted).await {
+            Ok(body) => Ok(body),
+            Err(error) if error.kind == Kind::NoFile => self.left_behind(name).await,
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    /// The table as it is now, for the answer to a request that was done before. No error may say that it was not done, but
+    /// that the table is gone, files and all.
+    pub(crate) async fn left_behind(&self, name: &Name) -> Answer {
+        match self.current(name).await {
+            Ok(Some(current)) => Ok(current),
+            Ok(None) => Err(ServiceError::new(Kind::NoTable, "it was done, and the table has been dropped since")),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
     pub(crate) async fn view_body(&self, location: &str) -> Result<Loaded<ViewMetadata>, ServiceError> {
         if let Some(body) = self.bodies.views.get(location) {
             return Ok(body);
@@ -145,4 +166,9 @@ pub(crate) fn no_table(table: &Identifier) -> ServiceError {
 
 pub(crate) fn no_view(view: &Identifier) -> ServiceError {
     ServiceError::new(Kind::NoView, format!("View does not exist: {}", view.dotted()))
+}
+
+/// The answer to a request that was done before, where the table cannot be read now.
+fn unreadable(error: &ServiceError) -> ServiceError {
+    ServiceError::new(Kind::Unknown, format!("it was done, and what is there now cannot be read: {error}"))
 }

@@ -58,7 +58,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let identifier = new.identifier.clone();
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return self.inner.table_body(&noted).await;
+            return self.inner.done_before(&identifier.catalog_name()?, &noted).await;
         }
         let metadata = self.new_metadata(new).await?;
         self.install(&identifier, metadata, key).await
@@ -110,7 +110,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let file = self.inner.metadata_file(&location, metadata.properties(), None)?;
         let body = Arc::new(Body::of(file, metadata)?);
         self.inner.files.write(&body.location, body.json.clone()).await?;
-        let create = Action::Create { name, entry: table_entry(&location, &body.location) };
+        let create = Action::Create { name: name.clone(), entry: table_entry(&location, &body.location) };
         let mut actions = vec![create];
         actions.extend(purge::none_runs(&location, &self.inner.settings.warehouse)?);
         match self.inner.commit_once(key, actions, &body.location).await {
@@ -121,7 +121,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             Ok(Operation::Before(noted)) => {
                 let _ = self.inner.files.delete(&body.location).await;
-                self.inner.table_body(&noted).await
+                self.inner.done_before(&name, &noted).await
             }
             Err(failure) => {
                 let error = failure.told(|refusal| created_told(refusal, identifier));
@@ -155,7 +155,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let TableCommit { updates, key, .. } = commit;
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key.as_ref()).await? {
-            return self.inner.table_body(&noted).await;
+            return self.inner.done_before(&identifier.catalog_name()?, &noted).await;
         }
         let metadata = self.created_by(identifier, updates).await?;
         self.install(identifier, metadata, key.as_ref()).await.map_err(|error| match error.kind {
@@ -190,7 +190,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     pub async fn register_table(&self, new: Registration, key: Option<&Idempotency>) -> Answer {
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return self.inner.table_body(&noted).await;
+            return self.inner.done_before(&new.identifier.catalog_name()?, &noted).await;
         }
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
