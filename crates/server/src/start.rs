@@ -14,7 +14,7 @@ use glidepath_env::Env;
 use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
-use glidepath_protocols::{LoadError, Outcome};
+use glidepath_protocols::{Catalog as _, LoadError, Outcome};
 use glidepath_service::{Counts, Service, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
 use glidepath_stores::{LiveEnv, Options, Store, base_location, open, open_plain};
@@ -338,22 +338,35 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|cause| StartError::Listen { address, cause })
 }
 
+/// How often a catalog is looked for and created, while other servers do the same.
+const CREATIONS: u32 = 8;
+
 /// The catalog in a store; creates it if there is none.
 async fn found_or_created(store: Store, protocol: Protocol) -> Result<AnyCatalog<LiveEnv>, StartError> {
-    match AnyCatalog::find(LiveEnv::new(), store.clone(), "").await {
-        Ok(catalog) => return Ok(catalog),
-        Err(LoadError::NotFound) => {}
-        Err(error) => return Err(error.into()),
+    for _ in 0..CREATIONS {
+        let protocol = match AnyCatalog::find(LiveEnv::new(), store.clone(), "").await {
+            Ok(catalog) => match catalog.load().await {
+                Ok(_) => return Ok(catalog),
+                // Only its label is there: a server that creates it now, or that died before it had done so, wrote that.
+                Err(LoadError::NotFound) => catalog.protocol(),
+                Err(error) => return Err(error.into()),
+            },
+            Err(LoadError::NotFound) => protocol,
+            Err(error) => return Err(error.into()),
+        };
+        let creation = Creation::default();
+        let (created, outcome) = AnyCatalog::create(LiveEnv::new(), store.clone(), "", protocol, creation).await;
+        match outcome {
+            Outcome::Committed(_) => return Ok(created),
+            // Another server was first.
+            Outcome::Conflict(_) => {}
+            Outcome::Refused(denial) => return Err(StartError::Create(denial.to_string())),
+            Outcome::Unknown(cause) => {
+                return Err(StartError::Create(format!("{cause}; it may have been created: start again")));
+            }
+        }
     }
-    let creation = Creation::default();
-    let (created, outcome) = AnyCatalog::create(LiveEnv::new(), store.clone(), "", protocol, creation).await;
-    match outcome {
-        Outcome::Committed(_) => Ok(created),
-        // Another server was first.
-        Outcome::Conflict(_) => Ok(AnyCatalog::find(LiveEnv::new(), store, "").await?),
-        Outcome::Refused(denial) => Err(StartError::Create(denial.to_string())),
-        Outcome::Unknown(cause) => Err(StartError::Create(format!("{cause}; it may have been created: start again"))),
-    }
+    Err(StartError::Create("it conflicts with others again and again, and is not found then".to_owned()))
 }
 
 /// A service on a live catalog, with the tasks that commit and load for all.

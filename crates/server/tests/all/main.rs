@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and runs in real time")]
 
 mod access;
+mod creation;
 mod credentials;
 mod fuzz;
+mod iceberg_rust;
 mod operations;
 mod people;
+mod replays;
 mod support;
 mod tls;
