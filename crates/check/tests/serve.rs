@@ -67,7 +67,10 @@ fn servers_hold() {
     assert!(found.is_empty(), "{}", found.join("\n"));
     // A feature that no run uses is not checked.
     for situation in SITUATIONS {
-        assert!(!only.is_empty() || situations.get(situation).is_some_and(|times| *times > 0), "no run has {situation}");
+        assert!(
+            !only.is_empty() || situations.get(situation).is_some_and(|times| *times > 0),
+            "no run has {situation}"
+        );
     }
 }
 
