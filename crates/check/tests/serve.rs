@@ -93,3 +93,13 @@ fn seeds_that_failed_hold() {
         assert_eq!(trial.check(seed).violation, None, "{subject} {name} {seed}");
     }
 }
+
+/// What happened in one run, for whoever looks for a cause: `SERVE_TRACE` is a subject, a scenario and a seed.
+#[test]
+#[ignore = "prints a trace"]
+fn trace() {
+    let asked = std::env::var("SERVE_TRACE").unwrap();
+    let [subject, name, seed] = asked.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    let trial = Trial::new(Subject::named(subject).unwrap(), &scenario(name));
+    println!("{}", trial.trace(seed.parse().unwrap()));
+}

@@ -22,8 +22,6 @@ pub enum Mutant {
     LandedIsConflict,
     /// A branch is held for an overwrite that lost until it comes back.
     HeldForEver,
-    /// A commit to a table that has another name now is answered as if the table were gone.
-    RenamedIsGone,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
 }
