@@ -16,8 +16,6 @@ pub enum Mutant {
     PurgedInUse,
     /// A purge that has ended is forgotten at once.
     PurgeForgotten,
-    /// The end of a purge removes whatever note is there.
-    AnyNoteRemoved,
     /// An append that is in the table already is answered with a conflict.
     LandedIsConflict,
     /// A branch is held for an overwrite that lost until it comes back.

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use glidepath_protocols::registry::Protocol;
 use glidepath_table::Files;
 use iceberg::spec::{
-    NestedField, Operation, PrimitiveType, Schema, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata,
-    Type, UnboundPartitionSpec,
+    NestedField, Operation, PrimitiveType, Schema, Snapshot, SnapshotReference, SnapshotRetention, Summary,
+    TableMetadata, Type, UnboundPartitionSpec,
 };
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
@@ -75,10 +75,7 @@ fn append(on: &TableMetadata, id: i64) -> TableCommit {
             TableRequirement::UuidMatch { uuid: on.uuid() },
             TableRequirement::RefSnapshotIdMatch { r#ref: main.clone(), snapshot_id: on.current_snapshot_id() },
         ],
-        updates: vec![
-            TableUpdate::AddSnapshot { snapshot },
-            TableUpdate::SetSnapshotRef { ref_name: main, reference },
-        ],
+        updates: vec![TableUpdate::AddSnapshot { snapshot }, TableUpdate::SetSnapshotRef { ref_name: main, reference }],
         key: None,
     }
 }

@@ -189,7 +189,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Ok(true);
             }
             if is_in_table(&now.metadata, commit) && !mutant::is(Mutant::LandedIsConflict) {
-                let words = "not committed again: a snapshot of it is in its table, and not in the history of its branch";
+                let words =
+                    "not committed again: a snapshot of it is in its table, and not in the history of its branch";
                 return Err(ServiceError::new(Kind::Unknown, words));
             }
         }

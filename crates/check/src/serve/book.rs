@@ -128,7 +128,9 @@ impl Book {
             (*of == [tables.0, tables.1] && !has(*other)).then_some((*snapshot, *other))
         });
         if let Some((seen, other)) = half {
-            self.violated(format!("a reader saw snapshot {seen}, and after it a table without {other} of the same commit"));
+            self.violated(format!(
+                "a reader saw snapshot {seen}, and after it a table without {other} of the same commit"
+            ));
         }
     }
 

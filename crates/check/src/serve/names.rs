@@ -45,7 +45,10 @@ impl Client {
             // Second names go before the first, or move to where somebody may have looked already.
             2 => self.ask_about(&name, self.drop(alias, true)).await,
             3 => self.ask_about(&name, self.rename(alias, elsewhere)).await,
-            4 | 5 => self.ask_about(&name, self.rename(table, identifier(&format!("w{}", (number + 1) % u64::from(SPARE))))).await,
+            4 | 5 => {
+                self.ask_about(&name, self.rename(table, identifier(&format!("w{}", (number + 1) % u64::from(SPARE)))))
+                    .await
+            }
             6 => self.ask_about(&name, self.drop(table, false)).await,
             7 | 8 => {
                 self.ask_about(&name, self.drop(table, true)).await;
@@ -72,7 +75,8 @@ impl Client {
     /// The second name of a table, in either namespace, and the other of the two.
     fn alias(&self, number: u64) -> (Identifier, Identifier) {
         let place = usize::from(self.chance(0.5));
-        let at = |place: usize| Identifier { namespace: vec![NAMESPACES[place].to_owned()], name: format!("x{number}") };
+        let at =
+            |place: usize| Identifier { namespace: vec![NAMESPACES[place].to_owned()], name: format!("x{number}") };
         (at(place), at(1 - place))
     }
 

@@ -69,7 +69,8 @@ impl Client {
             let key = self.key(keyed, format!("commit {snapshot} {attempt}"));
             let commit = written.commit(uuid, key);
             let (heads, files) = (vec![written.head()], written.files.clone());
-            let begun = Attempt { snapshots: vec![snapshot], heads, tables: vec![uuid], keyed, files, told: Told::Open };
+            let begun =
+                Attempt { snapshots: vec![snapshot], heads, tables: vec![uuid], keyed, files, told: Told::Open };
             let place = self.book.borrow_mut().attempt(begun);
             self.say(|| format!("commits {intent:?} {snapshot} to {}, attempt {attempt}", table.dotted()));
             let told = self.submit(&Ask::Commit(table.clone(), commit), keyed).await;

@@ -8,8 +8,8 @@ use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::commit::{Misfit, apply, check};
 use glidepath_table::rebase::{NotRebased, Recognized, Why, rebase, recognize};
-use iceberg::{TableRequirement, TableUpdate};
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
+use iceberg::{TableRequirement, TableUpdate};
 
 use super::{Fitting, TableCommit};
 use crate::Inner;
@@ -36,11 +36,7 @@ pub(super) struct Draft {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides these commits, one after the other.
-    pub(super) async fn decide(
-        &self,
-        on: &Loaded<TableMetadata>,
-        commits: &[Arc<TableCommit>],
-    ) -> Decided {
+    pub(super) async fn decide(&self, on: &Loaded<TableMetadata>, commits: &[Arc<TableCommit>]) -> Decided {
         let mut draft: Option<Draft> = None;
         let mut verdicts = Vec::with_capacity(commits.len());
         for commit in commits {
@@ -116,10 +112,7 @@ fn as_it_is(now: &TableMetadata, file: Option<&str>, commit: &TableCommit, why: 
 
 /// Whether the commit is of another table than this one, which has its name now.
 pub(crate) fn is_of_other(now: &TableMetadata, commit: &TableCommit) -> bool {
-    commit
-        .requirements
-        .iter()
-        .any(|one| matches!(one, TableRequirement::UuidMatch { uuid } if *uuid != now.uuid()))
+    commit.requirements.iter().any(|one| matches!(one, TableRequirement::UuidMatch { uuid } if *uuid != now.uuid()))
 }
 
 /// Whether a snapshot of the commit is in this table.

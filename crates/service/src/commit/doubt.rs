@@ -27,7 +27,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             match self.is_in_use(folder).await {
                 Ok(false) => {}
                 Ok(true) => {
-                    let words = format!("whether it was done before is not known: {error}, and another table uses {folder}");
+                    let words =
+                        format!("whether it was done before is not known: {error}, and another table uses {folder}");
                     return ServiceError::new(Kind::Unknown, words);
                 }
                 Err(unread) => return unread,

@@ -54,8 +54,7 @@ impl World {
 
     pub(crate) async fn of(protocol: Protocol) -> Self {
         let (clock, store) = (Clock::default(), Store::Memory(MemoryStore::new()));
-        let created =
-            AnyCatalog::create(clock.clone(), store.clone(), "", protocol, Creation::default()).await;
+        let created = AnyCatalog::create(clock.clone(), store.clone(), "", protocol, Creation::default()).await;
         assert!(matches!(created.1, Outcome::Committed(_)));
         let world = Self { clock, store, files: MemoryStore::new() };
         world.server().await.prepare().await.unwrap();
