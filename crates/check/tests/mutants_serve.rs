@@ -14,17 +14,15 @@ const SEEDS: u64 = 500;
 const CHAIN: &str = "serve-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 15] = [
+const MISTAKES: [(Mistake, &str, &str); 13] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::OneByOne), CHAIN, "storm"),
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
     (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::PurgedInUse), CHAIN, "repeats"),
     (Mistake::Service(Mutant::PurgeForgotten), CHAIN, "sleepers"),
-    (Mistake::Service(Mutant::AnyNoteRemoved), CHAIN, "sleepers"),
     (Mistake::Service(Mutant::LandedIsConflict), CHAIN, "repeats"),
     (Mistake::Service(Mutant::RefusalTrusted), CHAIN, "repeats"),
-    (Mistake::Service(Mutant::RenamedIsGone), CHAIN, "repeats"),
     (Mistake::Service(Mutant::HeldForEver), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::LeftOutAllowed), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::ManifestsUnread), CHAIN, "crowd"),

@@ -16,14 +16,10 @@ pub enum Mutant {
     PurgedInUse,
     /// A purge that has ended is forgotten at once.
     PurgeForgotten,
-    /// The end of a purge removes whatever note is there.
-    AnyNoteRemoved,
     /// An append that is in the table already is answered with a conflict.
     LandedIsConflict,
     /// A branch is held for an overwrite that lost until it comes back.
     HeldForEver,
-    /// A commit to a table that has another name now is answered as if the table were gone.
-    RenamedIsGone,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
 }

@@ -180,9 +180,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let drop = Action::Drop { name: note, kind: EntryKind::Table, expected: None };
         let now = self.inner.env.unix_ms().to_string();
         let mut actions = vec![same.clone(), drop.clone()];
-        if mutant::is(Mutant::AnyNoteRemoved) {
-            actions.remove(0);
-        }
         if let Some(location) = purged {
             let entry = Entry { kind: EntryKind::Table, ..Entry::namespace() };
             let entry = Entry { properties: [(AT.to_owned(), now.clone())].into(), ..entry };
@@ -306,5 +303,36 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Err(FileError::NotFound(_) | FileError::Outside { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lance::tests::World;
+
+    /// A server that slept at the end of a purge, while another server ended it and a second table came and went.
+    #[tokio::test]
+    async fn the_end_of_a_purge_keeps_a_later_note() {
+        let world = World::new().await;
+        let server = world.server().await;
+        let location = "s3://b/lake/t";
+        let note = async |file: &str, at| {
+            server.inner.committer.commit(vec![noted(location, file, at).unwrap()]).await.unwrap();
+            let at = server.head().await.unwrap();
+            server.entry(&at, &name(location).unwrap()).await.unwrap().unwrap()
+        };
+        let first = note("s3://b/lake/t/metadata/1.json", 1).await;
+        let end = async |entry: &Entry| {
+            server.end_purge(name(location).unwrap(), entry.pointer.clone(), Some(&location.to_owned())).await.unwrap();
+        };
+        end(&first).await;
+        let second = note("s3://b/lake/t/metadata/2.json", 2).await;
+        end(&first).await;
+        let at = server.head().await.unwrap();
+        assert_eq!(server.entry(&at, &name(location).unwrap()).await.unwrap(), Some(second.clone()));
+        end(&second).await;
+        let at = server.head().await.unwrap();
+        assert_eq!(server.entry(&at, &name(location).unwrap()).await.unwrap(), None);
     }
 }

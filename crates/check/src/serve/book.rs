@@ -21,12 +21,16 @@ pub(super) enum Told {
 }
 
 /// One attempt to commit snapshots, each to a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Attempt {
     /// The snapshots. A client keeps their numbers when it tries again.
     pub(super) snapshots: Vec<i64>,
     /// The head of the branch that the client saw, for each of them.
     pub(super) heads: Vec<Option<i64>>,
+    /// The tables of the snapshots.
+    pub(super) tables: Vec<Uuid>,
+    /// Whether it had a key: then no delivery of it is answered without regard to another.
+    pub(super) keyed: bool,
     /// The manifest lists and manifests that were written for this attempt.
     pub(super) files: Vec<String>,
     pub(super) told: Told,
@@ -90,8 +94,8 @@ impl Book {
     }
 
     /// An attempt begins. Returns its place.
-    pub(super) fn attempt(&mut self, snapshots: Vec<i64>, heads: Vec<Option<i64>>, files: Vec<String>) -> usize {
-        self.attempts.push(Attempt { snapshots, heads, files, told: Told::Open });
+    pub(super) fn attempt(&mut self, attempt: Attempt) -> usize {
+        self.attempts.push(attempt);
         self.checked.attempts += 1;
         self.checked.open += 1;
         self.attempts.len() - 1

@@ -11,6 +11,7 @@ use glidepath_protocols::registry::{Design, Protocol, Visitor};
 use glidepath_service::RESERVED;
 use glidepath_sim::{SimEnv, Simulation};
 use iceberg::spec::{ManifestFile, TableMetadata};
+use uuid::Uuid;
 
 use super::book::{Book, Told};
 use super::{BASE, avro, server};
@@ -289,6 +290,8 @@ impl History {
             }
         }
         let mut alive = BTreeSet::new();
+        let pointers = self.entries.values().filter_map(|entry| entry.pointer.as_ref());
+        let living: BTreeSet<Uuid> = pointers.filter_map(|file| Some(self.bodies.get(file)?.uuid())).collect();
         for attempt in &book.attempts {
             let appeared: Vec<_> = attempt.snapshots.iter().map(|snapshot| self.appeared.get(snapshot)).collect();
             if appeared.windows(2).any(|two| two[0] != two[1]) {
@@ -300,6 +303,10 @@ impl History {
             match attempt.told {
                 Told::Done if appeared.contains(&None) => {
                     return Err(format!("snapshots {:?} were acknowledged, and are in no table", attempt.snapshots));
+                }
+                // Whether a commit without a key was done is not known any more when its table has been dropped.
+                Told::Refused if !attempt.keyed && !attempt.tables.iter().any(|table| living.contains(table)) => {
+                    alive.extend(attempt.snapshots.iter().copied());
                 }
                 Told::Refused => {
                     if let Some(file) = attempt.files.iter().find(|file| self.files.contains(*file)) {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::FAR_MS;
 use super::avro;
-use super::book::Told;
+use super::book::{Attempt, Told};
 use super::client::Client;
 use super::wire::Ask;
 
@@ -68,7 +68,10 @@ impl Client {
             let uuid = current.metadata.uuid();
             let key = self.key(keyed, format!("commit {snapshot} {attempt}"));
             let commit = written.commit(uuid, key);
-            let place = self.book.borrow_mut().attempt(vec![snapshot], vec![written.head()], written.files.clone());
+            let (heads, files) = (vec![written.head()], written.files.clone());
+            let begun =
+                Attempt { snapshots: vec![snapshot], heads, tables: vec![uuid], keyed, files, told: Told::Open };
+            let place = self.book.borrow_mut().attempt(begun);
             self.say(|| format!("commits {intent:?} {snapshot} to {}, attempt {attempt}", table.dotted()));
             let told = self.submit(&Ask::Commit(table.clone(), commit), keyed).await;
             self.say(|| format!("is told of snapshot {snapshot}, attempt {attempt}: {told:?}"));
@@ -112,7 +115,10 @@ impl Client {
                 return;
             }
             self.book.borrow_mut().pair(snapshots, [uuids[0], uuids[1]]);
-            let place = self.book.borrow_mut().attempt(snapshots.to_vec(), heads, files.clone());
+            let (tables, files_of_all) = (uuids.clone(), files.clone());
+            let begun =
+                Attempt { snapshots: snapshots.to_vec(), heads, tables, keyed, files: files_of_all, told: Told::Open };
+            let place = self.book.borrow_mut().attempt(begun);
             let key = self.key(keyed, format!("pair {snapshots:?} {attempt}"));
             self.say(|| format!("commits {snapshots:?} to {} and {}", one.dotted(), other.dotted()));
             let told = self.submit(&Ask::Transact(changes, key), keyed).await;

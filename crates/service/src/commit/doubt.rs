@@ -15,15 +15,11 @@ use crate::Inner;
 use crate::cells::Answer;
 use crate::error::{Kind, ServiceError};
 use crate::locations::is_within;
-use crate::mutant::{self, Mutant};
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// This error, unless the table of the commit has another name now: then an earlier delivery may have been done. Reads
     /// every entry of the catalog.
     pub(crate) async fn unless_elsewhere(&self, commit: &TableCommit, error: ServiceError) -> ServiceError {
-        if mutant::is(Mutant::RenamedIsGone) {
-            return error;
-        }
         for update in &commit.updates {
             let TableUpdate::AddSnapshot { snapshot } = update else { continue };
             let list = snapshot.manifest_list();
