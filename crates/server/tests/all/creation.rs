@@ -17,7 +17,8 @@ async fn servers_that_start_at_once_serve_one_catalog() {
         let (_folder, config) = local();
         let mut starting = tokio::task::JoinSet::new();
         for _ in 0..SERVERS {
-            starting.spawn(Server::start(config.clone()));
+            let (config, runtime) = (config.clone(), tokio::runtime::Handle::current());
+            starting.spawn_blocking(move || runtime.block_on(Server::start(config)));
         }
         while let Some(started) = starting.join_next().await {
             started.unwrap().unwrap();
