@@ -106,7 +106,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             };
             if let Some(seat) = seat {
-                self.lead(table, name, &cell, &seat, &commit).await;
+                self.lead(table, name, &cell, seat, &commit).await;
             }
             match ticket.await {
                 Ok(answer) => {
@@ -150,7 +150,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         table: &Identifier,
         name: &Name,
         cell: &Cell,
-        seat: &Seat<Arc<TableCommit>, Answer>,
+        seat: Seat<Arc<TableCommit>, Answer>,
         own: &Arc<TableCommit>,
     ) {
         loop {
@@ -160,7 +160,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 self.commit_together(table, name, cell, members).await;
             }
             if last {
-                return;
+                // Those that came meanwhile stay together.
+                return seat.hand_over();
             }
         }
     }
