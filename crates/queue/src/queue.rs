@@ -148,7 +148,18 @@ impl<R, A> Queue<R, A> {
     /// Makes the caller the leader, if there is none.
     pub fn seat(self: &Arc<Self>) -> Option<Seat<R, A>> {
         let was = std::mem::replace(&mut self.locked().led, true);
-        (!was).then(|| Seat { queue: Arc::clone(self) })
+        (!was).then(|| Seat { queue: Arc::clone(self), handed_over: false })
+    }
+
+    /// Tells the first that waits, if there is no leader, that nothing was sent: so it comes and leads.
+    fn call_next(&self) {
+        let next = {
+            let mut state = self.locked();
+            if state.led { None } else { state.waiting.pop_front() }
+        };
+        if let Some(slot) = next {
+            slot.tell(Err(Left::NotSent));
+        }
     }
 
     fn withdraw(&self, slot: &Arc<Slot<R, A>>) {
@@ -216,6 +227,8 @@ impl<R, A> Drop for Ticket<R, A> {
     fn drop(&mut self) {
         if let Some(queue) = self.queue.take() {
             queue.withdraw(&self.slot);
+            // If this one was to lead next, another one must.
+            queue.call_next();
         }
     }
 }
@@ -254,6 +267,7 @@ impl<R, A> Drop for Taken<R, A> {
 /// The leader's role in a queue. Dropping it frees the role, and waiting writers are told that nothing was sent.
 pub struct Seat<R, A> {
     queue: Arc<Queue<R, A>>,
+    handed_over: bool,
 }
 
 impl<R, A> Seat<R, A> {
@@ -262,6 +276,18 @@ impl<R, A> Seat<R, A> {
         let mut state = self.queue.locked();
         let taken = most.min(state.waiting.len());
         state.waiting.drain(..taken).map(|slot| Taken { slot: Some(slot), sent: false }).collect()
+    }
+
+    /// Frees the role, and tells the first that waits that nothing was sent. The others stay in the queue, so that who leads
+    /// next takes them all. So a writer that is told so must at once ask for the role and enqueue its request again; if it
+    /// goes away instead, the next one is told.
+    pub fn hand_over(mut self) {
+        {
+            let mut state = self.queue.locked();
+            (state.led, state.leader) = (false, None);
+        }
+        self.handed_over = true;
+        self.queue.call_next();
     }
 
     /// Waits until there is a request; `false` if no more can come.
@@ -283,6 +309,9 @@ impl<R, A> Seat<R, A> {
 
 impl<R, A> Drop for Seat<R, A> {
     fn drop(&mut self) {
+        if self.handed_over {
+            return;
+        }
         // Under one lock: requests that come later find no leader, and earlier ones are answered.
         let waiting = {
             let mut state = self.queue.locked();

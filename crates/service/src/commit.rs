@@ -105,7 +105,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             };
             if let Some(seat) = seat {
-                self.lead(table, name, &cell, &seat, &commit).await;
+                self.lead(table, name, &cell, seat, &commit).await;
             }
             match ticket.await {
                 Ok(answer) => {
@@ -160,7 +160,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         table: &Identifier,
         name: &Name,
         cell: &Cell,
-        seat: &Seat<Arc<TableCommit>, Answer>,
+        seat: Seat<Arc<TableCommit>, Answer>,
         own: &Arc<TableCommit>,
     ) {
         loop {
@@ -172,7 +172,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 members = later;
             }
             if last {
-                return;
+                // Those that came meanwhile stay together.
+                return seat.hand_over();
             }
         }
     }

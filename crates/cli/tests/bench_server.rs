@@ -1,0 +1,121 @@
+//! Tests of `glidepath bench-server` and `bench-start` on the command line.
+
+#![cfg(feature = "serve")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use common::{glidepath, output, refused};
+use serde_json::Value;
+
+/// A server on a folder. It ends with the test.
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    fn on(folder: &tempfile::TempDir) -> Self {
+        let store = format!("file://{}/store?durability=none", folder.path().display());
+        let warehouse = format!("file://{}/tables", folder.path().display());
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("glidepath"));
+        command.args(["serve", &store, "--warehouse", &warehouse, "--listen", "127.0.0.1:0", "--log-level", "error"]);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Self { process, url }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+#[test]
+fn every_workload_is_measured_checked_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::on(&folder);
+    let process = server.process.id();
+    let arguments = format!(
+        "bench-server {} --workload own,hot,load,load-304,fair --connections 1,3 --duration 300ms --warm-up 0ms --json --processes {process}",
+        server.url
+    );
+    let lines: Vec<Value> = serde_json::from_str(&output(glidepath(folder.path(), &arguments))).unwrap();
+    assert_eq!(lines.len(), 10);
+    for line in &lines {
+        let (workload, figures) = (line["cell"]["workload"].as_str().unwrap(), &line["figures"]);
+        assert!(figures["operations"].as_u64().unwrap() > 0, "{line}");
+        assert_eq!((&figures["unknown"], &figures["busy"]), (&0.into(), &0.into()), "{line}");
+        if workload == "hot" {
+            assert_eq!(figures["conflicts"], 0, "an append conflicted: {line}");
+        }
+        assert_eq!(line["checked"].is_null(), workload.starts_with("load"), "{line}");
+        if let Some(checked) = line["checked"].as_object() {
+            assert!(checked["acknowledged"].as_u64().unwrap() > 0, "{line}");
+            for wrong in ["lost", "twice", "refused_there"] {
+                assert_eq!(checked[wrong], 0, "{line}");
+            }
+        }
+        assert_eq!(line["overwrites"].is_null(), workload != "fair", "{line}");
+        let unchanged = if workload == "load-304" { figures["operations"].clone() } else { 0.into() };
+        assert_eq!(line["not_modified"], unchanged, "{line}");
+    }
+    for file in ["report.html", "report.md", "results.json"] {
+        assert!(folder.path().join("results/bench-server").join(file).exists(), "{file}");
+    }
+    // Nothing is left on the server.
+    let store = format!("file://{}/store?durability=none", folder.path().display());
+    let listed = output(glidepath(folder.path(), &format!("catalog list {store}")));
+    assert!(!listed.contains("bench_"), "{listed}");
+}
+
+#[test]
+fn the_cost_of_the_clients_is_measured_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = "bench-server responder: --workload own,load,load-304 --connections 2 --threads 2 --duration 100ms --warm-up 0ms";
+    let told = output(glidepath(folder.path(), arguments));
+    assert!(told.contains("load-304") && told.contains("client us"), "{told}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, words) in [
+        ("https://127.0.0.1:1", "TLS"),
+        ("127.0.0.1:8181", "http://HOST:PORT"),
+        ("responder: --workload hot", "has no tables; allowed: own, load, load-304"),
+        ("http://127.0.0.1:1 --duration 0ms", "--duration 0"),
+        ("http://127.0.0.1:1 --connections 0", "a whole number from 1"),
+        ("http://127.0.0.1:1 --connections 20000", "at most 10000"),
+        ("http://127.0.0.1:1 --workload cold", "possible values: own, hot, load, load-304, fair"),
+        ("http://127.0.0.1:1 --processes 4294967295", "one of them is not there"),
+    ] {
+        let error = refused(glidepath(folder.path(), &format!("bench-server {arguments}")), 2);
+        assert!(error.contains(words), "{arguments}: {error}");
+    }
+    // Nobody listens on this port: only root may, and no service has it.
+    let error = refused(glidepath(folder.path(), "bench-server http://127.0.0.1:1"), 1);
+    assert!(error.contains("cannot be reached"), "{error}");
+    assert!(!folder.path().join("results").exists());
+    let error = refused(glidepath(folder.path(), "bench-start memory:"), 2);
+    assert!(error.contains("one process only"), "{error}");
+}
+
+#[test]
+fn a_start_is_timed_on_a_catalog_of_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = format!("bench-start file://{}/store --tables 1500 --starts 2 --json", folder.path().display());
+    let told: Value = serde_json::from_str(&output(glidepath(folder.path(), &arguments))).unwrap();
+    assert_eq!(told["starts"].as_array().unwrap().len(), 2);
+    for start in told["starts"].as_array().unwrap() {
+        assert!(start["config_ms"].as_f64().unwrap() > 0.0 && start["table_ms"].as_f64() >= start["config_ms"].as_f64());
+    }
+    let error = refused(glidepath(folder.path(), &arguments), 1);
+    assert!(error.contains("there is a catalog already"), "{error}");
+}

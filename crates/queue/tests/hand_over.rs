@@ -1,0 +1,71 @@
+//! A leader hands over: who waits stays together, and nobody is forgotten.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use glidepath_queue::{Left, Queue, Ticket};
+
+type Asked = Queue<u64, u64>;
+
+/// The answer, if there is one by now.
+fn polled(ticket: Pin<&mut Ticket<u64, u64>>) -> Option<Result<u64, Left>> {
+    match ticket.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn the_next_leader_gets_all_that_wait() {
+    let queue = Arc::new(Asked::new(9));
+    let seat = queue.seat().unwrap();
+    let mut own = pin!(queue.enqueue(0).unwrap());
+    let mine = seat.take(9);
+    let (mut one, mut two, mut three) =
+        (pin!(queue.enqueue(1).unwrap()), pin!(queue.enqueue(2).unwrap()), pin!(queue.enqueue(3).unwrap()));
+    mine.into_iter().for_each(|taken| taken.answer(10));
+    assert_eq!(polled(own.as_mut()), Some(Ok(10)));
+    seat.hand_over();
+    // One is called, and the others stay.
+    assert_eq!(polled(one.as_mut()), Some(Err(Left::NotSent)));
+    assert_eq!((polled(two.as_mut()), polled(three.as_mut()), queue.waiting()), (None, None, 2));
+    let seat = queue.seat().unwrap();
+    let mut again = pin!(queue.enqueue(1).unwrap());
+    let taken = seat.take(9);
+    assert_eq!(taken.iter().map(|taken| *taken.request()).collect::<Vec<_>>(), [2, 3, 1]);
+    for taken in taken {
+        let request = *taken.request();
+        taken.answer(request + 10);
+    }
+    assert_eq!(polled(again.as_mut()), Some(Ok(11)));
+    assert_eq!((polled(two.as_mut()), polled(three.as_mut())), (Some(Ok(12)), Some(Ok(13))));
+}
+
+#[test]
+fn if_the_one_that_is_called_goes_away_the_next_is_called() {
+    let queue = Arc::new(Asked::new(9));
+    let seat = queue.seat().unwrap();
+    let one = queue.enqueue(1).unwrap();
+    let (mut two, mut three) = (pin!(queue.enqueue(2).unwrap()), pin!(queue.enqueue(3).unwrap()));
+    seat.hand_over();
+    // It was told, and never looked.
+    drop(one);
+    assert_eq!((polled(two.as_mut()), polled(three.as_mut())), (Some(Err(Left::NotSent)), None));
+    // A newcomer may be faster than the one that was called.
+    let seat = queue.seat().unwrap();
+    seat.take(9).into_iter().for_each(|taken| taken.answer(13));
+    assert_eq!(polled(three.as_mut()), Some(Ok(13)));
+    seat.hand_over();
+    assert!(queue.seat().is_some() && queue.waiting() == 0);
+}
+
+#[test]
+fn a_leader_that_stops_tells_all_that_wait() {
+    let queue = Arc::new(Asked::new(9));
+    let seat = queue.seat().unwrap();
+    let (mut one, mut two) = (pin!(queue.enqueue(1).unwrap()), pin!(queue.enqueue(2).unwrap()));
+    drop(seat);
+    assert_eq!(polled(one.as_mut()), Some(Err(Left::NotSent)));
+    assert_eq!(polled(two.as_mut()), Some(Err(Left::NotSent)));
+}
