@@ -18,6 +18,8 @@ mod report;
 mod rows;
 mod run;
 mod scratch;
+#[cfg(feature = "serve")]
+pub mod served;
 mod sweep;
 pub mod transactions;
 

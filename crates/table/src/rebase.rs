@@ -5,6 +5,7 @@
 //! list and keeps the snapshot's id, by which the client finds it. [`recognize`] decides by the request and the table's
 //! metadata, [`rebase`] by the files; both refuse whatever could be more than an append.
 
+mod ahead;
 mod avro;
 mod list;
 mod lists;
@@ -31,6 +32,7 @@ use crate::{FileError, Files};
 use list::{Header, Manifests};
 use manifest::{Added, Unfit};
 
+pub use ahead::{Ahead, Foreseen, foresee};
 pub use lists::Lists;
 pub use recognize::{Asked, Candidate, Recognized, SUMMARY_KEY, TABLE_PROPERTY, recognize};
 pub use why::Why;

@@ -12,12 +12,11 @@ use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::{Instant, Span};
 use glidepath_service::{Idempotency, Identifier, Kind, Loaded, TableCommit, Warehouse};
 use glidepath_sim::{SimEnv, SimStore};
-use glidepath_table::{FileError, Files};
-use iceberg::spec::{Operation, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata};
+use glidepath_table::{FileError, Files, clients};
+use iceberg::spec::{Operation, Snapshot, Summary, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
 
-use super::avro;
 use super::book::{Book, Told};
 use super::wire::{Answer, Ask, Link, Net};
 use super::{FAR_MS, identifier};
@@ -199,17 +198,17 @@ impl Client {
             (format!("{folder}/snap-{snapshot}-{attempt}.avro"), format!("{folder}/{snapshot}-{attempt}-m0.avro"));
         let mut manifests = Vec::new();
         if let Some(parent) = metadata.current_snapshot() {
-            manifests = avro::manifests(&self.read(parent.manifest_list()).await?).ok()?;
+            manifests = clients::manifests(&self.read(parent.manifest_list()).await?).ok()?;
         }
         let gone = if removes { manifests.pop() } else { None };
         self.book.borrow_mut().removes(snapshot, gone.map(|gone| gone.manifest_path));
         let rows = 1 + snapshot.cast_unsigned() % 9;
         let bytes =
-            avro::manifest(&format!("{}/data/{snapshot}.parquet", metadata.location()), rows.cast_signed()).ok()?;
+            clients::manifest(&format!("{}/data/{snapshot}.parquet", metadata.location()), rows.cast_signed()).ok()?;
         let sequence = metadata.next_sequence_number();
-        manifests.insert(0, avro::listed(&manifest, bytes.len(), snapshot, sequence, rows));
+        manifests.insert(0, clients::listed(&manifest, bytes.len(), snapshot, sequence, rows));
         let files = vec![list.clone(), manifest.clone()];
-        for (location, bytes) in [(manifest, bytes), (list.clone(), avro::list(&manifests).ok()?)] {
+        for (location, bytes) in [(manifest, bytes), (list.clone(), clients::list(&manifests).ok()?)] {
             self.files.write(&location, bytes).await.ok()?;
         }
         let mut counts = HashMap::from([("added-data-files".to_owned(), "1".to_owned())]);
@@ -341,19 +340,8 @@ impl Client {
 }
 
 impl Written {
-    /// The commit, as the client of Iceberg for Java sends it.
     fn commit(&self, uuid: Uuid, key: Option<Idempotency>) -> TableCommit {
-        let snapshot_id = self.snapshot.parent_snapshot_id();
-        let requirements = vec![
-            TableRequirement::UuidMatch { uuid },
-            TableRequirement::RefSnapshotIdMatch { r#ref: "main".to_owned(), snapshot_id },
-        ];
-        let retention = SnapshotRetention::branch(None, None, None);
-        let reference = SnapshotReference { snapshot_id: self.snapshot.snapshot_id(), retention };
-        let updates = vec![
-            TableUpdate::AddSnapshot { snapshot: self.snapshot.clone() },
-            TableUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference },
-        ];
+        let (requirements, updates) = clients::commit(uuid, &self.snapshot);
         TableCommit { requirements, updates, key }
     }
 }

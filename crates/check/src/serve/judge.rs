@@ -10,10 +10,11 @@ use glidepath_protocols::afterwards::{Made, Write};
 use glidepath_protocols::registry::{Design, Protocol, Visitor};
 use glidepath_service::RESERVED;
 use glidepath_sim::{SimEnv, Simulation};
+use glidepath_table::clients;
 use iceberg::spec::TableMetadata;
 
 use super::book::{Book, Told};
-use super::{BASE, avro, server};
+use super::{BASE, server};
 use crate::run::calm;
 use crate::subject::{PREFIX, STORE, shared_state, writes};
 
@@ -154,7 +155,7 @@ impl History {
             let Some(bytes) = self.written.get(list) else {
                 return Err(format!("{name} refers to {list}, which nobody wrote"));
             };
-            let manifests = avro::manifests(bytes).map_err(|error| format!("{list}: {error}"))?;
+            let manifests = clients::manifests(bytes).map_err(|error| format!("{list}: {error}"))?;
             let paths: Vec<String> = manifests.into_iter().map(|manifest| manifest.manifest_path).collect();
             if let Some(back) = self.removed.get(&snapshot.snapshot_id()).filter(|removed| paths.contains(removed)) {
                 return Err(format!("snapshot {} removes {back}, and has it", snapshot.snapshot_id()));
@@ -272,7 +273,7 @@ impl History {
             let mut needed: Vec<String> = log.chain([pointer.clone()]).collect();
             for snapshot in body.snapshots() {
                 let list = snapshot.manifest_list();
-                let manifests = self.written.get(list).map(|bytes| avro::manifests(bytes));
+                let manifests = self.written.get(list).map(|bytes| clients::manifests(bytes));
                 let manifests = manifests.and_then(Result::ok).unwrap_or_default();
                 needed.push(list.to_owned());
                 needed.extend(manifests.into_iter().map(|manifest| manifest.manifest_path));

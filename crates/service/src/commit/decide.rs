@@ -7,7 +7,7 @@ use glidepath_env::Env;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::commit::{Misfit, apply, check};
-use glidepath_table::rebase::{NotRebased, Recognized, Why, rebase, recognize};
+use glidepath_table::rebase::{Ahead, NotRebased, Recognized, Why, foresee, rebase, recognize};
 use iceberg::TableUpdate;
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 
@@ -41,12 +41,20 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         on: &Loaded<TableMetadata>,
         commits: &[Arc<TableCommit>],
     ) -> Result<Decided, ServiceError> {
+        // All but the first that fits will be rebased, and the first too if the branch has moved.
+        let foreseen = commits
+            .iter()
+            .filter_map(|one| foresee(&one.requirements, &one.updates, &on.metadata, self.settings.rebase));
+        let files = match commits.len() {
+            1 => Ahead::nothing(&self.files),
+            _ => Ahead::of(&self.files, &foreseen.collect::<Vec<_>>(), crate::AT_ONCE).await,
+        };
         let mut draft: Option<Draft> = None;
         let mut verdicts = Vec::with_capacity(commits.len());
         for commit in commits {
             let now = draft.as_ref().map_or(&on.metadata, |draft| &draft.metadata);
             let file = draft.is_none().then_some(on.location.as_str());
-            match self.one(now, file, commit).await {
+            match self.one(now, file, commit, &files).await {
                 Ok(One { next, fitting }) => {
                     verdicts.push(Ok(fitting));
                     if let Some(next) = next {
@@ -62,7 +70,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Decides one.
-    async fn one(&self, now: &TableMetadata, file: Option<&str>, commit: &TableCommit) -> Result<One, ServiceError> {
+    async fn one(
+        &self,
+        now: &TableMetadata,
+        file: Option<&str>,
+        commit: &TableCommit,
+        files: &Ahead<'_, F>,
+    ) -> Result<One, ServiceError> {
         self.check_updates(now, &commit.updates)?;
         let candidate = match recognize(&commit.requirements, &commit.updates, now, self.settings.rebase) {
             Recognized::AlreadyThere if mutant::is(Mutant::LandedIsConflict) => {
@@ -73,7 +87,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Recognized::No(why) => return as_it_is(now, file, commit, &why),
         };
         let (fresh, now_ms) = (self.fresh_uuid(), i64::try_from(self.env.unix_ms()).unwrap_or(i64::MAX));
-        let rebased = match rebase(&candidate, now, &self.files, &self.lists, fresh, now_ms).await {
+        let rebased = match rebase(&candidate, now, files, &self.lists, fresh, now_ms).await {
             Ok(rebased) => rebased,
             Err(NotRebased::AlreadyThere(_)) => return Ok(One { next: None, fitting: Fitting::Before }),
             Err(error @ NotRebased::Store { .. }) => {
