@@ -10,6 +10,8 @@
 #![allow(clippy::disallowed_methods, reason = "a command runs in real time")]
 
 mod bench;
+#[cfg(feature = "serve")]
+mod bench_server;
 mod catalog;
 mod check;
 mod choice;
@@ -58,6 +60,8 @@ enum Command {
     Knees(knees::Arguments),
     Measure(measure::Arguments),
     Bench(bench::Arguments),
+    #[cfg(feature = "serve")]
+    BenchServer(bench_server::Arguments),
     #[command(hide = true)]
     BenchWorker(bench::WorkerArguments),
     Check(check::Arguments),
@@ -77,6 +81,8 @@ fn main() -> ExitCode {
         Command::Knees(arguments) => knees::run(&arguments),
         Command::Measure(arguments) => measure::run_command(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        #[cfg(feature = "serve")]
+        Command::BenchServer(arguments) => bench_server::run(&arguments),
         Command::BenchWorker(arguments) => bench::run_worker(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),

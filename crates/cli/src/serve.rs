@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use glidepath_model::Span;
 use glidepath_protocols::registry::Protocol;
 use glidepath_server::{
     Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, StsOptions, TlsFiles,
@@ -52,6 +53,9 @@ pub(crate) struct Arguments {
     /// Milliseconds that others' commits to a branch wait at most for the next try of an overwrite that lost; 0: not at all
     #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000))]
     overwrite_priority: u32,
+    /// The latency to add to every request to the storage before it is sent, for experiments
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    added_latency: Span,
     /// Threads that run requests [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
@@ -176,6 +180,7 @@ impl Arguments {
             sts: self.credentials.options(),
             rebase: self.rebase_appends,
             overwrite_priority: Duration::from_millis(self.overwrite_priority.into()),
+            added_latency: Duration::from_nanos(self.added_latency.as_nanos()),
             threads: self.threads.map_or(cores, usize::from),
             most_body_bytes: usize::from(limits.most_body) << 20,
             security: Security {

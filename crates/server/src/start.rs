@@ -52,6 +52,8 @@ pub struct Config {
     pub rebase: bool,
     /// How long others' commits to a branch wait at most for the next try of an overwrite that lost; zero: not at all.
     pub overwrite_priority: Duration,
+    /// Added to the time of each request to the storage, for experiments.
+    pub added_latency: Duration,
     /// Threads that run requests.
     pub threads: usize,
     /// The most bytes of a request's body.
@@ -77,6 +79,7 @@ impl Config {
             sts: None,
             rebase: false,
             overwrite_priority: Duration::from_millis(1500),
+            added_latency: Duration::ZERO,
             threads: 2,
             most_body_bytes: 64 << 20,
             security: Security::default(),
@@ -169,6 +172,10 @@ impl Handle {
     }
 }
 
+fn span(time: Duration) -> Span {
+    Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// The folder of new tables, as a URL.
 fn tables_of(store: &str) -> String {
     let (path, parameters) = store.split_once('?').map_or((store, None), |(path, rest)| (path, Some(rest)));
@@ -200,13 +207,14 @@ impl Server {
             }
             None => None,
         };
-        let files = Warehouse::new(tables, &base);
-        let store = open(&config.store, &options)?;
+        let added = span(config.added_latency);
+        let files = Warehouse::new(tables.slower_by(added), &base);
+        let store = open(&config.store, &options)?.slower_by(added);
         let catalog = found_or_created(store, config.protocol).await?;
         let protocol = catalog.protocol();
         let settings = Settings {
             rebase: config.rebase,
-            priority: Span::from_nanos(u64::try_from(config.overwrite_priority.as_nanos()).unwrap_or(u64::MAX)),
+            priority: span(config.overwrite_priority),
             own_folders: !access.is_open(),
             ..Settings::of(&base)
         };

@@ -22,11 +22,13 @@ pub mod memory;
 mod open;
 pub mod plain;
 pub mod rows;
+mod slow;
 mod store;
 mod warehouse;
 
 pub use bulk::SCRATCH;
 pub use live::LiveEnv;
 pub use open::{OpenError, Options, is_there, open};
+pub use slow::SlowStore;
 pub use store::Store;
 pub use warehouse::{base_location, open_plain};

@@ -6,12 +6,14 @@ use glidepath_env::{
     Appended, Body, Capabilities, DeleteError, Guard, Key, ListPage, Metadata, Object, ObjectStore, Payload, PutError,
     ReadError, Tag,
 };
+use glidepath_model::Span;
 
 use crate::cloud::CloudStore;
 use crate::local::LocalStore;
 use crate::memory::MemoryStore;
 use crate::plain::PlainStore;
 use crate::rows::RowStore;
+use crate::slow::SlowStore;
 
 /// A live store. Clones share connections, counters and limits.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub enum Store {
     Cloud(CloudStore),
     /// In a key-value store.
     Rows(RowStore),
+    /// One of these, with time added to each request.
+    Slow(SlowStore),
 }
 
 /// The same call on each kind of store.
@@ -37,8 +41,17 @@ macro_rules! each {
             Store::Plain($store) => $call,
             Store::Cloud($store) => $call,
             Store::Rows($store) => $call,
+            Store::Slow($store) => $call,
         }
     };
+}
+
+impl Store {
+    /// The same store, with this time added to each request before it is sent; for experiments.
+    #[must_use]
+    pub fn slower_by(self, added: Span) -> Self {
+        if added == Span::ZERO { self } else { Self::Slow(SlowStore::new(self, added)) }
+    }
 }
 
 impl ObjectStore for Store {

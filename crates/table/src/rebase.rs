@@ -33,6 +33,7 @@ use list::{Header, Manifests};
 use manifest::{Added, Unfit};
 
 pub use ahead::{Ahead, Foreseen, foresee};
+pub use list::{read as read_list, write as write_list};
 pub use lists::Lists;
 pub use recognize::{Asked, Candidate, Recognized, SUMMARY_KEY, TABLE_PROPERTY, recognize};
 pub use why::Why;
@@ -137,7 +138,7 @@ pub async fn rebase(
     let header = Header {
         version: metadata.format_version(),
         snapshot: id,
-        parent: head.snapshot_id(),
+        parent: Some(head.snapshot_id()),
         sequence_number: metadata.next_sequence_number(),
         first_row_id: top.rows.map(|(first, _)| first),
     };

@@ -36,7 +36,7 @@ impl Workload {
 
     /// As on the command line.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Own => "own",
             Self::Hot => "hot",

@@ -11,7 +11,7 @@ pub(super) use read::{Fields, File, Value};
 /// Bytes of records that are compressed together.
 const BLOCK: usize = 64 << 10;
 /// How hard to compress, of 0 to 10: the usual.
-const LEVEL: u8 = 6;
+pub(super) const LEVEL: u8 = 6;
 
 /// What is wrong with a file, in words.
 pub(super) type Fault = String;
@@ -104,13 +104,15 @@ pub(super) fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnO
 pub(super) struct FileWriter {
     out: Vec<u8>,
     marker: [u8; 16],
+    level: u8,
     block: Vec<u8>,
     records: i64,
 }
 
 impl FileWriter {
-    /// `marker` separates the blocks; it should be no text that occurs in them, so fresh random bytes.
-    pub(super) fn new(schema: &str, metadata: &[(&str, String)], marker: [u8; 16]) -> Self {
+    /// `marker` separates the blocks; it should be no text that occurs in them, so fresh random bytes. `level`: how hard to
+    /// compress, of 0 to 10.
+    pub(super) fn new(schema: &str, metadata: &[(&str, String)], marker: [u8; 16], level: u8) -> Self {
         let mut out = b"Obj\x01".to_vec();
         put_long(&mut out, metadata.len() as i64 + 2);
         for (key, value) in [("avro.schema", schema), ("avro.codec", "deflate")] {
@@ -123,7 +125,7 @@ impl FileWriter {
         }
         put_long(&mut out, 0);
         out.extend_from_slice(&marker);
-        Self { out, marker, block: Vec::new(), records: 0 }
+        Self { out, marker, level, block: Vec::new(), records: 0 }
     }
 
     /// Appends a record, which `put` encodes.
@@ -140,7 +142,7 @@ impl FileWriter {
             return;
         }
         put_long(&mut self.out, self.records);
-        put_bytes(&mut self.out, &compress_to_vec(&self.block, LEVEL));
+        put_bytes(&mut self.out, &compress_to_vec(&self.block, self.level));
         self.out.extend_from_slice(&self.marker);
         self.block.clear();
         self.records = 0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use iceberg::spec::{ByteBuf, FieldSummary, FormatVersion, ManifestContentType, ManifestFile};
 
-use super::avro::{Fault, Fields, File, FileWriter, Row, put_bytes, put_long, put_optional, required};
+use super::avro::{Fault, Fields, File, FileWriter, LEVEL, Row, put_bytes, put_long, put_optional, required};
 
 /// The manifests of a snapshot, in the order of its list.
 pub(super) type Manifests = Vec<Arc<ManifestFile>>;
@@ -94,7 +94,7 @@ fn field_summary(row: Row<'_>) -> Result<FieldSummary, Fault> {
 pub(super) struct Header {
     pub(super) version: FormatVersion,
     pub(super) snapshot: i64,
-    pub(super) parent: i64,
+    pub(super) parent: Option<i64>,
     pub(super) sequence_number: i64,
     /// Of version 3.
     pub(super) first_row_id: Option<u64>,
@@ -102,17 +102,26 @@ pub(super) struct Header {
 
 /// Encodes a list of version 2 or 3. The counts of each manifest must be known: these versions require them.
 pub(super) fn encode(header: &Header, manifests: &[Arc<ManifestFile>], marker: [u8; 16]) -> Result<Vec<u8>, Fault> {
+    encode_at(LEVEL, header, manifests, marker)
+}
+
+fn encode_at(
+    level: u8,
+    header: &Header,
+    manifests: &[Arc<ManifestFile>],
+    marker: [u8; 16],
+) -> Result<Vec<u8>, Fault> {
     let mut metadata = vec![
         ("format-version", (header.version as u8).to_string()),
         ("snapshot-id", header.snapshot.to_string()),
-        ("parent-snapshot-id", header.parent.to_string()),
+        ("parent-snapshot-id", header.parent.map_or_else(|| "null".to_owned(), |parent| parent.to_string())),
         ("sequence-number", header.sequence_number.to_string()),
     ];
     let rows = header.version >= FormatVersion::V3;
     if let (true, Some(first)) = (rows, header.first_row_id) {
         metadata.push(("first-row-id", first.to_string()));
     }
-    let mut file = FileWriter::new(&schema(rows), &metadata, marker);
+    let mut file = FileWriter::new(&schema(rows), &metadata, marker, level);
     for manifest in manifests {
         let counts = counts(manifest)?;
         file.record(|out| put_manifest(out, manifest, counts, rows));
@@ -204,4 +213,26 @@ fn schema(rows: bool) -> String {
         fields.push(optional(520, "first_row_id", r#""long""#));
     }
     format!(r#"{{"type":"record","name":"manifest_file","fields":[{}]}}"#, fields.join(","))
+}
+
+/// The manifests of a list, for programs that append as clients do.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn read(bytes: &[u8]) -> Result<Vec<Arc<ManifestFile>>, String> {
+    decode(bytes).map(|list| list.manifests)
+}
+
+/// A manifest list of version 2 as a client writes it, without compression. `marker`: fresh random bytes.
+///
+/// # Errors
+/// If the counts of a manifest are not known.
+pub fn write(
+    (snapshot, parent): (i64, Option<i64>),
+    sequence_number: i64,
+    manifests: &[Arc<ManifestFile>],
+    marker: [u8; 16],
+) -> Result<Vec<u8>, String> {
+    let header = Header { version: FormatVersion::V2, snapshot, parent, sequence_number, first_row_id: None };
+    encode_at(0, &header, manifests, marker)
 }

@@ -1,0 +1,136 @@
+//! The results of cells, for people.
+
+use glidepath_page::{Picture, ReportPage, Section, Table, digits};
+use glidepath_picture::{Axis, Chart, LineChart, PictureError, Point, Series};
+
+use super::cell::{Figures, Line, Workload};
+
+/// How it was measured, as in the report.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// The server's URL.
+    pub server: &'a str,
+    /// The day, as in 2026-11-21.
+    pub date: &'a str,
+    /// The machine of the clients.
+    pub machine: &'a str,
+    /// The measuring program: name and version.
+    pub program: &'a str,
+    /// Planned cells.
+    pub planned: usize,
+}
+
+/// The report.
+///
+/// # Errors
+/// A picture cannot be drawn.
+pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<ReportPage, PictureError> {
+    let Measured { server, date, machine, program, planned } = how;
+    let mut facts = format!(
+        "{server}, measured {date} from {machine} by {program}. Closed loop: each client sends its next request when the \
+         last one is answered."
+    );
+    if let Some(Line { cell, .. }) = lines.first() {
+        facts.push_str(&format!(" Each cell takes {}, in a namespace of its own.", cell.duration));
+    }
+    if lines.len() < *planned {
+        facts.push_str(&format!(" It was stopped: the report has {} of {planned} cells.", lines.len()));
+    }
+    let mut sections = Vec::new();
+    if let Some(picture) = picture(lines).transpose()? {
+        sections.push(Section::Pictures(vec![picture]));
+    }
+    sections.push(Section::Table(table(lines)));
+    Ok(ReportPage { title: format!("A catalog server at {server}"), facts, findings: findings(lines), sections })
+}
+
+fn findings(lines: &[Line]) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut acknowledged, mut wrong) = (0, 0);
+    for checked in lines.iter().filter_map(|line| line.checked.as_ref()) {
+        acknowledged += checked.acknowledged;
+        wrong += checked.lost + checked.twice + checked.refused_there;
+    }
+    if acknowledged > 0 {
+        found.push(match wrong {
+            0 => format!("All {acknowledged} acknowledged changes that were looked for are there, once."),
+            wrong => format!("{wrong} of {acknowledged} acknowledged changes are lost or there twice, or refused ones are there."),
+        });
+    }
+    let busy = lines.iter().filter(|line| line.busiest_client > 0.9).count();
+    if busy > 0 {
+        found.push(format!("In {busy} cells a thread of the clients was busy for more than 90 % of the time: the clients may be the limit."));
+    }
+    if let Some((words, count)) = lines.iter().flat_map(|line| &line.errors).max_by_key(|(_, count)| *count) {
+        found.push(format!("Not acknowledged most often ({count} times): {words}"));
+    }
+    found
+}
+
+fn table(lines: &[Line]) -> Table {
+    let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), digits);
+    let mut rows = Vec::new();
+    for line in lines {
+        let mut row = |what: String, clients: u32, figures: &Figures| {
+            rows.push(vec![
+                what,
+                clients.to_string(),
+                digits(figures.per_s),
+                or_none(figures.p50_ms),
+                or_none(figures.p99_ms),
+                or_none(figures.longest_ms),
+                figures.conflicts.to_string(),
+                figures.given_up.to_string(),
+                (figures.busy + figures.unknown).to_string(),
+                digits(line.client_processor_us),
+                or_none(line.server_processor_us),
+            ]);
+        };
+        row(line.cell.workload.name().to_owned(), line.cell.connections, &line.figures);
+        if let Some(overwrites) = &line.overwrites {
+            row(format!("{}: overwrites", line.cell.workload.name()), line.cell.overwrites, overwrites);
+        }
+    }
+    Table {
+        title: "Cells",
+        note: "Latencies run from the first try to the acknowledgement. Processor time is for one operation.",
+        head: vec![
+            "workload",
+            "connections",
+            "rate (1/s)",
+            "p50 (ms)",
+            "p99 (ms)",
+            "longest (ms)",
+            "conflicts",
+            "given up",
+            "put off or unknown",
+            "client (us)",
+            "server (us)",
+        ],
+        rows,
+    }
+}
+
+fn picture(lines: &[Line]) -> Option<Result<Picture, PictureError>> {
+    let mut series = Vec::new();
+    for (slot, workload) in Workload::ALL.into_iter().enumerate() {
+        let of = lines.iter().filter(|line| line.cell.workload == workload && line.figures.per_s > 0.0);
+        let points: Vec<Point> = of.map(|line| Point::at(line.cell.connections.into(), line.figures.per_s)).collect();
+        if points.len() > 1 {
+            let name = workload.name().to_owned();
+            series.push(Series { name, points, marks: true, slot: Some(slot), ..Series::default() });
+        }
+    }
+    if series.is_empty() {
+        return None;
+    }
+    let axis = |label: &str| Axis { label: label.to_owned(), logarithmic: true, ..Axis::default() };
+    let chart = LineChart {
+        title: "Requests against connections".to_owned(),
+        x: axis("Connections"),
+        y: axis("Acknowledged per second"),
+        series,
+        ..LineChart::default()
+    };
+    Some(Picture::of("Rate by number of connections.".to_owned(), &Chart::LineChart(chart)))
+}

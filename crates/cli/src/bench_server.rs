@@ -1,0 +1,253 @@
+//! `glidepath bench-server`: how many requests per second does a catalog server answer?
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use glidepath_bench::served::{
+    Cell, Figures, Line, Measured, Measuring, Responder, ServedError, Target, Workload, page, processor_of,
+};
+use glidepath_model::Span;
+
+use crate::choice::one_of;
+use crate::failure::Failure;
+use crate::folder::{self, unwritable, write};
+use crate::interrupt::on_interrupt;
+use crate::origin::{machine, program, today};
+use crate::output::{complain, print, print_json, table, three_digits};
+use crate::progress::Display;
+use crate::whole;
+
+/// The URL of the server that does nothing.
+const RESPONDER: &str = "responder:";
+
+/// The most connections of a cell, with those that overwrite.
+const MOST_CONNECTIONS: u32 = 10_000;
+
+/// Send requests to a catalog server, and measure how many it answers
+///
+/// Works with any server of Iceberg REST. Each connection sends its next request when the last one is answered. Workloads:
+/// own (commits, each connection to a table of its own), hot (appends to one table, with manifests and manifest lists),
+/// load (of one table), load-304 (the same with If-None-Match), fair (appends beside overwrites). Each cell has a
+/// namespace of its own, bench_..., which is removed at the end. After own, hot and fair it is checked that what was
+/// acknowledged is there, once; if not, the exit code is 1.
+///
+/// The server "responder:" is one that does nothing, within this process: own and load against it show what the clients
+/// cost. With GLIDEPATH_TOKEN in the environment, clients send it as their bearer token. Results go into a folder:
+/// report.html, report.md, results.json.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// The server, as clients get it: http://127.0.0.1:8181; Nessie: http://127.0.0.1:19120/iceberg; or responder:
+    #[arg(value_name = "URL")]
+    url: String,
+    /// The workloads
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "own,hot,load,load-304", value_parser = one_of(&Workload::ALL, Workload::name))]
+    workload: Vec<Workload>,
+    /// The numbers of connections; in fair, of those that append
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16,64", value_parser = whole::from_one::<u32>)]
+    connections: Vec<u32>,
+    /// In fair, the number of connections that overwrite
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = whole::from_one::<u32>)]
+    overwrites: u32,
+    /// The length of each cell
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    duration: Span,
+    /// How long the first cell runs before its results count: the first requests to a server are slow
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    warm_up: Span,
+    /// The warehouse to ask the server for, if it has several
+    #[arg(long, value_name = "NAME")]
+    warehouse: Option<String>,
+    /// The store that has the tables' files, if it is not this machine's disk: for hot and fair
+    #[arg(long, value_name = "URL")]
+    files: Option<String>,
+    /// The processes of the server on this machine, to measure their processor time (Linux)
+    #[arg(long, value_name = "PIDS", value_delimiter = ',', value_parser = whole::from_one::<u32>)]
+    processes: Vec<u32>,
+    /// Threads of the clients
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = whole::from_one::<u32>)]
+    threads: u32,
+    /// Leave the namespaces and tables on the server
+    #[arg(long)]
+    keep: bool,
+    /// The folder for results
+    #[arg(long, value_name = "FOLDER", default_value = "results/bench-server")]
+    out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn failure(error: ServedError) -> Failure {
+    match error {
+        ServedError::Url { .. } => Failure::Mistake(error.to_string()),
+        error => Failure::Failed(error.to_string()),
+    }
+}
+
+/// Runs the cells.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let cells = arguments.cells()?;
+    folder::check(&arguments.out, "bench-server")?;
+    if !arguments.processes.is_empty() && processor_of(&arguments.processes).is_none() {
+        let words = format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);
+        return Err(Failure::Mistake(words));
+    }
+    let mut measuring = Measuring::begin(arguments.target()?).map_err(failure)?;
+    let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
+    let stop = on_interrupt()?;
+    let mut lines = Vec::new();
+    let ended = arguments.measure(&mut measuring, &cells, stop, &mut lines);
+    if !arguments.keep && arguments.url != RESPONDER {
+        // The measurement is what it is; the namespaces have a name by which they are found.
+        if let Err(error) = measuring.remove() {
+            complain(&format!("not everything was removed from the server; its namespaces are bench_...: {error}"));
+        }
+    }
+    if lines.is_empty() {
+        folder::remove_empty(&made);
+        return ended.and(Err(Failure::Interrupted("stopped; nothing is measured".to_owned())));
+    }
+    // Finished cells are kept, also after an error.
+    arguments.write(&lines, cells.len())?;
+    ended?;
+    match lines.iter().filter_map(|line| line.checked.as_ref()).filter(|checked| checked.is_wrong()).count() {
+        0 => Ok(()),
+        wrong => Err(Failure::Failed(format!("in {wrong} cells, acknowledged changes are lost or there twice"))),
+    }
+}
+
+impl Arguments {
+    fn cells(&self) -> Result<Vec<Cell>, Failure> {
+        if self.duration == Span::ZERO {
+            return Err(Failure::Mistake("--duration 0: give a time above zero, such as 10s".to_owned()));
+        }
+        if let Some(count) = self.connections.iter().find(|count| **count > MOST_CONNECTIONS - self.overwrites.min(MOST_CONNECTIONS)) {
+            let words = format!("--connections {count}: give at most {MOST_CONNECTIONS}, with those that overwrite");
+            return Err(Failure::Mistake(words));
+        }
+        if self.url == RESPONDER
+            && let Some(workload) = self.workload.iter().find(|workload| workload.appends())
+        {
+            let words = format!("--workload {}: {RESPONDER} has no tables; allowed: own, load, load-304", workload.name());
+            return Err(Failure::Mistake(words));
+        }
+        let mut cells = Vec::new();
+        for workload in &self.workload {
+            for connections in &self.connections {
+                let overwrites = if *workload == Workload::Fair { self.overwrites } else { 0 };
+                cells.push(Cell { workload: *workload, connections: *connections, overwrites, duration: self.duration });
+            }
+        }
+        Ok(cells)
+    }
+
+    fn target(&self) -> Result<Target, Failure> {
+        let is_responder = self.url == RESPONDER;
+        let url = match is_responder {
+            true => Responder::start().map_err(|error| Failure::Failed(format!("cannot start: {error}")))?.url(),
+            false => self.url.clone(),
+        };
+        Ok(Target {
+            url,
+            token: std::env::var("GLIDEPATH_TOKEN").ok().filter(|token| !token.is_empty()),
+            warehouse: self.warehouse.clone(),
+            files: self.files.clone(),
+            processes: self.processes.clone(),
+            threads: self.threads as usize,
+            is_responder,
+        })
+    }
+
+    fn measure(
+        &self,
+        measuring: &mut Measuring,
+        cells: &[Cell],
+        stop: &'static AtomicBool,
+        lines: &mut Vec<Line>,
+    ) -> Result<(), Failure> {
+        let display = Display::new();
+        if let Some(first) = cells.first()
+            && self.warm_up > Span::ZERO
+        {
+            display.steps(0, cells.len(), "cells", "warming up");
+            measuring.run(&Cell { duration: self.warm_up, ..*first }, stop).map_err(failure)?;
+        }
+        for (done, cell) in cells.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let words = format!("{}, {} connections", cell.workload.name(), cell.connections);
+            display.steps(done, cells.len(), "cells", &words);
+            let outcome = measuring.run(cell, stop).map_err(failure)?;
+            lines.push(Line::new(*cell, &outcome));
+        }
+        match stop.load(Ordering::Relaxed) {
+            true => Err(Failure::Interrupted(format!("stopped; {} of {} cells are done", lines.len(), cells.len()))),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
+        let (date, machine, program) = (today(), machine(), program());
+        let how = Measured { server: &self.url, date: &date, machine: &machine, program: &program, planned };
+        let page = page(&how, lines)?;
+        folder::claim(&self.out, "bench-server")?;
+        let path = |name: &str| self.out.join(name);
+        write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
+        write(&path("report.md"), &page.markdown())?;
+        write(&path("report.html"), &page.html())?;
+        if self.json {
+            return print_json(&lines);
+        }
+        print(&as_table(lines))?;
+        print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
+    }
+}
+
+fn as_table(lines: &[Line]) -> String {
+    let header = [
+        "workload", "clients", "rate/s", "p50 ms", "p99 ms", "conflicts", "given up", "put off", "unknown", "client us",
+        "server us", "checked",
+    ];
+    let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
+    let mut rows = Vec::new();
+    for line in lines {
+        let checked = line.checked.as_ref().map_or("-".to_owned(), |checked| match checked.is_wrong() {
+            false => format!("{} there", checked.acknowledged),
+            true => format!("{} lost, {} twice, {} refused and there", checked.lost, checked.twice, checked.refused_there),
+        });
+        let mut row = |what: String, clients: u32, figures: &Figures, checked: String| {
+            rows.push(vec![
+                what,
+                clients.to_string(),
+                format!("{:.1}", figures.per_s),
+                or_none(figures.p50_ms),
+                or_none(figures.p99_ms),
+                figures.conflicts.to_string(),
+                figures.given_up.to_string(),
+                figures.busy.to_string(),
+                figures.unknown.to_string(),
+                three_digits(line.client_processor_us),
+                or_none(line.server_processor_us),
+                checked,
+            ]);
+        };
+        let name = line.cell.workload.name();
+        row(name.to_owned(), line.cell.connections, &line.figures, checked);
+        if let Some(overwrites) = &line.overwrites {
+            row(format!("{name}: overwrites"), line.cell.overwrites, overwrites, "-".to_owned());
+        }
+    }
+    let mut text = table(&header.map(str::to_owned), 1, rows);
+    text.push_str("\nProcessor time (us) is for one operation.");
+    for line in lines.iter().filter(|line| line.busiest_client > 0.9) {
+        let Cell { workload, connections, .. } = line.cell;
+        let words = "a thread of the clients was busy all the time: they may be the limit";
+        text.push_str(&format!("\n{}, {connections} connections: {words} (--threads)", workload.name()));
+    }
+    for (words, count) in lines.iter().flat_map(|line| &line.errors).take(4) {
+        text.push_str(&format!("\nNot acknowledged, {count} times: {words}"));
+    }
+    text
+}
