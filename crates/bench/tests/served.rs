@@ -11,10 +11,7 @@ use glidepath_bench::served::{Cell, Workload};
 
 fn world() -> World {
     let profile = Profile::constant(Span::from_millis(1));
-    World {
-        added_latency: Span::from_millis(30),
-        ..World::of(Protocol::ManifestChain, profile, Costs::parse(include_str!("../src/served/predicted/costs.toml")).unwrap())
-    }
+    World { added_latency: Span::from_millis(30), ..World::of(Protocol::ManifestChain, profile, Costs::measured()) }
 }
 
 fn cell(workload: Workload, connections: u32) -> Cell {
@@ -96,7 +93,7 @@ fn a_hold_lets_overwrites_land_and_appends_wait() {
 
 #[test]
 fn costs_are_read_and_checked() {
-    let costs = Costs::parse(include_str!("../src/served/predicted/costs.toml")).unwrap();
+    let costs = Costs::measured();
     assert!(costs.processors > 0 && costs.server_request > Span::ZERO);
     assert!(Costs::parse("processors = 2").unwrap_err().to_string().contains("client_request"));
     let none = toml::to_string(&Costs { processors: 0, ..costs }).unwrap();

@@ -9,6 +9,6 @@ mod live;
 pub mod predicted;
 mod report;
 
-pub use cell::{Cell, Checked, FIRST_WAIT, Figures, Line, Outcome, RETRIES, Samples, Workload};
+pub use cell::{Cell, Checked, FIRST_WAIT, Figures, Line, Outcome, Predicted, RETRIES, Samples, Workload};
 pub use live::{Measuring, Responder, ServedError, Target, processor_of};
 pub use report::{Measured, page};

@@ -105,12 +105,7 @@ pub(super) fn encode(header: &Header, manifests: &[Arc<ManifestFile>], marker: [
     encode_at(LEVEL, header, manifests, marker)
 }
 
-fn encode_at(
-    level: u8,
-    header: &Header,
-    manifests: &[Arc<ManifestFile>],
-    marker: [u8; 16],
-) -> Result<Vec<u8>, Fault> {
+fn encode_at(level: u8, header: &Header, manifests: &[Arc<ManifestFile>], marker: [u8; 16]) -> Result<Vec<u8>, Fault> {
     let mut metadata = vec![
         ("format-version", (header.version as u8).to_string()),
         ("snapshot-id", header.snapshot.to_string()),

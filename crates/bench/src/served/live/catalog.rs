@@ -44,7 +44,8 @@ fn encoded(text: &str) -> String {
 impl Catalog {
     /// Asks the server for its prefix.
     pub(super) async fn find(address: Address, warehouse: Option<&str>) -> Result<Self, ServedError> {
-        let asked = warehouse.map_or_else(String::new, |name| format!("?warehouse={}", encoded(name).replace('/', "%2F")));
+        let asked =
+            warehouse.map_or_else(String::new, |name| format!("?warehouse={}", encoded(name).replace('/', "%2F")));
         let path = format!("{}/v1/config{asked}", address.base);
         let answer = Connection::new(&address).send(Ask::get(&path)).await?;
         let config: Config = read(&answer, "GET /v1/config")?;

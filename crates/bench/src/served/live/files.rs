@@ -69,7 +69,8 @@ impl TableFiles {
                 Place::Store(Box::new(store), base)
             }
             (None, None) => {
-                let words = "the table is not on this machine: give the store that has it, --files s3://bucket?endpoint=...";
+                let words =
+                    "the table is not on this machine: give the store that has it, --files s3://bucket?endpoint=...";
                 return Err(failed(&location, words));
             }
         };

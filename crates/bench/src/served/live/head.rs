@@ -175,7 +175,8 @@ mod tests {
         assert_eq!(head.lists_since(Some(1)), ["l3", "l2"]);
         assert!(Arc::ptr_eq(&head, &heads.of(BODY.as_bytes()).unwrap()));
         // Another version is not taken for it.
-        let other = BODY.replace("2.json", "3.json").replace("\"last-sequence-number\":3", "\"last-sequence-number\":4");
+        let other =
+            BODY.replace("2.json", "3.json").replace("\"last-sequence-number\":3", "\"last-sequence-number\":4");
         assert_eq!(heads.of(other.as_bytes()).unwrap().last_sequence, 4);
     }
 

@@ -32,7 +32,9 @@ pub use responder::Responder;
 #[derive(Debug, thiserror::Error)]
 pub enum ServedError {
     /// The URL is not that of a server.
-    #[error("{url}: {why}; allowed: http://HOST:PORT, with a path if the server has one, as in http://127.0.0.1:19120/iceberg")]
+    #[error(
+        "{url}: {why}; allowed: http://HOST:PORT, with a path if the server has one, as in http://127.0.0.1:19120/iceberg"
+    )]
     Url {
         /// As given.
         url: String,

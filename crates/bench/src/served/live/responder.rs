@@ -48,7 +48,9 @@ fn answers() -> (Vec<u8>, Vec<u8>) {
         r#"{{"defaults":{{}},"overrides":{{}},"metadata-location":"file:///none","metadata":{{"table-uuid":"00000000-0000-0000-0000-000000000000","location":"file:///none","properties":{{"padding":"{padding}"}}}}}}"#
     );
     let head = |status: &str, length: usize| {
-        format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\netag: \"one\"\r\ncontent-length: {length}\r\n\r\n")
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\netag: \"one\"\r\ncontent-length: {length}\r\n\r\n"
+        )
     };
     let whole = format!("{}{body}", head("200 OK", body.len())).into_bytes();
     (whole, "HTTP/1.1 304 Not Modified\r\netag: \"one\"\r\n\r\n".to_owned().into_bytes())

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use glidepath_env::{Env, together};
 use glidepath_model::{Instant, Span};
 use glidepath_service::{Kind, Loaded, TableCommit, Warehouse};
 use glidepath_sim::{Envelope, SimEnv, SimStore, Slot};
+use glidepath_table::rebase::{read_list, write_list};
 use glidepath_table::{Files, clients};
 use iceberg::spec::{Operation, Snapshot, Summary, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
@@ -84,9 +86,11 @@ impl Client {
     async fn append_all(&self) -> Result<(), Stopped> {
         let mut loaded = self.load(HOT).await?;
         while self.goes_on() {
-            let (snapshot, began) = (self.scene.fresh(), self.env.now());
+            let (snapshot, mut began) = (self.scene.fresh(), None);
             for attempt in 0_u32.. {
-                match self.commit(&loaded, snapshot, attempt, Operation::Append).await? {
+                let written = self.write(&loaded, snapshot, attempt, Operation::Append).await?;
+                let began = *began.get_or_insert_with(|| self.env.now());
+                match self.commit(&loaded, &written).await? {
                     Ok(now) => {
                         loaded = now;
                         self.done(began);
@@ -104,12 +108,14 @@ impl Client {
 
     async fn overwrite_all(&self) -> Result<(), Stopped> {
         while self.goes_on() {
-            let (snapshot, began) = (self.scene.fresh(), self.env.now());
+            let (snapshot, mut began) = (self.scene.fresh(), None);
             let mut loaded = self.load(HOT).await?;
             let mut wait = FIRST_WAIT;
             for attempt in 0..=RETRIES {
                 self.wait(self.scene.world.validation).await;
-                if self.commit(&loaded, snapshot, attempt, Operation::Overwrite).await?.is_ok() {
+                let written = self.write(&loaded, snapshot, attempt, Operation::Overwrite).await?;
+                let began = *began.get_or_insert_with(|| self.env.now());
+                if self.commit(&loaded, &written).await?.is_ok() {
                     let took = self.env.now().since(began).as_nanos();
                     self.scene.overwrites.borrow_mut().latencies_ns.push(took);
                     self.scene.acknowledged.borrow_mut().insert(snapshot);
@@ -143,25 +149,32 @@ impl Client {
         Ok(())
     }
 
-    /// Writes the files of a snapshot on top of this version, and commits it. The inner error: it conflicted, or was put
-    /// off.
+    /// Commits a snapshot. The inner error: it conflicted, or was put off.
     async fn commit(
         &self,
         on: &Loaded<TableMetadata>,
-        snapshot: i64,
-        attempt: u32,
-        operation: Operation,
+        snapshot: &Snapshot,
     ) -> Result<Result<Loaded<TableMetadata>, ()>, Stopped> {
-        let overwrites = operation != Operation::Append;
-        let snapshot = self.write(on, snapshot, attempt, operation).await?;
-        let (requirements, updates) = clients::commit(on.metadata.uuid(), &snapshot);
+        let (requirements, updates) = clients::commit(on.metadata.uuid(), snapshot);
         let ask = Ask::Commit(identifier(HOT), TableCommit { requirements, updates, key: None });
         match self.ask(ask).await {
             Ok(now) => Ok(Ok(now)),
-            Err(error) => self.count(error.kind, &error.to_string(), overwrites).map(|()| Err(())),
+            Err(error) => {
+                let overwrites = snapshot.summary().operation != Operation::Append;
+                self.count(error.kind, &error.to_string(), overwrites).map(|()| Err(()))
+            }
         }
     }
 
+    /// The first append, alone: a rebase needs a parent.
+    pub(super) async fn first(&self) -> Result<(), Stopped> {
+        let loaded = self.load(HOT).await?;
+        let written = self.write(&loaded, self.scene.fresh(), 0, Operation::Append).await?;
+        self.scene.acknowledged.borrow_mut().insert(written.snapshot_id());
+        self.commit(&loaded, &written).await?.map(|_| ()).map_err(|()| "the first append conflicts".to_owned())
+    }
+
+    /// Writes the files of a snapshot on top of this version.
     async fn write(
         &self,
         on: &Loaded<TableMetadata>,
@@ -177,13 +190,13 @@ impl Client {
         let mut manifests = Vec::new();
         if let Some(parent) = metadata.current_snapshot() {
             let bytes = self.files.read(parent.manifest_list()).await.map_err(|error| words(&error))?;
-            manifests = clients::manifests(&bytes).map_err(|error| words(&error))?;
+            manifests = read_list(&bytes)?;
         }
         let data = format!("{}/data/{id}.parquet", metadata.location());
         let bytes = clients::manifest(&data, 1).map_err(|error| words(&error))?;
         let sequence = metadata.next_sequence_number();
-        manifests.insert(0, clients::listed(&manifest, bytes.len(), id, sequence, 1));
-        let listed = clients::list(&manifests).map_err(|error| words(&error))?;
+        manifests.insert(0, Arc::new(clients::listed(&manifest, bytes.len(), id, sequence, 1)));
+        let listed = write_list((id, metadata.current_snapshot_id()), sequence, &manifests, [7; 16])?.into();
         for (location, bytes) in [(&manifest, bytes), (&list, listed)] {
             self.files.write(location, bytes).await.map_err(|error| words(&error))?;
         }

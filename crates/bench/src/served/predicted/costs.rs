@@ -42,6 +42,15 @@ impl Costs {
         }
     }
 
+    /// As measured on the machine of `docs/bench.md`; the file says how.
+    ///
+    /// # Panics
+    /// Never: the text is the same each time, and a test reads it.
+    #[must_use]
+    pub fn measured() -> Self {
+        Self::parse(include_str!("costs.toml")).unwrap_or_else(|error| panic!("costs.toml: {error}"))
+    }
+
     /// Costs as TOML.
     ///
     /// # Errors

@@ -218,7 +218,18 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         });
         (begin, start)
     });
-    simulation.run(std::iter::once((Instant::ZERO, server)).chain(clients));
+    let first = cell.workload.appends().then(|| {
+        let scene = Rc::clone(&scene);
+        let start: Start = Box::new(move |env| {
+            Box::pin(async move {
+                if let Err(words) = Client::new(env, Rc::clone(&scene), 0).first().await {
+                    scene.fail(NotPredicted::Begin(words));
+                }
+            })
+        });
+        (Instant::ZERO + BEGIN.half(), start)
+    });
+    simulation.run(std::iter::once((Instant::ZERO, server)).chain(first).chain(clients));
     drop(simulation);
     match scene.failed.take() {
         Some(why) => Err(why),
