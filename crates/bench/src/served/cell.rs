@@ -98,8 +98,8 @@ impl Samples {
 
     /// Counts an answer. Few different ones are kept.
     pub fn note(&mut self, words: String, count: u64) {
-        match self.errors.iter_mut().find(|(known, _)| *known == words) {
-            Some((_, known)) => *known += count,
+        match self.errors.iter().position(|(known, _)| *known == words) {
+            Some(place) => self.errors[place].1 += count,
             None if self.errors.len() < 8 => self.errors.push((words, count)),
             None => {}
         }

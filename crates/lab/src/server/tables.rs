@@ -51,8 +51,6 @@ pub(crate) struct Sizes {
 struct Request {
     changes: Changes,
     kind: Kind,
-    /// Which process waits for it.
-    process: u32,
 }
 
 /// Whether it was committed, conflicted, or what happened.
@@ -126,7 +124,7 @@ impl<C: Grouped> Tables<C> {
         let [change] = changes.edits() else { unreachable!("transactions over several tables are not rebased") };
         let (cell, process) = (self.of(change.table), client.env.process());
         self.wait_for_hold(client, &cell, process).await;
-        let request = Rc::new(Request { changes: changes.clone(), kind: client.kind, process });
+        let request = Rc::new(Request { changes: changes.clone(), kind: client.kind });
         let answer = loop {
             let seat = cell.queue.seat();
             let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
@@ -197,8 +195,8 @@ impl<C: Grouped> Tables<C> {
         let Ok(Some(state)) = state else {
             return members.into_iter().for_each(|member| member.answer(failed(&"the table cannot be read")));
         };
-        let Decided { fitting, refused, rebased } =
-            decide(state, members, || MetadataId(client.env.draw(glidepath_env::Purpose::Names)));
+        let Decided::<C> { fitting, refused, rebased } =
+            decide::<C>(state, members, || MetadataId(client.env.draw(glidepath_env::Purpose::Names)));
         if !refused.is_empty() {
             // A refusal may be out of date: the server looks again.
             let _ = catalog.load().await;

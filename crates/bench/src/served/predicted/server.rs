@@ -51,8 +51,8 @@ pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
             beginning.as_mut().poll(context)
         })
         .await;
-        if let Err(error) = begun {
-            return scene.fail(NotPredicted::Begin(error.to_string()));
+        if let Err(words) = begun {
+            return scene.fail(NotPredicted::Begin(words));
         }
     }
     // Counts begin with the clients.
@@ -91,16 +91,17 @@ fn service(env: &SimEnv, world: &World, scene: &Scene) -> (Served, Vec<Task>) {
 }
 
 /// Creates the tables of the cell.
-async fn begin(service: &Served, scene: &Scene) -> Result<(), ServiceError> {
-    service.prepare().await?;
+async fn begin(service: &Served, scene: &Scene) -> Result<(), String> {
+    let words = |error: ServiceError| error.to_string();
+    service.prepare().await.map_err(words)?;
     let namespace = Namespace { parts: vec![NAMESPACE.to_owned()], properties: Default::default() };
-    service.create_namespace(&namespace, None).await?;
+    service.create_namespace(&namespace, None).await.map_err(words)?;
     if scene.cell.workload != Workload::Own {
-        service.create_table(new_table(HOT)?, None).await?;
+        service.create_table(new_table(HOT)?, None).await.map_err(words)?;
         return Ok(());
     }
     for number in 0..scene.cell.connections {
-        service.create_table(new_table(&own(number))?, None).await?;
+        service.create_table(new_table(&own(number))?, None).await.map_err(words)?;
     }
     Ok(())
 }
@@ -110,10 +111,10 @@ pub(super) fn own(number: u32) -> String {
     format!("t{number}")
 }
 
-fn new_table(name: &str) -> Result<NewTable, ServiceError> {
+fn new_table(name: &str) -> Result<NewTable, String> {
     let id = NestedField::optional(1, "id", Type::Primitive(PrimitiveType::Long));
     let schema = Schema::builder().with_fields([id.into()]).build();
-    let schema = schema.map_err(|error| ServiceError::new(glidepath_service::Kind::Broken, error.to_string()))?;
+    let schema = schema.map_err(|error| error.to_string())?;
     let properties = [("glidepath.append-rebase", "true"), ("write.metadata.previous-versions-max", "10")];
     Ok(NewTable {
         identifier: identifier(name),
