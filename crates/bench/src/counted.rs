@@ -73,7 +73,7 @@ impl<E: Env + Clone> CountedWorld<E> {
         &self.counters
     }
 
-    /// The same, for a time after this world.
+    /// The counts, to be read later.
     #[cfg(feature = "serve")]
     pub(crate) fn counters_shared(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)

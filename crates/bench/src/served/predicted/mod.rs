@@ -13,11 +13,14 @@ use std::cell::{Cell as Kept, RefCell};
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use glidepath_env::Env;
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::registry::Protocol;
-use glidepath_service::Identifier;
+use glidepath_service::{Counts, Identifier};
 use glidepath_sim::{Host, Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 
 use super::{Cell, Outcome, Samples, Workload};
@@ -127,10 +130,22 @@ struct Scene {
     not_modified: Kept<u64>,
     ended: Kept<Instant>,
     failed: RefCell<Option<NotPredicted>>,
-    counters: RefCell<Option<std::sync::Arc<Counters>>>,
-    counts: RefCell<Option<std::sync::Arc<glidepath_service::Counts>>>,
+    counters: RefCell<Option<Arc<Counters>>>,
+    counts: RefCell<Option<Arc<Counts>>>,
+    /// What was counted before the clients began.
+    before: Kept<Counted>,
     /// Snapshots in the history of the hot table at the end, if it was read.
     history: RefCell<Vec<i64>>,
+}
+
+/// What a server has counted so far.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    requests: u64,
+    rebased: u64,
+    versions: u64,
+    holds: u64,
+    used: u64,
 }
 
 impl Scene {
@@ -147,6 +162,18 @@ impl Scene {
     /// Keeps the first failure.
     fn fail(&self, why: NotPredicted) {
         self.failed.borrow_mut().get_or_insert(why);
+    }
+
+    fn counted(&self) -> Counted {
+        let counts = self.counts.borrow();
+        let count = |of: fn(&Counts) -> &AtomicU64| counts.as_ref().map_or(0, |counts| of(counts).load(Relaxed));
+        Counted {
+            requests: self.counters.borrow().as_ref().map_or(0, |counters| counters.requests.load(Relaxed)),
+            rebased: count(|counts| &counts.rebased),
+            versions: count(|counts| &counts.versions),
+            holds: count(|counts| &counts.priorities),
+            used: count(|counts| &counts.priorities_used),
+        }
     }
 
     fn leave(&self) {
@@ -198,6 +225,7 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         failed: RefCell::default(),
         counters: RefCell::default(),
         counts: RefCell::default(),
+        before: Kept::default(),
         history: RefCell::default(),
     });
     let mut simulation = Simulation::new(setup);
@@ -207,6 +235,9 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         let scene = Rc::clone(&scene);
         let start: Start = Box::new(move |env| {
             Box::pin(async move {
+                if number == 0 {
+                    scene.before.set(scene.counted());
+                }
                 let client = Client::new(env.clone(), Rc::clone(&scene), number);
                 let result = client.work(number >= scene.cell.connections).await;
                 if let Err(words) = result {
@@ -239,7 +270,6 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
 
 /// What a run that has ended says.
 fn told(scene: &Scene) -> Prediction {
-    use std::sync::atomic::Ordering::Relaxed;
     let outcome = Outcome {
         took_ns: scene.ended.get().since(scene.begin).as_nanos(),
         operations: scene.operations.take(),
@@ -249,16 +279,13 @@ fn told(scene: &Scene) -> Prediction {
         checked: scene.cell.workload.appends().then(|| checked(scene)),
         ..Outcome::default()
     };
-    let counts = scene.counts.take();
-    let count = |of: fn(&glidepath_service::Counts) -> &std::sync::atomic::AtomicU64| {
-        counts.as_ref().map_or(0, |counts| of(counts).load(Relaxed))
-    };
+    let (before, all) = (scene.before.get(), scene.counted());
     Prediction {
         outcome,
-        requests: scene.counters.take().map_or(0, |counters| counters.requests.load(Relaxed)),
-        rebased: count(|counts| &counts.rebased),
-        versions: count(|counts| &counts.versions),
-        holds: (count(|counts| &counts.priorities), count(|counts| &counts.priorities_used)),
+        requests: all.requests - before.requests,
+        rebased: all.rebased - before.rebased,
+        versions: all.versions - before.versions,
+        holds: (all.holds - before.holds, all.used - before.used),
     }
 }
 

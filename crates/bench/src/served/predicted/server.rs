@@ -55,9 +55,7 @@ pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
             return scene.fail(NotPredicted::Begin(words));
         }
     }
-    // Counts begin with the clients.
-    let counted = world.beside(env.clone(), env.store(STORE));
-    scene.counters.replace(Some(counted.counters_shared()));
+    scene.counters.replace(Some(world.counters_shared()));
     scene.counts.replace(Some(service.counts()));
     serve(&env, &service, &scene, &mut background).await;
     if scene.cell.workload.appends()
