@@ -56,9 +56,10 @@ fn appends_to_one_table_do_not_conflict_and_are_all_there() {
     let prediction = run(Workload::Hot, 16);
     let checked = prediction.outcome.checked.clone().unwrap();
     assert_eq!(prediction.outcome.operations.conflicts, 0, "{:?}", prediction.outcome.operations.errors);
-    assert_eq!(checked.acknowledged, prediction.outcome.operations.latencies_ns.len() as u64);
+    // One was there before.
+    assert_eq!(checked.acknowledged, 1 + prediction.outcome.operations.latencies_ns.len() as u64);
     assert!(!checked.is_wrong() && checked.acknowledged > 0, "{checked:?}");
-    assert!(prediction.rebased > 0 && prediction.versions < checked.acknowledged, "{prediction:?}");
+    assert!(prediction.rebased > 0 && 4 * prediction.versions < checked.acknowledged, "{prediction:?}");
 }
 
 #[test]
@@ -66,12 +67,13 @@ fn latency_of_the_store_is_paid_by_each_commit() {
     let slow = World { added_latency: Span::from_millis(60), ..world() };
     let (fast, slow) = (run(Workload::Own, 1), predicted(&cell(Workload::Own, 1), &slow, 1).unwrap());
     let ratio = rate(&fast) / rate(&slow);
-    assert!((1.8..2.05).contains(&ratio), "{ratio}");
+    assert!((1.7..2.3).contains(&ratio), "{ratio}");
 }
 
 #[test]
 fn loads_are_limited_by_the_processors() {
-    let with = |processors| World { costs: Costs { processors, ..world().costs }, ..world() };
+    let costs = |processors| Costs { processors, server_request: Span::from_millis(20), ..world().costs };
+    let with = |processors| World { costs: costs(processors), added_latency: Span::ZERO, ..world() };
     let rate = |processors| rate(&predicted(&cell(Workload::Load, 16), &with(processors), 1).unwrap());
     let (one, two) = (rate(1), rate(2));
     assert!((1.9..2.1).contains(&(two / one)), "{one}, {two}");
@@ -86,8 +88,8 @@ fn a_hold_lets_overwrites_land_and_appends_wait() {
     };
     let landed = |prediction: &Prediction| prediction.outcome.overwrites.as_ref().map(|all| all.latencies_ns.len());
     let (without, with) = (of(0), of(3000));
-    assert_eq!((landed(&without), without.holds), (Some(0), (0, 0)));
-    assert!(landed(&with) > Some(2) && with.holds.1 > 2, "{:?}", with.outcome.overwrites);
+    assert!(landed(&without) <= Some(1) && without.holds == (0, 0), "{:?}", without.outcome.overwrites);
+    assert!(landed(&with) > Some(3) && with.holds.1 > 3, "{:?}", with.outcome.overwrites);
     assert!(rate(&with) < rate(&without), "{} and {}", rate(&with), rate(&without));
 }
 

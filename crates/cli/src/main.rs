@@ -12,6 +12,8 @@
 mod bench;
 #[cfg(feature = "serve")]
 mod bench_server;
+#[cfg(feature = "serve")]
+mod bench_start;
 mod catalog;
 mod check;
 mod choice;
@@ -62,6 +64,8 @@ enum Command {
     Bench(bench::Arguments),
     #[cfg(feature = "serve")]
     BenchServer(bench_server::Arguments),
+    #[cfg(feature = "serve")]
+    BenchStart(bench_start::Arguments),
     #[command(hide = true)]
     BenchWorker(bench::WorkerArguments),
     Check(check::Arguments),
@@ -83,6 +87,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         #[cfg(feature = "serve")]
         Command::BenchServer(arguments) => bench_server::run(&arguments),
+        #[cfg(feature = "serve")]
+        Command::BenchStart(arguments) => bench_start::run(&arguments),
         Command::BenchWorker(arguments) => bench::run_worker(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),

@@ -10,7 +10,12 @@ use glidepath_workload::{End, Kind, Record};
 const OURS: [&str; 3] = ["catalog.protocol=manifest-chain", "catalog.server=1ms", "tables.appends=rebased"];
 
 fn run(settings: &[&[&str]]) -> Result<Vec<Record>, String> {
-    let usual = ["duration=10min", "provider=s3-standard", "transaction.runtime={ kind = \"fixed\", scale = \"1s\" }"];
+    let usual = [
+        "duration=5min",
+        "run_on=1min",
+        "provider=s3-standard",
+        "transaction.runtime={ kind = \"fixed\", scale = \"1s\" }",
+    ];
     let settings = usual.iter().chain(settings.concat().iter()).map(|one| Setting::parse(one).unwrap()).collect();
     let overrides = Overrides { settings, ..Overrides::default() };
     let experiment = Experiment::of_preset("iceberg", &overrides).map_err(|error| error.to_string())?;

@@ -21,8 +21,10 @@ pub(crate) mod priority;
 mod settle;
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Name, Refusal, Span};
@@ -91,6 +93,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         if let Some(hold) = self.hold(&cell, &commit) {
             hold.over(&self.env).await;
         }
+        let mut first = true;
         loop {
             let seat = cell.queue.seat();
             let ticket = match cell.queue.enqueue(Arc::clone(&commit)) {
@@ -106,8 +109,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             };
             if let Some(seat) = seat {
+                if !first {
+                    others_queue_again().await;
+                }
                 self.lead(table, name, &cell, &seat, &commit).await;
             }
+            first = false;
             match ticket.await {
                 Ok(answer) => {
                     self.note_for_priority(&cell, &commit, &answer);
@@ -322,7 +329,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
         files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
         let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));
-        for written in glidepath_env::together(crate::AT_ONCE, writes).await {
+        for written in glidepath_env::together(TOGETHER + 1, writes).await {
             written?;
         }
         Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
@@ -407,6 +414,20 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let draw = || u128::from(self.env.draw(glidepath_env::Purpose::Names));
         uuid::Builder::from_random_bytes(((draw() << 64) | draw()).to_be_bytes()).into_uuid()
     }
+}
+
+/// Lets other tasks run once. When a leader hands over, all that wait are woken, and the first of them leads: without this
+/// it would commit alone, because the others would not have queued again yet.
+async fn others_queue_again() {
+    let mut asked = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut asked, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// A version that is written and not committed.

@@ -5,7 +5,6 @@
 //! list and keeps the snapshot's id, by which the client finds it. [`recognize`] decides by the request and the table's
 //! metadata, [`rebase`] by the files; both refuse whatever could be more than an append.
 
-mod ahead;
 mod avro;
 mod list;
 mod lists;
@@ -14,15 +13,16 @@ mod recognize;
 mod summary;
 mod why;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::{try_join_all, try_join3};
 use glidepath_env::Cause;
 use iceberg::spec::{
-    FormatVersion, ManifestContentType, ManifestFile, Snapshot, SnapshotRef, SnapshotReference, SnapshotRetention,
-    TableMetadata,
+    FormatVersion, ManifestContentType, ManifestFile, Operation, Snapshot, SnapshotRef, SnapshotReference,
+    SnapshotRetention, TableMetadata,
 };
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
@@ -32,7 +32,6 @@ use crate::{FileError, Files};
 use list::{Header, Manifests};
 use manifest::{Added, Unfit};
 
-pub use ahead::{Ahead, Foreseen, foresee};
 pub use list::{read as read_list, write as write_list};
 pub use lists::Lists;
 pub use recognize::{Asked, Candidate, Recognized, SUMMARY_KEY, TABLE_PROPERTY, recognize};
@@ -113,9 +112,22 @@ pub async fn rebase(
     fresh: Uuid,
     now_ms: i64,
 ) -> Result<Rebased, NotRebased> {
+    rebase_read(candidate, None, metadata, files, lists, (fresh, now_ms)).await
+}
+
+/// The same, with the append's own files if they have been read.
+pub async fn rebase_read(
+    candidate: &Candidate,
+    ahead: Option<&ReadAhead>,
+    metadata: &TableMetadata,
+    files: &impl Files,
+    lists: &Lists,
+    (fresh, now_ms): (Uuid, i64),
+) -> Result<Rebased, NotRebased> {
     let snapshot = &candidate.snapshot;
     let id = snapshot.snapshot_id();
     if let Some(head) = metadata.snapshot_for_ref(&candidate.branch)
+        && metadata.snapshot_by_id(id).is_some()
         && recognize::ancestors(metadata, head).any(|s| s.snapshot_id() == id)
     {
         return Err(NotRebased::AlreadyThere(id));
@@ -124,12 +136,10 @@ pub async fn rebase(
     let Some(parent) = metadata.snapshot_by_id(candidate.parent) else {
         return Err(Why::ParentGone(candidate.parent).into());
     };
-    let (own, before, now) =
-        try_join3(read(files, snapshot.manifest_list()), listed(files, lists, parent), listed(files, lists, &head))
-            .await?;
-    let own = decoded(snapshot.manifest_list(), list::decode(&own))?;
+    let (before, now, own) = (listed(files, lists, parent), listed(files, lists, &head), own(files, ahead, snapshot));
+    let (own, before, now) = try_join3(own, before, now).await?;
     let added = added(&own, metadata, id, &before, &now)?;
-    let total = inspect_all(files, &added, id).await?;
+    let total = inspect_all(files, ahead, &added, id).await?;
 
     let list_location = list_location(metadata, id, fresh);
     let top = compose(metadata, &added, &now)?;
@@ -142,8 +152,13 @@ pub async fn rebase(
         sequence_number: metadata.next_sequence_number(),
         first_row_id: top.rows.map(|(first, _)| first),
     };
-    let list = list::encode(&header, &top.manifests, *fresh.as_bytes()).map_err(Why::Unfit)?;
-    lists.insert(&list_location, Arc::new(top.manifests));
+    let shared = lists.get_written(head.manifest_list()).and_then(|(_, blocks)| blocks);
+    // Row ids may have been assigned to manifests of the head: then they are not what was written.
+    let unchanged = |kept: &[Arc<ManifestFile>]| kept.iter().zip(now.iter()).all(|(kept, was)| Arc::ptr_eq(kept, was));
+    let shared = shared.filter(|_| unchanged(&top.manifests[added.len()..]));
+    let encoded = list::encode(&header, &top.manifests, shared.as_ref(), *fresh.as_bytes());
+    let (list, blocks) = encoded.map_err(Why::Unfit)?;
+    lists.insert(&list_location, Arc::new(top.manifests), Some(blocks));
     let requirements = candidate.requirements.iter().map(|requirement| match requirement {
         TableRequirement::RefSnapshotIdMatch { r#ref, .. } => {
             TableRequirement::RefSnapshotIdMatch { r#ref: r#ref.clone(), snapshot_id: Some(head.snapshot_id()) }
@@ -160,6 +175,36 @@ pub async fn rebase(
     })
 }
 
+/// The files of an append, read before it is known what it is put on top of.
+#[derive(Debug)]
+pub struct ReadAhead {
+    own: list::List,
+    contents: BTreeMap<String, Bytes>,
+}
+
+/// Reads the manifest list of an append and the manifests that it adds; so the files of several appends are read at once,
+/// though they are rebased one after the other. Nothing if these updates add no append for which a rebase is asked, or if a
+/// file cannot be read: [`rebase`] then reads for itself, and says why. `owner`: as in [`recognize`].
+pub async fn read_ahead(
+    updates: &[TableUpdate],
+    metadata: &TableMetadata,
+    owner: bool,
+    files: &impl Files,
+) -> Option<ReadAhead> {
+    let snapshot = updates.iter().find_map(|update| match update {
+        TableUpdate::AddSnapshot { snapshot } if snapshot.summary().operation == Operation::Append => Some(snapshot),
+        _ => None,
+    })?;
+    if !recognize::is_asked(snapshot, metadata, owner) {
+        return None;
+    }
+    let own = list::decode(&files.read(snapshot.manifest_list()).await.ok()?).ok()?;
+    let added = own.manifests.iter().filter(|manifest| manifest.added_snapshot_id == snapshot.snapshot_id());
+    let paths: Vec<String> = added.map(|manifest| manifest.manifest_path.clone()).take(AT_ONCE).collect();
+    let read = try_join_all(paths.iter().map(|path| files.read(path))).await.ok()?;
+    Some(ReadAhead { own, contents: paths.into_iter().zip(read).collect() })
+}
+
 async fn read(files: &impl Files, location: &str) -> Result<Bytes, NotRebased> {
     files.read(location).await.map_err(|error| match error {
         FileError::NotFound(location) => Why::NoFile(location).into(),
@@ -172,6 +217,21 @@ fn decoded<T>(location: &str, result: Result<T, avro::Fault>) -> Result<T, NotRe
     result.map_err(|what| NotRebased::Undecodable { location: location.to_owned(), what })
 }
 
+/// The manifest list of an append.
+async fn own<'a>(
+    files: &impl Files,
+    ahead: Option<&'a ReadAhead>,
+    snapshot: &Snapshot,
+) -> Result<Cow<'a, list::List>, NotRebased> {
+    match ahead {
+        Some(ahead) => Ok(Cow::Borrowed(&ahead.own)),
+        None => {
+            let location = snapshot.manifest_list();
+            decoded(location, list::decode(&read(files, location).await?)).map(Cow::Owned)
+        }
+    }
+}
+
 /// The manifests of a snapshot of the table.
 async fn listed(files: &impl Files, lists: &Lists, snapshot: &Snapshot) -> Result<Arc<Manifests>, NotRebased> {
     let location = snapshot.manifest_list();
@@ -180,19 +240,19 @@ async fn listed(files: &impl Files, lists: &Lists, snapshot: &Snapshot) -> Resul
     }
     let bytes = read(files, location).await?;
     let manifests = Arc::new(decoded(location, list::decode(&bytes))?.manifests);
-    lists.insert(location, Arc::clone(&manifests));
+    lists.insert(location, Arc::clone(&manifests), None);
     Ok(manifests)
 }
 
-/// The manifests by their paths, each once.
-fn by_path(manifests: &Manifests) -> Result<BTreeMap<&str, &Arc<ManifestFile>>, Why> {
-    let mut by_path = BTreeMap::new();
+/// The paths of manifests, each once.
+fn paths(manifests: &Manifests) -> Result<HashSet<&str>, Why> {
+    let mut paths = HashSet::with_capacity(manifests.len());
     for manifest in manifests {
-        if by_path.insert(manifest.manifest_path.as_str(), manifest).is_some() {
+        if !paths.insert(manifest.manifest_path.as_str()) {
             return Err(Why::Twice(manifest.manifest_path.clone()));
         }
     }
-    Ok(by_path)
+    Ok(paths)
 }
 
 /// The manifests that the snapshot adds to those of its parent, `before`: if it only adds, and neither its parent nor
@@ -208,12 +268,12 @@ fn added(
     if let Some(commit) = own.version.as_ref().filter(|claimed| **claimed != version) {
         return Err(Why::Version { table: version, commit: commit.clone() });
     }
-    let (mine, before) = (by_path(&own.manifests)?, by_path(before)?);
-    let now: BTreeSet<_> = now.iter().map(|manifest| manifest.manifest_path.as_str()).collect();
-    for (path, manifest) in &before {
+    let (mine, parents) = (paths(&own.manifests)?, paths(before)?);
+    let now: HashSet<_> = now.iter().map(|manifest| manifest.manifest_path.as_str()).collect();
+    for manifest in before {
         let live = manifest.has_added_files() || manifest.has_existing_files();
-        if live && !mine.contains_key(path) && !mutant::is(Mutant::LeftOutAllowed) {
-            return Err(Why::LeftOut((*path).to_owned()));
+        if live && !mine.contains(manifest.manifest_path.as_str()) && !mutant::is(Mutant::LeftOutAllowed) {
+            return Err(Why::LeftOut(manifest.manifest_path.clone()));
         }
     }
     let default = metadata.default_partition_spec_id();
@@ -221,12 +281,12 @@ fn added(
     for manifest in &own.manifests {
         let path = manifest.manifest_path.clone();
         if manifest.added_snapshot_id != id {
-            if !before.contains_key(path.as_str()) {
+            if !parents.contains(path.as_str()) {
                 return Err(Why::NotOfParent(path));
             }
             continue;
         }
-        if now.contains(path.as_str()) || before.contains_key(path.as_str()) {
+        if now.contains(path.as_str()) || parents.contains(path.as_str()) {
             return Err(Why::Listed(path));
         }
         if manifest.content != ManifestContentType::Data {
@@ -247,13 +307,22 @@ fn added(
 }
 
 /// Reads the added manifests, and sums up what they add.
-async fn inspect_all(files: &impl Files, added: &Manifests, id: i64) -> Result<Added, NotRebased> {
+async fn inspect_all(
+    files: &impl Files,
+    ahead: Option<&ReadAhead>,
+    added: &Manifests,
+    id: i64,
+) -> Result<Added, NotRebased> {
     let mut total = Added::default();
     if mutant::is(Mutant::ManifestsUnread) {
         return Ok(total);
     }
     for some in added.chunks(AT_ONCE) {
-        let contents = try_join_all(some.iter().map(|manifest| read(files, &manifest.manifest_path))).await?;
+        let content = async |path: &str| match ahead.and_then(|ahead| ahead.contents.get(path)) {
+            Some(bytes) => Ok(bytes.clone()),
+            None => read(files, path).await,
+        };
+        let contents = try_join_all(some.iter().map(|manifest| content(&manifest.manifest_path))).await?;
         for (manifest, bytes) in some.iter().zip(contents) {
             let one = manifest::inspect(&bytes, manifest, id).map_err(|unfit| match unfit {
                 Unfit::Why(why) => why.into(),

@@ -10,6 +10,9 @@ pub const RETRIES: u32 = 4;
 /// How long it waits before the first retry (`commit.retry.min-wait-ms`); each further wait is twice as long.
 pub const FIRST_WAIT: Span = Span::from_millis(100);
 
+/// Different answers that are kept.
+const MOST_ERRORS: usize = 8;
+
 /// What the clients do. Each sends its next request when the previous one is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -98,10 +101,10 @@ impl Samples {
 
     /// Counts an answer. Few different ones are kept.
     pub fn note(&mut self, words: String, count: u64) {
-        match self.errors.iter().position(|(known, _)| *known == words) {
-            Some(place) => self.errors[place].1 += count,
-            None if self.errors.len() < 8 => self.errors.push((words, count)),
-            None => {}
+        if let Some((_, known)) = self.errors.iter_mut().find(|(known, _)| *known == words) {
+            *known += count;
+        } else if self.errors.len() < MOST_ERRORS {
+            self.errors.push((words, count));
         }
     }
 

@@ -8,7 +8,9 @@ mod cell;
 mod live;
 pub mod predicted;
 mod report;
+mod start;
 
 pub use cell::{Cell, Checked, FIRST_WAIT, Figures, Line, Outcome, Predicted, RETRIES, Samples, Workload};
 pub use live::{Measuring, Responder, ServedError, Target, processor_of};
 pub use report::{Measured, page};
+pub use start::{Start, fill_tables, first_of};

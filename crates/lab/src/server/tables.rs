@@ -27,9 +27,6 @@ use super::Served;
 /// The most commits in one version of a table.
 const TOGETHER: usize = 64;
 
-/// Requests for files that run at once.
-const AT_ONCE: usize = 16;
-
 /// How long others wait at most for the next try of an overwrite that lost: the server's default.
 const HOLD: Span = Span::from_millis(1500);
 
@@ -125,12 +122,18 @@ impl<C: Grouped> Tables<C> {
         let (cell, process) = (self.of(change.table), client.env.process());
         self.wait_for_hold(client, &cell, process).await;
         let request = Rc::new(Request { changes: changes.clone(), kind: client.kind });
+        let mut first = true;
         let answer = loop {
             let seat = cell.queue.seat();
             let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
             if let Some(seat) = seat {
+                if !first {
+                    // The others that were told of the end of the last leader queue again first.
+                    client.env.sleep_until(client.env.now() + Span::from_nanos(1)).await;
+                }
                 self.lead(client, change.table, &seat, &request).await;
             }
+            first = false;
             if let Ok(answer) = ticket.await {
                 break answer;
             }
@@ -219,13 +222,13 @@ impl<C: Grouped> Tables<C> {
         let Sizes { metadata, list, manifest } = self.sizes;
         if rebased > 0 {
             for size in [list, manifest] {
-                let read = Transfer::ReadMany { count: rebased, size, parallel: AT_ONCE as u32 };
+                let read = Transfer::ReadMany { count: rebased, size, parallel: TOGETHER as u32 };
                 store.bulk(&[read]).await.map_err(|error| error.0)?;
             }
         }
         let writes = std::iter::once(metadata).chain((0..rebased).map(|_| list));
         let writes = writes.map(|size| async move { store.bulk(&[Transfer::Write(size)]).await });
-        for written in together(AT_ONCE, writes).await {
+        for written in together(TOGETHER + 1, writes).await {
             written.map_err(|error| error.0)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Step 2: whether each of several commits fits a version of a table, and the version after those that do.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,15 +8,18 @@ use glidepath_env::Env;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::commit::{Misfit, apply, check};
-use glidepath_table::rebase::{Ahead, NotRebased, Recognized, Why, foresee, rebase, recognize};
+use glidepath_table::rebase::{NotRebased, ReadAhead, Recognized, Why, read_ahead, rebase_read, recognize};
 use iceberg::TableUpdate;
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 
-use super::{Fitting, TableCommit};
+use super::{Fitting, TOGETHER, TableCommit};
 use crate::Inner;
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
+
+/// Manifests in the lists that are read ahead.
+const MOST_AHEAD: usize = 200_000;
 
 /// The decisions on several commits.
 pub(super) struct Decided {
@@ -41,20 +45,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         on: &Loaded<TableMetadata>,
         commits: &[Arc<TableCommit>],
     ) -> Result<Decided, ServiceError> {
-        // All but the first that fits will be rebased, and the first too if the branch has moved.
-        let foreseen = commits
-            .iter()
-            .filter_map(|one| foresee(&one.requirements, &one.updates, &on.metadata, self.settings.rebase));
-        let files = match commits.len() {
-            1 => Ahead::nothing(&self.files),
-            _ => Ahead::of(&self.files, &foreseen.collect::<Vec<_>>(), crate::AT_ONCE).await,
-        };
         let mut draft: Option<Draft> = None;
         let mut verdicts = Vec::with_capacity(commits.len());
-        for commit in commits {
+        let mut ahead = VecDeque::new();
+        for (place, commit) in commits.iter().enumerate() {
+            if ahead.is_empty() {
+                ahead = self.ahead(&on.metadata, &commits[place..]).await;
+            }
+            let read = ahead.pop_front().flatten();
             let now = draft.as_ref().map_or(&on.metadata, |draft| &draft.metadata);
             let file = draft.is_none().then_some(on.location.as_str());
-            match self.one(now, file, commit, &files).await {
+            match self.one(now, file, commit, read.as_ref()).await {
                 Ok(One { next, fitting }) => {
                     verdicts.push(Ok(fitting));
                     if let Some(next) = next {
@@ -69,13 +70,26 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Decided { draft, verdicts })
     }
 
+    /// Reads the files of the next of several appends at once, since each is decided after the one before; as many as do
+    /// not take too much memory. A single commit may need none.
+    async fn ahead(&self, on: &TableMetadata, commits: &[Arc<TableCommit>]) -> VecDeque<Option<ReadAhead>> {
+        if commits.len() < 2 {
+            return VecDeque::new();
+        }
+        let list = on.current_snapshot().and_then(|head| self.lists.get(head.manifest_list()));
+        let each = list.map_or(MOST_AHEAD / TOGETHER, |manifests| manifests.len() + commits.len());
+        let some = &commits[..commits.len().min((MOST_AHEAD / each.max(1)).max(1))];
+        let read = some.iter().map(|commit| read_ahead(&commit.updates, on, self.settings.rebase, &self.files));
+        glidepath_env::together(TOGETHER, read).await.into()
+    }
+
     /// Decides one.
     async fn one(
         &self,
         now: &TableMetadata,
         file: Option<&str>,
         commit: &TableCommit,
-        files: &Ahead<'_, F>,
+        read: Option<&ReadAhead>,
     ) -> Result<One, ServiceError> {
         self.check_updates(now, &commit.updates)?;
         let candidate = match recognize(&commit.requirements, &commit.updates, now, self.settings.rebase) {
@@ -87,7 +101,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Recognized::No(why) => return as_it_is(now, file, commit, &why),
         };
         let (fresh, now_ms) = (self.fresh_uuid(), i64::try_from(self.env.unix_ms()).unwrap_or(i64::MAX));
-        let rebased = match rebase(&candidate, now, files, &self.lists, fresh, now_ms).await {
+        let rebased = rebase_read(&candidate, read, now, &self.files, &self.lists, (fresh, now_ms)).await;
+        let rebased = match rebased {
             Ok(rebased) => rebased,
             Err(NotRebased::AlreadyThere(_)) => return Ok(One { next: None, fitting: Fitting::Before }),
             Err(error @ NotRebased::Store { .. }) => {

@@ -4,12 +4,14 @@
 mod read;
 mod schema;
 
+use std::sync::Arc;
+
 use miniz_oxide::deflate::compress_to_vec;
 
 pub(super) use read::{Fields, File, Value};
 
 /// Bytes of records that are compressed together.
-const BLOCK: usize = 64 << 10;
+pub(super) const BLOCK: usize = 64 << 10;
 /// How hard to compress, of 0 to 10: the usual.
 pub(super) const LEVEL: u8 = 6;
 
@@ -99,58 +101,79 @@ pub(super) fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnO
     }
 }
 
-/// Writes a file. The writer of the library orders the metadata and chooses the marker at random; this one gives the
-/// same bytes for the same arguments.
-pub(super) struct FileWriter {
-    out: Vec<u8>,
-    marker: [u8; 16],
-    level: u8,
-    block: Vec<u8>,
-    records: i64,
+/// Records that are compressed together. A file consists of such blocks, and files may share them.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// How many.
+    pub(super) records: usize,
+    /// Their bytes before compression.
+    pub(super) bytes: usize,
+    compressed: Vec<u8>,
 }
 
-impl FileWriter {
-    /// `marker` separates the blocks; it should be no text that occurs in them, so fresh random bytes. `level`: how hard to
-    /// compress, of 0 to 10.
-    pub(super) fn new(schema: &str, metadata: &[(&str, String)], marker: [u8; 16], level: u8) -> Self {
-        let mut out = b"Obj\x01".to_vec();
-        put_long(&mut out, metadata.len() as i64 + 2);
-        for (key, value) in [("avro.schema", schema), ("avro.codec", "deflate")] {
-            put_bytes(&mut out, key.as_bytes());
-            put_bytes(&mut out, value.as_bytes());
-        }
-        for (key, value) in metadata {
-            put_bytes(&mut out, key.as_bytes());
-            put_bytes(&mut out, value.as_bytes());
-        }
-        put_long(&mut out, 0);
-        out.extend_from_slice(&marker);
-        Self { out, marker, level, block: Vec::new(), records: 0 }
+impl Block {
+    /// `level`: how hard to compress, of 0 to 10.
+    fn new(records: usize, bytes: &[u8], level: u8) -> Self {
+        Self { records, bytes: bytes.len(), compressed: compress_to_vec(bytes, level) }
+    }
+}
+
+/// Puts records into blocks.
+pub(super) struct BlockWriter {
+    blocks: Vec<Arc<Block>>,
+    level: u8,
+    open: Vec<u8>,
+    records: usize,
+}
+
+impl BlockWriter {
+    pub(super) fn new(level: u8) -> Self {
+        Self { blocks: Vec::new(), level, open: Vec::new(), records: 0 }
     }
 
     /// Appends a record, which `put` encodes.
     pub(super) fn record(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
-        put(&mut self.block);
+        put(&mut self.open);
         self.records += 1;
-        if self.block.len() >= BLOCK {
+        if self.open.len() >= BLOCK {
             self.end_block();
         }
     }
 
     fn end_block(&mut self) {
-        if self.records == 0 {
-            return;
+        if self.records > 0 {
+            self.blocks.push(Arc::new(Block::new(self.records, &self.open, self.level)));
+            self.open.clear();
+            self.records = 0;
         }
-        put_long(&mut self.out, self.records);
-        put_bytes(&mut self.out, &compress_to_vec(&self.block, self.level));
-        self.out.extend_from_slice(&self.marker);
-        self.block.clear();
-        self.records = 0;
     }
 
-    /// The file.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(super) fn finish(mut self) -> Vec<Arc<Block>> {
         self.end_block();
-        self.out
+        self.blocks
     }
+}
+
+/// A file of these blocks. The writer of the library orders the metadata and chooses the marker at random; this one gives
+/// the same bytes for the same arguments. `marker` separates the blocks; it should be no text that occurs in them, so
+/// fresh random bytes.
+pub(super) fn file_of(schema: &str, metadata: &[(&str, String)], marker: [u8; 16], blocks: &[Arc<Block>]) -> Vec<u8> {
+    let mut out = b"Obj\x01".to_vec();
+    put_long(&mut out, metadata.len() as i64 + 2);
+    for (key, value) in [("avro.schema", schema), ("avro.codec", "deflate")] {
+        put_bytes(&mut out, key.as_bytes());
+        put_bytes(&mut out, value.as_bytes());
+    }
+    for (key, value) in metadata {
+        put_bytes(&mut out, key.as_bytes());
+        put_bytes(&mut out, value.as_bytes());
+    }
+    put_long(&mut out, 0);
+    out.extend_from_slice(&marker);
+    for block in blocks {
+        put_long(&mut out, block.records as i64);
+        put_bytes(&mut out, &block.compressed);
+        out.extend_from_slice(&marker);
+    }
+    out
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use iceberg::spec::{ByteBuf, FieldSummary, FormatVersion, ManifestContentType, ManifestFile};
 
-use super::avro::{Fault, Fields, File, FileWriter, LEVEL, Row, put_bytes, put_long, put_optional, required};
+use super::avro::{
+    BLOCK, Block, BlockWriter, Fault, Fields, File, LEVEL, Row, file_of, put_bytes, put_long, put_optional, required,
+};
 
 /// The manifests of a snapshot, in the order of its list.
 pub(super) type Manifests = Vec<Arc<ManifestFile>>;
@@ -18,6 +20,7 @@ const KNOWN_IN_SUMMARY: [i64; 4] = [509, 510, 511, 518];
 const MOST: usize = 64 << 20;
 
 /// A manifest list as it was read.
+#[derive(Clone, Debug)]
 pub(super) struct List {
     /// The format version that the file claims, if it claims one.
     pub(super) version: Option<String>,
@@ -100,12 +103,62 @@ pub(super) struct Header {
     pub(super) first_row_id: Option<u64>,
 }
 
-/// Encodes a list of version 2 or 3. The counts of each manifest must be known: these versions require them.
-pub(super) fn encode(header: &Header, manifests: &[Arc<ManifestFile>], marker: [u8; 16]) -> Result<Vec<u8>, Fault> {
-    encode_at(LEVEL, header, manifests, marker)
+/// The manifests of a list in compressed blocks, in its order; a list that only adds shares most of them.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    all: Vec<Arc<Block>>,
+    /// Whether the records have the fields of version 3.
+    rows: bool,
 }
 
-fn encode_at(level: u8, header: &Header, manifests: &[Arc<ManifestFile>], marker: [u8; 16]) -> Result<Vec<u8>, Fault> {
+/// Encodes a list of version 2 or 3. The counts of each manifest must be known: these versions require them. `shared`: the
+/// blocks of the last manifests of this list, if they are those of another list.
+pub(super) fn encode(
+    header: &Header,
+    manifests: &[Arc<ManifestFile>],
+    shared: Option<&Blocks>,
+    marker: [u8; 16],
+) -> Result<(Vec<u8>, Blocks), Fault> {
+    let rows = header.version >= FormatVersion::V3;
+    let all = match shared.filter(|shared| shared.rows == rows) {
+        Some(shared) => joined(manifests, &shared.all, rows)?,
+        None => blocks(manifests, rows, LEVEL)?,
+    };
+    let file = file(header, &all, marker);
+    Ok((file, Blocks { all, rows }))
+}
+
+fn blocks(manifests: &[Arc<ManifestFile>], rows: bool, level: u8) -> Result<Vec<Arc<Block>>, Fault> {
+    let mut blocks = BlockWriter::new(level);
+    for manifest in manifests {
+        let counts = counts(manifest)?;
+        blocks.record(|out| put_manifest(out, manifest, counts, rows));
+    }
+    Ok(blocks.finish())
+}
+
+/// New manifests before those of these blocks. A block is joined with the next one while it has as many records, so a
+/// list has few blocks, and a record is compressed a few times only.
+fn joined(manifests: &[Arc<ManifestFile>], shared: &[Arc<Block>], rows: bool) -> Result<Vec<Arc<Block>>, Fault> {
+    let kept: usize = shared.iter().map(|block| block.records).sum();
+    let Some(mut records) = manifests.len().checked_sub(kept) else {
+        return Err("there are more manifests in blocks than in the list".to_owned());
+    };
+    let (mut taken, mut bytes) = (0, 0);
+    while let Some(next) = shared.get(taken)
+        && records >= next.records
+        && bytes + next.bytes <= BLOCK
+    {
+        records += next.records;
+        bytes += next.bytes;
+        taken += 1;
+    }
+    let mut all = blocks(&manifests[..records], rows, LEVEL)?;
+    all.extend(shared[taken..].iter().cloned());
+    Ok(all)
+}
+
+fn file(header: &Header, blocks: &[Arc<Block>], marker: [u8; 16]) -> Vec<u8> {
     let mut metadata = vec![
         ("format-version", (header.version as u8).to_string()),
         ("snapshot-id", header.snapshot.to_string()),
@@ -116,12 +169,7 @@ fn encode_at(level: u8, header: &Header, manifests: &[Arc<ManifestFile>], marker
     if let (true, Some(first)) = (rows, header.first_row_id) {
         metadata.push(("first-row-id", first.to_string()));
     }
-    let mut file = FileWriter::new(&schema(rows), &metadata, marker, level);
-    for manifest in manifests {
-        let counts = counts(manifest)?;
-        file.record(|out| put_manifest(out, manifest, counts, rows));
-    }
-    Ok(file.finish())
+    file_of(&schema(rows), &metadata, marker, blocks)
 }
 
 /// The counts as Avro has them: files added, existing, deleted, and the rows in each.
@@ -229,5 +277,5 @@ pub fn write(
     marker: [u8; 16],
 ) -> Result<Vec<u8>, String> {
     let header = Header { version: FormatVersion::V2, snapshot, parent, sequence_number, first_row_id: None };
-    encode_at(0, &header, manifests, marker)
+    Ok(file(&header, &blocks(manifests, false, 0)?, marker))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iceberg::spec::ManifestFile;
 
-use super::list::Manifests;
+use super::list::{Blocks, Manifests};
 
 /// The manifests of recent lists, by the lists' locations. A file never changes, so what is here is never stale. The
 /// least recently used lists are dropped first.
@@ -29,6 +29,8 @@ struct State {
 #[derive(Debug)]
 struct Kept {
     manifests: Arc<Manifests>,
+    /// The same as they were written, if they were written here.
+    blocks: Option<Blocks>,
     used: u64,
 }
 
@@ -53,6 +55,10 @@ impl Lists {
     /// The manifests of a list if they are kept.
     #[must_use]
     pub fn get(&self, location: &str) -> Option<Arc<Vec<Arc<ManifestFile>>>> {
+        self.get_written(location).map(|(manifests, _)| manifests)
+    }
+
+    pub(super) fn get_written(&self, location: &str) -> Option<(Arc<Manifests>, Option<Blocks>)> {
         let mut guard = self.locked();
         let state = &mut *guard;
         let kept = state.lists.get_mut(location)?;
@@ -61,10 +67,10 @@ impl Lists {
             state.by_use.insert(state.uses, location);
         }
         kept.used = state.uses;
-        Some(Arc::clone(&kept.manifests))
+        Some((Arc::clone(&kept.manifests), kept.blocks.clone()))
     }
 
-    pub(super) fn insert(&self, location: &str, manifests: Arc<Manifests>) {
+    pub(super) fn insert(&self, location: &str, manifests: Arc<Manifests>, blocks: Option<Blocks>) {
         let mut state = self.locked();
         state.remove(location);
         if weight(&manifests) > self.most {
@@ -74,7 +80,7 @@ impl Lists {
         let used = state.uses;
         state.entries += weight(&manifests);
         state.by_use.insert(used, location.to_owned());
-        state.lists.insert(location.to_owned(), Kept { manifests, used });
+        state.lists.insert(location.to_owned(), Kept { manifests, blocks, used });
         while state.entries > self.most {
             let Some((_, oldest)) = state.by_use.pop_first() else { break };
             state.remove(&oldest);

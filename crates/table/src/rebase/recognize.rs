@@ -97,6 +97,10 @@ fn already_there(requirements: &[TableRequirement], updates: &[TableUpdate], met
             && reference.is_branch()
         {
             let Some(head) = metadata.snapshot_for_ref(ref_name) else { return false };
+            // Most commits are new, and histories are long.
+            if metadata.snapshot_by_id(reference.snapshot_id).is_none() {
+                return false;
+            }
             let mut of_branch = ancestors(metadata, head).map(Snapshot::snapshot_id).collect::<BTreeSet<_>>();
             if !of_branch.contains(&reference.snapshot_id) {
                 return false;
@@ -206,6 +210,14 @@ pub(super) fn applicable(candidate: &Candidate, metadata: &TableMetadata) -> Res
         return Err(Why::Schema(metadata.current_schema_id()));
     }
     Ok((asked(candidate, metadata, head)?, head.clone()))
+}
+
+/// Whether somebody may have asked for a rebase of this append. Whoever did, [`applicable`] decides.
+pub(super) fn is_asked(snapshot: &Snapshot, metadata: &TableMetadata, owner: bool) -> bool {
+    let is = |value: Option<&String>| value.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    owner
+        || is(snapshot.summary().additional_properties.get(SUMMARY_KEY))
+        || is(metadata.properties().get(TABLE_PROPERTY))
 }
 
 /// Who asked for a rebase onto this head.

@@ -1,7 +1,6 @@
 //! What becomes of an append that is rebased.
 
-use futures_executor::block_on;
-use glidepath_table::rebase::{Ahead, Asked, NotRebased, Recognized, Why, foresee, rebase};
+use glidepath_table::rebase::{Asked, NotRebased, Recognized, Why};
 use iceberg::TableUpdate;
 use iceberg::spec::{FormatVersion, ManifestContentType, ManifestList, Snapshot};
 use serde_json::json;
@@ -41,38 +40,6 @@ fn a_stale_append_lands_on_the_head() {
     assert_eq!(of, [(3, 3, 3), (2, 2, 2), (1, 1, 1)]);
     assert_eq!(manifests[1..], world.manifests(2));
     assert_eq!(world.rows(), (22, 22));
-}
-
-#[test]
-fn files_that_were_read_ahead_are_not_read_again() {
-    let mut world = World::with_one(2);
-    let drafts = [world.draft(2, 2), world.draft(3, 3)];
-    let foreseen = drafts.each_ref().map(|draft| {
-        let commit = world.send(draft);
-        foresee(&commit.requirements, &commit.updates, &world.metadata, false).unwrap()
-    });
-    world.land(world.draft(9, 100));
-    // One is gone: whoever needs it says so.
-    world.disk.files.lock().unwrap().remove("s3://lake/t/metadata/m-3.avro");
-    let ahead = block_on(Ahead::of(&world.disk, &foreseen, 16));
-    assert_eq!(world.disk.reads.lock().unwrap().len(), 4);
-    world.disk.reads.lock().unwrap().clear();
-    let candidates = drafts.each_ref().map(|draft| match world.recognize(&world.send(draft)) {
-        Recognized::Candidate(candidate) => candidate,
-        other => panic!("{other:?}"),
-    });
-    world.disk.files.lock().unwrap().remove("s3://lake/t/metadata/m-3.avro");
-    let put = |at: usize| {
-        block_on(rebase(&candidates[at], &world.metadata, &ahead, &world.lists, uuid::Uuid::from_u128(at as u128), NOW))
-    };
-    put(0).unwrap();
-    let before = ["s3://lake/t/metadata/snap-1.avro", "s3://lake/t/metadata/snap-9.avro"];
-    assert_eq!(*world.disk.reads.lock().unwrap(), before, "only the lists of others");
-    assert!(matches!(put(1), Err(NotRebased::Refused(Why::NoFile(_)))));
-    let mut overwrite = world.draft(4, 1);
-    overwrite.snapshot["summary"]["operation"] = json!("overwrite");
-    let commit = world.send(&overwrite);
-    assert_eq!(foresee(&commit.requirements, &commit.updates, &world.metadata, true), None);
 }
 
 #[test]

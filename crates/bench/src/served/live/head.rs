@@ -15,7 +15,6 @@ const KEPT: usize = 16;
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) uuid: String,
-    pub(super) location: String,
     /// The newest snapshot of the branch `main`.
     pub(super) snapshot: Option<i64>,
     pub(super) last_sequence: i64,
@@ -75,7 +74,6 @@ impl Head {
         let snapshots = metadata.snapshots.unwrap_or_default().into_iter();
         Ok(Self {
             uuid: metadata.uuid.into_owned(),
-            location: metadata.location.into_owned(),
             snapshot: main.filter(|id| *id >= 0),
             last_sequence: metadata.last_sequence,
             format: metadata.format,
@@ -96,8 +94,6 @@ struct Loaded<'a> {
 struct Metadata<'a> {
     #[serde(rename = "table-uuid", borrow)]
     uuid: Cow<'a, str>,
-    #[serde(borrow)]
-    location: Cow<'a, str>,
     #[serde(rename = "format-version", default)]
     format: u8,
     #[serde(rename = "last-sequence-number", default)]

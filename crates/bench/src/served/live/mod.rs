@@ -275,3 +275,25 @@ fn joined(all: &[Done]) -> Outcome {
     }
     outcome
 }
+
+/// When a server that was just started first answered `config`, and when it gave a table.
+pub(super) fn first_answers(
+    url: &str,
+    namespace: &str,
+    table: &str,
+    mut alive: impl FnMut() -> bool,
+) -> Result<[Instant; 2], ServedError> {
+    let address = Address::parse(url, None)?;
+    on_this_thread(async {
+        let catalog = loop {
+            match Catalog::find(address.clone(), None).await {
+                Err(ServedError::Unreachable(_)) if alive() => tokio::time::sleep(super::start::AGAIN).await,
+                found => break found?,
+            }
+        };
+        let config = Instant::now();
+        let path = catalog.table(namespace, table);
+        catalog.load(&mut Connection::new(&address), &path).await?;
+        Ok([config, Instant::now()])
+    })?
+}
