@@ -73,6 +73,12 @@ impl<E: Env + Clone> CountedWorld<E> {
         &self.counters
     }
 
+    /// The counts, to be read later.
+    #[cfg(feature = "serve")]
+    pub(crate) fn counters_shared(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
     async fn request(&self, sent: u64) {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.counters.sent_bytes.fetch_add(sent, Ordering::Relaxed);

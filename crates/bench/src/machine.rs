@@ -98,7 +98,7 @@ impl Processors {
     }
 
     /// Occupies the processor that is free first for this time. Returns when it begins.
-    fn take(&self, now: Instant, time: Span) -> Instant {
+    pub(crate) fn take(&self, now: Instant, time: Span) -> Instant {
         // The content is replaced as a whole, so a panic elsewhere cannot have left it inconsistent.
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(first) = free.iter_mut().min().filter(|_| time > Span::ZERO) else { return now };
@@ -117,7 +117,11 @@ impl Processors {
 
     /// Waits until an operation's own work is done.
     pub(crate) async fn operation(&self, env: &impl Env) {
-        let time = self.machine.per_operation;
+        self.spend(env, self.machine.per_operation).await;
+    }
+
+    /// Waits until work of this time is done.
+    pub(crate) async fn spend(&self, env: &impl Env, time: Span) {
         if time > Span::ZERO {
             let begin = self.take(env.now(), time);
             env.sleep_until(begin + time).await;

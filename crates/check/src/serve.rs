@@ -20,7 +20,6 @@
 //! Times of snapshots are far in the future: the crate `iceberg` dates versions without a new snapshot by the clock of the
 //! machine. Where the last version is newer than that, the service keeps its time, so nothing depends on the clock.
 
-mod avro;
 mod book;
 mod client;
 mod doubting;

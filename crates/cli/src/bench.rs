@@ -160,7 +160,7 @@ fn ended(swept: Swept<Failure>, planned: usize) -> (Vec<Line>, Result<(), Failur
     (lines, ended)
 }
 
-fn read_profile(name: &str) -> Result<Profile, Failure> {
+pub(crate) fn read_profile(name: &str) -> Result<Profile, Failure> {
     let text = Shelf::Providers.find(name)?;
     Profile::parse(&text.text).map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use glidepath_bench::served::predicted::World;
 use glidepath_bench::served::{
     Cell, Figures, Line, Measured, Measuring, Responder, ServedError, Target, Workload, page, processor_of,
 };
 use glidepath_model::Span;
+use prediction::PredictionArguments;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
@@ -18,8 +20,13 @@ use crate::output::{complain, print, print_json, table, three_digits};
 use crate::progress::Display;
 use crate::whole;
 
+mod prediction;
+
 /// The URL of the server that does nothing.
 const RESPONDER: &str = "responder:";
+
+/// The URL of a server that is simulated only.
+const SIMULATED: &str = "simulated:";
 
 /// The most connections of a cell, with those that overwrite.
 const MOST_CONNECTIONS: u32 = 10_000;
@@ -33,11 +40,12 @@ const MOST_CONNECTIONS: u32 = 10_000;
 /// acknowledged is there, once; if not, the exit code is 1.
 ///
 /// The server "responder:" is one that does nothing, within this process: own and load against it show what the clients
-/// cost. With GLIDEPATH_TOKEN in the environment, clients send it as their bearer token. Results go into a folder:
+/// cost. With --profile, each cell is also simulated, with a server of ours on a store of that profile; the server
+/// "simulated:" is only that. With GLIDEPATH_TOKEN in the environment, clients send it as their bearer token. Results go into a folder:
 /// report.html, report.md, results.json.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The server, as clients get it: http://127.0.0.1:8181; Nessie: http://127.0.0.1:19120/iceberg; or responder:
+    /// The server, as clients get it: http://127.0.0.1:8181; Nessie: http://127.0.0.1:19120/iceberg; or responder:, or simulated:
     #[arg(value_name = "URL")]
     url: String,
     /// The workloads
@@ -76,6 +84,8 @@ pub(crate) struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    prediction: PredictionArguments,
 }
 
 fn failure(error: ServedError) -> Failure {
@@ -94,11 +104,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);
         return Err(Failure::Mistake(words));
     }
+    let world = arguments.prediction.world()?;
+    if arguments.url == SIMULATED {
+        return arguments.simulate(&cells, world.as_ref());
+    }
     let mut measuring = Measuring::begin(arguments.target()?).map_err(failure)?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     let stop = on_interrupt()?;
     let mut lines = Vec::new();
-    let ended = arguments.measure(&mut measuring, &cells, stop, &mut lines);
+    let ended = arguments.measure(&mut measuring, &cells, (world.as_ref(), stop), &mut lines);
     if !arguments.keep && arguments.url != RESPONDER {
         // The measurement is what it is; the namespaces have a name by which they are found.
         if let Err(error) = measuring.remove() {
@@ -168,11 +182,30 @@ impl Arguments {
         })
     }
 
+    /// Simulates the cells, without a server.
+    fn simulate(&self, cells: &[Cell], world: Option<&World>) -> Result<(), Failure> {
+        let Some(world) = world else {
+            return Err(Failure::Mistake(format!("{SIMULATED} needs --profile: the store of the simulated server")));
+        };
+        let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
+        let mut lines = Vec::new();
+        for cell in cells {
+            match prediction::outcome(cell, world) {
+                Ok(outcome) => lines.push(Line::new(*cell, &outcome)),
+                Err(error) => {
+                    folder::remove_empty(&made);
+                    return Err(error);
+                }
+            }
+        }
+        self.write(&lines, cells.len())
+    }
+
     fn measure(
         &self,
         measuring: &mut Measuring,
         cells: &[Cell],
-        stop: &'static AtomicBool,
+        (world, stop): (Option<&World>, &'static AtomicBool),
         lines: &mut Vec<Line>,
     ) -> Result<(), Failure> {
         let display = Display::new();
@@ -189,7 +222,11 @@ impl Arguments {
             let words = format!("{}, {} connections", cell.workload.name(), cell.connections);
             display.steps(done, cells.len(), "cells", &words);
             let outcome = measuring.run(cell, stop).map_err(failure)?;
-            lines.push(Line::new(*cell, &outcome));
+            let line = Line::new(*cell, &outcome);
+            lines.push(match world {
+                Some(world) => line.beside(&prediction::outcome(cell, world)?),
+                None => line,
+            });
         }
         match stop.load(Ordering::Relaxed) {
             true => Err(Failure::Interrupted(format!("stopped; {} of {} cells are done", lines.len(), cells.len()))),
@@ -227,6 +264,8 @@ fn as_table(lines: &[Line]) -> String {
         "unknown",
         "client us",
         "server us",
+        "predicted/s",
+        "error",
         "checked",
     ];
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
@@ -238,7 +277,7 @@ fn as_table(lines: &[Line]) -> String {
                 format!("{} lost, {} twice, {} refused and there", checked.lost, checked.twice, checked.refused_there)
             }
         });
-        let mut row = |what: String, clients: u32, figures: &Figures, checked: String| {
+        let mut row = |what: String, clients: u32, figures: &Figures, predicted: Option<&Figures>, checked: String| {
             rows.push(vec![
                 what,
                 clients.to_string(),
@@ -251,13 +290,20 @@ fn as_table(lines: &[Line]) -> String {
                 figures.unknown.to_string(),
                 three_digits(line.client_processor_us),
                 or_none(line.server_processor_us),
+                predicted.map_or_else(|| "-".to_owned(), |predicted| format!("{:.1}", predicted.per_s)),
+                predicted
+                    .and_then(|predicted| figures.error_of(predicted))
+                    .map_or_else(|| "-".to_owned(), |error| format!("{:+.0} %", 100.0 * error)),
                 checked,
             ]);
         };
         let name = line.cell.workload.name();
-        row(name.to_owned(), line.cell.connections, &line.figures, checked);
+        let predicted = line.predicted.as_ref();
+        let appends = predicted.map(|predicted| &predicted.figures);
+        row(name.to_owned(), line.cell.connections, &line.figures, appends, checked);
         if let Some(overwrites) = &line.overwrites {
-            row(format!("{name}: overwrites"), line.cell.overwrites, overwrites, "-".to_owned());
+            let predicted = predicted.and_then(|predicted| predicted.overwrites.as_ref());
+            row(format!("{name}: overwrites"), line.cell.overwrites, overwrites, predicted, "-".to_owned());
         }
     }
     let mut text = table(&header.map(str::to_owned), 1, rows);

@@ -4,10 +4,12 @@ use glidepath_model::Span;
 use glidepath_protocols::registry::Protocol;
 use glidepath_sim::{EffectPoint, Profile};
 use glidepath_workload::{
-    Arrivals, Commit, ManifestList, Retry, SpecError, TableMetadata, Tables, Transaction, Workload,
+    Appends, Arrivals, Commit, ManifestList, Retry, SpecError, TableMetadata, Tables, Transaction, Workload,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::server::tables::Sizes;
 
 /// Increased whenever the same configuration and seed give other results than before, so that results of different
 /// models are not mixed.
@@ -108,6 +110,7 @@ impl Point {
     pub fn new(config: Config, profiles: impl Into<Profiles>) -> Result<Self, SpecError> {
         let Profiles { tables: profile, catalog: catalog_profile } = profiles.into();
         check_catalog(&config, catalog_profile.is_some())?;
+        check_appends(&config)?;
         if profile.catalogs_only {
             let found = format!("{:?}, which keeps no files of tables", config.provider);
             let allowed = format!("an object store; {} can be catalog.store", config.provider);
@@ -192,6 +195,16 @@ impl Point {
         }
     }
 
+    /// The sizes of what the server writes, if it keeps the tables too.
+    pub(crate) fn served_tables(&self) -> Option<Sizes> {
+        let tables = &self.config.tables;
+        (tables.appends == Appends::Rebased).then(|| Sizes {
+            metadata: tables.metadata_size,
+            list: tables.manifest_list_size,
+            manifest: tables.manifest_file_size,
+        })
+    }
+
     pub(crate) fn appends_to_lists(&self) -> bool {
         self.config.tables.manifest_list == ManifestList::Append
     }
@@ -204,6 +217,18 @@ impl Point {
         let content = content.unwrap_or_else(|error| panic!("a point has no JSON form: {error}"));
         Sha256::digest(content).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// Whether there is a server that can put appends on top of each other.
+fn check_appends(config: &Config) -> Result<(), SpecError> {
+    let Config { catalog, tables, .. } = config;
+    let usual = tables.metadata == TableMetadata::Separate && tables.manifest_list == ManifestList::Rewrite;
+    if tables.appends == Appends::Retried || catalog.server.is_some() && usual {
+        return Ok(());
+    }
+    let allowed =
+        "\"retried\"; or a catalog.server, tables.metadata = \"separate\" and tables.manifest_list = \"rewrite\"";
+    Err(SpecError { field: "tables.appends", found: "\"rebased\"".to_owned(), allowed: allowed.to_owned() })
 }
 
 /// Whether the catalog is in one place.

@@ -2,15 +2,21 @@
 //!
 //! Clients reach it in half a round trip. It answers reads with the newest version that it knows, because no other
 //! process commits; the first read, and every read of a protocol that keeps no newest version, goes to the store. What
-//! is committed in a group is the same code that runs live ([`glidepath_protocols::group`]).
+//! is committed in a group is the same code that runs live ([`glidepath_protocols::group`]). It may keep the tables too
+//! ([`tables`]).
+
+pub(crate) mod tables;
 
 use std::pin::Pin;
+use std::rc::Rc;
 
 use glidepath_env::{Cause, Denial, Env};
 use glidepath_model::{Changes, Entry, Kind, Name, Span, TableId, Version};
 use glidepath_protocols::group::{CommitError, Committer, Group, Grouped, Leader, RetryPolicy};
 use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use glidepath_sim::{SimEnv, SimStore};
+use glidepath_workload::Kind as Of;
+use tables::{Sizes, Tables};
 
 /// Requests that may wait at the server: more than any run has at a time.
 const MOST_WAITING: usize = 1 << 24;
@@ -25,11 +31,14 @@ pub(crate) type Lead = Box<dyn FnOnce(SimEnv, SimStore) -> Life>;
 pub(crate) struct Server<C: Grouped> {
     group: Group<C>,
     way: Span,
+    /// The tables, if it keeps them.
+    tables: Option<Rc<Tables<C>>>,
 }
 
 impl<C: Grouped + 'static> Server<C> {
-    pub(crate) fn new(way: Span) -> Self {
-        Self { group: Group::new(MOST_WAITING), way }
+    /// A server this far away; one that keeps the tables has the sizes of their files.
+    pub(crate) fn new(way: Span, tables: Option<Sizes>) -> Self {
+        Self { group: Group::new(MOST_WAITING), way, tables: tables.map(|sizes| Rc::new(Tables::new(sizes))) }
     }
 
     /// What the server's process does.
@@ -44,10 +53,10 @@ impl<C: Grouped + 'static> Server<C> {
         })
     }
 
-    /// The catalog as a client sees it.
-    pub(crate) fn client(&self, env: SimEnv, catalog: C) -> Served<C> {
+    /// The catalog as the client of a transaction of this kind sees it. `tables` is the store of the tables' files.
+    pub(crate) fn client(&self, env: SimEnv, catalog: C, tables: SimStore, kind: Of) -> Served<C> {
         let committer = Committer::grouped(env.clone(), catalog, self.group.clone());
-        Served { env, committer, way: self.way }
+        Served { env, committer, way: self.way, server_tables: self.tables.clone(), tables, kind }
     }
 }
 
@@ -56,11 +65,27 @@ pub(crate) struct Served<C: Grouped> {
     env: SimEnv,
     committer: Committer<SimEnv, C>,
     way: Span,
+    server_tables: Option<Rc<Tables<C>>>,
+    tables: SimStore,
+    kind: Of,
 }
 
 impl<C: Grouped> Served<C> {
     async fn half_the_way(&self) {
         self.env.sleep_until(self.env.now() + self.way.half()).await;
+    }
+
+    /// Commits at the server, to the catalog.
+    async fn send(&self, changes: &Changes) -> Outcome<C::Snapshot> {
+        match self.committer.commit(changes.actions()).await {
+            Ok(now) => Outcome::Committed(now),
+            Err(CommitError::Refused(_) | CommitError::Contention { .. }) => Outcome::Conflict(None),
+            Err(CommitError::Unknown(cause)) => Outcome::Unknown(cause),
+            Err(CommitError::Failed(cause)) => Outcome::Refused(Denial::certain(cause)),
+            Err(error @ CommitError::Full { .. }) => {
+                Outcome::Refused(Denial::certain(Cause::from_error(error)).passing())
+            }
+        }
     }
 }
 
@@ -109,17 +134,12 @@ impl<C: Grouped> Catalog for Served<C> {
 
     async fn commit(&self, _: &C::Snapshot, changes: &Changes) -> Outcome<C::Snapshot> {
         self.half_the_way().await;
-        let answer = self.committer.commit(changes.actions()).await;
+        let answer = match &self.server_tables {
+            Some(tables) => tables.commit(self, changes).await,
+            None => self.send(changes).await,
+        };
         self.half_the_way().await;
-        match answer {
-            Ok(now) => Outcome::Committed(now),
-            Err(CommitError::Refused(_) | CommitError::Contention { .. }) => Outcome::Conflict(None),
-            Err(CommitError::Unknown(cause)) => Outcome::Unknown(cause),
-            Err(CommitError::Failed(cause)) => Outcome::Refused(Denial::certain(cause)),
-            Err(error @ CommitError::Full { .. }) => {
-                Outcome::Refused(Denial::certain(Cause::from_error(error)).passing())
-            }
-        }
+        answer
     }
 }
 

@@ -14,7 +14,7 @@ use glidepath_protocols::Outcome::Committed;
 use glidepath_protocols::registry::{Creation, Design, Settings, Visitor};
 use glidepath_sim::{Counts, Mode, Profile, Setup, SimEnv, SimStore, Simulation, StoreId, StoreModel, Stream};
 use glidepath_workload::{
-    Arrival, ArrivalTimes, Client, End, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
+    Arrival, ArrivalTimes, Client, End, Intent, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
 };
 
 use crate::config::Point;
@@ -23,6 +23,9 @@ use crate::server::{Lead, Life, Server};
 
 /// The catalog's prefix in its store.
 const PREFIX: &str = "";
+
+/// The store of the tables.
+const TABLES: StoreId = StoreId(0);
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
@@ -126,11 +129,13 @@ impl Visitor for Simulated<'_> {
         let mode = if D::SHARES { Mode::EveryOperation } else { mode };
         let open = move |env, store| D::open(env, store, Arc::clone(&shared_state));
         match point.config.catalog.server {
-            None => run(point, seed, mode, go_on, open, None),
+            None => run(point, seed, mode, go_on, move |env, store, _| open(env, store), None),
             Some(way) => {
-                let server = Server::new(way);
+                let server = Server::new(way, point.served_tables());
                 let lead = server.leader(open.clone());
-                let open = move |env: SimEnv, store| server.client(env.clone(), open(env, store));
+                let open = move |env: SimEnv, store, kind| {
+                    server.client(env.clone(), open(env.clone(), store), env.store(TABLES), kind)
+                };
                 run(point, seed, Mode::EveryOperation, go_on, open, Some(lead))
             }
         }
@@ -146,7 +151,7 @@ fn run<C: Catalog + 'static>(
     seed: u64,
     mode: Mode,
     go_on: &mut dyn FnMut(Underway) -> bool,
-    open: impl Fn(SimEnv, SimStore) -> C + 'static,
+    open: impl Fn(SimEnv, SimStore, Kind) -> C + 'static,
     lead: Option<Lead>,
 ) -> SimulatedRun {
     let (stores, catalog_store, table_store) = stores(point);
@@ -160,9 +165,10 @@ fn run<C: Catalog + 'static>(
     let clients = arrivals.take_while(|next| next.at <= horizon).map(|Arrival { at, table }| {
         let (scene, open) = (Rc::clone(&scene), Rc::clone(&open));
         let start = move |env: SimEnv| {
-            let catalog = open(env.clone(), env.store(catalog_store));
+            let intent = Intent::draw(&env, &scene.workload, &scene.picker, table);
+            let catalog = open(env.clone(), env.store(catalog_store), intent.kind);
             let tables = env.store(table_store);
-            transact(env, scene, catalog, tables, table)
+            transact(env, scene, catalog, tables, intent)
         };
         (at, Start::Client(start))
     });
@@ -263,12 +269,11 @@ fn transact<C: Catalog>(
     scene: Rc<Scene>,
     catalog: C,
     tables: SimStore,
-    aimed: Option<TableId>,
+    intent: Intent,
 ) -> impl Future<Output = ()> {
     async move {
-        let Scene { workload, requests, picker, .. } = &*scene;
-        let client = Client { env: &env, catalog: &catalog, store: &tables, workload, requests, picker };
-        let intent = client.intend(aimed);
+        let Scene { workload, requests, .. } = &*scene;
+        let client = Client { env: &env, catalog: &catalog, store: &tables, workload, requests };
         let now = glidepath_env::Env::now(&env);
         let place = (now <= scene.last_arrival).then(|| scene.arrive(now, intent.kind, intent.runtime));
         let record = client.run(intent).await;
@@ -303,8 +308,8 @@ fn stores(point: &Point) -> (Vec<StoreModel>, StoreId, StoreId) {
     let tables = of(point.profile.clone());
     let latency = point.config.catalog.latency.map(Profile::constant);
     match latency.or_else(|| point.catalog_profile.clone()) {
-        None => (vec![tables], StoreId(0), StoreId(0)),
-        Some(catalog) => (vec![tables, of(catalog)], StoreId(1), StoreId(0)),
+        None => (vec![tables], TABLES, TABLES),
+        Some(catalog) => (vec![tables, of(catalog)], StoreId(1), TABLES),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Metadata is kept and changed by the crate `iceberg`. This crate adds what a server needs around it: which requests
 //! are conflicts ([`commit`]), and which appends may be rebased instead of refused ([`rebase`]).
 
+#[cfg(feature = "clients")]
+pub mod clients;
 pub mod commit;
 pub mod files;
 pub mod mutant;

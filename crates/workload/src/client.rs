@@ -34,8 +34,6 @@ pub struct Client<'a, E: Env, C> {
     pub workload: &'a Workload,
     /// Their requests, derived from `workload`.
     pub requests: &'a Requests,
-    /// Picks their tables.
-    pub picker: &'a TablePicker,
 }
 
 /// The object that contains a table's manifest list, if entries are appended to lists.
@@ -49,6 +47,19 @@ pub fn manifest_list_key(table: TableId) -> Key {
 struct Targets {
     tables: SmallVec<[TableId; 1]>,
     partitions: SmallVec<[SmallVec<[PartitionId; 1]>; 1]>,
+}
+
+impl Targets {
+    fn pick(env: &impl Env, workload: &Workload, picker: &TablePicker, aimed: Option<TableId>) -> Self {
+        let spec = &workload.transaction;
+        let mut tables = picker.tables(spec.tables, || env.draw(Purpose::Tables));
+        if let Some(aimed) = aimed.filter(|aimed| !tables.contains(aimed)) {
+            tables[0] = aimed;
+            tables.sort_unstable();
+        }
+        let partitions = |_: &TableId| picker.partitions(spec.partitions, || env.draw(Purpose::Tables));
+        Self { partitions: tables.iter().map(partitions).collect(), tables }
+    }
 }
 
 /// The state of a transaction after its work.
@@ -75,6 +86,16 @@ pub struct Intent {
 }
 
 impl Intent {
+    /// Draws a transaction. `aimed` is a table that it must write.
+    #[must_use]
+    pub fn draw(env: &impl Env, workload: &Workload, picker: &TablePicker, aimed: Option<TableId>) -> Self {
+        let spec = &workload.transaction;
+        let fast = unit_interval(env.draw(Purpose::Transaction)) < spec.fast_append;
+        let runtime = spec.runtime.sample(|| env.draw(Purpose::Transaction));
+        let kind = if fast { Kind::FastAppend } else { Kind::ValidatedOverwrite };
+        Self { kind, runtime, targets: Targets::pick(env, workload, picker, aimed) }
+    }
+
     /// The record of the transaction in case it fails at once.
     fn record(&self, arrived: Instant) -> Record {
         Record::begin(arrived, self.kind, self.targets.tables[0])
@@ -82,16 +103,6 @@ impl Intent {
 }
 
 impl<E: Env<Objects: BulkStore>, C: Catalog> Client<'_, E, C> {
-    /// Draws a transaction. `aimed` is a table that it must write.
-    #[must_use]
-    pub fn intend(&self, aimed: Option<TableId>) -> Intent {
-        let spec = &self.workload.transaction;
-        let fast = unit_interval(self.env.draw(Purpose::Transaction)) < spec.fast_append;
-        let runtime = spec.runtime.sample(|| self.env.draw(Purpose::Transaction));
-        let kind = if fast { Kind::FastAppend } else { Kind::ValidatedOverwrite };
-        Intent { kind, runtime, targets: self.pick(aimed) }
-    }
-
     /// Runs one transaction. Dropping the future stops it wherever it is. (Not an async fn, and without a record before
     /// the commit: that would store the intent twice, and thousands of transactions are waiting for the end of their
     /// work.)
@@ -117,17 +128,6 @@ impl<E: Env<Objects: BulkStore>, C: Catalog> Client<'_, E, C> {
         let changes = self.changes(&states, targets)?;
         drop(states);
         Some((base, changes))
-    }
-
-    fn pick(&self, aimed: Option<TableId>) -> Targets {
-        let spec = &self.workload.transaction;
-        let mut tables = self.picker.tables(spec.tables, || self.env.draw(Purpose::Tables));
-        if let Some(aimed) = aimed.filter(|aimed| !tables.contains(aimed)) {
-            tables[0] = aimed;
-            tables.sort_unstable();
-        }
-        let partitions = |_: &TableId| self.picker.partitions(spec.partitions, || self.env.draw(Purpose::Tables));
-        Targets { partitions: tables.iter().map(partitions).collect(), tables }
     }
 
     /// The changes that write these targets in their current states; `None` if one does not exist.

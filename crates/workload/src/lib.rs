@@ -20,7 +20,7 @@ pub use distribution::{Distribution, Shape};
 pub use record::{End, Kind, Record, Spent};
 pub use requests::Requests;
 pub use spec::{
-    Arrivals, Burst, Choice, Commit, History, ManifestList, Refresh, Retry, SpecError, Step, TableMetadata, Tables,
-    Transaction, Workload,
+    Appends, Arrivals, Burst, Choice, Commit, History, ManifestList, Refresh, Retry, SpecError, Step, TableMetadata,
+    Tables, Transaction, Workload,
 };
 pub use tables::TablePicker;

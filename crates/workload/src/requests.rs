@@ -2,7 +2,7 @@
 
 use glidepath_env::Transfer;
 
-use crate::spec::{ManifestList, Step, TableMetadata, Tables, Workload};
+use crate::spec::{Appends, ManifestList, Step, TableMetadata, Tables, Workload};
 
 /// The requests of a workload's commits.
 pub struct Requests {
@@ -34,10 +34,10 @@ impl Requests {
 }
 
 impl Step {
-    /// The transfer of a step. `None` for metadata kept in the catalog, and for a manifest list that entries are
-    /// appended to: it need not be read, and an append is not a transfer.
+    /// The transfer of a step. `None` for metadata kept in the catalog or by the server, and for a manifest list that
+    /// entries are appended to: it need not be read, and an append is not a transfer.
     pub(crate) fn transfer(self, tables: &Tables) -> Option<Transfer> {
-        let separate = tables.metadata == TableMetadata::Separate;
+        let separate = tables.metadata == TableMetadata::Separate && tables.appends == Appends::Retried;
         let rewritten = tables.manifest_list == ManifestList::Rewrite;
         match self {
             Self::ReadTableMetadata => separate.then_some(Transfer::Read(tables.metadata_size)),

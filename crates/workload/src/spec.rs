@@ -96,6 +96,9 @@ pub struct Tables {
     /// How a manifest list is changed.
     #[serde(default)]
     pub manifest_list: ManifestList,
+    /// Who makes fast appends fit that met a commit to their table.
+    #[serde(default, skip_serializing_if = "Appends::are_usual")]
+    pub appends: Appends,
     /// The size of a table's metadata object.
     pub metadata_size: ByteSize,
     /// The size of a manifest list.
@@ -139,6 +142,24 @@ pub enum ManifestList {
     /// Each transaction appends one tentative entry to its table's list, once; it counts when the catalog names the
     /// transaction. Needs a store that can append.
     Append,
+}
+
+/// Who makes fast appends fit that met a commit to their table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Appends {
+    /// The client: it prepares them again, and tries again.
+    #[default]
+    Retried,
+    /// The server of the catalog, which is one of ours: it writes the table metadata, and puts all appends that wait at a
+    /// table on top of the newest version at once. Clients write manifest files and lists only.
+    Rebased,
+}
+
+impl Appends {
+    fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The requests of a commit.
@@ -265,6 +286,8 @@ impl Workload {
         check("commit.history_parallel", commit.history_parallel, commit.history_parallel > 0, "1 or more")?;
         check_backoff("retry.catalog", &retry.catalog)?;
         check_backoff("retry.table", &retry.table)?;
+        let single = tables.appends != Appends::Rebased || transaction.tables == 1;
+        check("transaction.tables", transaction.tables, single, "1 (with tables.appends = \"rebased\")")?;
         let can_append = table_store.append || tables.manifest_list == ManifestList::Rewrite;
         let allowed = "\"rewrite\" (this store cannot append; a profile with an [append] section can)";
         check("tables.manifest_list", "\"append\"", can_append, allowed)

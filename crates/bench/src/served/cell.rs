@@ -223,9 +223,38 @@ pub struct Line {
     pub checked: Option<Checked>,
     /// What was answered to tries that were not acknowledged, with counts.
     pub errors: Vec<(String, u64)>,
+    /// What a simulation says, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<Predicted>,
+}
+
+/// The figures of a simulated cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// Of commits, loads or appends.
+    pub figures: Figures,
+    /// Of overwrites.
+    pub overwrites: Option<Figures>,
+}
+
+impl Figures {
+    /// The relative difference of a predicted rate to this measured one, if there is one.
+    #[must_use]
+    pub fn error_of(&self, predicted: &Self) -> Option<f64> {
+        (self.per_s > 0.0).then(|| predicted.per_s / self.per_s - 1.0)
+    }
 }
 
 impl Line {
+    /// With the simulated outcome of the cell.
+    #[must_use]
+    pub fn beside(self, outcome: &Outcome) -> Self {
+        let figures = |samples: &Samples| samples.figures(outcome.took_ns);
+        let predicted =
+            Predicted { figures: figures(&outcome.operations), overwrites: outcome.overwrites.as_ref().map(figures) };
+        Self { predicted: Some(predicted), ..self }
+    }
+
     /// The figures of an outcome.
     #[must_use]
     pub fn new(cell: Cell, outcome: &Outcome) -> Self {
@@ -245,6 +274,7 @@ impl Line {
             server_processor_us: outcome.server_processor_ns.map(|ns| ns as f64 / 1e3 / all),
             checked: outcome.checked.clone(),
             errors,
+            predicted: None,
         }
     }
 }

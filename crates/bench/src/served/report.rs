@@ -73,7 +73,7 @@ fn table(lines: &[Line]) -> Table {
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), digits);
     let mut rows = Vec::new();
     for line in lines {
-        let mut row = |what: String, clients: u32, figures: &Figures| {
+        let mut row = |what: String, clients: u32, figures: &Figures, predicted: Option<&Figures>| {
             rows.push(vec![
                 what,
                 clients.to_string(),
@@ -86,11 +86,18 @@ fn table(lines: &[Line]) -> Table {
                 (figures.busy + figures.unknown).to_string(),
                 digits(line.client_processor_us),
                 or_none(line.server_processor_us),
+                or_none(predicted.map(|predicted| predicted.per_s)),
+                predicted
+                    .and_then(|predicted| figures.error_of(predicted))
+                    .map_or_else(|| "-".to_owned(), |error| format!("{:+.0} %", 100.0 * error)),
             ]);
         };
-        row(line.cell.workload.name().to_owned(), line.cell.connections, &line.figures);
+        let predicted = line.predicted.as_ref();
+        let appends = predicted.map(|predicted| &predicted.figures);
+        row(line.cell.workload.name().to_owned(), line.cell.connections, &line.figures, appends);
         if let Some(overwrites) = &line.overwrites {
-            row(format!("{}: overwrites", line.cell.workload.name()), line.cell.overwrites, overwrites);
+            let predicted = predicted.and_then(|predicted| predicted.overwrites.as_ref());
+            row(format!("{}: overwrites", line.cell.workload.name()), line.cell.overwrites, overwrites, predicted);
         }
     }
     Table {
@@ -108,6 +115,8 @@ fn table(lines: &[Line]) -> Table {
             "put off or unknown",
             "client (us)",
             "server (us)",
+            "predicted (1/s)",
+            "error",
         ],
         rows,
     }

@@ -10,11 +10,12 @@ use glidepath_protocols::afterwards::{Made, Write};
 use glidepath_protocols::registry::{Design, Protocol, Visitor};
 use glidepath_service::RESERVED;
 use glidepath_sim::{SimEnv, Simulation};
+use glidepath_table::clients;
 use iceberg::spec::{ManifestFile, TableMetadata};
 use uuid::Uuid;
 
 use super::book::{Book, Told};
-use super::{BASE, avro, server};
+use super::{BASE, server};
 use crate::run::calm;
 use crate::subject::{PREFIX, STORE, shared_state, writes};
 
@@ -232,7 +233,7 @@ impl History {
                 let said = snapshot.summary().additional_properties.get(total);
                 said.and_then(|said| said.parse::<u64>().ok())
             };
-            let (files, rows) = avro::totals(&manifests);
+            let (files, rows) = clients::totals(&manifests);
             let told = (said("total-data-files"), said("total-records"));
             if told != (Some(files), Some(rows)) {
                 return Err(format!("snapshot {id} of {name} has {files} files and {rows} rows; it says {told:?}"));
@@ -250,7 +251,7 @@ impl History {
 
     fn manifests(&self, name: &Name, list: &str) -> Result<Vec<ManifestFile>, String> {
         let bytes = self.written.get(list).ok_or_else(|| format!("{name} refers to {list}, which nobody wrote"))?;
-        avro::manifests(bytes).map_err(|error| format!("{list}: {error}"))
+        clients::manifests(bytes).map_err(|error| format!("{list}: {error}"))
     }
 
     fn count_marks(
@@ -377,7 +378,7 @@ impl History {
             let mut needed: Vec<String> = log.chain([pointer.clone()]).collect();
             for snapshot in body.snapshots() {
                 let list = snapshot.manifest_list();
-                let manifests = self.written.get(list).map(|bytes| avro::manifests(bytes));
+                let manifests = self.written.get(list).map(|bytes| clients::manifests(bytes));
                 let manifests = manifests.and_then(Result::ok).unwrap_or_default();
                 needed.push(list.to_owned());
                 needed.extend(manifests.into_iter().map(|manifest| manifest.manifest_path));

@@ -6,13 +6,12 @@ use std::collections::HashMap;
 
 use glidepath_model::Instant;
 use glidepath_service::{Idempotency, Identifier, Loaded, TableCommit};
-use glidepath_table::Files;
-use iceberg::spec::{ManifestFile, Operation, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata};
+use glidepath_table::{Files, clients};
+use iceberg::spec::{ManifestFile, Operation, Snapshot, Summary, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
 
 use super::FAR_MS;
-use super::avro;
 use super::book::{Attempt, Told};
 use super::client::Client;
 use super::wire::Ask;
@@ -157,7 +156,7 @@ impl Client {
             (format!("{folder}/snap-{snapshot}-{attempt}.avro"), format!("{folder}/{snapshot}-{attempt}-m0.avro"));
         let mut manifests = Vec::new();
         if let Some(parent) = metadata.current_snapshot() {
-            manifests = avro::manifests(&self.read(parent.manifest_list()).await?).ok()?;
+            manifests = clients::manifests(&self.read(parent.manifest_list()).await?).ok()?;
         }
         let removes = match intent {
             Intent::LeavesOut => true,
@@ -168,11 +167,11 @@ impl Client {
         self.book.borrow_mut().writes(snapshot, intent, gone.map(|gone| gone.manifest_path));
         let rows = 1 + snapshot.cast_unsigned() % 9;
         let data = format!("{}/data/{snapshot}.parquet", metadata.location());
-        let bytes = avro::manifest(&data, rows.cast_signed(), intent == Intent::Miscounts).ok()?;
+        let bytes = clients::manifest(&data, rows.cast_signed(), intent == Intent::Miscounts).ok()?;
         let sequence = metadata.next_sequence_number();
-        manifests.insert(0, avro::listed(&manifest, bytes.len(), snapshot, sequence, rows));
+        manifests.insert(0, clients::listed(&manifest, bytes.len(), snapshot, sequence, rows));
         let files = vec![list.clone(), manifest.clone()];
-        for (location, bytes) in [(manifest, bytes), (list.clone(), avro::list(&manifests).ok()?)] {
+        for (location, bytes) in [(manifest, bytes), (list.clone(), clients::list(&manifests).ok()?)] {
             self.files.write(&location, bytes).await.ok()?;
         }
         let operation = match (intent, snapshot % 3) {
@@ -196,7 +195,7 @@ impl Client {
     }
 
     fn summary(&self, intent: Intent, rows: u64, manifests: &[ManifestFile]) -> HashMap<String, String> {
-        let (files, records) = avro::totals(manifests);
+        let (files, records) = clients::totals(manifests);
         let mut summary = HashMap::from([
             ("added-data-files".to_owned(), "1".to_owned()),
             ("added-records".to_owned(), rows.to_string()),
@@ -222,17 +221,7 @@ impl Written {
 
     /// The commit, as the client of Iceberg for Java sends it.
     fn commit(&self, uuid: Uuid, key: Option<Idempotency>) -> TableCommit {
-        let snapshot_id = self.snapshot.parent_snapshot_id();
-        let requirements = vec![
-            TableRequirement::UuidMatch { uuid },
-            TableRequirement::RefSnapshotIdMatch { r#ref: "main".to_owned(), snapshot_id },
-        ];
-        let retention = SnapshotRetention::branch(None, None, None);
-        let reference = SnapshotReference { snapshot_id: self.snapshot.snapshot_id(), retention };
-        let updates = vec![
-            TableUpdate::AddSnapshot { snapshot: self.snapshot.clone() },
-            TableUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference },
-        ];
+        let (requirements, updates) = clients::commit(uuid, &self.snapshot);
         TableCommit { requirements, updates, key }
     }
 }

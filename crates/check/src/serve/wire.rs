@@ -6,14 +6,14 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use glidepath_env::{Env, Purpose, unit_interval};
-use glidepath_model::{Instant, Span};
+use glidepath_model::Span;
 use glidepath_service::TableCommit;
 use glidepath_service::{Counts, PRIORITY};
 use glidepath_service::{Idempotency, Identifier, Loaded, NamespaceChange, NewTable, Registration, ServiceError};
-use glidepath_sim::{Faults, SimEnv};
+use glidepath_sim::{Faults, SimEnv, Slot};
 use iceberg::spec::TableMetadata;
 
 /// What a client asks of a server.
@@ -32,81 +32,11 @@ pub(super) enum Ask {
 /// What a server answers if it did what was asked: the table, if the request was about one.
 pub(super) type Answer = Result<Option<Loaded<TableMetadata>>, ServiceError>;
 
-/// Where a client waits for an answer.
-#[derive(Default)]
-pub(super) struct Slot {
-    answer: RefCell<Option<Answer>>,
-    waker: RefCell<Option<Waker>>,
-}
-
-impl Slot {
-    pub(super) fn put(&self, answer: Answer) {
-        // The first answer counts.
-        self.answer.borrow_mut().get_or_insert(answer);
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
-    }
-
-    fn poll(&self, context: &Context<'_>) -> Poll<Answer> {
-        match self.answer.borrow_mut().take() {
-            Some(answer) => Poll::Ready(answer),
-            None => {
-                *self.waker.borrow_mut() = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-}
-
 /// A request on its way.
-pub(super) struct Envelope {
-    pub(super) ask: Ask,
-    /// When it reaches the server, by the clock without faults.
-    pub(super) due: Instant,
-    /// Where its answer goes; `None` if the answer gets lost.
-    pub(super) slot: Option<Rc<Slot>>,
-}
+pub(super) type Envelope = glidepath_sim::Envelope<Ask, Answer>;
 
-/// The network address of a server, which survives the server.
-#[derive(Default)]
-pub(super) struct Host {
-    inbox: RefCell<Vec<Envelope>>,
-    waker: RefCell<Option<Waker>>,
-    up: Cell<bool>,
-}
-
-impl Host {
-    /// A new server answers here.
-    pub(super) fn rise(&self) {
-        self.up.set(true);
-    }
-
-    /// The server has been killed, and what was sent to it is lost.
-    pub(super) fn fall(&self) {
-        self.up.set(false);
-        self.inbox.borrow_mut().clear();
-    }
-
-    pub(super) fn wake(&self) {
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
-    }
-
-    fn deliver(&self, envelope: Envelope) {
-        if self.up.get() {
-            self.inbox.borrow_mut().push(envelope);
-            self.wake();
-        }
-    }
-
-    /// What has been sent here since the last call. The caller is woken when there is more.
-    pub(super) fn take(&self, context: &Context<'_>) -> Vec<Envelope> {
-        *self.waker.borrow_mut() = Some(context.waker().clone());
-        std::mem::take(&mut *self.inbox.borrow_mut())
-    }
-}
+/// The network address of a server.
+pub(super) type Host = glidepath_sim::Host<Ask, Answer>;
 
 /// What all processes of a run can reach.
 pub(super) struct Net {

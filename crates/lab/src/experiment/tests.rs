@@ -31,7 +31,7 @@ fn the_experiments_that_ship_have_the_published_sizes() {
         ("4b-zipf", 240),
         ("4c", 900),
         ("retry-policies", 45),
-        ("substrates", 960),
+        ("substrates", 1080),
         ("substrates-append", 144),
     ];
     assert!(Shelf::Experiments.names().eq(sizes.iter().map(|(name, _)| *name)));

@@ -5,7 +5,7 @@
 use glidepath_env::{Backoff, Exponential, JitterRange};
 use glidepath_model::Span;
 use glidepath_protocols::registry::Protocol;
-use glidepath_workload::{Choice, ManifestList, Refresh, Step, TableMetadata};
+use glidepath_workload::{Appends, Choice, ManifestList, Refresh, Step, TableMetadata};
 
 use super::Provider;
 use crate::config::{Config, Point, Profiles};
@@ -30,6 +30,9 @@ impl Change {
 /// The latency of a catalog service that keeps its state in memory.
 const FAST_CATALOG: Span = Span::from_millis(1);
 
+/// The way to a server near its clients and back.
+const SERVER: Span = Span::from_millis(1);
+
 /// Iceberg's default number of parallel reads on a machine with few processors.
 const PARALLEL_READS: u32 = 4;
 
@@ -43,6 +46,7 @@ struct Changes<'a> {
 pub(super) fn changes(point: &Point, providers: &[Provider], protocols: bool) -> Vec<Change> {
     let mut changes = Changes { point, list: Vec::new() };
     changes.stores(providers);
+    changes.server();
     changes.layout();
     changes.client();
     changes.retries();
@@ -71,6 +75,20 @@ impl Changes<'_> {
         let slower = given.latency.is_none_or(|latency| latency > FAST_CATALOG) && given.server.is_none();
         self.add(slower, "a catalog that answers in 1 ms", &["catalog.latency = \"1ms\""], |config| {
             (config.catalog.latency, config.catalog.store) = (Some(FAST_CATALOG), None);
+        });
+    }
+
+    /// A server like `glidepath serve`.
+    fn server(&mut self) {
+        let mut settings = vec!["tables.appends = \"rebased\"".to_owned()];
+        if self.point.config.catalog.server.is_none() {
+            settings.insert(0, format!("catalog.server = \"{SERVER}\""));
+        }
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let retried = self.point.config.tables.appends == Appends::Retried;
+        self.add(retried, "through one server of ours, appends rebased", &settings, |config| {
+            config.catalog.server.get_or_insert(SERVER);
+            config.tables.appends = Appends::Rebased;
         });
     }
 

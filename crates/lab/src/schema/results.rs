@@ -138,6 +138,7 @@ fn tables_and_commit(columns: &mut Columns, rows: &[Row<'_>]) {
     columns.number_or_none("partition_zipf_exponent", tables().map(|tables| zipf(tables.partition_choice)));
     columns.text("table_metadata", tables().map(|tables| word(&tables.metadata)));
     columns.text("manifest_list", tables().map(|tables| word(&tables.manifest_list)));
+    columns.text("appends", tables().map(|tables| word(&tables.appends)));
     columns.count("table_metadata_size_bytes", tables().map(|tables| tables.metadata_size.as_bytes()));
     columns.count("manifest_list_size_bytes", tables().map(|tables| tables.manifest_list_size.as_bytes()));
     columns.count("manifest_file_size_bytes", tables().map(|tables| tables.manifest_file_size.as_bytes()));

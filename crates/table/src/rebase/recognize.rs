@@ -135,7 +135,11 @@ pub(super) fn ancestors<'a>(metadata: &'a TableMetadata, head: &'a SnapshotRef) 
 }
 
 /// The append that a commit consists of, if it does not do more.
-fn append_of(requirements: &[TableRequirement], updates: &[TableUpdate], owner: bool) -> Result<Candidate, Why> {
+pub(super) fn append_of(
+    requirements: &[TableRequirement],
+    updates: &[TableUpdate],
+    owner: bool,
+) -> Result<Candidate, Why> {
     let [TableUpdate::AddSnapshot { snapshot }, TableUpdate::SetSnapshotRef { ref_name, reference }] = updates else {
         return Err(Why::Shape("its updates are not exactly add-snapshot and set-snapshot-ref"));
     };

@@ -1,10 +1,34 @@
-//! The files of an append: a manifest, and a manifest list. Small, and valid: servers that rebase decode them.
+//! What does a client write and send to commit a snapshot? For simulated clients. The files, a manifest and a manifest
+//! list, are small and valid, because servers that rebase decode them; they are written by another implementation of Avro
+//! than the one of [`rebase`](crate::rebase).
 
 use apache_avro::types::Value as Avro;
 use apache_avro::{Schema, Writer};
 use bytes::Bytes;
-use iceberg::spec::{FormatVersion, ManifestContentType, ManifestFile, ManifestList};
+use iceberg::spec::{
+    FormatVersion, ManifestContentType, ManifestFile, ManifestList, Snapshot, SnapshotReference, SnapshotRetention,
+};
+use iceberg::{TableRequirement, TableUpdate};
 use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The commit of a snapshot to the branch `main`, as the client of Iceberg for Java sends it.
+#[must_use]
+pub fn commit(table: Uuid, snapshot: &Snapshot) -> (Vec<TableRequirement>, Vec<TableUpdate>) {
+    let main = || "main".to_owned();
+    let snapshot_id = snapshot.parent_snapshot_id();
+    let requirements = vec![
+        TableRequirement::UuidMatch { uuid: table },
+        TableRequirement::RefSnapshotIdMatch { r#ref: main(), snapshot_id },
+    ];
+    let retention = SnapshotRetention::branch(None, None, None);
+    let reference = SnapshotReference { snapshot_id: snapshot.snapshot_id(), retention };
+    let updates = vec![
+        TableUpdate::AddSnapshot { snapshot: snapshot.clone() },
+        TableUpdate::SetSnapshotRef { ref_name: main(), reference },
+    ];
+    (requirements, updates)
+}
 
 fn field(name: &str, id: i32, kind: Value) -> Value {
     json!({"name": name, "type": kind, "field-id": id})
@@ -32,7 +56,10 @@ fn file(schema: &Value, metadata: &[(&str, &str)], records: Vec<Avro>) -> Result
 }
 
 /// A manifest that adds one file of this many rows, and may also delete one.
-pub(super) fn manifest(data: &str, rows: i64, deletes: bool) -> Result<Bytes, apache_avro::Error> {
+///
+/// # Errors
+/// None is known.
+pub fn manifest(data: &str, rows: i64, deletes: bool) -> Result<Bytes, apache_avro::Error> {
     let maybe = json!(["null", "long"]);
     let of_data = json!({"type": "record", "name": "data_file", "fields": [
         field("content", 134, json!("int")),
@@ -67,13 +94,15 @@ pub(super) fn manifest(data: &str, rows: i64, deletes: bool) -> Result<Bytes, ap
 }
 
 /// The files and rows of these manifests.
-pub(super) fn totals(manifests: &[ManifestFile]) -> (u64, u64) {
+#[must_use]
+pub fn totals(manifests: &[ManifestFile]) -> (u64, u64) {
     let rows = manifests.iter().filter_map(|one| one.added_rows_count).sum();
     (manifests.len() as u64, rows)
 }
 
 /// The manifest of an append, as its list names it.
-pub(super) fn listed(path: &str, length: usize, snapshot: i64, sequence: i64, rows: u64) -> ManifestFile {
+#[must_use]
+pub fn listed(path: &str, length: usize, snapshot: i64, sequence: i64, rows: u64) -> ManifestFile {
     ManifestFile {
         manifest_path: path.to_owned(),
         manifest_length: length as i64,
@@ -95,7 +124,10 @@ pub(super) fn listed(path: &str, length: usize, snapshot: i64, sequence: i64, ro
 }
 
 /// A manifest list.
-pub(super) fn list(manifests: &[ManifestFile]) -> Result<Bytes, apache_avro::Error> {
+///
+/// # Errors
+/// None is known.
+pub fn list(manifests: &[ManifestFile]) -> Result<Bytes, apache_avro::Error> {
     let fields = [
         ("manifest_path", 500, "string"),
         ("manifest_length", 501, "long"),
@@ -136,7 +168,10 @@ pub(super) fn list(manifests: &[ManifestFile]) -> Result<Bytes, apache_avro::Err
 }
 
 /// The manifests in a list.
-pub(super) fn manifests(list: &[u8]) -> Result<Vec<ManifestFile>, iceberg::Error> {
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn manifests(list: &[u8]) -> Result<Vec<ManifestFile>, iceberg::Error> {
     Ok(ManifestList::parse_with_version(list, FormatVersion::V2)?.entries().to_vec())
 }
 

@@ -1,0 +1,73 @@
+//! What does a simulation say about the cells? Options of `glidepath bench-server`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use glidepath_bench::served::predicted::{Costs, World, predicted};
+use glidepath_bench::served::{Cell, Outcome};
+use glidepath_model::Span;
+use glidepath_protocols::registry::Protocol;
+
+use crate::choice::one_of;
+use crate::failure::Failure;
+
+/// The seed of predictions.
+const SEED: u64 = 1;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Prediction")]
+pub(super) struct PredictionArguments {
+    /// Also simulate the cells, with a server of ours on a store of this profile: a file (from `glidepath measure` of its
+    /// store) or a name (see `glidepath providers`)
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+    /// The protocol of the simulated server's catalog
+    #[arg(long, default_value = "manifest-chain", value_parser = one_of(Protocol::ALL, Protocol::name))]
+    protocol: Protocol,
+    /// What is added to each request of the simulated server to its store, as by `glidepath serve --added-latency`
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    added_latency: Span,
+    /// A file with the processor time of requests [default: as measured on the machine of docs/bench.md]
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// Of the simulated server, as of `glidepath serve`: milliseconds that others' commits wait at most for the next try of
+    /// an overwrite that lost
+    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000))]
+    overwrite_priority: u32,
+    /// Of simulated overwrites: how long each try works between the load of the table and its commit
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    validation: Span,
+    /// Of simulated appends: how long a client waits after each
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    pause: Span,
+}
+
+impl PredictionArguments {
+    /// What the cells are simulated on, if they are.
+    pub(super) fn world(&self) -> Result<Option<World>, Failure> {
+        let Some(profile) = &self.profile else { return Ok(None) };
+        let costs = match &self.costs {
+            None => Costs::measured(),
+            Some(path) => {
+                let wrong = |error: &dyn std::fmt::Display| Failure::Mistake(format!("{}: {error}", path.display()));
+                let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+                Costs::parse(&text).map_err(|error| wrong(&error))?
+            }
+        };
+        Ok(Some(World {
+            added_latency: self.added_latency,
+            priority: Span::from_millis(self.overwrite_priority.into()),
+            validation: self.validation,
+            pause: self.pause,
+            ..World::of(self.protocol, crate::bench::read_profile(profile)?, costs)
+        }))
+    }
+}
+
+/// The outcome of a simulated cell.
+pub(super) fn outcome(cell: &Cell, world: &World) -> Result<Outcome, Failure> {
+    match predicted(cell, world, SEED) {
+        Ok(prediction) => Ok(prediction.outcome),
+        Err(error) => Err(Failure::Failed(format!("--profile: {error}"))),
+    }
+}

@@ -1,0 +1,280 @@
+//! A server that keeps the tables too, as `glidepath serve` does: what becomes of the commits that wait at one table?
+//!
+//! One of those that wait commits for up to [`TOGETHER`] of them: it decides each as if those before it were committed,
+//! writes one table metadata file, and sends all to the group of the catalog at once. An append that met another commit
+//! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
+//! another list. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
+//! [`HOLD`] at most. The steps are those of `glidepath_service`, with sizes instead of files.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use glidepath_env::{BulkStore, Cause, Denial, Env, Transfer, together};
+use glidepath_model::{Changes, Edit, Instant, MetadataId, Overlap, Span, TableId, TableState};
+use glidepath_protocols::group::Grouped;
+use glidepath_protocols::{Catalog, Outcome};
+use glidepath_queue::{Queue, Seat, Taken};
+use glidepath_sim::SimStore;
+use glidepath_workload::Kind;
+
+use super::Served;
+
+/// The most commits in one version of a table.
+const TOGETHER: usize = 64;
+
+/// How long others wait at most for the next try of an overwrite that lost: the server's default.
+const HOLD: Span = Span::from_millis(1500);
+
+/// The most doublings of the rest after a hold.
+const MOST_DOUBLINGS: u32 = 6;
+
+/// Commits that may wait at a table: more than any run has at a time.
+const MOST_WAITING: usize = 1 << 24;
+
+/// The sizes of what a server reads and writes for a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) metadata: glidepath_model::ByteSize,
+    pub(crate) list: glidepath_model::ByteSize,
+    pub(crate) manifest: glidepath_model::ByteSize,
+}
+
+/// A commit that waits.
+struct Request {
+    changes: Changes,
+    kind: Kind,
+}
+
+/// Whether it was committed, conflicted, or what happened.
+type Answer<C> = Outcome<<C as Catalog>::Snapshot>;
+
+/// The tables of a server.
+pub(crate) struct Tables<C: Grouped> {
+    cells: RefCell<BTreeMap<TableId, Rc<Cell<C>>>>,
+    sizes: Sizes,
+}
+
+struct Cell<C: Grouped> {
+    queue: Arc<Queue<Rc<Request>, Answer<C>>>,
+    hold: RefCell<Hold>,
+}
+
+/// The priority of an overwrite that lost: rules as in `glidepath_service`.
+#[derive(Default)]
+struct Hold {
+    /// Whose it is, and from when to when.
+    held: Option<(u32, Instant, Instant)>,
+    waiting: Vec<Waker>,
+    rests_until: Instant,
+    in_vain: u32,
+}
+
+impl Hold {
+    /// Whose it is at this time, if not this one's.
+    fn of_another(&mut self, now: Instant, process: u32) -> Option<(u32, Instant)> {
+        if let Some((_, from, until)) = self.held.filter(|(_, _, until)| now >= *until) {
+            self.in_vain = (self.in_vain + 1).min(MOST_DOUBLINGS);
+            self.end(from, until);
+        }
+        self.held.filter(|(holder, ..)| *holder != process).map(|(holder, _, until)| (holder, until))
+    }
+
+    fn lost(&mut self, now: Instant, process: u32) {
+        let another = self.of_another(now, process).is_some();
+        if !another && self.held.is_none() && now >= self.rests_until {
+            self.held = Some((process, now, now + HOLD));
+        }
+    }
+
+    fn landed(&mut self, now: Instant, process: u32) {
+        if let Some((_, from, _)) = self.held.filter(|(holder, _, until)| *holder == process && now < *until) {
+            self.in_vain = 0;
+            self.end(from, now);
+        }
+    }
+
+    fn end(&mut self, from: Instant, at: Instant) {
+        self.held = None;
+        let rest = (0..self.in_vain).fold(at.since(from), |rest, _| rest + rest);
+        self.rests_until = at + rest;
+        self.waiting.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl<C: Grouped> Tables<C> {
+    pub(crate) fn new(sizes: Sizes) -> Self {
+        Self { cells: RefCell::default(), sizes }
+    }
+
+    fn of(&self, table: TableId) -> Rc<Cell<C>> {
+        let fresh = || Rc::new(Cell { queue: Arc::new(Queue::new(MOST_WAITING)), hold: RefCell::default() });
+        Rc::clone(self.cells.borrow_mut().entry(table).or_insert_with(fresh))
+    }
+
+    /// Commits changes of one table, at the server.
+    pub(super) async fn commit(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
+        let [change] = changes.edits() else { unreachable!("transactions over several tables are not rebased") };
+        let (cell, process) = (self.of(change.table), client.env.process());
+        self.wait_for_hold(client, &cell, process).await;
+        let request = Rc::new(Request { changes: changes.clone(), kind: client.kind });
+        let mut first = true;
+        let answer = loop {
+            let seat = cell.queue.seat();
+            let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
+            if let Some(seat) = seat {
+                if !first {
+                    // The others that were told of the end of the last leader queue again first.
+                    client.env.sleep_until(client.env.now() + Span::from_nanos(1)).await;
+                }
+                self.lead(client, change.table, &seat, &request).await;
+            }
+            first = false;
+            if let Ok(answer) = ticket.await {
+                break answer;
+            }
+        };
+        let now = client.env.now();
+        match (&answer, request.kind) {
+            (Outcome::Committed(_), _) => cell.hold.borrow_mut().landed(now, process),
+            (Outcome::Conflict(_), Kind::ValidatedOverwrite) => cell.hold.borrow_mut().lost(now, process),
+            _ => {}
+        }
+        answer
+    }
+
+    /// A commit waits once at most.
+    async fn wait_for_hold(&self, client: &Served<C>, cell: &Cell<C>, process: u32) {
+        let held = cell.hold.borrow_mut().of_another(client.env.now(), process);
+        let Some((holder, until)) = held else { return };
+        let mut late = pin!(client.env.sleep_until(until));
+        poll_fn(|context| {
+            if late.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            let mut hold = cell.hold.borrow_mut();
+            match hold.held {
+                Some((now, _, end)) if (now, end) == (holder, until) => {
+                    hold.waiting.push(context.waker().clone());
+                    Poll::Pending
+                }
+                _ => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    /// Commits what waits until this one is answered.
+    async fn lead(&self, client: &Served<C>, table: TableId, seat: &Seat<Rc<Request>, Answer<C>>, own: &Rc<Request>) {
+        loop {
+            let members = seat.take(TOGETHER);
+            let last = members.is_empty() || members.iter().any(|member| Rc::ptr_eq(member.request(), own));
+            if !members.is_empty() {
+                self.commit_together(client, table, members).await;
+            }
+            if last {
+                return;
+            }
+        }
+    }
+
+    async fn commit_together(&self, client: &Served<C>, table: TableId, members: Vec<Taken<Rc<Request>, Answer<C>>>) {
+        let catalog = client.committer.catalog();
+        let known = match catalog.newest_known() {
+            Some(known) => Ok(known),
+            None => catalog.load().await,
+        };
+        let failed =
+            |error: &dyn std::fmt::Display| Outcome::Refused(Denial::certain(Cause::words(&error.to_string())));
+        let at = match known {
+            Ok(at) => at,
+            Err(error) => return members.into_iter().for_each(|member| member.answer(failed(&error))),
+        };
+        let state = catalog.tables(&at, &[table]).await.map(|states| states[0].as_deref().cloned());
+        let Ok(Some(state)) = state else {
+            return members.into_iter().for_each(|member| member.answer(failed(&"the table cannot be read")));
+        };
+        let Decided::<C> { fitting, refused, rebased } =
+            decide::<C>(state, members, || MetadataId(client.env.draw(glidepath_env::Purpose::Names)));
+        if !refused.is_empty() {
+            // A refusal may be out of date: the server looks again.
+            let _ = catalog.load().await;
+        }
+        let answers = match fitting.is_empty() {
+            true => Vec::new(),
+            false => match self.make(&client.tables, rebased).await {
+                Ok(()) => together(TOGETHER, fitting.iter().map(|(_, changes)| client.send(changes))).await,
+                Err(cause) => fitting.iter().map(|_| Outcome::Refused(Denial::certain(cause.clone()))).collect(),
+            },
+        };
+        for ((member, _), answer) in fitting.into_iter().zip(answers) {
+            member.answer(answer);
+        }
+        refused.into_iter().for_each(|member| member.answer(Outcome::Conflict(None)));
+    }
+
+    /// Reads what is put on top, and writes the files of the new version.
+    async fn make(&self, store: &SimStore, rebased: u64) -> Result<(), Cause> {
+        let Sizes { metadata, list, manifest } = self.sizes;
+        if rebased > 0 {
+            for size in [list, manifest] {
+                let read = Transfer::ReadMany { count: rebased, size, parallel: TOGETHER as u32 };
+                store.bulk(&[read]).await.map_err(|error| error.0)?;
+            }
+        }
+        let writes = std::iter::once(metadata).chain((0..rebased).map(|_| list));
+        let writes = writes.map(|size| async move { store.bulk(&[Transfer::Write(size)]).await });
+        for written in together(TOGETHER + 1, writes).await {
+            written.map_err(|error| error.0)?;
+        }
+        Ok(())
+    }
+}
+
+type Member<C> = Taken<Rc<Request>, Answer<C>>;
+
+/// The decisions on commits that wait.
+struct Decided<C: Grouped> {
+    /// With changes that fit one after the other.
+    fitting: Vec<(Member<C>, Changes)>,
+    refused: Vec<Member<C>>,
+    /// How many of those that fit were put on top of another commit.
+    rebased: u64,
+}
+
+fn decide<C: Grouped>(
+    mut state: TableState,
+    members: Vec<Member<C>>,
+    mut metadata: impl FnMut() -> MetadataId,
+) -> Decided<C> {
+    let mut decided = Decided { fitting: Vec::new(), refused: Vec::new(), rebased: 0 };
+    for member in members {
+        let mut changes = member.request().changes.clone();
+        let fits = match (changes.overlap_with(|_| Some(&state)), member.request().kind) {
+            (Overlap::None, _) => true,
+            (Overlap::Partitions { .. }, Kind::FastAppend) => {
+                decided.rebased += 1;
+                changes.renew(|_| Some(&state), &mut metadata).is_some()
+            }
+            _ => false,
+        };
+        if !fits {
+            decided.refused.push(member);
+            continue;
+        }
+        for change in changes.edits() {
+            if let Edit::Advance(advance) = &change.edit {
+                state.version = state.version.next();
+                for (partition, seen) in &advance.partitions {
+                    state.partitions[partition.0 as usize] = seen.next();
+                }
+            }
+        }
+        decided.fitting.push((member, changes));
+    }
+    decided
+}

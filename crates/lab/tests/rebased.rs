@@ -1,0 +1,74 @@
+//! What do appends gain that go through a server which keeps the tables and puts appends on top of each other?
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use glidepath_lab::experiment::{Experiment, Overrides, Setting};
+use glidepath_lab::simulate;
+use glidepath_sim::Mode;
+use glidepath_workload::{End, Kind, Record};
+
+const OURS: [&str; 3] = ["catalog.protocol=manifest-chain", "catalog.server=1ms", "tables.appends=rebased"];
+
+fn run(settings: &[&[&str]]) -> Result<Vec<Record>, String> {
+    let usual = [
+        "duration=5min",
+        "run_on=1min",
+        "provider=s3-standard",
+        "transaction.runtime={ kind = \"fixed\", scale = \"1s\" }",
+    ];
+    let settings = usual.iter().chain(settings.concat().iter()).map(|one| Setting::parse(one).unwrap()).collect();
+    let overrides = Overrides { settings, ..Overrides::default() };
+    let experiment = Experiment::of_preset("iceberg", &overrides).map_err(|error| error.to_string())?;
+    Ok(simulate(&experiment.points[0].point, 1, Mode::LocalClocks).records)
+}
+
+fn committed(records: &[Record], kind: Kind) -> f64 {
+    let all = || records.iter().filter(|record| record.kind == kind);
+    all().filter(|record| record.end == End::Committed).count() as f64 / all().count() as f64
+}
+
+#[test]
+fn appends_to_one_table_do_not_conflict() {
+    let load = ["arrivals.scale=50ms", "tables.count=1"];
+    let behind_a_server = run(&[&load, &["catalog.server=1ms"]]).unwrap();
+    assert!(committed(&behind_a_server, Kind::FastAppend) < 0.5);
+    let rebased = run(&[&load, &OURS]).unwrap();
+    assert!(committed(&rebased, Kind::FastAppend) > 0.999, "{}", committed(&rebased, Kind::FastAppend));
+    assert!(rebased.iter().all(|record| record.attempts == 1 && record.table_conflicts == 0));
+    assert_eq!(rebased, run(&[&load, &OURS]).unwrap());
+}
+
+#[test]
+fn every_protocol_can_be_behind_it() {
+    for protocol in ["catalog-file", "manifest-chain", "tickets"] {
+        let protocol = format!("catalog.protocol={protocol}");
+        let load = ["arrivals.scale=100ms", "tables.count=2"];
+        let records = run(&[&load, &OURS, &[&protocol]]).unwrap();
+        assert!(committed(&records, Kind::FastAppend) > 0.999, "{protocol}");
+    }
+}
+
+#[test]
+fn overwrites_conflict_and_land_because_appends_wait_for_them() {
+    let load = ["arrivals.scale=100ms", "tables.count=1", "transaction.fast_append=0.95"];
+    let records = run(&[&load, &OURS]).unwrap();
+    let overwrites: Vec<_> = records.iter().filter(|record| record.kind == Kind::ValidatedOverwrite).collect();
+    assert!(overwrites.iter().any(|record| record.table_conflicts > 0));
+    assert!(committed(&records, Kind::ValidatedOverwrite) > 0.9, "{}", committed(&records, Kind::ValidatedOverwrite));
+    assert!(committed(&records, Kind::FastAppend) > 0.999);
+}
+
+#[test]
+fn it_needs_a_server_and_one_table_for_each_transaction() {
+    for (settings, words) in [
+        (&["tables.appends=rebased"][..], "a catalog.server"),
+        (&["tables.appends=rebased", "catalog.server=1ms", "tables.metadata=inlined"], "\"separate\""),
+        (
+            &["tables.appends=rebased", "catalog.server=1ms", "tables.count=2", "transaction.tables=2"],
+            "1 (with tables.appends",
+        ),
+    ] {
+        let error = run(&[settings]).unwrap_err();
+        assert!(error.contains(words), "{settings:?}: {error}");
+    }
+}
