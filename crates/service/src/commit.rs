@@ -22,10 +22,8 @@ pub(crate) mod priority;
 mod settle;
 
 use std::collections::{BTreeSet, HashMap};
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Name, Refusal, Span};
@@ -92,7 +90,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn wait_for(&self, table: &Identifier, name: &Name, commit: Arc<TableCommit>) -> Answer {
         let cell = self.cells.of(name);
         self.wait_out(self.hold(&cell, &commit)).await;
-        let mut first = true;
         loop {
             let seat = cell.queue.seat();
             let ticket = match cell.queue.enqueue(Arc::clone(&commit)) {
@@ -108,12 +105,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             };
             if let Some(seat) = seat {
-                if !first {
-                    others_queue_again().await;
-                }
-                self.lead(table, name, &cell, &seat, &commit).await;
+                self.lead(table, name, &cell, seat, &commit).await;
             }
-            first = false;
             match ticket.await {
                 Ok(answer) => {
                     self.note_for_priority(&cell, &commit, &answer);
@@ -430,20 +423,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let draw = || u128::from(self.env.draw(glidepath_env::Purpose::Names));
         uuid::Builder::from_random_bytes(((draw() << 64) | draw()).to_be_bytes()).into_uuid()
     }
-}
-
-/// Lets other tasks run once. When a leader hands over, all that wait are woken, and the first of them leads: without this
-/// it would commit alone, because the others would not have queued again yet.
-async fn others_queue_again() {
-    let mut asked = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut asked, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// A version that is written and not committed.
