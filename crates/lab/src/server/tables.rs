@@ -122,18 +122,12 @@ impl<C: Grouped> Tables<C> {
         let (cell, process) = (self.of(change.table), client.env.process());
         self.wait_for_hold(client, &cell, process).await;
         let request = Rc::new(Request { changes: changes.clone(), kind: client.kind });
-        let mut first = true;
         let answer = loop {
             let seat = cell.queue.seat();
             let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
             if let Some(seat) = seat {
-                if !first {
-                    // The others that were told of the end of the last leader queue again first.
-                    client.env.sleep_until(client.env.now() + Span::from_nanos(1)).await;
-                }
-                self.lead(client, change.table, &seat, &request).await;
+                self.lead(client, change.table, seat, &request).await;
             }
-            first = false;
             if let Ok(answer) = ticket.await {
                 break answer;
             }
@@ -169,7 +163,7 @@ impl<C: Grouped> Tables<C> {
     }
 
     /// Commits what waits until this one is answered.
-    async fn lead(&self, client: &Served<C>, table: TableId, seat: &Seat<Rc<Request>, Answer<C>>, own: &Rc<Request>) {
+    async fn lead(&self, client: &Served<C>, table: TableId, seat: Seat<Rc<Request>, Answer<C>>, own: &Rc<Request>) {
         loop {
             let members = seat.take(TOGETHER);
             let last = members.is_empty() || members.iter().any(|member| Rc::ptr_eq(member.request(), own));
@@ -177,7 +171,8 @@ impl<C: Grouped> Tables<C> {
                 self.commit_together(client, table, members).await;
             }
             if last {
-                return;
+                // Those that came meanwhile stay together.
+                return seat.hand_over();
             }
         }
     }
