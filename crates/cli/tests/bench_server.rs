@@ -114,7 +114,9 @@ fn a_start_is_timed_on_a_catalog_of_tables() {
     let told: Value = serde_json::from_str(&output(glidepath(folder.path(), &arguments))).unwrap();
     assert_eq!(told["starts"].as_array().unwrap().len(), 2);
     for start in told["starts"].as_array().unwrap() {
-        assert!(start["config_ms"].as_f64().unwrap() > 0.0 && start["table_ms"].as_f64() >= start["config_ms"].as_f64());
+        assert!(
+            start["config_ms"].as_f64().unwrap() > 0.0 && start["table_ms"].as_f64() >= start["config_ms"].as_f64()
+        );
     }
     let error = refused(glidepath(folder.path(), &arguments), 1);
     assert!(error.contains("there is a catalog already"), "{error}");

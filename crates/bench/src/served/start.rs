@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use glidepath_env::{Cause, Guard, Key, ObjectStore, Payload};
 use glidepath_model::{Action, Entry, Kind, Name};
+use glidepath_protocols::Outcome;
 use glidepath_protocols::group::{GroupAttempt, Grouped, Verdict};
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Creation, Protocol};
-use glidepath_protocols::Outcome;
 use glidepath_stores::{LiveEnv, Options, base_location, open, open_plain};
 use serde::Serialize;
 
