@@ -1,7 +1,7 @@
 //! Files of a warehouse: the object `a/b c` is the file `a/b c` of the directory, so that other programs read and write
 //! the same files by their paths.
 //!
-//! A put writes an unfinished file next to its place ([`names::unfinished`]), makes it durable, and gives it its name
+//! A put writes an unfinished file next to its place (`names::unfinished`), makes it durable, and gives it its name
 //! in one step: by a hard link if there must be no such file, otherwise by a rename. So no reader, and no crash, meets
 //! half a file. A crash leaves an unfinished file behind, which no listing shows and no key names.
 //!
