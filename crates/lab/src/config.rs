@@ -198,7 +198,7 @@ impl Point {
     /// The sizes of what the server writes, if it keeps the tables too.
     pub(crate) fn served_tables(&self) -> Option<Sizes> {
         let tables = &self.config.tables;
-        (tables.appends == Appends::Rebased).then(|| Sizes {
+        (tables.appends == Appends::Rebased).then_some(Sizes {
             metadata: tables.metadata_size,
             list: tables.manifest_list_size,
             manifest: tables.manifest_file_size,

@@ -28,7 +28,10 @@ pub fn write_samples(path: &Path, trials: &[TrialSamples]) -> io::Result<()> {
 }
 
 fn write(path: &Path, trials: &[TrialSamples]) -> io::Result<()> {
-    let rows = || trials.iter().flat_map(|trial| trial.samples.iter().map(move |sample| (trial, sample)));
+    // A list, since Arrow's columns of text want to know the number of rows beforehand.
+    let all: Vec<(&TrialSamples, &Sample)> =
+        trials.iter().flat_map(|trial| trial.samples.iter().map(move |sample| (trial, sample))).collect();
+    let rows = || all.iter().copied();
     let number = |of: fn(&(&TrialSamples, &Sample)) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(rows().map(|row| of(&row))))
     };

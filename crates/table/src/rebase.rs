@@ -184,7 +184,7 @@ pub struct ReadAhead {
 
 /// Reads the manifest list of an append and the manifests that it adds; so the files of several appends are read at once,
 /// though they are rebased one after the other. Nothing if these updates add no append for which a rebase is asked, or if a
-/// file cannot be read: [`rebase`] then reads for itself, and says why. `owner`: as in [`recognize`].
+/// file cannot be read: [`rebase`] then reads for itself, and says why. `owner`: as in [`recognize()`].
 pub async fn read_ahead(
     updates: &[TableUpdate],
     metadata: &TableMetadata,

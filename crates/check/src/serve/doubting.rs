@@ -20,13 +20,15 @@ const LATEST: Span = Span::from_secs(300);
 /// How often a late attempt that others overtake is made again.
 const ATTEMPTS: u32 = 5;
 
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
 /// Attempts that take effect later, for the server to run.
 #[derive(Clone, Default)]
-pub(super) struct Zombies(Rc<RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>>);
+pub(super) struct Zombies(Rc<RefCell<Vec<Task>>>);
 
 impl Zombies {
     /// Those that came since the last call.
-    pub(super) fn take(&self) -> Vec<Pin<Box<dyn Future<Output = ()>>>> {
+    pub(super) fn take(&self) -> Vec<Task> {
         std::mem::take(&mut self.0.borrow_mut())
     }
 }

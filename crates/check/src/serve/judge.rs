@@ -41,6 +41,9 @@ struct History {
     removed: BTreeMap<i64, String>,
     /// By snapshot: the head that it follows, and its manifest list.
     placed: BTreeMap<i64, (Option<i64>, String)>,
+    /// Tables that a version of the catalog no longer has. A version may have several requests, so a table may get a snapshot and
+    /// be dropped in one, and what it was in between is in none.
+    dropped: BTreeSet<(Uuid, usize)>,
     /// Notes of purges where no other table was, and the metadata file of the dropped one.
     to_purge: Vec<(Name, String)>,
     /// The entries at the end.
@@ -104,7 +107,12 @@ impl History {
                 Some(entry) => self.entries.insert(name.clone(), entry.clone()),
                 None => self.entries.remove(&name),
             };
-            let Some(entry) = entry else { continue };
+            let Some(entry) = entry else {
+                let pointer = before.and_then(|before| before.pointer);
+                let body = pointer.map(|pointer| self.body(&pointer)).transpose().unwrap_or_default();
+                self.dropped.extend(body.map(|body| (body.uuid(), place)));
+                continue;
+            };
             if name.parts().first().is_some_and(|first| first == RESERVED) {
                 self.purged.extend(entry.properties.get("location").cloned());
                 if let (Some(location), Some(file)) =
@@ -295,14 +303,18 @@ impl History {
         let living: BTreeSet<Uuid> = pointers.filter_map(|file| Some(self.bodies.get(file)?.uuid())).collect();
         for attempt in &book.attempts {
             let appeared: Vec<_> = attempt.snapshots.iter().map(|snapshot| self.appeared.get(snapshot)).collect();
-            if appeared.windows(2).any(|two| two[0] != two[1]) {
+            let places: BTreeSet<usize> = appeared.iter().flatten().flat_map(|places| places.iter().copied()).collect();
+            let hidden = |table: &Uuid| places.iter().any(|place| self.dropped.contains(&(*table, *place)));
+            let one_is_hidden = appeared.contains(&None) && attempt.tables.iter().any(hidden);
+            let was_dropped = |table: &Uuid| self.dropped.iter().any(|(dropped, _)| dropped == table);
+            if appeared.windows(2).any(|two| two[0] != two[1]) && !one_is_hidden {
                 return Err(format!(
                     "of the snapshots {:?} of one commit, not all were added at once",
                     attempt.snapshots
                 ));
             }
             match attempt.told {
-                Told::Done if appeared.contains(&None) => {
+                Told::Done if appeared.contains(&None) && !attempt.tables.iter().any(was_dropped) => {
                     return Err(format!("snapshots {:?} were acknowledged, and are in no table", attempt.snapshots));
                 }
                 // Whether a commit without a key was done is not known any more when its table has been dropped.

@@ -183,8 +183,7 @@ impl<C: Grouped> Tables<C> {
             Some(known) => Ok(known),
             None => catalog.load().await,
         };
-        let failed =
-            |error: &dyn std::fmt::Display| Outcome::Refused(Denial::certain(Cause::words(&error.to_string())));
+        let failed = |error: &dyn std::fmt::Display| Outcome::Refused(Denial::certain(Cause::words(error.to_string())));
         let at = match known {
             Ok(at) => at,
             Err(error) => return members.into_iter().for_each(|member| member.answer(failed(&error))),
