@@ -36,14 +36,13 @@ const PREFIX: &str = "catalog/";
 
 /// Lives until all clients have ended.
 pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
-    let files = CountedWorld::new(env.clone(), env.store(STORE), scene.world.added_latency);
-    let world = files.clone().on(scene.processors.with_requests_of(scene.world.costs.write));
+    let world = CountedWorld::new(env.clone(), env.store(STORE), scene.world.added_latency);
     let catalog = scene.world.protocol.open(world.clone(), world.clone(), PREFIX);
     let created = catalog.create_here(Creation::default()).await;
     if !matches!(created, Outcome::Committed(_)) {
         return scene.fail(NotPredicted::Begin(format!("{created:?}")));
     }
-    let (service, mut background) = service(&env, (&world, files), &scene);
+    let (service, mut background) = service(&env, &world, &scene);
     {
         let mut beginning = std::pin::pin!(begin(&service, &scene));
         // The tasks of the service run beside it.
@@ -67,7 +66,7 @@ pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
 }
 
 /// A service with the tasks that commit and load for all, as live.
-fn service(env: &SimEnv, (world, files): (&World, World), scene: &Scene) -> (Served, Vec<Task>) {
+fn service(env: &SimEnv, world: &World, scene: &Scene) -> (Served, Vec<Task>) {
     let knowledge = scene.world.protocol.shared_state(PREFIX, &Limits::default());
     let open = || knowledge.open(world.clone(), world.clone());
     let (group, loads, mut tasks) = (Group::default(), Loads::new(), Vec::<Task>::new());
@@ -80,7 +79,7 @@ fn service(env: &SimEnv, (world, files): (&World, World), scene: &Scene) -> (Ser
     let committer = Committer::grouped(world.clone(), open(), group);
     let files = Made {
         env: env.clone(),
-        files: Warehouse::new(files, BASE),
+        files: Warehouse::new(world.clone(), BASE),
         processors: scene.processors.clone(),
         costs: scene.world.costs,
         lists: Rc::default(),
