@@ -12,6 +12,8 @@ use iceberg::{TableRequirement, TableUpdate};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::rebase::avro::{put_bytes, put_long};
+
 /// The commit of a snapshot to the branch `main`, as the client of Iceberg for Java sends it.
 #[must_use]
 pub fn commit(table: Uuid, snapshot: &Snapshot) -> (Vec<TableRequirement>, Vec<TableUpdate>) {
@@ -42,17 +44,32 @@ fn absent() -> Avro {
     Avro::Union(0, Box::new(Avro::Null))
 }
 
-/// A file of these records. Its marker is always the same, so that a run is a function of its seed.
+/// Between the blocks of a file, and after its header.
+const MARKER: [u8; 16] = [7; 16];
+
+/// A file of these records. A run is a function of its seed, so the marker is always the same, and the header is written
+/// here: the library writes its fields in any order.
 fn file(schema: &Value, metadata: &[(&str, &str)], records: Vec<Avro>) -> Result<Bytes, apache_avro::Error> {
-    let schema = Schema::parse(schema)?;
-    let mut writer = Writer::builder().schema(&schema).writer(Vec::new()).marker([7; 16]).build();
-    for (key, value) in metadata {
-        writer.add_user_metadata((*key).to_owned(), value)?;
-    }
+    let parsed = Schema::parse(schema)?;
+    let mut writer = Writer::builder().schema(&parsed).writer(Vec::new()).marker(MARKER).build();
     for record in records {
         writer.append(record)?;
     }
-    Ok(writer.into_inner()?.into())
+    let written = writer.into_inner()?;
+    let header = written.windows(MARKER.len()).position(|bytes| bytes == MARKER).map_or(0, |at| at + MARKER.len());
+    let schema = schema.to_string();
+    let mut file = b"Obj\x01".to_vec();
+    let fields = [("avro.codec", "null"), ("avro.schema", schema.as_str())];
+    put_long(&mut file, (fields.len() + metadata.len()) as i64);
+    for (key, value) in fields.iter().chain(metadata) {
+        for text in [key, value] {
+            put_bytes(&mut file, text.as_bytes());
+        }
+    }
+    put_long(&mut file, 0);
+    file.extend_from_slice(&MARKER);
+    file.extend_from_slice(&written[header..]);
+    Ok(file.into())
 }
 
 /// A manifest that adds one file of this many rows, and may also delete one.

@@ -5,7 +5,7 @@
 //! list and keeps the snapshot's id, by which the client finds it. [`recognize`] decides by the request and the table's
 //! metadata, [`rebase`] by the files; both refuse whatever could be more than an append.
 
-mod avro;
+pub(crate) mod avro;
 mod list;
 mod lists;
 mod manifest;

@@ -78,7 +78,7 @@ pub(super) fn required<T>(id: i64, value: Option<T>) -> Result<T, Fault> {
 }
 
 /// Appends an integer as Avro writes it: zigzag, seven bits a byte.
-pub(super) fn put_long(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn put_long(out: &mut Vec<u8>, value: i64) {
     let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     while rest >= 0x80 {
         out.push((rest & 0x7f) as u8 | 0x80);
@@ -88,7 +88,7 @@ pub(super) fn put_long(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends bytes or a string: the length and the bytes.
-pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_long(out, bytes.len() as i64);
     out.extend_from_slice(bytes);
 }
