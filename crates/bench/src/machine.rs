@@ -97,6 +97,12 @@ impl Processors {
         Self { free: Arc::new(Mutex::new(vec![Instant::ZERO; count])), machine }
     }
 
+    /// The same processors, with this demand of each request.
+    #[cfg(feature = "serve")]
+    pub(crate) fn with_requests_of(&self, per_request: Span) -> Self {
+        Self { free: Arc::clone(&self.free), machine: Machine { per_request, ..self.machine } }
+    }
+
     /// Occupies the processor that is free first for this time. Returns when it begins.
     pub(crate) fn take(&self, now: Instant, time: Span) -> Instant {
         // The content is replaced as a whole, so a panic elsewhere cannot have left it inconsistent.

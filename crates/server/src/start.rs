@@ -379,7 +379,7 @@ fn live(catalog: AnyCatalog<LiveEnv>, files: Timed<Warehouse<Store>>, settings: 
     if let Ok(loader) = Loader::new(catalog.clone(), &loads) {
         workers.spawn(move || loader.serve());
     }
-    Service::new(env, Committer::grouped(env, catalog, group), loads, files, settings)
+    Service::new(env, Committer::mixed(env, catalog, group, RetryPolicy::default()), loads, files, settings)
 }
 
 /// Cleans old keys and runs purges, for as long as the server lives.

@@ -8,7 +8,7 @@ use glidepath_queue::Queue;
 use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
-use crate::commit::TableCommit;
+use crate::commit::Request;
 use crate::commit::priority::Priority;
 use crate::error::ServiceError;
 use crate::names::Identifier;
@@ -24,7 +24,7 @@ const MOST_IDLE: usize = 4096;
 
 /// Commits to one table of this service.
 pub(crate) struct Cell {
-    pub(crate) queue: Arc<Queue<Arc<TableCommit>, Answer>>,
+    pub(crate) queue: Arc<Queue<Arc<Request>, Answer>>,
     pub(crate) priority: Priority,
     /// The table after the last commit of this service; other servers may have moved it since.
     known: Mutex<Option<Loaded<TableMetadata>>>,

@@ -16,6 +16,7 @@
 //!    while the pointer has not moved, the same commit is sent again, which can take effect once only. (`settle.rs`)
 //! 8. Answer each.
 
+mod ahead;
 pub(crate) mod decide;
 mod doubt;
 pub(crate) mod priority;
@@ -27,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Name, Refusal, Span};
-use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_protocols::group::{CommitError, Grouped, Hold};
 use glidepath_queue::{Left, NotQueued, Seat, Taken};
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
@@ -41,8 +42,8 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge};
+pub(crate) use ahead::Request;
 use decide::{Decided, Draft};
-use priority::Hold;
 use settle::Settled;
 
 /// The most commits in one version of a table.
@@ -59,7 +60,7 @@ pub struct TableCommit {
     pub key: Option<Idempotency>,
 }
 
-type Member = Taken<Arc<TableCommit>, Answer>;
+type Member = Taken<Arc<Request>, Answer>;
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Commits to a table.
@@ -76,7 +77,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let name = table.catalog_name()?;
         self.inner.counts.waiting.fetch_add(1, Ordering::Relaxed);
-        let answer = self.inner.wait_for(table, &name, Arc::new(commit)).await;
+        let answer = self.inner.wait_for(table, &name, commit).await;
         self.inner.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         if let Err(ServiceError { kind: Kind::Conflict, message }) = &answer {
             self.inner.counts.conflict(ConflictOn::of(message));
@@ -87,12 +88,18 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Step 1.
-    async fn wait_for(&self, table: &Identifier, name: &Name, commit: Arc<TableCommit>) -> Answer {
+    async fn wait_for(&self, table: &Identifier, name: &Name, commit: TableCommit) -> Answer {
         let cell = self.cells.of(name);
         self.wait_out(self.hold(&cell, &commit)).await;
+        let mut seat = cell.queue.seat();
+        let request = match &seat {
+            Some(_) => Request::of(commit),
+            None => self.read_meanwhile(&cell, commit).await,
+        };
+        let request = Arc::new(request);
         loop {
-            let seat = cell.queue.seat();
-            let ticket = match cell.queue.enqueue(Arc::clone(&commit)) {
+            let seat = seat.take().or_else(|| cell.queue.seat());
+            let ticket = match cell.queue.enqueue(Arc::clone(&request)) {
                 Ok(ticket) => ticket,
                 // The leader handed over between the two calls.
                 Err(NotQueued::NoLeader) => continue,
@@ -105,11 +112,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             };
             if let Some(seat) = seat {
-                self.lead(table, name, &cell, seat, &commit).await;
+                self.lead(table, name, &cell, seat, &request).await;
             }
             match ticket.await {
                 Ok(answer) => {
-                    self.note_for_priority(&cell, &commit, &answer);
+                    self.note_for_priority(&cell, &request, &answer);
                     return answer;
                 }
                 Err(Left::NotSent) => {}
@@ -121,17 +128,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// What holds this commit back for an overwrite that lost.
-    pub(crate) fn hold(&self, cell: &Cell, commit: &TableCommit) -> Option<Hold> {
-        let hold = cell.priority.before(self.env.now(), commit);
-        Counts::add(&self.counts.held, u64::from(hold.is_some()));
-        hold
+    pub(crate) fn hold(&self, cell: &Arc<Cell>, commit: &TableCommit) -> Option<(Arc<Cell>, Hold)> {
+        let hold = cell.priority.before(self.env.now(), commit)?;
+        Counts::add(&self.counts.held, 1);
+        Some((Arc::clone(cell), hold))
     }
 
     /// Waits until these have ended.
-    pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = Hold>) {
+    pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = (Arc<Cell>, Hold)>) {
         let began = self.env.now();
-        for hold in holds {
-            hold.over(&self.env).await;
+        for (cell, hold) in holds {
+            cell.priority.over(hold, &self.env).await;
         }
         Counts::add(&self.counts.held_ms, self.env.now().since(began).as_nanos() / 1_000_000);
     }
@@ -160,8 +167,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         table: &Identifier,
         name: &Name,
         cell: &Cell,
-        seat: Seat<Arc<TableCommit>, Answer>,
-        own: &Arc<TableCommit>,
+        seat: Seat<Arc<Request>, Answer>,
+        own: &Arc<Request>,
     ) {
         loop {
             let mut members = seat.take(TOGETHER);
@@ -343,7 +350,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         name: &Name,
         on: &Loaded<TableMetadata>,
         next: &Next,
-        requests: &[Arc<TableCommit>],
+        requests: &[Arc<Request>],
         verdicts: &[Result<Fitting, ServiceError>],
     ) -> Settled {
         let pointer = next.body.location.clone();

@@ -30,6 +30,7 @@ mod views;
 mod warehouse;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use glidepath_env::Env;
 use glidepath_model::Span;
@@ -55,7 +56,7 @@ pub use warehouse::Warehouse;
 const MOST_MANIFESTS: usize = 200_000;
 
 /// How long others wait for an overwrite that lost: longer than a client needs to wait, to load the table and to validate.
-pub const PRIORITY: Span = Span::from_millis(1500);
+pub const PRIORITY: Span = glidepath_protocols::group::HOLD;
 
 /// Requests for files of one commit that run at once.
 const AT_ONCE: usize = 16;
@@ -113,6 +114,8 @@ pub(crate) struct Inner<E: Env, C: Grouped, F: Files> {
     pub(crate) bodies: bodies::Bodies,
     pub(crate) cells: cells::Cells,
     pub(crate) lists: Lists,
+    /// Bytes that were read for commits that wait.
+    pub(crate) kept_ahead: Arc<AtomicUsize>,
     pub(crate) counts: Arc<Counts>,
 }
 
@@ -129,6 +132,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             bodies,
             cells: cells::Cells::default(),
             lists: Lists::new(MOST_MANIFESTS),
+            kept_ahead: Arc::default(),
             counts: Arc::default(),
         };
         Self { inner: Arc::new(inner) }

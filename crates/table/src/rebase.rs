@@ -29,7 +29,7 @@ use uuid::Uuid;
 
 use crate::mutant::{self, Mutant};
 use crate::{FileError, Files};
-use list::{Header, Manifests};
+use list::{Header, Manifests, Others};
 use manifest::{Added, Unfit};
 
 pub use list::{read as read_list, write as write_list};
@@ -138,7 +138,7 @@ pub async fn rebase_read(
     };
     let (before, now, own) = (listed(files, lists, parent), listed(files, lists, &head), own(files, ahead, snapshot));
     let (own, before, now) = try_join3(own, before, now).await?;
-    let added = added(&own, metadata, id, &before, &now)?;
+    let added = added(&own, metadata, (parent.manifest_list(), &before), &now)?;
     let total = inspect_all(files, ahead, &added, id).await?;
 
     let list_location = list_location(metadata, id, fresh);
@@ -178,8 +178,18 @@ pub async fn rebase_read(
 /// The files of an append, read before it is known what it is put on top of.
 #[derive(Debug)]
 pub struct ReadAhead {
-    own: list::List,
+    own: list::Own,
     contents: BTreeMap<String, Bytes>,
+}
+
+impl ReadAhead {
+    /// About how many bytes of memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        const ENTRY: usize = 512;
+        let contents: usize = self.contents.values().map(Bytes::len).sum();
+        contents + ENTRY * (1 + self.own.added.len()) + self.own.others.bytes()
+    }
 }
 
 /// Reads the manifest list of an append and the manifests that it adds; so the files of several appends are read at once,
@@ -190,6 +200,7 @@ pub async fn read_ahead(
     metadata: &TableMetadata,
     owner: bool,
     files: &impl Files,
+    lists: &Lists,
 ) -> Option<ReadAhead> {
     let snapshot = updates.iter().find_map(|update| match update {
         TableUpdate::AddSnapshot { snapshot } if snapshot.summary().operation == Operation::Append => Some(snapshot),
@@ -198,9 +209,15 @@ pub async fn read_ahead(
     if !recognize::is_asked(snapshot, metadata, owner) {
         return None;
     }
-    let own = list::decode(&files.read(snapshot.manifest_list()).await.ok()?).ok()?;
-    let added = own.manifests.iter().filter(|manifest| manifest.added_snapshot_id == snapshot.snapshot_id());
-    let paths: Vec<String> = added.map(|manifest| manifest.manifest_path.clone()).take(AT_ONCE).collect();
+    let mut own = list::decode_own(&files.read(snapshot.manifest_list()).await.ok()?, snapshot.snapshot_id()).ok()?;
+    let parent = snapshot.parent_snapshot_id().and_then(|parent| metadata.snapshot_by_id(parent));
+    if let Some(parent) = parent
+        && let Some(before) = lists.get(parent.manifest_list())
+        && own.others.are(parent.manifest_list(), &before)
+    {
+        own.others = Others::Of(parent.manifest_list().to_owned());
+    }
+    let paths: Vec<String> = own.added.iter().map(|manifest| manifest.manifest_path.clone()).take(AT_ONCE).collect();
     let read = try_join_all(paths.iter().map(|path| files.read(path))).await.ok()?;
     Some(ReadAhead { own, contents: paths.into_iter().zip(read).collect() })
 }
@@ -222,12 +239,13 @@ async fn own<'a>(
     files: &impl Files,
     ahead: Option<&'a ReadAhead>,
     snapshot: &Snapshot,
-) -> Result<Cow<'a, list::List>, NotRebased> {
+) -> Result<Cow<'a, list::Own>, NotRebased> {
     match ahead {
         Some(ahead) => Ok(Cow::Borrowed(&ahead.own)),
         None => {
             let location = snapshot.manifest_list();
-            decoded(location, list::decode(&read(files, location).await?)).map(Cow::Owned)
+            let bytes = read(files, location).await?;
+            decoded(location, list::decode_own(&bytes, snapshot.snapshot_id())).map(Cow::Owned)
         }
     }
 }
@@ -239,56 +257,69 @@ async fn listed(files: &impl Files, lists: &Lists, snapshot: &Snapshot) -> Resul
         return Ok(manifests);
     }
     let bytes = read(files, location).await?;
-    let manifests = Arc::new(decoded(location, list::decode(&bytes))?.manifests);
+    let manifests = Arc::new(decoded(location, list::decode(&bytes))?);
     lists.insert(location, Arc::clone(&manifests), None);
     Ok(manifests)
 }
 
-/// The paths of manifests, each once.
-fn paths(manifests: &Manifests) -> Result<HashSet<&str>, Why> {
-    let mut paths = HashSet::with_capacity(manifests.len());
-    for manifest in manifests {
-        if !paths.insert(manifest.manifest_path.as_str()) {
-            return Err(Why::Twice(manifest.manifest_path.clone()));
+/// These paths, each once.
+fn each_once<'a>(paths: impl Iterator<Item = &'a str>) -> Result<HashSet<&'a str>, Why> {
+    let mut found = HashSet::new();
+    for path in paths {
+        if !found.insert(path) {
+            return Err(Why::Twice(path.to_owned()));
         }
     }
-    Ok(paths)
+    Ok(found)
 }
 
-/// The manifests that the snapshot adds to those of its parent, `before`: if it only adds, and neither its parent nor
-/// the head, which has the manifests `now`, has them.
-fn added(
-    own: &list::List,
-    metadata: &TableMetadata,
-    id: i64,
-    before: &Manifests,
-    now: &Manifests,
-) -> Result<Manifests, Why> {
-    let version = (metadata.format_version() as u8).to_string();
-    if let Some(commit) = own.version.as_ref().filter(|claimed| **claimed != version) {
-        return Err(Why::Version { table: version, commit: commit.clone() });
-    }
-    let (mine, parents) = (paths(&own.manifests)?, paths(before)?);
-    let now: HashSet<_> = now.iter().map(|manifest| manifest.manifest_path.as_str()).collect();
+/// Whether the snapshot keeps the manifests of its parent, and lists no others but those that it adds.
+fn keeps(own: &list::Own, list: &str, before: &Manifests) -> Result<(), Why> {
+    // Clients keep the order, so usually nothing has to be searched.
+    let others = match &own.others {
+        others if others.are(list, before) => return Ok(()),
+        // It was read when the parent had another list.
+        Others::Of(other) => return Err(Why::NotOfParent(other.clone())),
+        Others::Paths(paths) => paths,
+    };
+    let parents = || before.iter().map(|manifest| manifest.manifest_path.as_str());
+    let others = || others.iter().map(AsRef::as_ref);
+    let (mine, theirs) = (each_once(others())?, each_once(parents())?);
     for manifest in before {
         let live = manifest.has_added_files() || manifest.has_existing_files();
         if live && !mine.contains(manifest.manifest_path.as_str()) && !mutant::is(Mutant::LeftOutAllowed) {
             return Err(Why::LeftOut(manifest.manifest_path.clone()));
         }
     }
+    match others().find(|path| !theirs.contains(path)) {
+        Some(path) => Err(Why::NotOfParent(path.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// The manifests that the snapshot adds to those of its parent, `before`: if it only adds, and neither its parent nor
+/// the head, which has the manifests `now`, has them.
+fn added(
+    own: &list::Own,
+    metadata: &TableMetadata,
+    (list, before): (&str, &Manifests),
+    now: &Manifests,
+) -> Result<Manifests, Why> {
+    let version = (metadata.format_version() as u8).to_string();
+    if let Some(commit) = own.version.as_ref().filter(|claimed| **claimed != version) {
+        return Err(Why::Version { table: version, commit: commit.clone() });
+    }
+    let added = each_once(own.added.iter().map(|manifest| manifest.manifest_path.as_str()))?;
+    keeps(own, list, before)?;
+    let mut fresh: Vec<&str> = added.into_iter().collect();
+    fresh.sort_unstable();
+    let there = now.iter().chain(before).find(|old| fresh.binary_search(&old.manifest_path.as_str()).is_ok());
+    if let Some(manifest) = there {
+        return Err(Why::Listed(manifest.manifest_path.clone()));
+    }
     let default = metadata.default_partition_spec_id();
-    let mut added = Vec::new();
-    for manifest in &own.manifests {
+    for manifest in &own.added {
         let path = manifest.manifest_path.clone();
-        if manifest.added_snapshot_id != id {
-            if !parents.contains(path.as_str()) {
-                return Err(Why::NotOfParent(path));
-            }
-            continue;
-        }
-        if now.contains(path.as_str()) || parents.contains(path.as_str()) {
-            return Err(Why::Listed(path));
-        }
         if manifest.content != ManifestContentType::Data {
             return Err(Why::Deletes(path));
         }
@@ -301,9 +332,8 @@ fn added(
         if manifest.has_existing_files() || manifest.has_deleted_files() {
             return Err(Why::EntryNotAdded(path));
         }
-        added.push(Arc::clone(manifest));
     }
-    Ok(added)
+    Ok(own.added.clone())
 }
 
 /// Reads the added manifests, and sums up what they add.

@@ -87,6 +87,10 @@ impl Grouped for Doubting {
         self.inner.newest_known()
     }
 
+    fn is_apart(&self, request: &[Action]) -> bool {
+        self.inner.is_apart(request)
+    }
+
     async fn attempt_group(&self, base: &Self::Snapshot, requests: &[&[Action]]) -> GroupAttempt<Self::Snapshot> {
         if self.share == 0.0 || self.chance() >= self.share {
             return self.inner.attempt_group(base, requests).await;

@@ -58,7 +58,7 @@ pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, ways: Ways)
         if let Ok(loader) = Loader::new(open(), &loads) {
             tasks.push(Box::pin(loader.serve()));
         }
-        Committer::grouped(env.clone(), open(), group)
+        Committer::mixed(env.clone(), open(), group, RetryPolicy::default())
     } else {
         Committer::alone(env.clone(), open(), RetryPolicy::default())
     };

@@ -8,15 +8,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 
 use glidepath_env::{BulkStore, Cause, Denial, Env, Transfer, together};
-use glidepath_model::{Changes, Edit, Instant, MetadataId, Overlap, Span, TableId, TableState};
-use glidepath_protocols::group::Grouped;
+use glidepath_model::{Changes, Edit, MetadataId, Overlap, TableId, TableState};
+use glidepath_protocols::group::{Grouped, HOLD, Priority};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_queue::{Queue, Seat, Taken};
 use glidepath_sim::SimStore;
@@ -26,12 +23,6 @@ use super::Served;
 
 /// The most commits in one version of a table.
 const TOGETHER: usize = 64;
-
-/// How long others wait at most for the next try of an overwrite that lost: the server's default.
-const HOLD: Span = Span::from_millis(1500);
-
-/// The most doublings of the rest after a hold.
-const MOST_DOUBLINGS: u32 = 6;
 
 /// Commits that may wait at a table: more than any run has at a time.
 const MOST_WAITING: usize = 1 << 24;
@@ -61,49 +52,8 @@ pub(crate) struct Tables<C: Grouped> {
 
 struct Cell<C: Grouped> {
     queue: Arc<Queue<Rc<Request>, Answer<C>>>,
-    hold: RefCell<Hold>,
-}
-
-/// The priority of an overwrite that lost: rules as in `glidepath_service`.
-#[derive(Default)]
-struct Hold {
-    /// Whose it is, and from when to when.
-    held: Option<(u32, Instant, Instant)>,
-    waiting: Vec<Waker>,
-    rests_until: Instant,
-    in_vain: u32,
-}
-
-impl Hold {
-    /// Whose it is at this time, if not this one's.
-    fn of_another(&mut self, now: Instant, process: u32) -> Option<(u32, Instant)> {
-        if let Some((_, from, until)) = self.held.filter(|(_, _, until)| now >= *until) {
-            self.in_vain = (self.in_vain + 1).min(MOST_DOUBLINGS);
-            self.end(from, until);
-        }
-        self.held.filter(|(holder, ..)| *holder != process).map(|(holder, _, until)| (holder, until))
-    }
-
-    fn lost(&mut self, now: Instant, process: u32) {
-        let another = self.of_another(now, process).is_some();
-        if !another && self.held.is_none() && now >= self.rests_until {
-            self.held = Some((process, now, now + HOLD));
-        }
-    }
-
-    fn landed(&mut self, now: Instant, process: u32) {
-        if let Some((_, from, _)) = self.held.filter(|(holder, _, until)| *holder == process && now < *until) {
-            self.in_vain = 0;
-            self.end(from, now);
-        }
-    }
-
-    fn end(&mut self, from: Instant, at: Instant) {
-        self.held = None;
-        let rest = (0..self.in_vain).fold(at.since(from), |rest, _| rest + rest);
-        self.rests_until = at + rest;
-        self.waiting.drain(..).for_each(Waker::wake);
-    }
+    /// By process.
+    priority: Priority<u32>,
 }
 
 impl<C: Grouped> Tables<C> {
@@ -112,7 +62,7 @@ impl<C: Grouped> Tables<C> {
     }
 
     fn of(&self, table: TableId) -> Rc<Cell<C>> {
-        let fresh = || Rc::new(Cell { queue: Arc::new(Queue::new(MOST_WAITING)), hold: RefCell::default() });
+        let fresh = || Rc::new(Cell { queue: Arc::new(Queue::new(MOST_WAITING)), priority: Priority::default() });
         Rc::clone(self.cells.borrow_mut().entry(table).or_insert_with(fresh))
     }
 
@@ -120,7 +70,11 @@ impl<C: Grouped> Tables<C> {
     pub(super) async fn commit(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
         let [change] = changes.edits() else { unreachable!("transactions over several tables are not rebased") };
         let (cell, process) = (self.of(change.table), client.env.process());
-        self.wait_for_hold(client, &cell, process).await;
+        // A commit waits once at most.
+        if let Some(hold) = cell.priority.before(client.env.now(), |holder| *holder != process) {
+            let late = client.env.sleep_until(hold.until());
+            cell.priority.over(hold, late).await;
+        }
         let request = Rc::new(Request { changes: changes.clone(), kind: client.kind });
         let answer = loop {
             let seat = cell.queue.seat();
@@ -134,32 +88,11 @@ impl<C: Grouped> Tables<C> {
         };
         let now = client.env.now();
         match (&answer, request.kind) {
-            (Outcome::Committed(_), _) => cell.hold.borrow_mut().landed(now, process),
-            (Outcome::Conflict(_), Kind::ValidatedOverwrite) => cell.hold.borrow_mut().lost(now, process),
-            _ => {}
-        }
+            (Outcome::Committed(_), _) => cell.priority.landed(now, |holder| *holder == process),
+            (Outcome::Conflict(_), Kind::ValidatedOverwrite) => cell.priority.lost(now, process, HOLD),
+            _ => false,
+        };
         answer
-    }
-
-    /// A commit waits once at most.
-    async fn wait_for_hold(&self, client: &Served<C>, cell: &Cell<C>, process: u32) {
-        let held = cell.hold.borrow_mut().of_another(client.env.now(), process);
-        let Some((holder, until)) = held else { return };
-        let mut late = pin!(client.env.sleep_until(until));
-        poll_fn(|context| {
-            if late.as_mut().poll(context).is_ready() {
-                return Poll::Ready(());
-            }
-            let mut hold = cell.hold.borrow_mut();
-            match hold.held {
-                Some((now, _, end)) if (now, end) == (holder, until) => {
-                    hold.waiting.push(context.waker().clone());
-                    Poll::Pending
-                }
-                _ => Poll::Ready(()),
-            }
-        })
-        .await;
     }
 
     /// Commits what waits until this one is answered.

@@ -25,6 +25,7 @@
 
 mod leader;
 mod loads;
+mod priority;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ use crate::catalog::{Catalog, LoadError, Outcome};
 use leader::Work;
 pub use leader::{AlreadyLed, Leader};
 pub use loads::{Loader, Loads};
+pub use priority::{HOLD, Hold, Priority};
 
 /// The maximum number of requests in one version.
 pub const MOST: usize = 512;
@@ -47,6 +49,11 @@ pub const MOST_WAITING: usize = 4096;
 pub trait Grouped: Catalog {
     /// The newest version that this process knows. Makes no request.
     fn newest_known(&self) -> Option<Self::Snapshot>;
+
+    /// Whether this request meets no other one that changes another entry. Then a batch only makes it wait.
+    fn is_apart(&self, _request: &[Action]) -> bool {
+        false
+    }
 
     /// Tries once to commit these requests (at least one) on top of `base` or of a newer known version. Each is decided
     /// as if those before it were committed. Dropping the future leaves the outcome unknown.
@@ -202,6 +209,7 @@ pub struct Committer<E: Env, C: Grouped> {
 
 enum Way<C: Grouped> {
     Grouped(Group<C>),
+    Mixed(Group<C>, RetryPolicy),
     Alone(RetryPolicy),
 }
 
@@ -210,6 +218,12 @@ impl<E: Env, C: Grouped> Committer<E, C> {
     /// reads from the catalog.
     pub fn grouped(env: E, catalog: C, group: Group<C>) -> Self {
         Self { env, catalog, way: Way::Grouped(group) }
+    }
+
+    /// A committer that commits requests [apart](Grouped::is_apart) from all others alone, and the rest as
+    /// [`grouped`](Self::grouped) does. For a caller that never has two requests for one entry under way.
+    pub fn mixed(env: E, catalog: C, group: Group<C>, retry_policy: RetryPolicy) -> Self {
+        Self { env, catalog, way: Way::Mixed(group, retry_policy) }
     }
 
     /// A committer that commits alone.
@@ -225,7 +239,7 @@ impl<E: Env, C: Grouped> Committer<E, C> {
     /// Commits a request.
     ///
     /// Dropping the future withdraws a request that waits for the leader of a group: it is not done. A request that the
-    /// leader has taken is still committed. Without a group, the outcome is unknown.
+    /// leader has taken is still committed. The outcome of a request that is committed alone is then unknown.
     ///
     /// # Errors
     /// [`CommitError`] says whether it can have been done.
@@ -233,7 +247,10 @@ impl<E: Env, C: Grouped> Committer<E, C> {
         let ticket = match &self.way {
             // Step 1.
             Way::Grouped(group) => group.queue.enqueue(request).map_err(turned_away)?,
-            Way::Alone(retry_policy) => {
+            Way::Mixed(group, _) if !self.catalog.is_apart(&request) => {
+                group.queue.enqueue(request).map_err(turned_away)?
+            }
+            Way::Mixed(_, retry_policy) | Way::Alone(retry_policy) => {
                 let (taken, ticket) = alone(request);
                 Work::new(&self.env, &self.catalog, *retry_policy).answer(vec![taken], |_| Vec::new()).await;
                 ticket

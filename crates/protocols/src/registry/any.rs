@@ -255,6 +255,12 @@ macro_rules! protocols {
                 }
             }
 
+            fn is_apart(&self, request: &[Action]) -> bool {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => catalog.is_apart(request),)*
+                }
+            }
+
             async fn attempt_group(&self, base: &AnySnapshot, requests: &[&[Action]]) -> GroupAttempt<AnySnapshot> {
                 match (self, base) {
                     $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(base)) => {

@@ -288,6 +288,12 @@ impl<E: Env> Grouped for Tickets<E> {
         None
     }
 
+    /// A change of one entry takes one guarded put (step 4), a batch of them a transaction.
+    fn is_apart(&self, request: &[Action]) -> bool {
+        use Action::{Advance, SetPointer, SetProperties};
+        matches!(request, [SetPointer { .. } | Advance { .. } | SetProperties { .. }])
+    }
+
     async fn attempt_group(&self, _: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
         self.attempt(requests).await
     }

@@ -23,6 +23,8 @@ const LOOKS: u32 = 4;
 /// Requests decided one after another.
 #[derive(Default)]
 struct Draft {
+    /// What was read and is not used yet.
+    ahead: BTreeMap<Name, Seen>,
     verdicts: Vec<Verdict>,
     view: View,
     /// The names in actions, and their namespaces.
@@ -79,7 +81,7 @@ impl<E: Env> Tickets<E> {
     }
 
     async fn drafted(&self, requests: &[&[Action]]) -> Result<(Draft, Plan), LoadError> {
-        let mut draft = Draft::default();
+        let mut draft = Draft { ahead: self.look_ahead(requests).await?, ..Draft::default() };
         for request in requests {
             let actions = mutant::actions(request);
             self.fetch(&mut draft, &actions).await?;
@@ -97,6 +99,23 @@ impl<E: Env> Tickets<E> {
         Ok((draft, plan))
     }
 
+    /// Reads at once what several requests need at first, though they are decided one after another.
+    async fn look_ahead(&self, requests: &[&[Action]]) -> Result<BTreeMap<Name, Seen>, LoadError> {
+        if requests.len() < 2 {
+            return Ok(BTreeMap::new());
+        }
+        let needs = requests.iter().flat_map(|request| View::default().needs(&mutant::actions(request)));
+        let names: BTreeSet<Name> = needs
+            .filter_map(|need| match need {
+                Need::Entry(name) => Some(name),
+                Need::Children(..) => None,
+            })
+            .collect();
+        let names: Vec<Name> = names.into_iter().collect();
+        let seen = self.look_at(&names).await?;
+        Ok(names.into_iter().zip(seen).collect())
+    }
+
     /// Reads what these actions need.
     async fn fetch(&self, draft: &mut Draft, actions: &[Action]) -> Result<(), LoadError> {
         let mut named: BTreeSet<&Name> = actions.iter().map(Action::name).collect();
@@ -112,7 +131,10 @@ impl<E: Env> Tickets<E> {
                 Need::Children(namespace, most) => children.push((namespace, most)),
             }
         }
-        for (name, seen) in entries.iter().zip(self.look_at(&entries).await?) {
+        let unseen: Vec<Name> = entries.iter().filter(|name| !draft.ahead.contains_key(*name)).cloned().collect();
+        draft.ahead.extend(unseen.iter().cloned().zip(self.look_at(&unseen).await?));
+        for name in &entries {
+            let Some(seen) = draft.ahead.remove(name) else { continue };
             if !named.contains(name) {
                 draft.only_parents.insert(name.clone());
             }

@@ -8,18 +8,16 @@ use glidepath_env::Env;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::commit::{Misfit, apply, check};
-use glidepath_table::rebase::{NotRebased, ReadAhead, Recognized, Why, read_ahead, rebase_read, recognize};
+use glidepath_table::rebase::{NotRebased, ReadAhead, Recognized, Why, rebase_read, recognize};
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 use iceberg::{TableRequirement, TableUpdate};
 
-use super::{Fitting, TOGETHER, TableCommit};
+use super::ahead::Request;
+use super::{Fitting, TableCommit};
 use crate::Inner;
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
-
-/// Manifests in the lists that are read ahead.
-const MOST_AHEAD: usize = 200_000;
 
 /// The decisions on several commits.
 pub(super) struct Decided {
@@ -40,18 +38,19 @@ pub(super) struct Draft {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides these commits, one after the other.
-    pub(super) async fn decide(&self, on: &Loaded<TableMetadata>, commits: &[Arc<TableCommit>]) -> Decided {
+    pub(super) async fn decide(&self, on: &Loaded<TableMetadata>, requests: &[Arc<Request>]) -> Decided {
         let mut draft: Option<Draft> = None;
-        let mut verdicts = Vec::with_capacity(commits.len());
+        let mut verdicts = Vec::with_capacity(requests.len());
         let mut ahead = VecDeque::new();
-        for (place, commit) in commits.iter().enumerate() {
+        for (place, request) in requests.iter().enumerate() {
             if ahead.is_empty() {
-                ahead = self.ahead(&on.metadata, &commits[place..]).await;
+                ahead = self.ahead(&on.metadata, &requests[place..]).await;
             }
             let read = ahead.pop_front().flatten();
+            let read = request.ahead().or(read.as_ref());
             let now = draft.as_ref().map_or(&on.metadata, |draft| &draft.metadata);
             let file = draft.is_none().then_some(on.location.as_str());
-            match self.one(now, file, commit, read.as_ref()).await {
+            match self.one(now, file, request, read).await {
                 Ok(One { next, fitting }) => {
                     verdicts.push(Ok(fitting));
                     if let Some(next) = next {
@@ -64,19 +63,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
         }
         Decided { draft, verdicts }
-    }
-
-    /// Reads the files of the next of several appends at once, since each is decided after the one before; as many as do
-    /// not take too much memory. A single commit may need none.
-    async fn ahead(&self, on: &TableMetadata, commits: &[Arc<TableCommit>]) -> VecDeque<Option<ReadAhead>> {
-        if commits.len() < 2 {
-            return VecDeque::new();
-        }
-        let list = on.current_snapshot().and_then(|head| self.lists.get(head.manifest_list()));
-        let each = list.map_or(MOST_AHEAD / TOGETHER, |manifests| manifests.len() + commits.len());
-        let some = &commits[..commits.len().min((MOST_AHEAD / each.max(1)).max(1))];
-        let read = some.iter().map(|commit| read_ahead(&commit.updates, on, self.settings.rebase, &self.files));
-        glidepath_env::together(TOGETHER, read).await.into()
     }
 
     /// Decides one.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use iceberg::spec::{ByteBuf, FieldSummary, FormatVersion, ManifestContentType, ManifestFile};
 
 use super::avro::{
-    BLOCK, Block, BlockWriter, Fault, Fields, File, LEVEL, Row, file_of, put_bytes, put_long, put_optional, required,
+    BLOCK, Block, BlockWriter, Fault, Fields, File, LEVEL, Row, Value, file_of, put_bytes, put_long, put_optional,
+    required,
 };
 
 /// The manifests of a snapshot, in the order of its list.
@@ -19,29 +20,88 @@ const KNOWN_IN_SUMMARY: [i64; 4] = [509, 510, 511, 518];
 /// The most bytes that the entries of a list may take: those of some 200,000 manifests.
 const MOST: usize = 64 << 20;
 
-/// A manifest list as it was read.
+/// The manifest list of a snapshot that is not in the table yet.
 #[derive(Clone, Debug)]
-pub(super) struct List {
+pub(super) struct Own {
     /// The format version that the file claims, if it claims one.
     pub(super) version: Option<String>,
-    pub(super) manifests: Manifests,
+    /// The manifests that the snapshot says it adds.
+    pub(super) added: Manifests,
+    pub(super) others: Others,
+}
+
+/// The manifests of a list that its snapshot does not add, in their order.
+#[derive(Clone, Debug)]
+pub(super) enum Others {
+    /// Their paths.
+    Paths(Vec<Box<str>>),
+    /// The manifests of the list at this location, all of them.
+    Of(String),
+}
+
+impl Others {
+    /// Whether they are the manifests of the list at this location, in its order.
+    pub(super) fn are(&self, list: &str, manifests: &Manifests) -> bool {
+        match self {
+            Self::Of(other) => other == list,
+            Self::Paths(paths) => {
+                paths.len() == manifests.len() && paths.iter().zip(manifests).all(|(path, one)| **path == *one.manifest_path)
+            }
+        }
+    }
+
+    /// About how many bytes of memory they take.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Paths(paths) => paths.iter().map(|path| path.len() + 24).sum(),
+            Self::Of(list) => list.len(),
+        }
+    }
 }
 
 /// Decodes a list. A field that this crate does not know would be lost when the list is written again, so it is a fault.
-pub(super) fn decode(bytes: &[u8]) -> Result<List, Fault> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Manifests, Fault> {
+    let (file, summary) = opened(bytes)?;
+    let mut manifests = Vec::new();
+    file.records(&wanted(), MOST, |record| {
+        manifests.push(Arc::new(manifest(Row::of(&file.fields, record)?, summary.as_ref())?));
+        Ok::<_, Fault>(())
+    })?;
+    Ok(manifests)
+}
+
+/// Decodes the list of a snapshot. Of manifests that it does not add, which are nearly all, only the paths matter.
+pub(super) fn decode_own(bytes: &[u8], snapshot: i64) -> Result<Own, Fault> {
+    let (file, summary) = opened(bytes)?;
+    let (mut added, mut others) = (Vec::new(), Vec::new());
+    let pick = |record: &Value| {
+        let row = Row::of(&file.fields, record)?;
+        let adds = required(503, row.integer::<i64>(503)?)? == snapshot;
+        if !adds {
+            others.push(required(500, row.string(500)?)?.into());
+        }
+        Ok::<_, Fault>(adds)
+    };
+    file.picked((&[500, 503], &wanted()), MOST, pick, |record| {
+        added.push(Arc::new(manifest(Row::of(&file.fields, record)?, summary.as_ref())?));
+        Ok(())
+    })?;
+    Ok(Own { version: file.text("format-version").map(str::to_owned), added, others: Others::Paths(others) })
+}
+
+fn wanted() -> Vec<i64> {
+    [KNOWN.as_slice(), &KNOWN_IN_SUMMARY].concat()
+}
+
+/// A list whose fields are known, and the fields of its summaries.
+fn opened(bytes: &[u8]) -> Result<(File<'_>, Option<Fields>), Fault> {
     let file = File::open(bytes)?;
     all_known(&file.fields, &KNOWN)?;
     let summary = file.fields.inner(507)?;
     if let Some(summary) = &summary {
         all_known(summary, &KNOWN_IN_SUMMARY)?;
     }
-    let mut manifests = Vec::new();
-    file.records(&[KNOWN.as_slice(), &KNOWN_IN_SUMMARY].concat(), MOST, |record| {
-        let row = Row::of(&file.fields, record)?;
-        manifests.push(Arc::new(manifest(row, summary.as_ref())?));
-        Ok::<_, Fault>(())
-    })?;
-    Ok(List { version: file.text("format-version").map(str::to_owned), manifests })
+    Ok((file, summary))
 }
 
 fn all_known(fields: &Fields, known: &[i64]) -> Result<(), Fault> {
@@ -263,7 +323,7 @@ fn schema(rows: bool) -> String {
 /// # Errors
 /// What is wrong with the file.
 pub fn read(bytes: &[u8]) -> Result<Vec<Arc<ManifestFile>>, String> {
-    decode(bytes).map(|list| list.manifests)
+    decode(bytes)
 }
 
 /// A manifest list of version 2 as a client writes it, without compression. `marker`: fresh random bytes.

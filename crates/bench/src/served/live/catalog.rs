@@ -80,6 +80,8 @@ impl Catalog {
     ) -> Result<Value, ServedError> {
         let body = json!({
             "name": table,
+            // Not by default everywhere.
+            "stage-create": false,
             "schema": {"type": "struct", "schema-id": 0,
                        "fields": [{"id": 1, "name": "id", "required": false, "type": "long"}]},
             "properties": {"glidepath.append-rebase": "true", "write.metadata.previous-versions-max": "10"},

@@ -11,12 +11,15 @@ pub struct Costs {
     pub processors: u32,
     /// Of a client, for each request.
     pub client_request: Span,
-    /// Of the server, for each request, on a table without snapshots.
+    /// Of the server, for each request, without what follows.
     pub server_request: Span,
+    /// Of the server, for each file that it writes and each request of its catalog to the store.
+    pub write: Span,
     /// Of the server, for each KiB of a manifest list that it writes: to put an append on top of the table. One thread
     /// does this for all that wait at a table.
     pub list_kib: Span,
-    /// Of the server, for each KiB of a metadata file that it writes.
+    /// Of the server, for each KiB of a metadata file that it writes, and of the clients that read it: those of `bench-server`
+    /// read each version once for all.
     pub metadata_kib: Span,
     /// Of both, for each KiB of an answer.
     pub answer_kib: Span,
@@ -36,6 +39,7 @@ impl Costs {
             processors: u32::MAX,
             client_request: zero,
             server_request: zero,
+            write: zero,
             list_kib: zero,
             metadata_kib: zero,
             answer_kib: zero,

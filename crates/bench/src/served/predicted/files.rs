@@ -30,12 +30,12 @@ impl Made {
     async fn make(&self, location: &str, bytes: usize) {
         let now = self.env.now();
         let done = if location.ends_with(".avro") {
-            let time = Costs::of_bytes(self.costs.list_kib, bytes);
+            let time = self.costs.write + Costs::of_bytes(self.costs.list_kib, bytes);
             let done = self.processors.take(now.max(self.lists.get()), time) + time;
             self.lists.set(done);
             done
         } else {
-            let time = Costs::of_bytes(self.costs.metadata_kib, bytes);
+            let time = self.costs.write + Costs::of_bytes(self.costs.metadata_kib, bytes);
             self.processors.take(now, time) + time
         };
         self.env.sleep_until(done).await;

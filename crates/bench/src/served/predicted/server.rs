@@ -36,13 +36,14 @@ const PREFIX: &str = "catalog/";
 
 /// Lives until all clients have ended.
 pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
-    let world = CountedWorld::new(env.clone(), env.store(STORE), scene.world.added_latency);
+    let files = CountedWorld::new(env.clone(), env.store(STORE), scene.world.added_latency);
+    let world = files.clone().on(scene.processors.with_requests_of(scene.world.costs.write));
     let catalog = scene.world.protocol.open(world.clone(), world.clone(), PREFIX);
     let created = catalog.create_here(Creation::default()).await;
     if !matches!(created, Outcome::Committed(_)) {
         return scene.fail(NotPredicted::Begin(format!("{created:?}")));
     }
-    let (service, mut background) = service(&env, &world, &scene);
+    let (service, mut background) = service(&env, (&world, files), &scene);
     {
         let mut beginning = std::pin::pin!(begin(&service, &scene));
         // The tasks of the service run beside it.
@@ -66,7 +67,7 @@ pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
 }
 
 /// A service with the tasks that commit and load for all, as live.
-fn service(env: &SimEnv, world: &World, scene: &Scene) -> (Served, Vec<Task>) {
+fn service(env: &SimEnv, (world, files): (&World, World), scene: &Scene) -> (Served, Vec<Task>) {
     let knowledge = scene.world.protocol.shared_state(PREFIX, &Limits::default());
     let open = || knowledge.open(world.clone(), world.clone());
     let (group, loads, mut tasks) = (Group::default(), Loads::new(), Vec::<Task>::new());
@@ -76,10 +77,10 @@ fn service(env: &SimEnv, world: &World, scene: &Scene) -> (Served, Vec<Task>) {
     if let Ok(loader) = Loader::new(open(), &loads) {
         tasks.push(Box::pin(loader.serve()));
     }
-    let committer = Committer::grouped(world.clone(), open(), group);
+    let committer = Committer::mixed(world.clone(), open(), group, RetryPolicy::default());
     let files = Made {
         env: env.clone(),
-        files: Warehouse::new(world.clone(), BASE),
+        files: Warehouse::new(files, BASE),
         processors: scene.processors.clone(),
         costs: scene.world.costs,
         lists: Rc::default(),

@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use iceberg::spec::{Snapshot, SnapshotReference, SnapshotRetention, Summary};
-use proptest::prelude::*;
 
 use super::*;
 
@@ -45,37 +44,4 @@ fn others_wait_until_it_landed() {
     assert!(priority.before(at(200), &append).is_none());
     assert!(!priority.lost(at(399), &overwrite, LONGEST), "it rests as long as it held");
     assert!(priority.lost(at(400), &overwrite, LONGEST));
-}
-
-#[test]
-fn those_that_never_come_back_wait_longer_each_time() {
-    let (priority, append) = (Priority::default(), commit(0, Operation::Append));
-    assert!(priority.lost(at(0), &commit(1, Operation::Delete), LONGEST));
-    assert!(priority.before(at(1500), &append).is_none());
-    assert!(!priority.lost(at(4499), &commit(2, Operation::Replace), LONGEST), "1.5 s in vain, 3 s of rest");
-    assert!(priority.lost(at(4500), &commit(2, Operation::Replace), LONGEST));
-    assert!(!priority.lost(at(11_999), &commit(3, Operation::Overwrite), LONGEST), "then 6 s");
-    assert!(priority.lost(at(12_000), &commit(3, Operation::Overwrite), LONGEST));
-}
-
-proptest! {
-    /// Whatever overwrites do, a branch is held half of the time at most, besides one hold.
-    #[test]
-    fn half_of_the_time_is_free(steps in proptest::collection::vec((1_u64..700, 0_i64..4, any::<bool>()), 1..200)) {
-        let (priority, append) = (Priority::default(), commit(9, Operation::Append));
-        let (mut now, mut held) = (0, 0);
-        for (step, snapshot, lands) in steps {
-            for ms in now..now + step {
-                held += u64::from(priority.before(at(ms), &append).is_some());
-            }
-            now += step;
-            let overwrite = commit(snapshot, Operation::Overwrite);
-            if lands {
-                priority.landed(at(now), &overwrite);
-            } else {
-                priority.lost(at(now), &overwrite, LONGEST);
-            }
-        }
-        prop_assert!(2 * held <= now + 1500, "{held} of {now} ms");
-    }
 }

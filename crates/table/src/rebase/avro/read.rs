@@ -111,6 +111,28 @@ impl<'a> File<'a> {
         most: usize,
         mut each: impl FnMut(&Value) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.each(most, |block| each(&block.record(&self.fields.record, Some(wanted))?))
+    }
+
+    /// Passes each record to `pick`, with the values of the fields `brief`; those that it picks, with `wanted` to `each`.
+    pub(in super::super) fn picked<E: From<Fault>>(
+        &self,
+        (brief, wanted): (&[i64], &[i64]),
+        most: usize,
+        mut pick: impl FnMut(&Value) -> Result<bool, E>,
+        mut each: impl FnMut(&Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.each(most, |block| {
+            let mut again = Input(block.0);
+            match pick(&block.record(&self.fields.record, Some(brief))?)? {
+                true => each(&again.record(&self.fields.record, Some(wanted))?),
+                false => Ok(()),
+            }
+        })
+    }
+
+    /// Lets `read` read each record.
+    fn each<E: From<Fault>>(&self, most: usize, mut read: impl FnMut(&mut Input) -> Result<(), E>) -> Result<(), E> {
         let (mut blocks, mut left) = (Input(self.blocks.0), most);
         while !blocks.0.is_empty() {
             let count = blocks.long()?;
@@ -121,7 +143,7 @@ impl<'a> File<'a> {
                 if block.0.is_empty() {
                     return Err(Fault::from("a block has fewer records than it says").into());
                 }
-                each(&block.record(&self.fields.record, Some(wanted))?)?;
+                read(&mut block)?;
             }
             if !block.0.is_empty() || blocks.take(16)? != self.marker {
                 return Err(Fault::from("a block does not end where it says").into());
@@ -183,7 +205,7 @@ impl<'a> Input<'a> {
 
     /// A record, of which `wanted` fields are kept; nothing is kept if that is `None`.
     fn record(&mut self, record: &Record, wanted: Option<&[i64]>) -> Result<Value, Fault> {
-        let mut values = Vec::new();
+        let mut values = Vec::with_capacity(if wanted.is_some() { record.fields.len() } else { 0 });
         for field in &record.fields {
             let inside = wanted.filter(|ids| field.id.is_some_and(|id| ids.contains(&id)));
             let value = self.value(&field.kind, inside)?;

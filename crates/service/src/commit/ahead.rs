@@ -1,0 +1,96 @@
+//! Files of appends that are read before it is their turn: while others commit to the table, or for several at once.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use glidepath_env::Env;
+use glidepath_protocols::group::Grouped;
+use glidepath_table::Files;
+use glidepath_table::rebase::{ReadAhead, read_ahead};
+use iceberg::spec::TableMetadata;
+
+use super::{TOGETHER, TableCommit};
+use crate::Inner;
+use crate::cells::Cell;
+
+/// Bytes that are kept for commits that wait, at all tables.
+const MOST_KEPT: usize = 64 << 20;
+
+/// Manifests in the lists that are read at once.
+const MOST_AT_ONCE: usize = 200_000;
+
+/// A commit in the queue of its table.
+pub(crate) struct Request {
+    pub(crate) commit: TableCommit,
+    ahead: Option<Kept>,
+}
+
+impl Deref for Request {
+    type Target = TableCommit;
+
+    fn deref(&self) -> &TableCommit {
+        &self.commit
+    }
+}
+
+impl Request {
+    pub(super) fn of(commit: TableCommit) -> Self {
+        Self { commit, ahead: None }
+    }
+
+    /// What was read for it.
+    pub(super) fn ahead(&self) -> Option<&ReadAhead> {
+        self.ahead.as_ref().map(|kept| &kept.read)
+    }
+}
+
+/// What was read, and counts as long as it is kept.
+struct Kept {
+    read: ReadAhead,
+    bytes: usize,
+    all: Arc<AtomicUsize>,
+}
+
+impl Kept {
+    /// Nothing if too much is kept already.
+    fn within(read: ReadAhead, all: &Arc<AtomicUsize>) -> Option<Self> {
+        let bytes = read.bytes();
+        let before = all.fetch_add(bytes, Ordering::Relaxed);
+        let kept = Self { read, bytes, all: Arc::clone(all) };
+        (before + bytes <= MOST_KEPT).then_some(kept)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// Reads the files of an append that must wait for others anyway.
+    pub(super) async fn read_meanwhile(&self, cell: &Cell, commit: TableCommit) -> Request {
+        let Some(on) = cell.known() else { return Request::of(commit) };
+        let read = read_ahead(&commit.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
+        let ahead = read.and_then(|read| Kept::within(read, &self.kept_ahead));
+        Request { commit, ahead }
+    }
+
+    /// Reads the files of the next of several appends at once, since each is decided after the one before; as many as do
+    /// not take too much memory. A single commit may need none.
+    pub(super) async fn ahead(&self, on: &TableMetadata, requests: &[Arc<Request>]) -> VecDeque<Option<ReadAhead>> {
+        if requests.len() < 2 {
+            return VecDeque::new();
+        }
+        let list = on.current_snapshot().and_then(|head| self.lists.get(head.manifest_list()));
+        let each = list.map_or(MOST_AT_ONCE / TOGETHER, |manifests| manifests.len() + requests.len());
+        let some = &requests[..requests.len().min((MOST_AT_ONCE / each.max(1)).max(1))];
+        let read = some.iter().map(async |request| match request.ahead() {
+            Some(_) => None,
+            None => read_ahead(&request.updates, on, self.settings.rebase, &self.files, &self.lists).await,
+        });
+        glidepath_env::together(TOGETHER, read).await.into()
+    }
+}
