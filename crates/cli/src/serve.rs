@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,14 +37,14 @@ pub(crate) struct Arguments {
     #[arg(value_name = "STORE")]
     store: String,
     /// Where to listen
-    #[arg(long, default_value = "127.0.0.1:8181", value_name = "ADDRESS:PORT")]
+    #[arg(long, default_value = "127.0.0.1:8181", value_name = "ADDRESS:PORT", value_parser = address)]
     listen: SocketAddr,
     /// The URL under which new tables get their folders [default: the folder "tables" in the store]
     #[arg(long, value_name = "URL")]
     warehouse: Option<String>,
-    /// The protocol of a catalog that is created because there is none
-    #[arg(long, default_value = "manifest-chain", value_parser = one_of(Protocol::ALL, Protocol::name))]
-    protocol: Protocol,
+    /// The protocol of a catalog that is created because there is none [default: manifest-chain]
+    #[arg(long, value_parser = one_of(Protocol::ALL, Protocol::name))]
+    protocol: Option<Protocol>,
     /// A setting that clients get with each table, such as s3.endpoint=http://127.0.0.1:9000; may be repeated
     #[arg(long = "client-setting", value_name = "KEY=VALUE", value_parser = pair)]
     client_settings: Vec<(String, String)>,
@@ -51,7 +52,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     rebase_appends: bool,
     /// Milliseconds that others' commits to a branch wait at most for the next try of an overwrite that lost; 0: not at all
-    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000))]
+    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = whole_within("milliseconds", 0..=60_000))]
     overwrite_priority: u32,
     /// The latency to add to every request to the storage before it is sent, for experiments
     #[arg(long, value_name = "TIME", default_value = "0ms")]
@@ -83,7 +84,7 @@ struct CredentialArguments {
     #[arg(long, value_name = "REGION", requires = "sts")]
     sts_region: Option<String>,
     /// Seconds that the credentials are valid
-    #[arg(long, default_value_t = 3600, value_name = "S", value_parser = clap::value_parser!(u32).range(900..=43_200))]
+    #[arg(long, default_value_t = 3600, value_name = "S", value_parser = seconds(900..=43_200), requires = "sts")]
     sts_duration: u32,
 }
 
@@ -120,11 +121,11 @@ struct SecurityArguments {
 #[command(next_help_heading = "Limits")]
 struct LimitArguments {
     /// The most megabytes in the body of a request
-    #[arg(long, default_value_t = 64, value_name = "MB", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    most_body: u16,
+    #[arg(long, default_value_t = 64, value_name = "MB", value_parser = whole_within("megabytes", 1..=1024))]
+    most_body: u32,
     /// The most kilobytes in the headers of a request
-    #[arg(long, default_value_t = 32, value_name = "KB", value_parser = clap::value_parser!(u16).range(8..=1024))]
-    most_headers: u16,
+    #[arg(long, default_value_t = 32, value_name = "KB", value_parser = whole_within("kilobytes", 8..=1024))]
+    most_headers: u32,
     /// The most requests at once; further ones are answered 503 before they have any effect
     #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most_requests: u32,
@@ -132,10 +133,10 @@ struct LimitArguments {
     #[arg(long, default_value_t = 8192, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most_connections: u32,
     /// Seconds until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
-    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = 60, value_name = "S", value_parser = seconds(1..=3600))]
     request_timeout: u32,
     /// Seconds that a connection may be silent between requests
-    #[arg(long, default_value_t = 75, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = 75, value_name = "S", value_parser = seconds(1..=3600))]
     idle_timeout: u32,
 }
 
@@ -143,13 +144,13 @@ struct LimitArguments {
 #[command(next_help_heading = "Operations")]
 struct OperationArguments {
     /// Where to serve /healthz, /readyz and /metrics, without tokens [default: with the catalog]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     operations_listen: Option<SocketAddr>,
     /// Seconds between "not ready" and the end of accepting, so that load balancers notice
-    #[arg(long, default_value_t = 0, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=3600))]
+    #[arg(long, default_value_t = 0, value_name = "S", value_parser = seconds(0..=3600))]
     drain_delay: u32,
     /// Seconds for the requests that have arrived then
-    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = 60, value_name = "S", value_parser = seconds(1..=3600))]
     drain_timeout: u32,
     /// How the log is written, to the standard error output
     #[arg(long, default_value = "text", value_parser = one_of(&LogFormat::ALL, LogFormat::name))]
@@ -157,6 +158,23 @@ struct OperationArguments {
     /// What is logged; each includes those before it. One line per request: info
     #[arg(long, default_value = "info", value_parser = one_of(&LogLevel::ALL, LogLevel::name))]
     log_level: LogLevel,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "allowed: ADDRESS:PORT in digits, such as 127.0.0.1:8181, with a port of 0 to 65535".to_owned())
+}
+
+/// A whole number of these units.
+fn whole_within(unit: &'static str, range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let found = text.parse().ok().filter(|number| range.contains(number));
+        let (least, most) = (range.start(), range.end());
+        found.ok_or_else(|| format!("allowed: {unit} from {least} to {most}, in digits alone, such as {most}"))
+    }
+}
+
+fn seconds(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    whole_within("seconds", range)
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -174,7 +192,7 @@ impl Arguments {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Config {
             warehouse: self.warehouse.clone(),
-            protocol: self.protocol,
+            protocol: self.protocol.unwrap_or(Protocol::ManifestChain),
             listen: self.listen,
             storage: self.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
             sts: self.credentials.options(),
@@ -182,7 +200,7 @@ impl Arguments {
             overwrite_priority: Duration::from_millis(self.overwrite_priority.into()),
             added_latency: Duration::from_nanos(self.added_latency.as_nanos()),
             threads: self.threads.map_or(cores, usize::from),
-            most_body_bytes: usize::from(limits.most_body) << 20,
+            most_body_bytes: (limits.most_body as usize) << 20,
             security: Security {
                 access: security.access.clone(),
                 tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
@@ -191,7 +209,7 @@ impl Arguments {
             limits: Limits {
                 request_timeout: seconds(limits.request_timeout),
                 most_requests: limits.most_requests as usize,
-                most_header_bytes: usize::from(limits.most_headers) << 10,
+                most_header_bytes: (limits.most_headers as usize) << 10,
                 idle_timeout: seconds(limits.idle_timeout),
                 most_connections: limits.most_connections as usize,
             },
@@ -212,6 +230,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(async {
         let server = Server::start(arguments.config()).await.map_err(not_started)?;
+        if let Some(asked) = arguments.protocol.filter(|asked| *asked != server.protocol()) {
+            let (store, there) = (shown(&arguments.store), server.protocol().name());
+            let words = format!(
+                "the catalog in {store} has the protocol {there}, not {}; --protocol is for a new catalog: leave it out, or name \
+                 another store",
+                asked.name()
+            );
+            return Err(Failure::Mistake(words));
+        }
         let address = server.address().map_err(|error| Failure::Failed(error.to_string()))?;
         let scheme = if server.is_tls() { "https" } else { "http" };
         println!("serving {} ({}) on {scheme}://{address}", shown(&arguments.store), server.protocol().name());

@@ -200,6 +200,8 @@ impl Server {
         let tls = config.security.tls.as_ref().map(Tls::load).transpose()?;
         let metrics = Arc::<Metrics>::default();
         let options = Options::default();
+        // Before the warehouse, whose URL is made of it.
+        let store = open(&config.store, &options)?.slower_by(span(config.added_latency));
         let warehouse_url = config.warehouse.clone().unwrap_or_else(|| tables_of(&config.store));
         let base = base_location(&warehouse_url)?;
         let tables = open_plain(&warehouse_url, &options)?;
@@ -212,8 +214,7 @@ impl Server {
         };
         let added = span(config.added_latency);
         let files = Warehouse::new(tables.slower_by(added), &base);
-        let store = open(&config.store, &options)?.slower_by(added);
-        let catalog = found_or_created(store, config.protocol).await?;
+        let catalog = found_or_created(store.clone(), config.protocol).await?;
         let protocol = catalog.protocol();
         let settings = Settings {
             rebase: config.rebase,
@@ -237,7 +238,7 @@ impl Server {
         let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
         let (noting, counts) = (Arc::clone(&recent), service.counts());
         workers.spawn(move || note_commits(noting, counts));
-        let app = App { service, workers, gate, storage: Arc::new(config.storage), vendor, recent };
+        let app = App { service, store, workers, gate, storage: Arc::new(config.storage), vendor, recent };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol })
     }
 
@@ -387,6 +388,7 @@ async fn upkeep(service: Live) {
     loop {
         tokio::time::sleep(Duration::from_secs(15)).await;
         // What fails now is done at the next turn, or by another server.
+        let _ = service.prepare().await;
         let _ = service.clean_keys().await;
         let _ = service.run_purges().await;
     }

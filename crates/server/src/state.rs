@@ -20,6 +20,8 @@ pub(crate) type Live = Service<LiveEnv, AnyCatalog<LiveEnv>, Timed<Warehouse<Sto
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) service: Live,
+    /// Where the catalog is.
+    pub(crate) store: Store,
     pub(crate) workers: Workers,
     /// What all requests pass.
     pub(crate) gate: Arc<Gate>,

@@ -7,6 +7,8 @@ use glidepath_protocols::group::CommitError;
 use glidepath_table::FileError;
 use glidepath_table::commit::Misfit;
 
+use crate::names::is_own;
+
 /// Why a request did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
@@ -130,6 +132,12 @@ impl From<CommitError> for ServiceError {
 
 impl From<Refusal> for ServiceError {
     fn from(refusal: Refusal) -> Self {
+        if let Refusal::NotFound(name) | Refusal::NoParent { parent: name, .. } = &refusal
+            && is_own(name)
+        {
+            let words = format!("{name}, which is the server's own, is missing; not done: it is made again, try again later");
+            return Self::new(Kind::Unavailable, words);
+        }
         let kind = match &refusal {
             Refusal::Exists(_) => Kind::Exists,
             Refusal::NotFound(_) => Kind::NoTable,

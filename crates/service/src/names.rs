@@ -63,6 +63,11 @@ fn checked<'a>(parts: impl IntoIterator<Item = &'a String> + Clone) -> Result<Na
     })
 }
 
+/// Whether a name is the service's own.
+pub(crate) fn is_own(name: &Name) -> bool {
+    name.parts().first().is_some_and(|first| first == RESERVED)
+}
+
 /// Whether an entry of the root is hidden from clients.
 pub(crate) fn is_hidden(name: &Name) -> bool {
     name.parent().is_none() && name.parts().first().is_some_and(|first| first == RESERVED)

@@ -261,6 +261,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut attempts = 0;
         let failure = loop {
             attempts += 1;
+            // An entry without a metadata file is no table of this server's clients, unless this was done before it was made.
+            let at = self.head().await?;
+            let bare = self.entry(&at, &old).await?.is_some_and(|entry| entry.kind == kind && entry.pointer.is_none());
+            if bare && self.inner.replayed(&at, key).await?.is_none() {
+                return Err(none);
+            }
             let mut actions = vec![Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) }];
             actions.extend(self.no_purge_looks(&old).await?);
             actions.push(Action::Rename { from: old.clone(), to: new.clone() });

@@ -310,13 +310,13 @@ fn added(
         return Err(Why::Version { table: version, commit: commit.clone() });
     }
     let added = each_once(own.added.iter().map(|manifest| manifest.manifest_path.as_str()))?;
-    keeps(own, list, before)?;
     let mut fresh: Vec<&str> = added.into_iter().collect();
     fresh.sort_unstable();
     let there = now.iter().chain(before).find(|old| fresh.binary_search(&old.manifest_path.as_str()).is_ok());
     if let Some(manifest) = there {
         return Err(Why::Listed(manifest.manifest_path.clone()));
     }
+    keeps(own, list, before)?;
     let default = metadata.default_partition_spec_id();
     for manifest in &own.added {
         let path = manifest.manifest_path.clone();

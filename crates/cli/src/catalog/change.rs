@@ -17,12 +17,26 @@ use crate::failure::{Failure, code, done as was_done};
 use crate::output::{complain, print, print_json};
 use crate::whole::{from_one, from_zero};
 
+/// Where `glidepath serve` keeps the keys of requests and its notes on purges: without them, a request that is sent again
+/// may be done again.
+const OF_THE_SERVER: &str = ".glidepath";
+
+/// A name that may be changed by hand.
+fn changeable(text: &str) -> Result<Name, String> {
+    let name = name(text)?;
+    match name.parts().first().is_some_and(|first| first == OF_THE_SERVER) {
+        true => Err(format!("allowed: a name that is not in {OF_THE_SERVER}, where the catalog server keeps its own")),
+        false => Ok(name),
+    }
+}
+
 /// Create an empty catalog
 #[derive(Args, Debug)]
 pub(super) struct Create {
     #[command(flatten)]
     common: Common,
-    /// The protocol, which cannot be changed later: catalog-file (one object), manifest-chain or append-log
+    /// The protocol, which cannot be changed later: catalog-file (one object), manifest-chain, append-log
+    /// or tickets
     #[arg(long, value_name = "PROTOCOL", default_value = Protocol::ManifestChain.name(), value_parser = choice::protocol())]
     protocol: Protocol,
     /// The layout of a manifest chain, which cannot be changed later: with paged a commit writes the changed pages,
@@ -39,7 +53,7 @@ pub(super) struct Create {
 pub(super) struct CreateNamespace {
     #[command(flatten)]
     common: Common,
-    #[arg(value_name = "NAME", value_parser = name)]
+    #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// A property, KEY=VALUE; may be given several times
     #[arg(long = "property", value_name = "KEY=VALUE", value_parser = pair)]
@@ -53,7 +67,7 @@ pub(super) struct CreateNamespace {
 pub(super) struct CreateTable {
     #[command(flatten)]
     common: Common,
-    #[arg(value_name = "NAME", value_parser = name)]
+    #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// The location of its data, in any form that its format understands
     #[arg(long, value_name = "LOCATION")]
@@ -82,7 +96,7 @@ pub(super) struct CreateTable {
 pub(super) struct CreateView {
     #[command(flatten)]
     common: Common,
-    #[arg(value_name = "NAME", value_parser = name)]
+    #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// The location of its files, in any form that its format understands
     #[arg(long, value_name = "LOCATION")]
@@ -106,7 +120,7 @@ pub(super) struct CreateView {
 pub(super) struct Set {
     #[command(flatten)]
     common: Common,
-    #[arg(value_name = "NAME", value_parser = name)]
+    #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     #[arg(value_name = "KEY=VALUE", value_parser = pair, required_unless_present_any = ["unset", "pointer"])]
     properties: Vec<(String, String)>,
@@ -128,7 +142,7 @@ pub(super) struct Set {
 pub(super) struct Drop {
     #[command(flatten)]
     common: Common,
-    #[arg(value_name = "NAME", value_parser = name)]
+    #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// Only if it is one of these
     #[arg(long)]
@@ -148,9 +162,9 @@ pub(super) struct Drop {
 pub(super) struct Rename {
     #[command(flatten)]
     common: Common,
-    #[arg(value_name = "FROM", value_parser = name)]
+    #[arg(value_name = "FROM", value_parser = changeable)]
     from: Name,
-    #[arg(value_name = "TO", value_parser = name)]
+    #[arg(value_name = "TO", value_parser = changeable)]
     to: Name,
     #[command(flatten)]
     patience: Patience,

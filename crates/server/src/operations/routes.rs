@@ -8,6 +8,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use glidepath_access::{Right, Verdict, decide};
+use glidepath_protocols::registry::AnyCatalog;
+use glidepath_service::ServiceError;
+use glidepath_stores::LiveEnv;
 
 use crate::security::check::{authenticate, right_on};
 use crate::security::refusal::{Refusal, Speech};
@@ -35,7 +38,12 @@ async fn ready(State(app): State<App>) -> Response {
     if app.gate.is_draining() {
         return unready("the server is ending\n");
     }
-    let reading = app.run(|service| async move { service.ping().await });
+    let store = app.store.clone();
+    let reading = app.run(|service| async move {
+        service.ping().await?;
+        // What a service knows may be all in its memory.
+        AnyCatalog::find(LiveEnv::new(), store, "").await.map(drop).map_err(ServiceError::from)
+    });
     match tokio::time::timeout(PATIENCE, reading).await {
         Ok(Ok(())) => "ready\n".into_response(),
         Ok(Err(error)) => {

@@ -135,7 +135,7 @@ fn conflicts(counts: &Counts) -> Markup {
     ];
     html! {
         section {
-            h2 { "Conflicts" }
+            h2 { "What commits met" }
             table.counts {
                 thead { tr { th { "kind" } th { "what happened" } th.number { "commits" } } }
                 tbody {

@@ -88,7 +88,7 @@ fn of_iceberg(table: &Identifier, body: &Loaded<TableMetadata>, waiting: usize) 
     html! {
         (headline(table, "Iceberg"))
         dl.cards {
-            (fact("records", &text(snapshots::value(total("total-records")))))
+            (fact("records in data files", &text(snapshots::value(total("total-records")))))
             (fact("data files", &text(snapshots::value(total("total-data-files")))))
             (fact("size", &text(size)))
             (fact("snapshots", &text(grouped(metadata.snapshots().len() as u64))))
