@@ -32,7 +32,7 @@ def main():
     for number, (language, _, text) in enumerate(kept):
         if language == "text":
             continue
-        text = text.replace("8181", port)
+        text = text.replace("8191", port)
         expected = kept[number + 1][2] if number + 1 < len(kept) and kept[number + 1][0] == "text" else None
         script.append(f"echo '-- step {number}: '{quoted(text.splitlines()[0])}")
         if expected is None:
