@@ -161,7 +161,8 @@ struct OperationArguments {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "allowed: ADDRESS:PORT in digits, such as 127.0.0.1:8181, with a port of 0 to 65535".to_owned())
+    text.parse()
+        .map_err(|_| "allowed: ADDRESS:PORT in digits, such as 127.0.0.1:8181, with a port of 0 to 65535".to_owned())
 }
 
 /// A whole number of these units.

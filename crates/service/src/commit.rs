@@ -24,7 +24,6 @@ mod settle;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Name, Refusal, Span};
@@ -41,7 +40,7 @@ use crate::keys::{Idempotency, is_key};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
-use crate::{ConflictOn, Counts, Inner, Service, purge};
+use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::Request;
 use decide::{Decided, Draft};
 use settle::Settled;
@@ -71,14 +70,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::Conflict`] if a requirement does not hold; what the others prove is said by [`Kind::proof`].
     pub async fn commit_table(&self, table: &Identifier, commit: TableCommit) -> Answer {
+        sound::check(&commit.updates)?;
         let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
         if creates {
             return self.create_by_commit(table, commit).await;
         }
         let name = table.catalog_name()?;
-        self.inner.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = self.inner.counts.one_waits();
         let answer = self.inner.wait_for(table, &name, commit).await;
-        self.inner.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         if let Err(ServiceError { kind: Kind::Conflict, message }) = &answer {
             self.inner.counts.conflict(ConflictOn::of(message));
         }
@@ -245,7 +244,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     ) -> Attempt {
         // Step 2.
         let requests: Vec<_> = members.iter().map(|member| Arc::clone(member.request())).collect();
-        let Decided { draft, verdicts } = self.decide(on, &requests).await;
+        let Decided { draft, verdicts } = self.decide(name, on, &requests).await;
         if !fresh && verdicts.iter().any(Result::is_err) {
             return Attempt::Stale;
         }
@@ -310,7 +309,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// The table is not there.
     async fn refuse_all(&self, table: &Identifier, name: &Name, members: Vec<Member>) {
         for member in members {
-            let error = self.unless_elsewhere(member.request(), no_table(table)).await;
+            let error = self.unless_elsewhere(name, member.request(), no_table(table)).await;
             self.answer(name, member, Err(error)).await;
         }
     }

@@ -1,5 +1,6 @@
 //! What a service has done, for metrics and the page for people.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters since the start of the service. Each only grows.
@@ -72,7 +73,22 @@ impl ConflictOn {
     }
 }
 
+/// A commit that waits, until it is dropped.
+pub(crate) struct OneWaits(Arc<Counts>);
+
+impl Drop for OneWaits {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Counts {
+    /// Counts a commit as one that waits.
+    pub(crate) fn one_waits(self: &Arc<Self>) -> OneWaits {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        OneWaits(Arc::clone(self))
+    }
+
     pub(crate) fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
     }

@@ -135,7 +135,8 @@ impl From<Refusal> for ServiceError {
         if let Refusal::NotFound(name) | Refusal::NoParent { parent: name, .. } = &refusal
             && is_own(name)
         {
-            let words = format!("{name}, which is the server's own, is missing; not done: it is made again, try again later");
+            let words =
+                format!("{name}, which is the server's own, is missing; not done: it is made again, try again later");
             return Self::new(Kind::Unavailable, words);
         }
         let kind = match &refusal {

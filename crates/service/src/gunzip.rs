@@ -5,7 +5,7 @@ use std::io::Read as _;
 use bytes::Bytes;
 
 /// The most bytes of an uncompressed metadata file.
-const MOST: u64 = 512 << 20;
+const MOST: u64 = 128 << 20;
 
 /// The content of a file that may be compressed by gzip.
 pub(crate) fn gunzipped(file: Bytes) -> Result<Bytes, String> {

@@ -22,6 +22,7 @@ mod names;
 mod namespaces;
 mod purge;
 mod reading;
+mod sound;
 mod tables;
 #[cfg(test)]
 mod tests;

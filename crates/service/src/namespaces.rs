@@ -35,6 +35,9 @@ pub struct NamespaceChange {
     pub removals: Vec<String>,
 }
 
+/// The most bytes that are kept of what a change did.
+const LONGEST_NOTE: usize = 4096;
+
 /// What a change of properties did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceChanged {
@@ -44,6 +47,20 @@ pub struct NamespaceChanged {
     pub removed: Vec<String>,
     /// To be removed, and not there.
     pub missing: Vec<String>,
+}
+
+impl NamespaceChanged {
+    /// What a later delivery of the request has to know: the names that were removed, if they are not too long.
+    fn note(&self) -> String {
+        serde_json::to_string(&self.removed).ok().filter(|note| note.len() <= LONGEST_NOTE).unwrap_or_default()
+    }
+
+    /// What the request did when it noted this.
+    fn of_note(note: &str, change: &NamespaceChange) -> Self {
+        let removed: Vec<String> = serde_json::from_str(note).unwrap_or_else(|_| change.removals.clone());
+        let missing = change.removals.iter().filter(|name| !removed.contains(name)).cloned().collect();
+        Self { updated: change.updates.keys().cloned().collect(), removed, missing }
+    }
 }
 
 /// Which part of a listing.
@@ -181,6 +198,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         self.check_location(parts, &change.updates)?;
         let at = self.head().await?;
+        if let Some(noted) = self.inner.replayed(&at, key).await? {
+            return Ok(NamespaceChanged::of_note(&noted, change));
+        }
         let before = self.namespace_at(&at, parts).await?;
         let mut changed = NamespaceChanged { updated: change.updates.keys().cloned().collect(), ..Default::default() };
         for removed in &change.removals {
@@ -193,9 +213,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if changes.is_empty() {
             return Ok(changed);
         }
-        let done = self.inner.commit_once(key, vec![Action::SetProperties { name, changes }], "").await;
+        let done = self.inner.commit_once(key, vec![Action::SetProperties { name, changes }], &changed.note()).await;
         match done {
-            Ok(Operation::Done | Operation::Before(_)) => Ok(changed),
+            Ok(Operation::Done) => Ok(changed),
+            Ok(Operation::Before(noted)) => Ok(NamespaceChanged::of_note(&noted, change)),
             Err(failure) => Err(failure.told(|refusal| match refusal {
                 Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_namespace(parts)),
                 _ => None,

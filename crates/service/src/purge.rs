@@ -41,6 +41,9 @@ pub(crate) const GRACE_MS: u64 = 60 * 1000;
 /// How long the mark of a purge is kept: a server may sleep between reading metadata and registering it.
 const MARKED_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// The most marks that are removed in one commit.
+const MARKS_TOGETHER: usize = 100;
+
 /// The note of a purge: it is found by the location, so that a creation there can see it.
 fn name(location: &str) -> Result<Name, ServiceError> {
     named("purges", location)
@@ -156,15 +159,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
         let due = written.saturating_add(GRACE_MS) <= self.inner.env.unix_ms();
         let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
-        let used = self.inner.is_in_use(location).await? && !mutant::is(Mutant::PurgedInUse);
-        if !used {
+        let used = !mutant::is(Mutant::PurgedInUse) && self.inner.is_in_use(&[location.as_str()], None).await?;
+        // Metadata elsewhere may be another table's: this one has moved, or was registered.
+        let moved = entry.properties.get(POINTER).is_some_and(|pointer| !is_within(pointer, location));
+        if !used && !moved {
             match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
                 (Some(pointer), _) => self.inner.purge(location, pointer).await?,
                 (None, Some(_)) => self.inner.purge_lance(location).await?,
                 (None, None) => return Ok(false),
             }
         }
-        self.end_purge(note, entry.pointer.clone(), (!used).then_some(location)).await?;
+        self.end_purge(note, entry.pointer.clone(), (!used && !moved).then_some(location)).await?;
         Ok(true)
     }
 
@@ -204,13 +209,18 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let at = self.head().await?;
         let marks = Name::of_parts([RESERVED, "purged"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
         let now = self.inner.env.unix_ms();
-        let page = self.inner.committer.catalog().children(&at, Some(&marks), None, 1000).await?;
         let is_old = |entry: &Entry| {
             let ended: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
             ended.saturating_add(MARKED_MS) < now
         };
-        let old = page.into_iter().filter(|(_, entry)| is_old(entry)).take(100);
-        let old: Vec<_> = old.map(|(name, _)| Action::Drop { name, kind: EntryKind::Table, expected: None }).collect();
+        let (mut old, mut after) = (Vec::new(), None);
+        while old.len() < MARKS_TOGETHER {
+            let page = self.inner.committer.catalog().children(&at, Some(&marks), after.as_ref(), 1000).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
+            let some = page.into_iter().filter(|(_, entry)| is_old(entry)).take(MARKS_TOGETHER - old.len());
+            old.extend(some.map(|(name, _)| Action::Drop { name, kind: EntryKind::Table, expected: None }));
+        }
         if old.is_empty() {
             return Ok(());
         }
@@ -222,8 +232,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Whether a table has files in, or around, a location. Reads every entry of the catalog.
-    pub(crate) async fn is_in_use(&self, location: &str) -> Result<bool, ServiceError> {
+    /// Whether a table other than `except` has files in, or around, one of these locations. Reads every entry of the
+    /// catalog.
+    pub(crate) async fn is_in_use(&self, locations: &[&str], except: Option<&Name>) -> Result<bool, ServiceError> {
         let at = self.head().await?;
         let catalog = self.committer.catalog();
         let mut namespaces = vec![None];
@@ -240,8 +251,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                         }
                         continue;
                     }
-                    let places = entry.location.iter().chain(&entry.pointer);
-                    if places.into_iter().any(|place| is_within(place, location) || is_within(location, place)) {
+                    if except == Some(&name) {
+                        continue;
+                    }
+                    let meets = |place: &String| {
+                        locations.iter().any(|location| is_within(place, location) || is_within(location, place))
+                    };
+                    if entry.location.iter().chain(&entry.pointer).any(meets) {
                         return Ok(true);
                     }
                 }

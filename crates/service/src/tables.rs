@@ -173,7 +173,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Some(there) if made(&commit.updates, &there.metadata) => Ok(there),
             _ => {
                 let error = ServiceError::new(Kind::Conflict, "Requirement failed: table already exists");
-                Err(self.inner.unless_elsewhere(&commit, error).await)
+                Err(self.inner.unless_elsewhere(&name, &commit, error).await)
             }
         }
     }
@@ -215,14 +215,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let location = locations::checked(body.metadata.location(), &allowed)?;
         let name = new.identifier.catalog_name()?;
         let before = self.entry(&at, &name).await?;
-        let mut actions = Vec::new();
-        match before {
-            Some(entry) if new.overwrite && is_iceberg(&entry) => {
-                let expected = entry.pointer;
-                actions.push(Action::SetPointer { name, expected, pointer: file.clone() });
-            }
-            _ => actions.push(Action::Create { name, entry: table_entry(&location, &file) }),
+        // Two tables with the same files: what one deletes, the other would miss.
+        if self.inner.is_in_use(&[location.as_str(), file.as_str()], Some(&name)).await? {
+            let words =
+                "the metadata file, or the location in it, is another table's; drop that table first, without a purge";
+            return Err(ServiceError::invalid(words));
         }
+        let mut actions = Vec::new();
+        if let Some(entry) = before.filter(|entry| new.overwrite && is_iceberg(entry)) {
+            let same = Assertion::Pointer(entry.pointer);
+            actions.push(Action::Assert { name: name.clone(), holds: same });
+            actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });
+        }
+        // A new entry, so that its location is that of its files.
+        actions.push(Action::Create { name, entry: table_entry(&location, &file) });
         actions.extend(purge::none_runs(&location, warehouse)?);
         actions.extend(purge::none_ended(&location)?);
         let done = self.inner.commit_once(key, actions, &file).await;

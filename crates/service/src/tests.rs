@@ -155,7 +155,7 @@ async fn a_table_that_its_own_commit_created_is_no_conflict() {
 }
 
 #[tokio::test]
-async fn a_commit_to_two_tables_was_done_though_one_is_gone() {
+async fn a_commit_to_two_tables_is_done_if_both_show_it() {
     let world = World::new().await;
     let server = with(&world, &["t", "u"]).await;
     let both = [("u", 5), ("t", 6)];
@@ -164,8 +164,19 @@ async fn a_commit_to_two_tables_was_done_though_one_is_gone() {
         changes.push((table(name), append(&loaded(&server, name).await.metadata, id)));
     }
     server.commit_transaction(changes.clone(), None).await.unwrap();
-    server.drop_table(&table("u"), false, None).await.unwrap();
     server.commit_transaction(changes.clone(), None).await.unwrap();
+    // Another request with a part of the same.
+    for other in [set("p", None), append(&loaded(&server, "u").await.metadata, 7)] {
+        let part = vec![changes[1].clone(), (table("u"), other)];
+        assert_eq!(kind(server.commit_transaction(part, None).await), Kind::Unknown);
+        assert_eq!(loaded(&server, "u").await.metadata.snapshots().count(), 1);
+    }
+    server.drop_table(&table("u"), false, None).await.unwrap();
+    assert_eq!(
+        kind(server.commit_transaction(changes.clone(), None).await),
+        Kind::Unknown,
+        "one does not show it any more"
+    );
     // A branch that was set back still has the snapshot in its table.
     let back = TableUpdate::RemoveSnapshotRef { ref_name: "main".to_owned() };
     let commit = TableCommit { requirements: Vec::new(), updates: vec![back], key: None };
@@ -184,9 +195,10 @@ async fn a_purge_that_fails_holds_up_no_other() {
     text["metadata-log"] = serde_json::json!([{ "timestamp-ms": 1, "metadata-file": log }]);
     let file = format!("{}/metadata/00007-bad.metadata.json", bad.metadata.location());
     server.inner.files.write(&file, text.to_string().into()).await.unwrap();
-    let new = Registration { identifier: table("b"), metadata_location: file.clone(), overwrite: false };
-    server.register_table(new, None).await.unwrap();
+    let new = || Registration { identifier: table("b"), metadata_location: file.clone(), overwrite: false };
+    assert_eq!(kind(server.register_table(new(), None).await), Kind::Invalid, "they are another table's");
     server.drop_table(&table("t"), false, None).await.unwrap();
+    server.register_table(new(), None).await.unwrap();
     let good = loaded(&server, "u").await.location.clone();
     for name in ["b", "u"] {
         server.drop_table(&table(name), true, None).await.unwrap();
@@ -202,9 +214,8 @@ async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
     for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
         let world = World::of(protocol).await;
         let server = with(&world, &["t"]).await;
-        let metadata_location = loaded(&server, "t").await.location.clone();
-        let second = Registration { identifier: table("x"), metadata_location, overwrite: false };
-        server.register_table(second, None).await.unwrap();
+        let location = Some(loaded(&server, "t").await.metadata.location().to_owned());
+        server.create_table(NewTable { location, ..new("x") }, None).await.unwrap();
         server.rename_table(&table("x"), &table("y"), None).await.unwrap();
         server.drop_table(&table("t"), true, None).await.unwrap();
         let renamed = server.rename_table(&table("y"), &table("z"), None).await;
@@ -218,4 +229,83 @@ async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
         server.rename_table(&table("y"), &table("z"), None).await.unwrap();
         assert!(server.inner.files.read(&loaded(&server, "z").await.location).await.is_ok());
     }
+}
+
+#[tokio::test]
+async fn a_purge_deletes_no_metadata_elsewhere() {
+    let world = World::new().await;
+    let server = with(&world, &["t", "u"]).await;
+    let (first, second) = (loaded(&server, "t").await, loaded(&server, "u").await);
+    // A table gets the files of one that was dropped, and its own stay behind.
+    server.drop_table(&table("u"), false, None).await.unwrap();
+    let over = Registration { identifier: table("t"), metadata_location: second.location.clone(), overwrite: true };
+    server.register_table(over, None).await.unwrap();
+    server.drop_table(&table("t"), true, None).await.unwrap();
+    world.pass(10 * 60 * 1000);
+    assert_eq!(server.run_purges().await.unwrap(), 1);
+    assert!(server.inner.files.read(&second.location).await.is_err());
+    assert!(server.inner.files.read(&first.location).await.is_ok());
+
+    // A table that moved: what is in its first folder, and in the second, may be another's by then.
+    server.create_table(new("m"), None).await.unwrap();
+    let moved = TableUpdate::SetLocation { location: "s3://b/lake/elsewhere".to_owned() };
+    let commit = TableCommit { requirements: Vec::new(), updates: vec![moved], key: None };
+    let before = loaded(&server, "m").await;
+    let after = server.commit_table(&table("m"), commit).await.unwrap();
+    server.drop_table(&table("m"), true, None).await.unwrap();
+    world.pass(10 * 60 * 1000);
+    assert_eq!(server.run_purges().await.unwrap(), 1);
+    assert!(server.inner.files.read(&before.location).await.is_ok());
+    assert!(server.inner.files.read(&after.location).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_commit_with_a_bad_folder_fails_alone() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let t = table("t");
+    let outside = HashMap::from([("write.metadata.path".to_owned(), "s3://other/place".to_owned())]);
+    let updates = vec![TableUpdate::SetProperties { updates: outside }];
+    let bad = TableCommit { requirements: Vec::new(), updates, key: None };
+    let answers = futures_util::future::join4(
+        server.commit_table(&t, set("a", None)),
+        server.commit_table(&t, set("b", None)),
+        server.commit_table(&t, bad),
+        server.commit_table(&t, set("c", None)),
+    )
+    .await;
+    assert!(answers.0.is_ok() && answers.1.is_ok() && answers.3.is_ok());
+    assert_eq!(kind(answers.2), Kind::Invalid);
+    assert!(loaded(&server, "t").await.metadata.properties().contains_key("c"));
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_there_acknowledges_no_other_change() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let mut commit = append(&loaded(&server, "t").await.metadata, 5);
+    server.commit_table(&table("t"), commit.clone()).await.unwrap();
+    server.commit_table(&table("t"), commit.clone()).await.unwrap();
+    commit.updates.extend(set("p", None).updates);
+    assert_eq!(kind(server.commit_table(&table("t"), commit).await), Kind::Unknown);
+    assert_eq!(server.counts().waiting.load(std::sync::atomic::Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_repeated_change_of_properties_is_answered_as_before() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let space = ["n".to_owned()];
+    let change = |updates: &[&str], removals: &[&str]| NamespaceChange {
+        updates: updates.iter().map(|key| ((*key).to_owned(), "1".to_owned())).collect(),
+        removals: removals.iter().map(|key| (*key).to_owned()).collect(),
+    };
+    server.change_namespace(&space, &change(&["a", "b"], &[]), None).await.unwrap();
+    let removing = change(&["c"], &["a", "z"]);
+    let first = server.change_namespace(&space, &removing, key("k", "one").as_ref()).await.unwrap();
+    assert_eq!((&first.removed, &first.missing), (&vec!["a".to_owned()], &vec!["z".to_owned()]));
+    let again = server.change_namespace(&space, &removing, key("k", "one").as_ref()).await.unwrap();
+    assert_eq!(again, first);
+    server.drop_namespace(&space, None).await.unwrap();
+    assert_eq!(server.change_namespace(&space, &removing, key("k", "one").as_ref()).await.unwrap(), first);
 }

@@ -14,14 +14,14 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::{Body, Loaded};
 use crate::commit::TableCommit;
-use crate::commit::decide::{is_in_table, is_of_other};
+use crate::commit::decide::{is_in_table, is_of_other, shows};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::tables::{created_told, exists, made, table_entry};
-use crate::{ConflictOn, Counts, Service, purge};
+use crate::{ConflictOn, Counts, Service, purge, sound};
 
 /// The most tables in one commit.
 const MOST_TABLES: usize = 1000;
@@ -49,7 +49,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return Err(ServiceError::invalid(words));
         }
         let mut seen = BTreeMap::new();
-        for (identifier, _) in &changes {
+        for (identifier, commit) in &changes {
+            sound::check(&commit.updates)?;
             if seen.insert(identifier.catalog_name()?, ()).is_some() {
                 let words = format!("{} is in the commit twice; give its changes at once", identifier.dotted());
                 return Err(ServiceError::invalid(words));
@@ -106,10 +107,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for (identifier, commit) in changes {
             match self.next_of(identifier, commit).await {
                 Ok(Some(next)) => written.push(next),
-                Ok(None) => {
-                    Counts::add(&self.inner.counts.replayed, 1);
-                    return Ok(true);
-                }
+                Ok(None) => return self.done_as_a_whole(changes).await,
                 Err(error) => return self.unless_done(changes, key, error).await,
             }
         }
@@ -177,16 +175,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for (identifier, commit) in changes {
             let now = self.inner.current(&identifier.catalog_name()?).await?;
             let Some(now) = now.filter(|now| !is_of_other(&now.metadata, commit)) else {
-                let told = self.inner.unless_elsewhere(commit, error.clone()).await;
+                let told = self.inner.unless_elsewhere(&identifier.catalog_name()?, commit, error.clone()).await;
                 if told.kind != error.kind {
                     return Err(told);
                 }
                 continue;
             };
-            let known = recognize(&commit.requirements, &commit.updates, &now.metadata, false);
-            if matches!(known, Recognized::AlreadyThere) && !mutant::is(Mutant::LandedIsConflict) {
-                Counts::add(&self.inner.counts.replayed, 1);
-                return Ok(true);
+            if is_there(commit, &now.metadata) {
+                return self.done_as_a_whole(changes).await;
             }
             if is_in_table(&now.metadata, commit) && !mutant::is(Mutant::LandedIsConflict) {
                 let words =
@@ -195,6 +191,28 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         Err(error)
+    }
+
+    /// A part of the commit is in its table. Then the other parts are in theirs, if it was this request that did it, and
+    /// not one with a part of the same.
+    async fn done_as_a_whole(&self, changes: &[(Identifier, TableCommit)]) -> Result<bool, ServiceError> {
+        for (identifier, commit) in changes {
+            let now = self.inner.current(&identifier.catalog_name()?).await?;
+            let shown = now.is_some_and(|now| {
+                !is_of_other(&now.metadata, commit)
+                    && (is_there(commit, &now.metadata)
+                        || commit.updates.iter().all(|update| shows(update, &now.metadata) == Some(true)))
+            });
+            if !shown {
+                let words = format!(
+                    "a part of the commit was done before, and {} does not show its own: whether all was done is not known",
+                    identifier.dotted()
+                );
+                return Err(ServiceError::new(Kind::Unknown, words));
+            }
+        }
+        Counts::add(&self.inner.counts.replayed, 1);
+        Ok(true)
     }
 
     async fn not_committed(&self, failure: CommitFailure, written: &[Written]) -> Result<bool, ServiceError> {
@@ -221,8 +239,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         error.map_or(Ok(false), Err)
     }
 
-    /// The next version of one table; `None` if the table has the snapshots of the commit already: then all tables have
-    /// theirs, because the commit took effect as a whole.
+    /// The next version of one table; `None` if the table has the snapshots of the commit already, or was created by it.
     async fn next_of(&self, identifier: &Identifier, commit: &TableCommit) -> Result<Option<Written>, ServiceError> {
         let name = identifier.catalog_name()?;
         let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
@@ -236,12 +253,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let (metadata, old) = match current {
             None if creates => (self.created_by(identifier, commit.updates.clone()).await?, None),
             None => return Err(no_table(identifier)),
-            Some(current) if creates && made(&commit.updates, &current.metadata) => return Ok(None),
+            Some(current) if is_there(commit, &current.metadata) => return Ok(None),
             Some(current) => {
-                let known = recognize(&commit.requirements, &commit.updates, &current.metadata, false);
-                if matches!(known, Recognized::AlreadyThere) && !mutant::is(Mutant::LandedIsConflict) {
-                    return Ok(None);
-                }
                 let fits = check(&commit.requirements, Some(&current.metadata));
                 fits.map_err(|misfit| counted(misfit.into()))?;
                 self.inner.check_updates(&current.metadata, &commit.updates)?;
@@ -253,4 +266,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let file = self.inner.metadata_file(metadata.location(), metadata.properties(), old.as_deref())?;
         Ok(Some(Written { identifier: identifier.clone(), name, old, body: Arc::new(Body::of(file, metadata)?) }))
     }
+}
+
+/// Whether the table has the snapshots of the commit, or was created by it.
+fn is_there(commit: &TableCommit, now: &TableMetadata) -> bool {
+    if mutant::is(Mutant::LandedIsConflict) {
+        return false;
+    }
+    let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
+    if creates {
+        return made(&commit.updates, now);
+    }
+    matches!(recognize(&commit.requirements, &commit.updates, now, false), Recognized::AlreadyThere)
 }

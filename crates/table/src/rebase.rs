@@ -126,6 +126,7 @@ pub async fn rebase_read(
 ) -> Result<Rebased, NotRebased> {
     let snapshot = &candidate.snapshot;
     let id = snapshot.snapshot_id();
+    is_of_table(metadata, snapshot.manifest_list())?;
     if let Some(head) = metadata.snapshot_for_ref(&candidate.branch)
         && metadata.snapshot_by_id(id).is_some()
         && recognize::ancestors(metadata, head).any(|s| s.snapshot_id() == id)
@@ -136,7 +137,8 @@ pub async fn rebase_read(
     let Some(parent) = metadata.snapshot_by_id(candidate.parent) else {
         return Err(Why::ParentGone(candidate.parent).into());
     };
-    let (before, now, own) = (listed(files, lists, parent), listed(files, lists, &head), own(files, ahead, snapshot));
+    let (before, now) = (listed(files, lists, metadata, parent), listed(files, lists, metadata, &head));
+    let own = own(files, ahead, snapshot);
     let (own, before, now) = try_join3(own, before, now).await?;
     let added = added(&own, metadata, (parent.manifest_list(), &before), &now)?;
     let total = inspect_all(files, ahead, &added, id).await?;
@@ -206,7 +208,7 @@ pub async fn read_ahead(
         TableUpdate::AddSnapshot { snapshot } if snapshot.summary().operation == Operation::Append => Some(snapshot),
         _ => None,
     })?;
-    if !recognize::is_asked(snapshot, metadata, owner) {
+    if !recognize::is_asked(snapshot, metadata, owner) || is_of_table(metadata, snapshot.manifest_list()).is_err() {
         return None;
     }
     let mut own = list::decode_own(&files.read(snapshot.manifest_list()).await.ok()?, snapshot.snapshot_id()).ok()?;
@@ -217,9 +219,31 @@ pub async fn read_ahead(
     {
         own.others = Others::Of(parent.manifest_list().to_owned());
     }
-    let paths: Vec<String> = own.added.iter().map(|manifest| manifest.manifest_path.clone()).take(AT_ONCE).collect();
+    let added = own.added.iter().map(|manifest| &manifest.manifest_path);
+    let paths: Vec<String> = added.filter(|path| is_of_table(metadata, path).is_ok()).take(AT_ONCE).cloned().collect();
     let read = try_join_all(paths.iter().map(|path| files.read(path))).await.ok()?;
     Some(ReadAhead { own, contents: paths.into_iter().zip(read).collect() })
+}
+
+/// Whether a file is where clients write those of this table. The server reads no others for a client: they may be of a table
+/// that the client may not read.
+fn is_of_table(metadata: &TableMetadata, file: &str) -> Result<(), Why> {
+    // The paths of data may be anywhere.
+    let named = metadata.properties().get("write.metadata.path").map(String::as_str);
+    // `file:///a` and `file:/a` are one location: Hadoop writes the second.
+    let plain = |location: &str| match location.strip_prefix("file:") {
+        Some(path) => format!("file:/{}", path.trim_start_matches('/')),
+        None => location.to_owned(),
+    };
+    let file_path = plain(file);
+    let within = |folder: &str| {
+        let rest = file_path.strip_prefix(plain(folder.trim_end_matches('/')).as_str());
+        rest.and_then(|rest| rest.strip_prefix('/')).is_some_and(|rest| rest.split('/').all(|part| part != ".."))
+    };
+    match std::iter::once(metadata.location()).chain(named).any(within) {
+        true => Ok(()),
+        false => Err(Why::Outside(format!("{file} is not in a folder of the table"))),
+    }
 }
 
 async fn read(files: &impl Files, location: &str) -> Result<Bytes, NotRebased> {
@@ -251,8 +275,14 @@ async fn own<'a>(
 }
 
 /// The manifests of a snapshot of the table.
-async fn listed(files: &impl Files, lists: &Lists, snapshot: &Snapshot) -> Result<Arc<Manifests>, NotRebased> {
+async fn listed(
+    files: &impl Files,
+    lists: &Lists,
+    metadata: &TableMetadata,
+    snapshot: &Snapshot,
+) -> Result<Arc<Manifests>, NotRebased> {
     let location = snapshot.manifest_list();
+    is_of_table(metadata, location)?;
     if let Some(manifests) = lists.get(location) {
         return Ok(manifests);
     }
@@ -320,6 +350,7 @@ fn added(
     let default = metadata.default_partition_spec_id();
     for manifest in &own.added {
         let path = manifest.manifest_path.clone();
+        is_of_table(metadata, &path)?;
         if manifest.content != ManifestContentType::Data {
             return Err(Why::Deletes(path));
         }

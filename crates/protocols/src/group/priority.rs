@@ -71,8 +71,7 @@ impl Hold {
 
 impl<K> Default for Priority<K> {
     fn default() -> Self {
-        let state =
-            State { held: None, rests_until: None, in_vain: 0, number: 0, told: 0, waiting: BTreeMap::new() };
+        let state = State { held: None, rests_until: None, in_vain: 0, number: 0, told: 0, waiting: BTreeMap::new() };
         Self { state: Mutex::new(state) }
     }
 }

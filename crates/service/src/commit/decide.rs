@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use glidepath_env::Env;
+use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::commit::{Misfit, apply, check};
@@ -38,7 +39,7 @@ pub(super) struct Draft {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides these commits, one after the other.
-    pub(super) async fn decide(&self, on: &Loaded<TableMetadata>, requests: &[Arc<Request>]) -> Decided {
+    pub(super) async fn decide(&self, name: &Name, on: &Loaded<TableMetadata>, requests: &[Arc<Request>]) -> Decided {
         let mut draft: Option<Draft> = None;
         let mut verdicts = Vec::with_capacity(requests.len());
         let mut ahead = VecDeque::new();
@@ -50,7 +51,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             let read = request.ahead().or(read.as_ref());
             let now = draft.as_ref().map_or(&on.metadata, |draft| &draft.metadata);
             let file = draft.is_none().then_some(on.location.as_str());
-            match self.one(now, file, request, read).await {
+            match self.one(name, now, file, (&request.commit, read)).await {
                 Ok(One { next, fitting }) => {
                     verdicts.push(Ok(fitting));
                     if let Some(next) = next {
@@ -68,29 +69,29 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides one.
     async fn one(
         &self,
+        name: &Name,
         now: &TableMetadata,
         file: Option<&str>,
-        commit: &TableCommit,
-        read: Option<&ReadAhead>,
+        (commit, read): (&TableCommit, Option<&ReadAhead>),
     ) -> Result<One, ServiceError> {
         self.check_updates(now, &commit.updates)?;
         if is_of_other(now, commit) {
             let error = check(&commit.requirements, Some(now)).err().unwrap_or(Misfit::Missing).into();
-            return Err(self.unless_elsewhere(commit, error).await);
+            return Err(self.unless_elsewhere(name, commit, error).await);
         }
         let candidate = match recognize(&commit.requirements, &commit.updates, now, self.settings.rebase) {
             Recognized::AlreadyThere if mutant::is(Mutant::LandedIsConflict) => {
                 return Err(ServiceError::new(Kind::Conflict, "its branch has moved"));
             }
-            Recognized::AlreadyThere => return Ok(One { next: None, fitting: Fitting::Before }),
+            Recognized::AlreadyThere => return before(now, commit),
             Recognized::Candidate(candidate) => candidate,
-            Recognized::No(why) => return as_it_is(now, file, commit, &why),
+            Recognized::No(why) => return self.writable(as_it_is(now, file, commit, &why)?, file),
         };
         let (fresh, now_ms) = (self.fresh_uuid(), i64::try_from(self.env.unix_ms()).unwrap_or(i64::MAX));
         let rebased = rebase_read(&candidate, read, now, &self.files, &self.lists, (fresh, now_ms)).await;
         let rebased = match rebased {
             Ok(rebased) => rebased,
-            Err(NotRebased::AlreadyThere(_)) => return Ok(One { next: None, fitting: Fitting::Before }),
+            Err(NotRebased::AlreadyThere(_)) => return before(now, commit),
             Err(error @ NotRebased::Store { .. }) => {
                 return Err(ServiceError::new(Kind::Unavailable, error.to_string()));
             }
@@ -103,7 +104,39 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         check(&rebased.requirements, Some(now))?;
         let built = apply(now, file, rebased.updates)?;
         let lists = vec![(rebased.list_location, rebased.list)];
-        Ok(One { next: Some(drafted(built, lists)), fitting: Fitting::Rebased })
+        self.writable(One { next: Some(drafted(built, lists)), fitting: Fitting::Rebased }, file)
+    }
+
+    /// Whether the metadata may be where this version says: if not, this commit is at fault, and no other one.
+    fn writable(&self, one: One, file: Option<&str>) -> Result<One, ServiceError> {
+        if let Some(Draft { metadata, .. }) = &one.next {
+            self.metadata_file(metadata.location(), metadata.properties(), file)?;
+        }
+        Ok(one)
+    }
+}
+
+/// The snapshots of the commit are in the table. A request of its own with the same snapshots would not be done by that.
+fn before(now: &TableMetadata, commit: &TableCommit) -> Result<One, ServiceError> {
+    if commit.updates.iter().all(|update| shows(update, now) != Some(false)) {
+        return Ok(One { next: None, fitting: Fitting::Before });
+    }
+    let words = "its snapshots are in the table, and properties that it sets are not as it sets them: whether it was done is not known";
+    Err(ServiceError::new(Kind::Unknown, words))
+}
+
+/// Whether a table is as an update makes it, where that can be seen.
+#[allow(clippy::disallowed_methods, reason = "whether all hold does not depend on the order")]
+pub(crate) fn shows(update: &TableUpdate, now: &TableMetadata) -> Option<bool> {
+    match update {
+        TableUpdate::SetProperties { updates } => {
+            Some(updates.iter().all(|(key, value)| now.properties().get(key) == Some(value)))
+        }
+        TableUpdate::RemoveProperties { removals } => {
+            Some(removals.iter().all(|key| !now.properties().contains_key(key)))
+        }
+        TableUpdate::SetLocation { location } => Some(now.location() == location.trim_end_matches('/')),
+        _ => None,
     }
 }
 

@@ -4,6 +4,8 @@
 //! for Java). A snapshot in the table, or in the history of its branch, is recognized by its id. But the table may have
 //! another name by now, and its old name none, or another table. Then the files of the commit are still the table's.
 
+use std::collections::BTreeSet;
+
 use glidepath_env::Env;
 use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
@@ -19,22 +21,38 @@ use crate::locations::is_within;
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// This error, unless the table of the commit has another name now: then an earlier delivery may have been done. Reads
     /// every entry of the catalog.
-    pub(crate) async fn unless_elsewhere(&self, commit: &TableCommit, error: ServiceError) -> ServiceError {
-        for update in &commit.updates {
-            let TableUpdate::AddSnapshot { snapshot } = update else { continue };
-            let list = snapshot.manifest_list();
-            let folder = list.rsplit_once('/').map_or(list, |(folder, _)| folder);
-            match self.is_in_use(folder).await {
-                Ok(false) => {}
-                Ok(true) => {
-                    let words =
-                        format!("whether it was done before is not known: {error}, and another table uses {folder}");
-                    return ServiceError::new(Kind::Unknown, words);
-                }
-                Err(unread) => return unread,
-            }
+    pub(crate) async fn unless_elsewhere(
+        &self,
+        name: &Name,
+        commit: &TableCommit,
+        error: ServiceError,
+    ) -> ServiceError {
+        let lists = commit.updates.iter().filter_map(|update| match update {
+            TableUpdate::AddSnapshot { snapshot } => Some(snapshot.manifest_list()),
+            _ => None,
+        });
+        let folders: BTreeSet<&str> =
+            lists.map(|list| list.rsplit_once('/').map_or(list, |(folder, _)| folder)).collect();
+        if folders.is_empty() {
+            return error;
         }
-        error
+        let folders: Vec<&str> = folders.into_iter().collect();
+        let namespace = name.parent().map(|parent| parent.parts()).unwrap_or_default();
+        let allowed = self.settings.folder_of(&namespace);
+        // Elsewhere the answer must not depend on what is there: it would tell of tables that the client may not see.
+        let elsewhere = folders.iter().any(|folder| !is_within(folder, &allowed));
+        let used = match elsewhere && self.settings.own_folders {
+            true => Ok(true),
+            false => self.is_in_use(&folders, None).await,
+        };
+        match used {
+            Ok(false) => error,
+            Ok(true) => {
+                let words = format!("whether it was done before is not known: {error}, and a table may have its files");
+                ServiceError::new(Kind::Unknown, words)
+            }
+            Err(unread) => unread,
+        }
     }
 
     /// The answer to a request whose earlier delivery was done: the table as that left it, or as it is now.

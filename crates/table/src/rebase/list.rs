@@ -45,7 +45,8 @@ impl Others {
         match self {
             Self::Of(other) => other == list,
             Self::Paths(paths) => {
-                paths.len() == manifests.len() && paths.iter().zip(manifests).all(|(path, one)| **path == *one.manifest_path)
+                paths.len() == manifests.len()
+                    && paths.iter().zip(manifests).all(|(path, one)| **path == *one.manifest_path)
             }
         }
     }

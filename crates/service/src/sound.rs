@@ -1,0 +1,96 @@
+//! Are the updates of a commit such that the library for Iceberg can compute with them, and in reasonable time?
+
+use iceberg::TableUpdate;
+use iceberg::spec::Snapshot;
+
+use crate::error::ServiceError;
+
+/// The most updates of a commit.
+const MOST_UPDATES: usize = 5000;
+
+/// The most schemas, partition specs and sort orders that a commit adds. Each is compared with all others.
+const MOST_ADDED: usize = 200;
+
+/// The end of the year 9999, in milliseconds since 1970.
+const LAST_MS: i64 = 253_402_300_799_999;
+
+/// Sequence numbers and row ids that leave room for sums.
+const MOST_NUMBER: u64 = 1 << 62;
+
+/// Refuses what nobody needs, before anything is done.
+pub(crate) fn check(updates: &[TableUpdate]) -> Result<(), ServiceError> {
+    let added = updates.iter().filter(|update| {
+        use TableUpdate::{AddSchema, AddSortOrder, AddSpec};
+        matches!(update, AddSchema { .. } | AddSpec { .. } | AddSortOrder { .. })
+    });
+    for (count, most, what) in [
+        (updates.len(), MOST_UPDATES, "updates"),
+        (added.count(), MOST_ADDED, "schemas, partition specs and sort orders"),
+    ] {
+        if count > most {
+            return Err(ServiceError::invalid(format!("{count} {what} in one commit; at most {most} are allowed")));
+        }
+    }
+    updates.iter().try_for_each(|update| match update {
+        TableUpdate::AddSnapshot { snapshot } => check_snapshot(snapshot),
+        _ => Ok(()),
+    })
+}
+
+fn check_snapshot(snapshot: &Snapshot) -> Result<(), ServiceError> {
+    let wrong = |what: &str, found: String, allowed: String| {
+        let words = format!("the snapshot {} has the {what} {found}; allowed: {allowed}", snapshot.snapshot_id());
+        Err(ServiceError::invalid(words))
+    };
+    if !(0..=LAST_MS).contains(&snapshot.timestamp_ms()) {
+        return wrong(
+            "timestamp-ms",
+            snapshot.timestamp_ms().to_string(),
+            format!("0 to {LAST_MS}, the end of the year 9999"),
+        );
+    }
+    let sequence = snapshot.sequence_number();
+    if u64::try_from(sequence).is_err() || sequence.unsigned_abs() > MOST_NUMBER {
+        return wrong("sequence-number", sequence.to_string(), format!("0 to {MOST_NUMBER}"));
+    }
+    match snapshot.row_range() {
+        Some((first, rows)) if first > MOST_NUMBER || rows > MOST_NUMBER => {
+            wrong("rows", format!("{first} and {rows} more"), format!("row ids and counts of 0 to {MOST_NUMBER}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iceberg::spec::{Operation, Summary};
+
+    use super::*;
+
+    fn with(ms: i64, sequence: i64) -> Result<(), ServiceError> {
+        let snapshot = Snapshot::builder()
+            .with_snapshot_id(1)
+            .with_sequence_number(sequence)
+            .with_timestamp_ms(ms)
+            .with_manifest_list("file:///list")
+            .with_summary(Summary { operation: Operation::Append, additional_properties: Default::default() })
+            .build();
+        check(&[TableUpdate::AddSnapshot { snapshot }])
+    }
+
+    #[test]
+    fn numbers_leave_room() {
+        assert!(with(0, 0).is_ok());
+        assert!(with(LAST_MS, 1 << 62).is_ok());
+        for (ms, sequence) in [(i64::MIN, 1), (-1, 1), (LAST_MS + 1, 1), (1, -1), (1, i64::MAX)] {
+            assert!(with(ms, sequence).unwrap_err().message.contains("allowed: 0 to"), "{ms} {sequence}");
+        }
+    }
+
+    #[test]
+    fn updates_are_counted() {
+        let set = || TableUpdate::SetProperties { updates: Default::default() };
+        assert!(check(&vec![set(); MOST_UPDATES]).is_ok());
+        assert!(check(&vec![set(); MOST_UPDATES + 1]).is_err());
+    }
+}
