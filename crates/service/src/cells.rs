@@ -8,8 +8,8 @@ use glidepath_queue::Queue;
 use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
-use crate::commit::Request;
 use crate::commit::priority::Priority;
+use crate::commit::{Readers, Request};
 use crate::error::ServiceError;
 use crate::names::Identifier;
 
@@ -26,13 +26,19 @@ const MOST_IDLE: usize = 4096;
 pub(crate) struct Cell {
     pub(crate) queue: Arc<Queue<Arc<Request>, Answer>>,
     pub(crate) priority: Priority,
+    pub(crate) readers: Readers,
     /// The table after the last commit of this service; other servers may have moved it since.
     known: Mutex<Option<Loaded<TableMetadata>>>,
 }
 
 impl Cell {
     fn new() -> Self {
-        Self { queue: Arc::new(Queue::new(MOST_WAITING)), priority: Priority::default(), known: Mutex::new(None) }
+        Self {
+            queue: Arc::new(Queue::new(MOST_WAITING)),
+            priority: Priority::default(),
+            readers: Readers::default(),
+            known: Mutex::new(None),
+        }
     }
 
     pub(crate) fn known(&self) -> Option<Loaded<TableMetadata>> {

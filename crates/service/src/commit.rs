@@ -41,7 +41,7 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
-pub(crate) use ahead::Request;
+pub(crate) use ahead::{Readers, Request};
 use decide::{Decided, Draft};
 use settle::Settled;
 
@@ -169,6 +169,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         seat: Seat<Arc<Request>, Answer>,
         own: &Arc<Request>,
     ) {
+        self.gather(cell, own).await;
         loop {
             let mut members = seat.take(TOGETHER);
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));

@@ -10,7 +10,10 @@ use crate::error::{Kind, ServiceError};
 /// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
 /// not a dropped table and its successor, so a purge of the first cannot touch the second.
 pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
-    format!("{base}/{}-{:016x}", safe(name), uuid.as_u128() as u64)
+    let mut name = safe(name);
+    // File systems allow 255 bytes; the digits tell tables apart.
+    name.truncate(200);
+    format!("{base}/{name}-{:016x}", uuid.as_u128() as u64)
 }
 
 /// The folder of a namespace in the warehouse.
@@ -133,6 +136,7 @@ mod tests {
     fn folders_of_different_names_differ() {
         let uuid = Uuid::from_u128(5);
         assert_eq!(fresh("s3://b/l", "orders", uuid), "s3://b/l/orders-0000000000000005");
+        assert!(fresh("s3://b/l", &"ä".repeat(300), uuid).len() < 8 + 255);
         let names = ["a b", "a~20b", "a/b", "..", ".a", "ä", "a_b"];
         let folders: std::collections::BTreeSet<_> = names.iter().map(|name| safe(name)).collect();
         assert_eq!(folders.len(), names.len());

@@ -1,11 +1,19 @@
 //! Files of appends that are read before it is their turn: while others commit to the table, or for several at once.
+//!
+//! Those that were answered together come again together, and read while one of them commits alone. The next leader is the
+//! first that has read; it waits for those that still read, so that they commit together again. It waits no longer than it
+//! took to read its own files, so a client whose files come slowly delays others by that at most.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_channel::oneshot;
+use futures_util::future::{FutureExt as _, Shared, select};
 use glidepath_env::Env;
+use glidepath_model::Span;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use glidepath_table::rebase::{ReadAhead, read_ahead};
@@ -25,6 +33,8 @@ const MOST_AT_ONCE: usize = 200_000;
 pub(crate) struct Request {
     pub(crate) commit: TableCommit,
     ahead: Option<Kept>,
+    /// How long it took to read its files; zero if they were not read.
+    reading: Span,
 }
 
 impl Deref for Request {
@@ -37,12 +47,35 @@ impl Deref for Request {
 
 impl Request {
     pub(super) fn of(commit: TableCommit) -> Self {
-        Self { commit, ahead: None }
+        Self { commit, ahead: None, reading: Span::ZERO }
     }
 
     /// What was read for it.
     pub(super) fn ahead(&self) -> Option<&ReadAhead> {
         self.ahead.as_ref().map(|kept| &kept.read)
+    }
+}
+
+/// Those that read files for their commits to a table now.
+#[derive(Default)]
+pub(crate) struct Readers(Mutex<Vec<Shared<oneshot::Receiver<()>>>>);
+
+impl Readers {
+    /// One that reads, until what this returns is dropped.
+    fn enter(&self) -> oneshot::Sender<()> {
+        let (end, ended) = oneshot::channel();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|one| one.peek().is_none());
+        all.push(ended.shared());
+        end
+    }
+
+    /// Waits until those that read now have ended.
+    async fn ended(&self) {
+        let now = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for one in now {
+            let _ = one.await;
+        }
     }
 }
 
@@ -73,9 +106,18 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Reads the files of an append that must wait for others anyway.
     pub(super) async fn read_meanwhile(&self, cell: &Cell, commit: TableCommit) -> Request {
         let Some(on) = cell.known() else { return Request::of(commit) };
+        let (begun, _reads) = (self.env.now(), cell.readers.enter());
         let read = read_ahead(&commit.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
         let ahead = read.and_then(|read| Kept::within(read, &self.kept_ahead));
-        Request { commit, ahead }
+        Request { commit, ahead, reading: self.env.now().since(begun) }
+    }
+
+    /// Waits for others that read their files, before `own` leads.
+    pub(super) async fn gather(&self, cell: &Cell, own: &Request) {
+        if own.reading > Span::ZERO {
+            let late = pin!(self.env.sleep_until(self.env.now() + own.reading));
+            select(late, pin!(cell.readers.ended())).await;
+        }
     }
 
     /// Reads the files of the next of several appends at once, since each is decided after the one before; as many as do
