@@ -23,6 +23,7 @@ pub(crate) mod priority;
 mod settle;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
@@ -89,7 +90,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Step 1.
     async fn wait_for(&self, table: &Identifier, name: &Name, commit: TableCommit) -> Answer {
         let cell = self.cells.of(name);
-        self.wait_out(self.hold(&cell, &commit)).await;
+        self.wait_out(self.hold(&cell, &commit).map(|hold| (&*cell, hold))).await;
         let mut seat = cell.queue.seat();
         let request = match &seat {
             Some(_) => Request::of(commit),
@@ -127,14 +128,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// What holds this commit back for an overwrite that lost.
-    pub(crate) fn hold(&self, cell: &Arc<Cell>, commit: &TableCommit) -> Option<(Arc<Cell>, Hold)> {
-        let hold = cell.priority.before(self.env.now(), commit)?;
-        Counts::add(&self.counts.held, 1);
-        Some((Arc::clone(cell), hold))
+    pub(crate) fn hold(&self, cell: &Cell, commit: &TableCommit) -> Option<Hold> {
+        let hold = cell.priority.before(self.env.now(), commit);
+        Counts::add(&self.counts.held, u64::from(hold.is_some()));
+        hold
     }
 
     /// Waits until these have ended.
-    pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = (Arc<Cell>, Hold)>) {
+    pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = (impl Deref<Target = Cell>, Hold)>) {
         let began = self.env.now();
         for (cell, hold) in holds {
             cell.priority.over(hold, &self.env).await;

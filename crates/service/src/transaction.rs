@@ -68,7 +68,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         // Found before the first is waited for, so that they are waited for at the same time.
         let mut holds = Vec::new();
         for (identifier, commit) in &changes {
-            holds.extend(self.inner.hold(&self.inner.cells.of(&identifier.catalog_name()?), commit));
+            let cell = self.inner.cells.of(&identifier.catalog_name()?);
+            holds.extend(self.inner.hold(&cell, commit).map(|hold| (cell, hold)));
         }
         self.inner.wait_out(holds).await;
         for attempt in 0..self.inner.settings.attempts.max(1) {

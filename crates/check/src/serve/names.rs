@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use glidepath_env::together;
 use glidepath_service::{Identifier, NamespaceChange, NewTable, Registration};
 use iceberg::spec::{NestedField, PrimitiveType, Schema, Type};
 
@@ -41,7 +42,13 @@ impl Client {
         };
         let (alias, elsewhere) = self.alias(number);
         match self.draw() % 12 {
-            0 | 1 => self.ask_about(&name, register(alias)).await,
+            0 => self.ask_about(&name, register(alias)).await,
+            // A file may get two names only at the same time.
+            1 => {
+                self.ask_about(&name, self.drop(table, false)).await;
+                let both = [register(alias), register(elsewhere)];
+                together(2, both.map(|asked| self.ask_about(&name, asked))).await;
+            }
             // Second names go before the first, or move to where somebody may have looked already.
             2 => self.ask_about(&name, self.drop(alias, true)).await,
             3 => self.ask_about(&name, self.rename(alias, elsewhere)).await,

@@ -31,8 +31,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             TableUpdate::AddSnapshot { snapshot } => Some(snapshot.manifest_list()),
             _ => None,
         });
-        let folders: BTreeSet<&str> =
-            lists.map(|list| list.rsplit_once('/').map_or(list, |(folder, _)| folder)).collect();
+        let folders = lists.map(|list| list.rsplit_once('/').map_or(list, |(folder, _)| folder));
+        // No table has files outside of the warehouse.
+        let folders: BTreeSet<&str> = folders.filter(|folder| is_within(folder, &self.settings.warehouse)).collect();
         if folders.is_empty() {
             return error;
         }
