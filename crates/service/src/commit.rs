@@ -422,8 +422,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         properties: &HashMap<String, String>,
         earlier: Option<&str>,
     ) -> Result<String, ServiceError> {
-        let allowed = if self.settings.own_folders { location } else { &self.settings.warehouse };
-        let folder = crate::locations::metadata_folder(location, properties, allowed)?;
+        let folder = self.settings.metadata_folder(location, properties)?;
         Ok(crate::locations::metadata_file(&folder, earlier, self.fresh_uuid()))
     }
 

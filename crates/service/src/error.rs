@@ -7,7 +7,7 @@ use glidepath_protocols::group::CommitError;
 use glidepath_table::FileError;
 use glidepath_table::commit::Misfit;
 
-use crate::names::is_own;
+use crate::names::lacks_own;
 
 /// Why a request did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -132,11 +132,8 @@ impl From<CommitError> for ServiceError {
 
 impl From<Refusal> for ServiceError {
     fn from(refusal: Refusal) -> Self {
-        if let Refusal::NotFound(name) | Refusal::NoParent { parent: name, .. } = &refusal
-            && is_own(name)
-        {
-            let words =
-                format!("{name}, which is the server's own, is missing; not done: it is made again, try again later");
+        if lacks_own(&refusal) {
+            let words = format!("not done, try again later: the server makes its own namespace again ({refusal})");
             return Self::new(Kind::Unavailable, words);
         }
         let kind = match &refusal {

@@ -11,7 +11,7 @@ use glidepath_table::Files;
 
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
-use crate::names::RESERVED;
+use crate::names::{RESERVED, lacks_own};
 use crate::{Counts, Inner, Service};
 
 /// How long a key is kept at least, in milliseconds.
@@ -164,6 +164,8 @@ impl CommitFailure {
     /// The answer, where `told` has words for a refusal.
     pub(crate) fn told(self, told: impl FnOnce(&Refusal) -> Option<ServiceError>) -> ServiceError {
         match self {
+            // Not that a namespace of the client is missing.
+            Self::Refused(refusal) if lacks_own(&refusal) => refusal.into(),
             Self::Refused(refusal) => told(&refusal).unwrap_or_else(|| refusal.into()),
             Self::Other(error) => error,
         }

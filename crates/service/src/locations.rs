@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+pub(crate) use glidepath_table::files::{is_within, unslashed};
 use uuid::Uuid;
 
 use crate::Settings;
@@ -39,6 +40,16 @@ impl Settings {
     /// The folder in which a client may choose locations for a namespace.
     pub(crate) fn folder_of(&self, namespace: &[String]) -> String {
         if self.own_folders { of_namespace(&self.warehouse, namespace) } else { self.warehouse.clone() }
+    }
+
+    /// The folder for the metadata files of a table.
+    pub(crate) fn metadata_folder(
+        &self,
+        location: &str,
+        properties: &HashMap<String, String>,
+    ) -> Result<String, ServiceError> {
+        let allowed = if self.own_folders { location } else { &self.warehouse };
+        metadata_folder(location, properties, allowed)
     }
 
     /// Refuses a table or view that would leave its location for `next`.
@@ -87,20 +98,6 @@ pub(crate) fn checked(location: &str, allowed: &str) -> Result<String, ServiceEr
         return wrong("it has one of the characters ? # % \\ or a control character, which clients read differently");
     }
     Ok(location.to_owned())
-}
-
-/// `file:///a` and `file:/a` are one location: Hadoop writes the second.
-pub(crate) fn unslashed(location: &str) -> String {
-    match location.strip_prefix("file:") {
-        Some(path) => format!("file:/{}", path.trim_start_matches('/')),
-        None => location.to_owned(),
-    }
-}
-
-/// Whether a location is a folder or in it.
-pub(crate) fn is_within(location: &str, folder: &str) -> bool {
-    let (location, folder) = (unslashed(location), unslashed(folder.trim_end_matches('/')));
-    location.strip_prefix(&folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A metadata file after `earlier` (if any), in a folder for metadata.

@@ -3,7 +3,7 @@
 //! The catalog escapes parts, so any text is a part and different paths have different names. Names that begin with
 //! [`RESERVED`] are the service's own: clients neither see nor make them.
 
-use glidepath_model::{InvalidName, Name};
+use glidepath_model::{InvalidName, Name, Refusal};
 
 use crate::error::{Kind, ServiceError};
 
@@ -63,9 +63,12 @@ fn checked<'a>(parts: impl IntoIterator<Item = &'a String> + Clone) -> Result<Na
     })
 }
 
-/// Whether a name is the service's own.
-pub(crate) fn is_own(name: &Name) -> bool {
-    name.parts().first().is_some_and(|first| first == RESERVED)
+/// Whether a commit was refused because a namespace of the service is missing.
+pub(crate) fn lacks_own(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::NoParent { parent, .. } => parent.parts().first().is_some_and(|first| first == RESERVED),
+        _ => false,
+    }
 }
 
 /// Whether an entry of the root is hidden from clients.

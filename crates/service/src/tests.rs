@@ -233,7 +233,12 @@ async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
 
 #[tokio::test]
 async fn a_purge_deletes_no_metadata_elsewhere() {
-    let world = World::new().await;
+    for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
+        purge_of_what_moved(World::of(protocol).await).await;
+    }
+}
+
+async fn purge_of_what_moved(world: World) {
     let server = with(&world, &["t", "u"]).await;
     let (first, second) = (loaded(&server, "t").await, loaded(&server, "u").await);
     // A table gets the files of one that was dropped, and its own stay behind.
@@ -308,4 +313,71 @@ async fn a_repeated_change_of_properties_is_answered_as_before() {
     assert_eq!(again, first);
     server.drop_namespace(&space, None).await.unwrap();
     assert_eq!(server.change_namespace(&space, &removing, key("k", "one").as_ref()).await.unwrap(), first);
+}
+
+/// A table whose other parts of a commit are there, and a part that changes nothing.
+#[tokio::test]
+async fn what_a_part_requires_must_hold() {
+    let world = World::new().await;
+    let server = with(&world, &["t", "u"]).await;
+    let done = append(&loaded(&server, "t").await.metadata, 5);
+    server.commit_table(&table("t"), done.clone()).await.unwrap();
+    let of_u = |snapshot_id| TableCommit {
+        requirements: vec![TableRequirement::RefSnapshotIdMatch { r#ref: "main".to_owned(), snapshot_id }],
+        updates: Vec::new(),
+        key: None,
+    };
+    let both = |part| vec![(table("t"), done.clone()), (table("u"), part)];
+    server.commit_transaction(both(of_u(None)), None).await.unwrap();
+    assert_eq!(kind(server.commit_transaction(both(of_u(Some(3))), None).await), Kind::Unknown);
+}
+
+#[tokio::test]
+async fn the_servers_own_namespaces_may_be_missing() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    for parts in [&[RESERVED, "keys"][..], &[RESERVED, "purges"], &[RESERVED, "purged"], &[RESERVED]] {
+        let name = glidepath_model::Name::of_parts(parts.iter().copied()).unwrap();
+        let drop = glidepath_model::Action::Drop { name, kind: glidepath_model::Kind::Namespace, expected: None };
+        server.inner.committer.commit(vec![drop]).await.unwrap();
+    }
+    let later = |answer: Kind| assert_eq!(answer, Kind::Unavailable);
+    later(kind(server.commit_table(&table("t"), set("a", key("k", "commit"))).await));
+    later(kind(server.create_table(new("u"), key("l", "create").as_ref()).await));
+    later(kind(server.rename_table(&table("t"), &table("v"), key("m", "rename").as_ref()).await));
+    later(kind(server.drop_table(&table("t"), true, None).await));
+    server.prepare().await.unwrap();
+    server.commit_table(&table("t"), set("a", key("k", "commit"))).await.unwrap();
+    server.drop_table(&table("t"), true, None).await.unwrap();
+}
+
+/// With access rules, the answer about a table that is not there must not depend on tables elsewhere.
+#[tokio::test]
+async fn an_absent_table_tells_nothing_of_others() {
+    let world = World::new().await;
+    let mut server = with(&world, &["t"]).await;
+    let there = loaded(&server, "t").await.metadata.location().to_owned();
+    let own_folders = Settings { own_folders: true, ..server.inner.settings.clone() };
+    std::sync::Arc::get_mut(&mut server.inner).unwrap().settings = own_folders;
+    let asked = |folder: &str| {
+        let mut commit = append(&metadata_at(folder), 5);
+        commit.requirements.clear();
+        let absent = Identifier { namespace: vec!["other".to_owned()], name: "absent".to_owned() };
+        (absent, commit)
+    };
+    let mut answers = Vec::new();
+    for folder in [there.as_str(), "s3://b/lake/n/nothing"] {
+        let (absent, commit) = asked(folder);
+        answers.push(kind(server.commit_table(&absent, commit).await));
+    }
+    assert_eq!(answers, [Kind::Unknown, Kind::Unknown]);
+    let (absent, commit) = asked("s3://b/lake/other/nothing");
+    assert_eq!(kind(server.commit_table(&absent, commit).await), Kind::NoTable);
+}
+
+/// The metadata of a new table in this folder.
+fn metadata_at(folder: &str) -> TableMetadata {
+    let creation =
+        iceberg::TableCreation::builder().name("t".to_owned()).location(folder.to_owned()).schema(schema()).build();
+    iceberg::spec::TableMetadataBuilder::from_table_creation(creation).unwrap().build().unwrap().metadata
 }

@@ -201,8 +201,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             let now = self.inner.current(&identifier.catalog_name()?).await?;
             let shown = now.is_some_and(|now| {
                 !is_of_other(&now.metadata, commit)
-                    && (is_there(commit, &now.metadata)
-                        || commit.updates.iter().all(|update| shows(update, &now.metadata) == Some(true)))
+                    && (is_there(commit, &now.metadata) || is_shown(commit, &now.metadata))
             });
             if !shown {
                 let words = format!(
@@ -275,8 +274,14 @@ fn is_there(commit: &TableCommit, now: &TableMetadata) -> bool {
         return false;
     }
     let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
-    if creates {
-        return made(&commit.updates, now);
+    let known = || recognize(&commit.requirements, &commit.updates, now, false);
+    (creates && made(&commit.updates, now)) || matches!(known(), Recognized::AlreadyThere)
+}
+
+/// Whether the table is as the commit leaves it, where that can be seen; what changes nothing must only hold.
+fn is_shown(commit: &TableCommit, now: &TableMetadata) -> bool {
+    match commit.updates.is_empty() {
+        true => check(&commit.requirements, Some(now)).is_ok(),
+        false => commit.updates.iter().all(|update| shows(update, now) == Some(true)),
     }
-    matches!(recognize(&commit.requirements, &commit.updates, now, false), Recognized::AlreadyThere)
 }

@@ -27,6 +27,22 @@ pub trait Files {
     ) -> impl Future<Output = Result<Vec<String>, FileError>>;
 }
 
+/// `file:///a` and `file:/a` are one location: Hadoop writes the second.
+#[must_use]
+pub fn unslashed(location: &str) -> String {
+    match location.strip_prefix("file:") {
+        Some(path) => format!("file:/{}", path.trim_start_matches('/')),
+        None => location.to_owned(),
+    }
+}
+
+/// Whether a location is a folder or in it.
+#[must_use]
+pub fn is_within(location: &str, folder: &str) -> bool {
+    let (location, folder) = (unslashed(location), unslashed(folder.trim_end_matches('/')));
+    location.strip_prefix(&folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Why a file was not read, written or deleted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FileError {

@@ -27,6 +27,7 @@ use iceberg::spec::{
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
 
+use crate::files::is_within;
 use crate::mutant::{self, Mutant};
 use crate::{FileError, Files};
 use list::{Header, Manifests, Others};
@@ -230,16 +231,7 @@ pub async fn read_ahead(
 fn is_of_table(metadata: &TableMetadata, file: &str) -> Result<(), Why> {
     // The paths of data may be anywhere.
     let named = metadata.properties().get("write.metadata.path").map(String::as_str);
-    // `file:///a` and `file:/a` are one location: Hadoop writes the second.
-    let plain = |location: &str| match location.strip_prefix("file:") {
-        Some(path) => format!("file:/{}", path.trim_start_matches('/')),
-        None => location.to_owned(),
-    };
-    let file_path = plain(file);
-    let within = |folder: &str| {
-        let rest = file_path.strip_prefix(plain(folder.trim_end_matches('/')).as_str());
-        rest.and_then(|rest| rest.strip_prefix('/')).is_some_and(|rest| rest.split('/').all(|part| part != ".."))
-    };
+    let within = |folder: &str| is_within(file, folder) && !file.split('/').any(|part| part == "..");
     match std::iter::once(metadata.location()).chain(named).any(within) {
         true => Ok(()),
         false => Err(Why::Outside(format!("{file} is not in a folder of the table"))),

@@ -2,13 +2,13 @@
 //!
 //! Those that were answered together come again together, and read while one of them commits alone. The next leader is the
 //! first that has read; it waits for those that still read, so that they commit together again. It waits no longer than it
-//! took to read its own files, so a client whose files come slowly delays others by that at most.
+//! took to read its own files, and no longer than [`LONGEST`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
 use futures_util::future::{FutureExt as _, Shared, select};
@@ -25,6 +25,9 @@ use crate::cells::Cell;
 
 /// Bytes that are kept for commits that wait, at all tables.
 const MOST_KEPT: usize = 64 << 20;
+
+/// The longest wait for others that read: a store that does not answer must not hold up the table.
+const LONGEST: Span = Span::from_secs(1);
 
 /// Manifests in the lists that are read at once.
 const MOST_AT_ONCE: usize = 200_000;
@@ -58,21 +61,48 @@ impl Request {
 
 /// Those that read files for their commits to a table now.
 #[derive(Default)]
-pub(crate) struct Readers(Mutex<Vec<Shared<oneshot::Receiver<()>>>>);
+pub(crate) struct Readers(Mutex<Reading>);
+
+#[derive(Default)]
+struct Reading {
+    /// So far.
+    number: u64,
+    now: BTreeMap<u64, Shared<oneshot::Receiver<()>>>,
+}
+
+/// One that reads, until this is dropped.
+struct Reader<'a> {
+    all: &'a Readers,
+    number: u64,
+    _end: oneshot::Sender<()>,
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.all.locked().now.remove(&self.number);
+    }
+}
 
 impl Readers {
-    /// One that reads, until what this returns is dropped.
-    fn enter(&self) -> oneshot::Sender<()> {
-        let (end, ended) = oneshot::channel();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|one| one.peek().is_none());
-        all.push(ended.shared());
-        end
+    fn locked(&self) -> MutexGuard<'_, Reading> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing if as many read already as are committed together: what more of them read would wait in memory.
+    fn enter(&self) -> Option<Reader<'_>> {
+        let mut reading = self.locked();
+        if reading.now.len() >= TOGETHER {
+            return None;
+        }
+        let (number, (end, ended)) = (reading.number, oneshot::channel());
+        reading.number += 1;
+        reading.now.insert(number, ended.shared());
+        Some(Reader { all: self, number, _end: end })
     }
 
     /// Waits until those that read now have ended.
     async fn ended(&self) {
-        let now = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let now: Vec<_> = self.locked().now.values().cloned().collect();
         for one in now {
             let _ = one.await;
         }
@@ -106,7 +136,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Reads the files of an append that must wait for others anyway.
     pub(super) async fn read_meanwhile(&self, cell: &Cell, commit: TableCommit) -> Request {
         let Some(on) = cell.known() else { return Request::of(commit) };
-        let (begun, _reads) = (self.env.now(), cell.readers.enter());
+        let Some(_reader) = cell.readers.enter() else { return Request::of(commit) };
+        let begun = self.env.now();
         let read = read_ahead(&commit.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
         let ahead = read.and_then(|read| Kept::within(read, &self.kept_ahead));
         Request { commit, ahead, reading: self.env.now().since(begun) }
@@ -115,7 +146,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Waits for others that read their files, before `own` leads.
     pub(super) async fn gather(&self, cell: &Cell, own: &Request) {
         if own.reading > Span::ZERO {
-            let late = pin!(self.env.sleep_until(self.env.now() + own.reading));
+            let late = pin!(self.env.sleep_until(self.env.now() + own.reading.min(LONGEST)));
             select(late, pin!(cell.readers.ended())).await;
         }
     }
@@ -134,5 +165,32 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             None => read_ahead(&request.updates, on, self.settings.rebase, &self.files, &self.lists).await,
         });
         glidepath_env::together(TOGETHER, read).await.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn readers_are_known_until_they_end() {
+        let readers = Readers::default();
+        readers.ended().await;
+        let (first, second) = (readers.enter(), readers.enter());
+        assert!(readers.ended().now_or_never().is_none());
+        drop(first);
+        assert!(readers.ended().now_or_never().is_none());
+        drop(second);
+        assert!(readers.ended().now_or_never().is_some());
+        assert!(readers.locked().now.is_empty());
+    }
+
+    #[test]
+    fn as_many_read_as_are_committed_together() {
+        let readers = Readers::default();
+        let mut all: Vec<_> = (0..TOGETHER).map(|_| readers.enter()).collect();
+        assert!(all.iter().all(Option::is_some) && readers.enter().is_none());
+        all.pop();
+        assert!(readers.enter().is_some());
     }
 }

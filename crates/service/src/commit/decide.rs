@@ -85,7 +85,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             Recognized::AlreadyThere => return before(now, commit),
             Recognized::Candidate(candidate) => candidate,
-            Recognized::No(why) => return self.writable(as_it_is(now, file, commit, &why)?, file),
+            Recognized::No(why) => return self.writable(as_it_is(now, file, commit, &why)?),
         };
         let (fresh, now_ms) = (self.fresh_uuid(), i64::try_from(self.env.unix_ms()).unwrap_or(i64::MAX));
         let rebased = rebase_read(&candidate, read, now, &self.files, &self.lists, (fresh, now_ms)).await;
@@ -104,13 +104,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         check(&rebased.requirements, Some(now))?;
         let built = apply(now, file, rebased.updates)?;
         let lists = vec![(rebased.list_location, rebased.list)];
-        self.writable(One { next: Some(drafted(built, lists)), fitting: Fitting::Rebased }, file)
+        self.writable(One { next: Some(drafted(built, lists)), fitting: Fitting::Rebased })
     }
 
     /// Whether the metadata may be where this version says: if not, this commit is at fault, and no other one.
-    fn writable(&self, one: One, file: Option<&str>) -> Result<One, ServiceError> {
+    fn writable(&self, one: One) -> Result<One, ServiceError> {
         if let Some(Draft { metadata, .. }) = &one.next {
-            self.metadata_file(metadata.location(), metadata.properties(), file)?;
+            self.settings.metadata_folder(metadata.location(), metadata.properties())?;
         }
         Ok(one)
     }
@@ -121,7 +121,8 @@ fn before(now: &TableMetadata, commit: &TableCommit) -> Result<One, ServiceError
     if commit.updates.iter().all(|update| shows(update, now) != Some(false)) {
         return Ok(One { next: None, fitting: Fitting::Before });
     }
-    let words = "its snapshots are in the table, and properties that it sets are not as it sets them: whether it was done is not known";
+    let words = "its snapshots are in the table, and properties that it sets are not as it sets them: whether it was done is not \
+                 known";
     Err(ServiceError::new(Kind::Unknown, words))
 }
 
