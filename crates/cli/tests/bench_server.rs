@@ -1,4 +1,4 @@
-//! Tests of `glidepath bench-server` and `bench-start` on the command line.
+//! Tests of the commands about servers on the command line: `glidepath serve`, `bench-server`, `bench-start`.
 
 #![cfg(feature = "serve")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -120,4 +120,43 @@ fn a_start_is_timed_on_a_catalog_of_tables() {
     }
     let error = refused(glidepath(folder.path(), &arguments), 1);
     assert!(error.contains("there is a catalog already"), "{error}");
+}
+
+#[test]
+fn what_a_server_is_given_wrong_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("file://{}/store", folder.path().display());
+    for (arguments, words) in [
+        ("--listen 8181", "allowed: ADDRESS:PORT in digits, such as 127.0.0.1:8181"),
+        ("--listen localhost:8181", "allowed: ADDRESS:PORT in digits"),
+        ("--listen 127.0.0.1:99999", "a port of 0 to 65535"),
+        ("--request-timeout 60s", "allowed: seconds from 1 to 3600, in digits alone"),
+        ("--most-body 64MB", "allowed: megabytes from 1 to 1024"),
+        ("--overwrite-priority 1s", "allowed: milliseconds from 0 to 60000"),
+        ("--sts-duration 3600", "--sts <aws|URL>"),
+    ] {
+        let error = refused(glidepath(folder.path(), &format!("serve {store} {arguments}")), 2);
+        assert!(error.contains(words), "{arguments}: {error}");
+    }
+    // Said of the store that was given, not of the folder for tables that is made of it.
+    let error = refused(glidepath(folder.path(), "serve /tmp/x"), 2);
+    assert!(error.contains("file:///tmp/x") && !error.contains("/tables"), "{error}");
+}
+
+#[test]
+fn a_catalog_keeps_its_protocol() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Server::on(&folder));
+    let store = format!("file://{}/store?durability=none", folder.path().display());
+    let error = refused(
+        glidepath(
+            folder.path(),
+            &format!(
+                "serve {store} --warehouse file://{}/tables --listen 127.0.0.1:0 --protocol tickets",
+                folder.path().display()
+            ),
+        ),
+        2,
+    );
+    assert!(error.contains("has the protocol manifest-chain, not tickets; --protocol is for a new catalog"), "{error}");
 }

@@ -223,3 +223,22 @@ fn a_vacuum_believes_no_single_clock() {
     assert_eq!(place.fsck("").0, 0);
     place.fails("list STORE --version 1", 3, "those that are kept are 3 to 5");
 }
+
+/// Without the keys in there, the catalog server would do a repeated request again.
+#[test]
+fn what_the_catalog_server_keeps_is_not_changed_by_hand() {
+    let place = Place::with("--protocol manifest-chain");
+    place.does("create-namespace STORE space");
+    for command in [
+        "create-namespace STORE .glidepath",
+        "create-table STORE .glidepath/keys/a",
+        "create-view STORE .glidepath/v",
+        "set STORE .glidepath a=b",
+        "drop STORE .glidepath --cascade",
+        "rename STORE .glidepath/a space/a",
+        "rename STORE space/a .glidepath/a",
+    ] {
+        place.fails(command, 2, "allowed: a name that is not in .glidepath");
+    }
+    place.does("create-namespace STORE space/.glidepath");
+}

@@ -238,3 +238,18 @@ async fn a_server_does_not_wait_for_ever() {
     server.stop();
     assert_eq!(server.ended().await.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
 }
+
+/// What a server knows may be all in its memory.
+#[tokio::test]
+async fn a_server_whose_store_is_gone_is_not_ready() {
+    let (folder, config) = local();
+    let (there, away) = (folder.path().join("catalog"), folder.path().join("away"));
+    let server = start(folder, config).await;
+    let readyz = || text(format!("{}/readyz", server.base));
+    assert_eq!(readyz().await.0, StatusCode::OK);
+    std::fs::rename(&there, &away).unwrap();
+    let (status, words) = readyz().await;
+    assert_eq!((status, &*words), (StatusCode::SERVICE_UNAVAILABLE, "the catalog cannot be read; the log says why\n"));
+    std::fs::rename(&away, &there).unwrap();
+    assert_eq!(readyz().await.0, StatusCode::OK);
+}

@@ -341,3 +341,29 @@ fn files_that_ask_for_much_memory_are_refused() {
         assert!(matches!(&error, NotRebased::Undecodable { .. }), "{error:?}");
     }
 }
+
+/// The files of a client's commit may be of a table that the client may not read.
+#[test]
+fn only_files_of_the_table_are_read() {
+    let outside =
+        |why: Why| assert!(matches!(&why, Why::Outside(words) if words.contains("s3://lake/other/")), "{why:?}");
+    let (list, manifest) = ("s3://lake/other/snap-3.avro", "s3://lake/other/m-3.avro");
+    outside(refused(|_, d| d.snapshot["manifest-list"] = json!(list)));
+    outside(refused(|_, d| d.list[0].manifest_path = manifest.into()));
+    outside(refused(|_, d| d.snapshot["manifest-list"] = json!("s3://lake/t/../../s3://lake/other/snap.avro")));
+    // The list of the branch, which somebody committed without a rebase.
+    outside(refused(|w, _| {
+        w.edit(|table| {
+            for snapshot in table["snapshots"].as_array_mut().unwrap() {
+                if snapshot["snapshot-id"] == 2 {
+                    snapshot["manifest-list"] = json!(list);
+                }
+            }
+        });
+    }));
+    // Where the table's owner wants its metadata, it is looked for.
+    let (mut world, mut late) = stale(2);
+    world.update(json!({"action": "set-properties", "updates": {"write.metadata.path": "s3://lake/other"}}));
+    late.snapshot["manifest-list"] = json!(list);
+    assert_eq!(world.refused(&late), Why::NoFile(list.into()));
+}
