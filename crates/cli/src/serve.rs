@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Rebase appends of clients that do not ask for it, where the isolation levels of the table are all "snapshot"
     #[arg(long)]
     rebase_appends: bool,
-    /// Milliseconds that others' commits to a branch wait at most for the next try of an overwrite that lost; 0: not at all
+    /// Milliseconds that others' commits to a branch wait at most for the next try of an overwrite that conflicted; 0: not at all
     #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = whole_within("milliseconds", 0..=60_000))]
     overwrite_priority: u32,
     /// The latency to add to every request to the storage before it is sent, for experiments

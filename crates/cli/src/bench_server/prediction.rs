@@ -31,7 +31,7 @@ pub(super) struct PredictionArguments {
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
     /// Of the simulated server, as of `glidepath serve`: milliseconds that others' commits wait at most for the next try of
-    /// an overwrite that lost
+    /// an overwrite that conflicted
     #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000))]
     overwrite_priority: u32,
     /// Of simulated overwrites: how long each try works between the load of the table and its commit

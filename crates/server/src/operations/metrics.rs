@@ -191,7 +191,7 @@ fn of_service(out: &mut String, counts: &Counts) {
         ("overtaken", "Attempts repeated because another server moved the table first.", &counts.overtaken),
         ("unknown_outcomes", "Commits whose outcome could not be told.", &counts.unknown),
         ("replays", "Requests answered by what an earlier delivery of them did.", &counts.replayed),
-        ("priorities", "Times that a branch was held for an overwrite that lost.", &counts.priorities),
+        ("priorities", "Times that a branch was held for an overwrite that conflicted.", &counts.priorities),
         ("priorities_used", "Those of them in which the overwrite landed.", &counts.priorities_used),
         ("held", "Commits that waited for such an overwrite.", &counts.held),
         ("held_ms", "How long they waited, in milliseconds.", &counts.held_ms),

@@ -129,7 +129,7 @@ fn conflicts(counts: &Counts) -> Markup {
     let others = [
         ("rebased", "committed onto a newer snapshot instead", read(&counts.rebased)),
         ("overtaken", "another server came first; tried again", read(&counts.overtaken)),
-        ("held", "waited for an overwrite that had lost", read(&counts.held)),
+        ("held", "waited for an overwrite that had conflicted", read(&counts.held)),
         ("unknown", "the outcome could not be told", read(&counts.unknown)),
         ("repeated", "sent again, and answered as the first time", read(&counts.replayed)),
     ];
