@@ -32,6 +32,7 @@ mod fsck;
 mod inspect;
 mod manifest;
 mod measured;
+mod newest;
 mod page;
 mod read;
 mod rows;
@@ -68,9 +69,6 @@ pub use whole::Sizes;
 /// A writer that took longer than this checks that the versions it knows are still kept. Every grace period is at least
 /// twice as long.
 const RECHECK: Span = Span::from_secs(300);
-
-/// How often a reader starts again because a version that it had been told of was missing when it read it.
-const OPENINGS: u32 = 8;
 
 /// Whether that time, if there is one, was so recent that nothing can have been vacuumed since.
 fn is_recent(seen: Option<Instant>, now: Instant) -> bool {
@@ -255,83 +253,6 @@ impl<E: Env> ManifestChain<E> {
         }
         let object = Bytes::from(manifest.encode());
         self.put_version(manifest, object, Some(since)).await
-    }
-
-    /// The newest version at some time during the call, searched for from the newest known one.
-    async fn find_newest(&self) -> Result<Snapshot, LoadError> {
-        let known = self.known().as_ref().filter(|head| head.is_recent(self.env.now())).cloned();
-        let mut head = match known {
-            Some(known) => known,
-            None => self.open().await?,
-        };
-        // Doubles the distance until there is no version, then goes back to the end of the chain.
-        let mut step = 1;
-        loop {
-            let began = self.env.now();
-            match self.read_version(Version(head.version().0 + step), head.seen).await? {
-                Some(newer) => {
-                    head = newer;
-                    step *= 2;
-                }
-                // Read so late that the next version may have been written and vacuumed: find the current end of the
-                // chain.
-                None if !head.is_recent(self.env.now()) => {
-                    head = self.open().await?;
-                    step = 1;
-                }
-                None if step == 1 => {
-                    head.seen = Some(began);
-                    self.know(&head);
-                    return Ok(head);
-                }
-                None => step = 1,
-            }
-        }
-    }
-
-    /// The newest version according to the hint and a listing, both of which may lag. If they name no version, read the
-    /// first one to learn whether there is a catalog: if it is too new for listings, it has not been vacuumed yet. If
-    /// they name versions and none of these exists, they were vacuumed meanwhile, so there is a catalog: try again.
-    async fn open(&self) -> Result<Snapshot, LoadError> {
-        for _ in 0..OPENINGS {
-            let began = self.env.now();
-            let named = self.named().await?;
-            if named.is_empty() {
-                match self.read_version(Version(0), Some(began)).await? {
-                    Some(first) if !mutant::is(Mutant::ListingTrusted) => return Ok(first),
-                    // Read so late that it may have been written and vacuumed.
-                    None if !is_recent(Some(began), self.env.now()) => continue,
-                    _ => return Err(LoadError::NotFound),
-                }
-            }
-            for version in &named {
-                if let Some(found) = self.read_version(*version, Some(began)).await? {
-                    return Ok(found);
-                }
-            }
-            if mutant::is(Mutant::VanishedIsNone) {
-                return Err(LoadError::NotFound);
-            }
-        }
-        let words = "the versions that the hint and the listing name are missing: they are lost, or vacuumed faster \
-             than they are read";
-        Err(LoadError::Failed(Cause::words(words)))
-    }
-
-    /// The versions that the hint and a listing name, newest first.
-    async fn named(&self) -> Result<Vec<Version>, LoadError> {
-        let hinted = match self.store.get(&self.shared_state.keys.hint()).await {
-            Ok(object) => object.payload.bytes.first_chunk::<8>().map(|bytes| Version(u64::from_le_bytes(*bytes))),
-            Err(_) => None,
-        };
-        let listed = match self.store.list_folder(&self.shared_state.keys.versions(), None, 1).await {
-            Ok(page) => page.objects.first().and_then(|first| self.shared_state.keys.version_in(&first.key)),
-            Err(ReadError::NotFound) => None,
-            // The hint alone is not enough: it may be old, and its version may only be left because its pages are
-            // needed.
-            Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
-        };
-        Ok([hinted.max(listed), hinted.min(listed)].into_iter().flatten().collect())
     }
 
     /// The content of the chain at a version; `None` if there is none. `seen` is as in [`Snapshot`].

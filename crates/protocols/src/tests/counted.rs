@@ -37,6 +37,7 @@ pub(crate) struct Counts {
 /// Decides the outcome of a put.
 type Fate = Box<dyn FnMut(&Key) -> Option<PutError>>;
 type Once = Box<dyn FnOnce()>;
+type Each = Box<dyn FnMut()>;
 
 #[derive(Clone, Default)]
 pub(crate) struct World {
@@ -52,6 +53,8 @@ pub(crate) struct World {
     /// Puts by key, whatever their outcome.
     puts: Rc<RefCell<BTreeMap<Key, u64>>>,
     unread: Rc<RefCell<Option<Key>>>,
+    /// What happens between each read and its answer.
+    read: Rc<RefCell<Option<Each>>>,
     /// What happens between the next listing and its answer.
     listed: Rc<RefCell<Option<Once>>>,
     /// What happens between the sending of the next put and its effect.
@@ -103,6 +106,10 @@ impl World {
         *self.heard.borrow_mut() = Some(Box::new(heard));
     }
 
+    pub(crate) fn when_read(&self, happens: impl FnMut() + 'static) {
+        *self.read.borrow_mut() = Some(Box::new(happens));
+    }
+
     pub(crate) fn when_listed(&self, happens: impl FnOnce() + 'static) {
         *self.listed.borrow_mut() = Some(Box::new(happens));
     }
@@ -119,6 +126,7 @@ impl World {
         *self.heard.borrow_mut() = None;
         *self.fate.borrow_mut() = None;
         *self.unread.borrow_mut() = None;
+        *self.read.borrow_mut() = None;
     }
 
     /// From now on this object cannot be read.
@@ -241,7 +249,14 @@ impl ObjectStore for World {
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
         self.count(|counts| counts.gets += 1);
-        self.read(key, 0..u64::MAX)
+        let answer = self.read(key, 0..u64::MAX);
+        // Reads of what happens then are not followed by it again.
+        let happens = self.read.borrow_mut().take();
+        if let Some(mut happens) = happens {
+            happens();
+            *self.read.borrow_mut() = Some(happens);
+        }
+        answer
     }
 
     async fn get_range(&self, key: &Key, range: std::ops::Range<u64>) -> Result<Object, ReadError> {

@@ -1,5 +1,8 @@
 //! What a refusal proves, and how versions that cannot be read are treated.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use glidepath_env::{Cause, Denial, PutError};
 use glidepath_model::{Action, Entry, Kind, Name, Span, TableState, Version};
 
@@ -85,6 +88,29 @@ fn a_refusal_of_one_delivery_is_no_proof() {
         assert!(matches!(ended, Attempt::Ended(Outcome::Conflict(Some(_)))), "{ended:?}");
         assert_eq!(world.keys("packs/").len(), after, "{layout:?}");
     }
+}
+
+/// Another process commits once during each read, so the search never meets the end of the chain.
+#[test]
+fn a_search_ends_though_commits_are_as_fast_as_reads() {
+    let (world, chain, base) = created(Layout::Paged);
+    let theirs = world.chain(SharedState::new("", 1 << 20));
+    commit(&theirs, &[vec![create("first")]]);
+    let (reads, mut number) = (Rc::new(Cell::new(0)), 0);
+    let (counted, committing) = (Rc::clone(&reads), theirs.clone());
+    world.when_read(move || {
+        counted.set(counted.get() + 1);
+        assert!(counted.get() < 1000, "it does not end");
+        number += 1;
+        commit(&committing, &[vec![create(&format!("their{number}"))]]);
+    });
+    let found = at_once(chain.load()).unwrap();
+    world.all_well();
+    assert!((64..80).contains(&reads.get()), "{} reads", reads.get());
+    // It was the newest during the call, and it is known from then on.
+    let newest = at_once(theirs.load()).unwrap().version();
+    assert!(found.version() > base.version().next() && found.version() <= newest);
+    assert_eq!(at_once(chain.load()).unwrap().version(), newest);
 }
 
 /// The pages of another version have right checksums, and may have the same places.
