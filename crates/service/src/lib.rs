@@ -47,7 +47,7 @@ pub use counts::{ConflictOn, Counts};
 pub use error::{Kind, Proof, ServiceError};
 pub use keys::{Idempotency, LIFETIME_MS, Operation};
 pub use lance::{LanceTable, LanceVersion, MANAGED_VERSIONING, NewLanceTable, NewLanceVersion, VersionPage};
-pub use names::{Identifier, RESERVED};
+pub use names::{Identifier, RESERVED, SEPARATOR};
 pub use namespaces::{Listing, Namespace, NamespaceChange, NamespaceChanged, Page};
 pub use tables::{NewTable, Registration};
 pub use views::{NewView, ViewCommit};

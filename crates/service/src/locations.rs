@@ -8,21 +8,31 @@ use uuid::Uuid;
 use crate::Settings;
 use crate::error::{Kind, ServiceError};
 
+/// The longest name of a folder, without what tells it from others: file systems allow 255 bytes.
+const LONGEST: usize = 200;
+
 /// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
 /// not a dropped table and its successor, so a purge of the first cannot touch the second.
 pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
     let mut name = safe(name);
-    // File systems allow 255 bytes; the digits tell tables apart.
-    name.truncate(200);
+    // The digits tell tables apart.
+    name.truncate(LONGEST);
     format!("{base}/{name}-{:016x}", uuid.as_u128() as u64)
 }
 
-/// The folder of a namespace in the warehouse.
+/// The folder of a namespace in the warehouse. A part that is too long for the name of one folder becomes several, one in
+/// the other, whose names end in `~`: no folder of another part does, so different namespaces have different folders.
 pub(crate) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
     let mut folder = warehouse.trim_end_matches('/').to_owned();
     for part in namespace {
-        folder.push('/');
-        folder.push_str(&safe(part));
+        let safe = safe(part);
+        let mut rest = safe.as_str();
+        while rest.len() > LONGEST {
+            let (begin, end) = rest.split_at(LONGEST);
+            folder.push_str(&format!("/{begin}~"));
+            rest = end;
+        }
+        folder.push_str(&format!("/{rest}"));
     }
     folder
 }
@@ -138,6 +148,36 @@ mod tests {
         let folders: std::collections::BTreeSet<_> = names.iter().map(|name| safe(name)).collect();
         assert_eq!(folders.len(), names.len());
         assert!(folders.iter().all(|folder| !folder.contains(['/', ' ', '%']) && !folder.starts_with('.')));
+    }
+
+    #[test]
+    fn folders_of_long_names_can_be_made_and_differ() {
+        let folder = |namespace: &[&str]| {
+            of_namespace("s3://b", &namespace.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>())
+        };
+        let (long, a) = ("ä".repeat(300), "a".repeat(LONGEST));
+        let mut folders = std::collections::BTreeSet::new();
+        for namespace in [
+            vec![long.as_str()],
+            vec![&long, "b"],
+            vec![&a],
+            vec![&a, "b"],
+            vec![&format!("{a}b")],
+            vec![&format!("{a}~"), "b"],
+            vec![&format!("{a}/b")],
+            vec![&format!("{a}{a}{a}")],
+        ] {
+            let folder = folder(&namespace);
+            assert!(folder["s3://b/".len()..].split('/').all(|part| (1..=255).contains(&part.len())), "{folder}");
+            // Nor does one name begin with another's that is none of its namespaces.
+            let inside = |other: &String| is_within(&folder, other) || is_within(other, &folder);
+            let related = folders.iter().filter(|other| inside(other)).count();
+            assert!(related <= 1, "{folder}");
+            assert!(folders.insert(folder.clone()), "{folder}");
+        }
+        assert!(
+            is_within(&folder(&[&a, "b"]), &folder(&[&a])) && !is_within(&folder(&[&format!("{a}b")]), &folder(&[&a]))
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Names of REST clients, and the names of the catalog that they stand for.
 //!
-//! The catalog escapes parts, so any text is a part and different paths have different names. Names that begin with
+//! The catalog escapes parts, so any text is a part and different paths have different names; only a namespace's part
+//! cannot have the [`SEPARATOR`]. Names that begin with
 //! [`RESERVED`] are the service's own: clients neither see nor make them.
 
 use glidepath_model::{InvalidName, Name, Refusal};
@@ -19,9 +20,13 @@ pub struct Identifier {
     pub name: String,
 }
 
+/// What stands between the parts of a namespace in paths of Iceberg's protocol.
+pub const SEPARATOR: char = '\u{1F}';
+
 impl Identifier {
     /// The name in the catalog.
     pub(crate) fn catalog_name(&self) -> Result<Name, ServiceError> {
+        check_parts(&self.namespace)?;
         checked(self.namespace.iter().chain([&self.name]))
     }
 
@@ -46,7 +51,20 @@ pub(crate) fn dotted<'a>(parts: impl IntoIterator<Item = &'a String>) -> String 
 
 /// The name of a namespace; `None` for the root.
 pub(crate) fn namespace_name(parts: &[String]) -> Result<Option<Name>, ServiceError> {
+    check_parts(parts)?;
     if parts.is_empty() { Ok(None) } else { checked(parts).map(Some) }
+}
+
+/// Refuses a namespace that no path could name.
+fn check_parts(namespace: &[String]) -> Result<(), ServiceError> {
+    if !namespace.iter().any(|part| part.contains(SEPARATOR)) {
+        return Ok(());
+    }
+    let words = format!(
+        "the namespace {:?} has the character U+001F, which separates the parts of namespaces in paths; leave it out",
+        dotted(namespace)
+    );
+    Err(ServiceError::invalid(words))
 }
 
 fn checked<'a>(parts: impl IntoIterator<Item = &'a String> + Clone) -> Result<Name, ServiceError> {
@@ -91,6 +109,10 @@ mod tests {
             let identifier = identifier(parts);
             assert_eq!(Identifier::of(&identifier.catalog_name().unwrap()), identifier);
         }
+        let error = identifier(&["a\u{1f}b", "c"]).catalog_name().unwrap_err();
+        assert!(error.kind == Kind::Invalid && error.message.contains("U+001F"), "{error}");
+        assert_eq!(namespace_name(&["\u{1f}".to_owned()]).unwrap_err().kind, Kind::Invalid);
+        assert!(identifier(&["a", "b\u{1f}c"]).catalog_name().is_ok(), "paths name tables alone");
         assert_ne!(identifier(&["a/b"]).catalog_name().unwrap(), identifier(&["a", "b"]).catalog_name().unwrap());
     }
 

@@ -138,19 +138,26 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// The error that a name is taken, with what it is taken by if that is of another kind.
     pub(crate) async fn taken(&self, error: ServiceError, by: &Identifier, wanted: EntryKind) -> ServiceError {
-        if error.kind != Kind::Exists {
-            return error;
+        match self.taken_by(&error, by, wanted).await {
+            Some(other) => {
+                ServiceError::new(Kind::Exists, format!("{other} with same name already exists: {}", by.dotted()))
+            }
+            None => error,
         }
-        let found = match (self.head().await, by.catalog_name()) {
-            (Ok(at), Ok(name)) => self.entry(&at, &name).await.ok().flatten(),
+    }
+
+    /// After the error that a name is taken: what has it now, if that is a table or a view and not of the kind wanted.
+    async fn taken_by(&self, error: &ServiceError, by: &Identifier, wanted: EntryKind) -> Option<&'static str> {
+        if error.kind != Kind::Exists {
+            return None;
+        }
+        let at = self.head().await.ok()?;
+        let kind = self.entry(&at, &by.catalog_name().ok()?).await.ok()??.kind;
+        match kind {
+            EntryKind::View if wanted != EntryKind::View => Some("View"),
+            EntryKind::Table if wanted != EntryKind::Table => Some("Table"),
             _ => None,
-        };
-        let other = match found.map(|entry| entry.kind) {
-            Some(EntryKind::View) if wanted != EntryKind::View => "View",
-            Some(EntryKind::Table) if wanted != EntryKind::Table => "Table",
-            _ => return error,
-        };
-        ServiceError::new(Kind::Exists, format!("{other} with same name already exists: {}", by.dotted()))
+        }
     }
 
     /// A commit that asserts that the table does not exist creates it.
@@ -165,7 +172,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             answer => return answer,
         };
         // A view has the name: a retry cannot help, so clients are told so.
-        if error.message.contains("same name") {
+        if self.taken_by(&error, identifier, EntryKind::Table).await.is_some() {
             return Err(error);
         }
         match self.inner.current(&name).await? {
@@ -299,9 +306,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             _ => None,
         });
         // Where a view is involved, clients look for other words.
-        let error = self.taken(error, to, EntryKind::Namespace).await;
-        let what = error.message.split_once(" with same name").map(|(what, _)| what.to_owned());
-        Err(match what {
+        Err(match self.taken_by(&error, to, EntryKind::Namespace).await {
             Some(what) if kind == EntryKind::View || what == "View" => {
                 let words = format!("Cannot rename {} to {}. {what} already exists", from.dotted(), to.dotted());
                 ServiceError::new(Kind::Exists, words)
