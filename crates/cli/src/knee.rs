@@ -39,6 +39,10 @@ pub(crate) struct Arguments {
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
     worst: Option<Span>,
+    /// Count a commit as failed unless it lands within this time, such as 10s, after its transaction's own work. Where nothing
+    /// fails and commits wait their turn, only this gives a knee
+    #[arg(long, value_name = "TIME")]
+    commit_within: Option<Span>,
     /// Continue until half of the 95 % interval of the knee is at most this share, such as 3% or 0.03
     #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = share)]
     within: f64,
@@ -143,6 +147,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         tolerance: arguments.tolerance,
         within: arguments.within,
         worst: arguments.worst,
+        commit_within: arguments.commit_within,
         sensitivity: arguments.sensitivity,
         protocols: arguments.protocols,
         seeds: overrides.seeds.map(|count| (1..=count).collect()),

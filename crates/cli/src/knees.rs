@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
     worst: Option<Span>,
+    /// Count a commit as failed unless it lands within this time, such as 10s, after its transaction's own work
+    #[arg(long, value_name = "TIME")]
+    commit_within: Option<Span>,
     /// The width of the bracket around each load, as a share of the load [default: 0.02; with --quick 0.05]
     #[arg(long, value_name = "SHARE")]
     tolerance: Option<f64>,
@@ -145,6 +148,7 @@ fn options(arguments: &Arguments) -> Result<KneeOptions, Failure> {
         threshold: arguments.threshold,
         tolerance: arguments.tolerance.unwrap_or(usual.0),
         worst: arguments.worst,
+        commit_within: arguments.commit_within,
         seeds: arguments.load.overrides()?.seeds.map(|count| (1..=count).collect()),
         events: (budget_s * EVENTS_PER_SECOND) as u64,
         ..KneeOptions::default()

@@ -9,7 +9,8 @@
 //! An answer depends on the question and on the work allowed for it, counted in simulated events. It does not depend on
 //! the machine, its load or the number of threads.
 //!
-//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `hunt` (one
+//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `counts` (what a run says of it),
+//! `hunt` (one
 //! search) and `queue` (many at once); `crossing` estimates the knee between two loads and its error, `narrowing`
 //! decides when that error is small enough, `portrait` measures the latencies at the knee, `found` has the result,
 //! `bottleneck`, `change` and `sensitivity` vary the point, `measured` adds the uncertainty of a measured profile, and
@@ -19,6 +20,7 @@ mod bottleneck;
 #[cfg(test)]
 mod budget_tests;
 mod change;
+mod counts;
 mod crossing;
 mod enough;
 mod fit;
@@ -70,6 +72,9 @@ pub struct KneeOptions {
     /// If given, the worst stretch of this length in the cycle from burst to burst, over all bursts, decides; otherwise
     /// all transactions of the window.
     pub worst: Option<Span>,
+    /// If given, a commit counts as failed unless it lands within this time from the end of the transaction's work. So
+    /// there is a knee also where nothing fails and what arrives too fast waits longer and longer.
+    pub commit_within: Option<Span>,
     /// If given, each load is judged by one run per seed, of the configured length. If not, by as many runs as
     /// necessary, with the seeds from `first_seed` on.
     pub seeds: Option<Vec<u64>>,
@@ -93,6 +98,7 @@ impl Default for KneeOptions {
             tolerance: 0.02,
             within: 0.03,
             worst: None,
+            commit_within: None,
             seeds: None,
             sensitivity: false,
             protocols: false,
@@ -350,6 +356,7 @@ fn hunt_knee(point: &Point, options: &KneeOptions, share: f64, meter: &Meter<'_>
     let task = Task {
         threshold: options.threshold,
         worst: options.worst,
+        commit_within: options.commit_within,
         start,
         highest: f64::INFINITY,
         rounds: [
@@ -380,6 +387,8 @@ pub(crate) fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeErro
     check("threshold", threshold, threshold > 0.0 && threshold < 1.0, "0 < share < 1")?;
     check("tolerance", tolerance, (0.001..=1.0).contains(&tolerance), "0.001 to 1")?;
     check("within", within, (0.001..=1.0).contains(&within), "0.001 to 1")?;
+    let most = options.commit_within.map_or(1.0, Span::as_secs_f64);
+    check("commit_within", most, most > 0.0, "a time above zero, such as 10s")?;
     let seeds = options.seeds.as_ref().map_or(1, Vec::len);
     check("seeds", seeds as f64, seeds > 0, "one seed or more")?;
     Ok(check_bursts(point, options)?)

@@ -160,6 +160,7 @@ fn key(point: &Point, options: &KneeOptions) -> String {
         tolerance,
         within,
         worst,
+        commit_within,
         seeds,
         first_seed,
         events,
@@ -167,7 +168,7 @@ fn key(point: &Point, options: &KneeOptions) -> String {
         protocols: _,
         threads: _,
     } = options;
-    let question = (threshold, tolerance, within, worst, seeds, first_seed, events);
+    let question = (threshold, tolerance, within, worst, commit_within, seeds, first_seed, events);
     let content = serde_json::to_vec(&(MODEL_VERSION, SEARCH_VERSION, question, point));
     // A structure of strings and numbers always has a JSON form.
     let content = content.unwrap_or_else(|error| panic!("a question has no JSON form: {error}"));

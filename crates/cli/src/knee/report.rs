@@ -39,6 +39,7 @@ pub(super) fn verdict(knee: &Knee) -> String {
     let Knee { knee_commits_per_s, offered_per_s, threshold, success, deciding_transactions, .. } = knee;
     let deciding = if knee.validated_overwrite.is_some() { "validated overwrites" } else { "transactions" };
     let threshold = 100.0 * threshold;
+    let succeed = knee.commit_within_s.map_or_else(|| "succeed".to_owned(), |most| format!("land within {most} s"));
     let judged = format!("Judged by {deciding_transactions} {deciding} in {}", runs(knee));
     let rate = rate(*knee_commits_per_s);
     let first = match knee.bound {
@@ -48,7 +49,7 @@ pub(super) fn verdict(knee: &Knee) -> String {
                 |[low, high]| format!(" ({} to {} with 95 % confidence)", self::rate(low), self::rate(high)),
             );
             format!(
-                "Knee: {rate} commits/s{interval}. Just below it, at {} offered per second, {} % of {deciding} succeed \
+                "Knee: {rate} commits/s{interval}. Just below it, at {} offered per second, {} % of {deciding} {succeed} \
                  (required: at least {threshold} %{}).\n      {judged}{}.",
                 self::rate(*offered_per_s),
                 share_percent(*success),
@@ -62,21 +63,23 @@ pub(super) fn verdict(knee: &Knee) -> String {
         }
         Bound::AllHold => format!(
             "No knee: {rate} commits/s is the highest rate that the search simulates, and {} % of {deciding} still \
-             succeed.\n         {judged}.",
-            share_percent(*success)
+             {succeed}.{}\n         {judged}.",
+            share_percent(*success),
+            waiting_words(knee)
         ),
         Bound::Unfinished => format!(
-            "Knee: above {rate} commits/s, where {} % of {deciding} still succeed. {}\n      \
+            "Knee: above {rate} commits/s, where {} % of {deciding} still {succeed}. {}\n      \
              {judged}.",
             share_percent(*success),
             match knee.stopped.map(|stopped| stopped.reason) {
                 Some(Reason::RunsTooShort) =>
                     "At higher loads transactions take longer to end than the runs last: give a longer --duration.",
-                _ => "A larger --budget finds it.",
+                _ if waiting_words(knee).is_empty() => "A larger --budget finds it.",
+                _ => waiting_words(knee).trim_start(),
             }
         ),
         Bound::NothingHolds => format!(
-            "No knee: even at {} offered per second, only {} % of {deciding} succeed \
+            "No knee: even at {} offered per second, only {} % of {deciding} {succeed} \
              (required: {threshold} %).\n         {judged}.",
             self::rate(*offered_per_s),
             share_percent(*success)
@@ -84,6 +87,16 @@ pub(super) fn verdict(knee: &Knee) -> String {
     };
     let stopped = knee.stopped.as_ref().map(|stopped| format!("\n      {}.", stopped_words(stopped)));
     first + &stopped.unwrap_or_default()
+}
+
+/// Where nothing fails, however high the load is.
+fn waiting_words(knee: &Knee) -> &'static str {
+    match knee.commit_within_s {
+        None if knee.success >= 1.0 => {
+            " Where nothing fails, commits wait: with --commit-within 10s, those that wait longer count as failed."
+        }
+        _ => "",
+    }
 }
 
 fn runs(knee: &Knee) -> String {

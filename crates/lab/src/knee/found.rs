@@ -28,6 +28,8 @@ pub struct Knee {
     pub inter_arrival_scale_s: f64,
     /// The success that a load needs to hold.
     pub threshold: f64,
+    /// The time from the end of a transaction's work within which its commit must land to count, if there is one.
+    pub commit_within_s: Option<f64>,
     /// The deciding success: that of validated overwrites if there are any, otherwise of all.
     pub success: f64,
     /// Its 95 % interval; absent if unknown.
@@ -181,6 +183,7 @@ impl Knee {
             offered_per_s: outcome.arrivals.iter().filter(|(at, _)| in_window.contains(at)).count() as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,
+            commit_within_s: options.commit_within.map(|most| most.as_secs_f64()),
             success: found.success,
             success_interval: found.success_interval,
             burst_success: deciding(metrics).burst_success(),

@@ -35,6 +35,8 @@ pub(super) struct Task {
     pub(super) within: f64,
     /// If given, the worst stretch of this length in the cycle from burst to burst decides.
     pub(super) worst: Option<Span>,
+    /// If given, a commit counts only if it lands within this time.
+    pub(super) commit_within: Option<Span>,
     /// If given, the second stage uses these seeds and runs of the configured length, and there is no third stage.
     pub(super) seeds: Option<Vec<u64>>,
     /// The first of the seeds, if none are given.
@@ -231,9 +233,9 @@ impl Hunt {
         let bursts = config.arrivals.burst.map(|burst| burst.count_in(config.duration.half()).round());
         let clusters =
             bursts.map_or_else(|| CLUSTERS.div_ceil(self.plan.runs.max(1) as usize), |count| count.max(1.0) as usize);
-        let Task { threshold, worst, keep, .. } = self.task;
+        let Task { threshold, worst, commit_within, keep, .. } = self.task;
         let gives_up = load > limits(&self.point).0;
-        let rule = Rule { threshold, clusters, worst, keep, gives_up };
+        let rule = Rule { threshold, clusters, worst, commit_within, keep, gives_up };
         Ok(Trial::new(load, self.point.with(config)?, rule))
     }
 

@@ -308,6 +308,24 @@ fn what_bursts_make_impossible_is_refused() {
     assert!(error.starts_with("worst: found 1min; allowed: a time up to arrivals.burst.every"), "{error}");
 }
 
+/// Through a server that puts appends on top of each other, none fails, however many arrive: they wait.
+#[test]
+fn a_queue_has_a_knee_if_commits_must_land_within_a_time() {
+    let ours = ["catalog.protocol=manifest-chain", "catalog.server=1ms", "tables.appends=rebased"];
+    let point = point(&[&ours[..], &["provider=gcs", "tables.count=1", "transaction.fast_append=1.0"]].concat());
+    let options = |commit_within| KneeOptions { events: 1_500_000, tolerance: 0.1, commit_within, ..options() };
+    let endless = find(&point, &options(None), &|_| ()).unwrap();
+    assert!(endless.bound != Bound::Found && endless.success >= 1.0, "{endless:?}");
+    let found = find(&point, &options(Some(Span::from_secs(20))), &|_| ()).unwrap();
+    assert!(found.bound == Bound::Found && found.commit_within_s == Some(20.0), "{found:?}");
+    // A queue that grows passes any time: where it begins to, more time helps little.
+    let patient = find(&point, &options(Some(Span::from_secs(40))), &|_| ()).unwrap();
+    let ratio = patient.knee_commits_per_s / found.knee_commits_per_s;
+    assert!((0.95..1.3).contains(&ratio), "{found:?} {patient:?}");
+    let error = find(&point, &options(Some(Span::ZERO)), &|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("commit_within: found 0; allowed: a time above zero"), "{error}");
+}
+
 /// The true knee is that of a search with fifty times the work. (The example `knee_coverage` does it for three stores.)
 #[test]
 fn intervals_hold_the_true_knee() {

@@ -18,9 +18,9 @@
 
 use std::sync::Arc;
 
-use glidepath_sim::{Counts, Mode};
-use glidepath_workload::{Burst, End, Kind, Record};
+use glidepath_sim::Mode;
 
+use super::counts::Counts;
 use super::crossing::{Cluster, Decided, Judged, worst};
 use super::unseen::{Worked, excess, matters};
 use crate::config::Point;
@@ -61,6 +61,8 @@ pub(super) struct Rule {
     pub(super) clusters: usize,
     /// The length of the stretches, if the worst one decides.
     pub(super) worst: Option<Span>,
+    /// The time from the end of the work within which a commit must land, if there is one.
+    pub(super) commit_within: Option<Span>,
     /// Whether to keep transactions, or only their numbers.
     pub(super) keep: bool,
     /// Whether a hopeless load may end early.
@@ -152,67 +154,12 @@ impl Job {
             ended == Ended::Whole
         });
         watch(outcome.counts.events - told);
-        let (clusters, events) = (self.clusters(&outcome), outcome.counts.events);
+        let (counts, events) = (Counts::of(&self.point, &self.rule, &outcome), outcome.counts.events);
         if ended == Ended::Whole {
-            let parts = clusters.iter().flat_map(|cluster| &cluster.parts);
-            failed = parts.map(|part| part.failed()).sum();
+            failed = counts.failed();
         }
-        let (waits, worked) = self.judged(&outcome);
+        let Counts { clusters, waits, worked } = counts;
         RunResult { events, clusters, failed, waits, worked, ended, outcome: self.keep.then_some(outcome) }
-    }
-
-    fn decides(&self, kind: Kind) -> bool {
-        !self.point.overwrites_decide() || kind == Kind::ValidatedOverwrite
-    }
-
-    /// Of deciding transactions whose work ended in the window: the times to commit or fail, sorted, and the lengths of
-    /// work.
-    fn judged(&self, outcome: &SimulatedRun) -> (Vec<Span>, Vec<Worked>) {
-        let window = window(self.point.config.duration);
-        let decides = |record: &&Record| window.contains(&record.work_done) && self.decides(record.kind);
-        let of = |record: &Record| {
-            let work = record.work_done.since(record.arrived);
-            (record.commit_latency(), Worked { work, committed: record.end == End::Committed })
-        };
-        let (mut waits, worked): (Vec<Span>, Vec<Worked>) = outcome.records.iter().filter(decides).map(of).unzip();
-        waits.sort_unstable();
-        (waits, worked)
-    }
-
-    /// The outcomes of transactions whose work ended in each part of the window, and the commits that landed in it. If
-    /// the worst part of a cycle decides, a transaction belongs to the part in which it arrived.
-    fn clusters(&self, outcome: &SimulatedRun) -> Vec<Cluster> {
-        let (count, config) = (self.rule.clusters, &self.point.config);
-        let window = window(config.duration);
-        let length = window.end.since(window.start).as_nanos().max(1) as f64;
-        let stretch = config.arrivals.burst.zip(self.rule.worst);
-        let parts =
-            stretch.map_or(1, |(burst, worst)| burst.every.as_nanos().div_ceil(worst.as_nanos().max(1)) as usize);
-        let one = Cluster { parts: vec![Decided::default(); parts], commits: 0 };
-        let mut clusters = vec![one; count];
-        let place = |at: Instant| {
-            let share = at.since(window.start).as_nanos() as f64 / length;
-            ((share * count as f64) as usize).min(count - 1)
-        };
-        let part = |arrived: Instant| {
-            let part = |(burst, worst): (Burst, Span)| burst.phase(arrived).as_nanos() / worst.as_nanos().max(1);
-            stretch.map_or(0, part) as usize
-        };
-        for record in &outcome.records {
-            let committed = record.end == End::Committed;
-            if committed && window.contains(&record.ended) {
-                clusters[place(record.ended)].commits += 1;
-            }
-            if window.contains(&record.work_done) && self.decides(record.kind) {
-                let part = &mut clusters[place(record.work_done)].parts[part(record.arrived)];
-                part.ended += 1;
-                part.committed += u64::from(committed);
-            }
-        }
-        for open in outcome.open.iter().filter(|open| window.contains(&open.work_done) && self.decides(open.kind)) {
-            clusters[place(open.work_done)].parts[part(open.arrived)].open += 1;
-        }
-        clusters
     }
 }
 
@@ -404,7 +351,7 @@ pub(super) fn as_one(outcomes: impl Iterator<Item = SimulatedRun>) -> SimulatedR
         arrivals: vec![],
         open: vec![],
         ended: Instant::ZERO,
-        counts: Counts::default(),
+        counts: glidepath_sim::Counts::default(),
     };
     let join = |mut all: SimulatedRun, one: SimulatedRun| {
         all.records.extend(one.records);
@@ -440,7 +387,8 @@ mod tests {
     use super::super::tests::point;
     use super::*;
 
-    const RULE: Rule = Rule { threshold: 0.95, clusters: 4, worst: None, keep: false, gives_up: true };
+    const RULE: Rule =
+        Rule { threshold: 0.95, clusters: 4, worst: None, commit_within: None, keep: false, gives_up: true };
 
     fn trial(load: f64, gives_up: bool, most_events: u64) -> (Trial, Verdict) {
         let mut point = point(&["transaction.fast_append=0.5"]);

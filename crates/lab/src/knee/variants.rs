@@ -94,6 +94,7 @@ pub(super) fn task(options: &KneeOptions, start: f64, highest: f64, events: u64)
     Task {
         threshold: options.threshold,
         worst: options.worst,
+        commit_within: options.commit_within,
         start,
         highest,
         rounds: [

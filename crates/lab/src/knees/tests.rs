@@ -15,6 +15,7 @@ const OPTIONS: KneeOptions = KneeOptions {
     tolerance: 0.1,
     within: 0.1,
     worst: None,
+    commit_within: None,
     seeds: None,
     sensitivity: false,
     protocols: false,

@@ -77,7 +77,11 @@ pub(crate) fn searched(experiment: &Experiment, knees: &[knee::Knee]) -> Vec<Pic
             some if some < cells.len() => "of validated overwrites, if any, ",
             _ => "of validated overwrites ",
         };
-        format!("{} % {who}succeed", plain(100.0 * first.summary.threshold))
+        let success = first
+            .summary
+            .commit_within_s
+            .map_or_else(|| "succeed".to_owned(), |most| format!("land within {} s", plain(most)));
+        format!("{} % {who}{success}", plain(100.0 * first.summary.threshold))
     };
     let caption = format!("{SEARCHED} Preset {}.", experiment.preset);
     Drawing { view, load: None, knee: &point, subtitle: &subtitle, caption: &caption }.pictures()

@@ -166,7 +166,7 @@ fn number(value: Option<f64>, written: &dyn Fn(f64) -> String) -> Markup {
 }
 
 fn definitions(knees: &[Knee], options: &KneeOptions) -> Markup {
-    let KneeOptions { threshold, tolerance, .. } = *options;
+    let KneeOptions { threshold, tolerance, commit_within, .. } = *options;
     let run = knees.iter().map(|knee| knee.run_duration_s).fold(0.0, f64::max);
     html! {
         section #definitions {
@@ -176,7 +176,11 @@ fn definitions(knees: &[Knee], options: &KneeOptions) -> Markup {
                 dd {
                     "Commits per second at the load at which " (plain(100.0 * threshold))
                     " % of the deciding transactions succeed: of the validated overwrites if there are any, otherwise \
-                     of all. A bisection over loads finds the highest that held and the lowest that failed; a curve \
+                     of all. "
+                    @if let Some(most) = commit_within {
+                        "A commit counts as failed unless it lands within " (most.to_string()) ". "
+                    }
+                    "A bisection over loads finds the highest that held and the lowest that failed; a curve \
                      through the successes of the loads near them gives the knee. The other figures of a row are \
                      those of the highest load that held. The bracket around the load is at most "
                     (plain(100.0 * tolerance)) " %."

@@ -59,6 +59,7 @@ fn at_knee(columns: &mut Columns, knees: &[Knee]) {
     columns.number_or_none("knee_interval_high_commits_per_s", high);
     columns.text("bound", knees.iter().map(|knee| word(&knee.bound)));
     columns.number("threshold_ratio", of(|knee| knee.threshold));
+    columns.number_or_none("commit_within_s", perhaps(|knee| knee.commit_within_s));
     columns.number("offered_per_s", of(|knee| knee.offered_per_s));
     columns.number("inter_arrival_scale_s", of(|knee| knee.inter_arrival_scale_s));
     columns.number("success_ratio", of(|knee| knee.success));
