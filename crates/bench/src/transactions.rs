@@ -140,6 +140,9 @@ pub enum TxnBenchError {
     /// A store of the part *bytes* was not made.
     #[error(transparent)]
     Folder(#[from] OpenError),
+    /// The server did not say what a table takes.
+    #[error("the size on disk: {0}")]
+    Size(Cause),
 }
 
 /// What all parts use.
@@ -163,7 +166,8 @@ impl Context<'_> {
     }
 }
 
-/// Runs the parts in their order; `scratch` is a folder for the part *bytes*, without which it is left out. `progress` gets each line as soon as it
+/// Runs the parts in their order; `scratch` is a folder for the part *bytes*; without it, that part asks the server, and is
+/// left out in memory. `progress` gets each line as soon as it
 /// is there, and how many there will be at most. Set `stop` to end early: the lines so far are returned.
 ///
 /// # Errors
@@ -190,10 +194,10 @@ pub fn run(
             Part::Reads => runtime.block_on(ends::reads(&context, &mut add))?,
             Part::Cache => runtime.block_on(ends::cache(&context, &mut add))?,
             Part::Loads => runtime.block_on(loads::loads(&context, &mut add))?,
-            Part::Bytes => {
-                let Some(scratch) = scratch else { continue };
-                runtime.block_on(sizes::sizes(&context, scratch, &mut add))?;
-            }
+            Part::Bytes => match scratch {
+                Some(scratch) => runtime.block_on(sizes::of_files(&context, scratch, &mut add))?,
+                None => runtime.block_on(sizes::of_server(&context, &mut add))?,
+            },
         }
     }
     Ok(lines)

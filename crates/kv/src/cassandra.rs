@@ -18,6 +18,7 @@ mod answers;
 mod open;
 mod outcome;
 mod reads;
+mod size;
 mod statements;
 
 use std::collections::BTreeMap;

@@ -278,6 +278,23 @@ impl AnyKv {
     pub fn is_exclusive(&self) -> bool {
         matches!(self, Self::Embedded(_) | Self::Memory(_))
     }
+
+    /// What a table takes on the disk of a server, in bytes; `None` where the store is in this process. For benchmarks.
+    ///
+    /// # Errors
+    /// Where the server does not say.
+    pub async fn disk_bytes(&self, table: &Table) -> Result<Option<u64>, KvReadError> {
+        match self {
+            Self::Embedded(_) | Self::Memory(_) => {
+                let _ = table;
+                Ok(None)
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => store.disk_bytes(table).await.map(Some),
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(store) => store.disk_bytes(table).await.map(Some),
+        }
+    }
 }
 
 impl KvStore for AnyKv {

@@ -101,6 +101,17 @@ impl Postgres {
         statements::quoted(&self.0.schema, table)
     }
 
+    /// What a table takes on the server's disk with its indices, in bytes. For benchmarks.
+    ///
+    /// # Errors
+    /// Where the server does not answer, or there is no such table.
+    pub async fn disk_bytes(&self, table: &Table) -> Result<u64, KvReadError> {
+        let sql = format!("SELECT pg_total_relation_size('{}'::regclass)", self.name(table));
+        let rows = self.0.connections.query(&sql, &[]).await.map_err(|failure| failure.of_read(table))?;
+        let size: Option<i64> = rows.first().map(|row| row.get(0));
+        Ok(size.and_then(|size| u64::try_from(size).ok()).unwrap_or(0))
+    }
+
     /// The end of a write that is lost: it has no effect, whatever comes now. Tells what is there instead, by `judge`; where
     /// that cannot be told, the write is refused, and may be sent again.
     async fn lost(

@@ -1,12 +1,13 @@
-//! What does an entry cost on disk? In the embedded store, after it was closed.
+//! What does an entry cost on disk? In the embedded store after it was closed, or in a server.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use glidepath_env::Env;
+use glidepath_env::{Cause, Env, Table};
 use glidepath_kv::{AnyKv, Embedded, EmbeddedOptions};
+use glidepath_model::Span;
 use glidepath_stores::LiveEnv;
 use glidepath_txn::table::{DecideError, Options, Transactions};
 use glidepath_txn::{Encoding, Original, Outcome, Tickets, Timestamp};
@@ -22,51 +23,91 @@ const MEMTABLE: u64 = 32 << 10;
 /// Fewer entries would be in the journal for more than a tenth.
 pub const LEAST_ENTRIES: u64 = 50_000;
 
-pub(super) async fn sizes(
+/// In a folder of its own for each encoding.
+pub(super) async fn of_files(
     context: &Context<'_>,
     scratch: &Path,
     add: &mut impl FnMut(Line),
 ) -> Result<(), TxnBenchError> {
-    let entries = context.plan.entries;
-    let encodings = [("original", Encoding::Original(Original)), ("tickets", Encoding::Tickets(Tickets::default()))];
-    for (name, encoding) in encodings {
+    for (name, encoding) in encodings() {
         let folder = scratch.join(format!("bytes-{name}"));
-        let options = EmbeddedOptions { memtable_bytes: MEMTABLE, ..EmbeddedOptions::default() };
-        let store = AnyKv::Embedded(Embedded::open(&folder, &options)?);
-        let env = LiveEnv::new();
-        let began = env.now();
-        let options = Options { cached: 0, ..Options::default() };
-        let table = Transactions::create(env, store.clone(), context.table(name)?, encoding, options).await?;
-        let mut written = 0;
-        while written < entries && !context.stopped() {
-            let page = written + 1..=entries.min(written + PAGE);
-            let ends: Vec<_> = page.filter_map(end).collect();
-            table.decide_many(&ends).await.into_iter().collect::<Result<Vec<_>, DecideError>>()?;
-            written += ends.len() as u64;
-        }
-        let took = env.now().since(began);
-        drop((table, store));
+        let open =
+            || Embedded::open(&folder, &EmbeddedOptions { memtable_bytes: MEMTABLE, ..EmbeddedOptions::default() });
+        let written = write(context, AnyKv::Embedded(open()?), &context.table(name)?, encoding).await?;
         if context.stopped() {
             return Ok(());
         }
         // Opening it again empties the journal of what is in files already.
-        let options = EmbeddedOptions { memtable_bytes: MEMTABLE, ..EmbeddedOptions::default() };
-        drop(Embedded::open(&folder, &options)?);
-        let bytes = size(&folder)?;
-        add(Line {
-            part: Part::Bytes,
-            what: format!("{name}, {entries} entries"),
-            clients: 1,
-            rows: None,
-            per_second: written as f64 / took.as_secs_f64(),
-            latency_ms: [None; 3],
-            errors: 0,
-            first_error: None,
-            bytes_per_entry: Some(bytes as f64 / written.max(1) as f64),
-        });
+        drop(open()?);
+        add(written.line(name, size(&folder)?));
         fs::remove_dir_all(&folder)?;
     }
     Ok(())
+}
+
+/// In tables of the server.
+pub(super) async fn of_server(context: &Context<'_>, add: &mut impl FnMut(Line)) -> Result<(), TxnBenchError> {
+    for (name, encoding) in encodings() {
+        let table = context.table(&format!("bytes_{name}"))?;
+        let written = write(context, context.store.clone(), &table, encoding).await?;
+        if context.stopped() {
+            return Ok(());
+        }
+        let bytes =
+            context.store.disk_bytes(&table).await.map_err(|error| TxnBenchError::Size(Cause::from_error(error)))?;
+        if let Some(bytes) = bytes {
+            add(written.line(name, bytes));
+        }
+    }
+    Ok(())
+}
+
+fn encodings() -> [(&'static str, Encoding); 2] {
+    [("original", Encoding::Original(Original)), ("tickets", Encoding::Tickets(Tickets::default()))]
+}
+
+/// Entries that were written.
+struct Written {
+    entries: u64,
+    took: Span,
+}
+
+impl Written {
+    fn line(&self, encoding: &str, bytes: u64) -> Line {
+        let entries = self.entries;
+        Line {
+            part: Part::Bytes,
+            what: format!("{encoding}, {entries} entries"),
+            clients: 1,
+            rows: None,
+            per_second: entries as f64 / self.took.as_secs_f64(),
+            latency_ms: [None; 3],
+            errors: 0,
+            first_error: None,
+            bytes_per_entry: Some(bytes as f64 / entries.max(1) as f64),
+        }
+    }
+}
+
+/// Writes the entries of the plan, many in a call.
+async fn write(
+    context: &Context<'_>,
+    store: AnyKv,
+    table: &Table,
+    encoding: Encoding,
+) -> Result<Written, TxnBenchError> {
+    let (env, entries) = (LiveEnv::new(), context.plan.entries);
+    let began = env.now();
+    let options = Options { cached: 0, ..Options::default() };
+    let table = Transactions::create(env, store, table.clone(), encoding, options).await?;
+    let mut written = 0;
+    while written < entries && !context.stopped() {
+        let page = written + 1..=entries.min(written + PAGE);
+        let ends: Vec<_> = page.filter_map(end).collect();
+        table.decide_many(&ends).await.into_iter().collect::<Result<Vec<_>, DecideError>>()?;
+        written += ends.len() as u64;
+    }
+    Ok(Written { entries: written, took: env.now().since(began) })
 }
 
 /// Like real ones: transactions start at every third timestamp or so, commit some timestamps later, and one in 20 is aborted.

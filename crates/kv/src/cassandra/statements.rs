@@ -70,7 +70,7 @@ impl Statements {
 }
 
 /// The name as CQL takes it: without quotes it would be put into small letters.
-fn quoted(keyspace: &str, table: &Table) -> String {
+pub(super) fn quoted(keyspace: &str, table: &Table) -> String {
     format!("\"{keyspace}\".\"{table}\"")
 }
 
