@@ -13,6 +13,7 @@ use glidepath_server::{
     Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, StsOptions, TlsFiles,
     log_to_stderr,
 };
+use glidepath_stores::shown;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
@@ -121,8 +122,11 @@ struct SecurityArguments {
 #[command(next_help_heading = "Limits")]
 struct LimitArguments {
     /// The most megabytes in the body of a request
-    #[arg(long, default_value_t = 64, value_name = "MB", value_parser = whole_within("megabytes", 1..=1024))]
+    #[arg(long, default_value_t = 16, value_name = "MB", value_parser = whole_within("megabytes", 1..=1024))]
     most_body: u32,
+    /// The most megabytes in the bodies of all requests at once; further ones are answered 503 before they have any effect
+    #[arg(long, default_value_t = 64, value_name = "MB", value_parser = whole_within("megabytes", 1..=1_048_576))]
+    all_bodies: u32,
     /// The most kilobytes in the headers of a request
     #[arg(long, default_value_t = 32, value_name = "KB", value_parser = whole_within("kilobytes", 8..=1024))]
     most_headers: u32,
@@ -201,7 +205,6 @@ impl Arguments {
             overwrite_priority: Duration::from_millis(self.overwrite_priority.into()),
             added_latency: Duration::from_nanos(self.added_latency.as_nanos()),
             threads: self.threads.map_or(cores, usize::from),
-            most_body_bytes: (limits.most_body as usize) << 20,
             security: Security {
                 access: security.access.clone(),
                 tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
@@ -210,6 +213,8 @@ impl Arguments {
             limits: Limits {
                 request_timeout: seconds(limits.request_timeout),
                 most_requests: limits.most_requests as usize,
+                most_body_bytes: (limits.most_body as usize) << 20,
+                all_bodies_bytes: (limits.all_bodies as usize) << 20,
                 most_header_bytes: (limits.most_headers as usize) << 10,
                 idle_timeout: seconds(limits.idle_timeout),
                 most_connections: limits.most_connections as usize,
@@ -227,6 +232,13 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     log_to_stderr(arguments.operations.log, arguments.operations.log_level);
     use_small_pages();
+    let LimitArguments { most_body, all_bodies, .. } = arguments.limits;
+    if all_bodies < most_body {
+        let words = format!(
+            "--all-bodies {all_bodies} is less than --most-body {most_body}; allowed: at least as much for all bodies as for one"
+        );
+        return Err(Failure::Mistake(words));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(async {
@@ -257,19 +269,6 @@ fn use_small_pages() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::warn!("huge pages stay on: {error}; the server takes more memory");
-    }
-}
-
-/// The URL of a store without the password that it may hold.
-fn shown(store: &str) -> String {
-    let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    match rest[..end].rsplit_once('@') {
-        Some((user, _)) => {
-            let name = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{name}{}", &rest[user.len()..])
-        }
-        None => store.to_owned(),
     }
 }
 
@@ -316,18 +315,4 @@ async fn stopped() {
     }
     #[cfg(not(unix))]
     let _ = interrupted.await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_password_is_shown() {
-        assert_eq!(shown("postgres://me:hush@host:5432/db?schema=x"), "postgres://me@host:5432/db?schema=x");
-        assert_eq!(shown("postgres://me:hu@sh@host/db"), "postgres://me@host/db");
-        for plain in ["file:///a@b", "memory:", "s3://bucket/a@b:c", "postgres://me@host/db"] {
-            assert_eq!(shown(plain), plain);
-        }
-    }
 }

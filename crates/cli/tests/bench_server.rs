@@ -93,6 +93,8 @@ fn mistakes_are_told() {
         ("http://127.0.0.1:1 --duration 0ms", "--duration 0"),
         ("http://127.0.0.1:1 --connections 0", "a whole number from 1"),
         ("http://127.0.0.1:1 --connections 20000", "at most 10000"),
+        ("http://127.0.0.1:1 --costs costs.toml", "--profile <PROFILE>"),
+        ("http://127.0.0.1:1 --pause 10ms", "--profile <PROFILE>"),
         ("http://127.0.0.1:1 --workload cold", "possible values: own, hot, load, load-304, fair"),
         ("http://127.0.0.1:1 --processes 4294967295", "one of them is not there"),
     ] {
@@ -132,6 +134,7 @@ fn what_a_server_is_given_wrong_is_explained() {
         ("--listen 127.0.0.1:99999", "a port of 0 to 65535"),
         ("--request-timeout 60s", "allowed: seconds from 1 to 3600, in digits alone"),
         ("--most-body 64MB", "allowed: megabytes from 1 to 1024"),
+        ("--most-body 65", "--all-bodies 64 is less than --most-body 65"),
         ("--overwrite-priority 1s", "allowed: milliseconds from 0 to 60000"),
         ("--sts-duration 3600", "--sts <aws|URL>"),
     ] {

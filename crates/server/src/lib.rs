@@ -22,4 +22,4 @@ pub use glidepath_stores::cloud::StsOptions;
 pub use operations::log::{LogFormat, LogLevel, log_to_stderr};
 pub use operations::{Limits, Operations};
 pub use security::{Security, TlsFiles};
-pub use start::{Config, Handle, Server, StartError};
+pub use start::{Config, Handle, Server, Serves, StartError};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError, Outcome};
 use glidepath_service::{Counts, Service, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
-use glidepath_stores::{LiveEnv, Options, Store, base_location, open, open_plain};
+use glidepath_stores::{LiveEnv, Options, Store, base_location, open, open_plain, shown};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -59,8 +60,6 @@ pub struct Config {
     pub added_latency: Duration,
     /// Threads that run requests.
     pub threads: usize,
-    /// The most bytes of a request's body.
-    pub most_body_bytes: usize,
     /// Who may come in, and how.
     pub security: Security,
     /// What a request may cost.
@@ -84,7 +83,6 @@ impl Config {
             overwrite_priority: Duration::from_millis(1500),
             added_latency: Duration::ZERO,
             threads: 2,
-            most_body_bytes: 64 << 20,
             security: Security::default(),
             limits: Limits::default(),
             operations: Operations::default(),
@@ -189,12 +187,20 @@ fn tables_of(store: &str) -> String {
     }
 }
 
+/// The life of a server. In a box, as its start is: the compiler makes the code of other futures again in each crate that
+/// runs them, and this is most of the server.
+pub type Serves = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
+
 impl Server {
     /// Opens the store, finds or creates the catalog, and listens.
     ///
     /// # Errors
     /// [`StartError`] says what to change.
-    pub async fn start(config: Config) -> Result<Self, StartError> {
+    pub fn start(config: Config) -> Pin<Box<dyn Future<Output = Result<Self, StartError>>>> {
+        Box::pin(Self::open(config))
+    }
+
+    async fn open(config: Config) -> Result<Self, StartError> {
         config.security.check(config.listen)?;
         let access = config.security.load().await?;
         let tls = config.security.tls.as_ref().map(Tls::load).transpose()?;
@@ -234,11 +240,13 @@ impl Server {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
-        let gate = Arc::new(Gate::new(access, config.limits, config.most_body_bytes, metrics));
+        let gate = Arc::new(Gate::new(access, config.limits, metrics));
         let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
         let (noting, counts) = (Arc::clone(&recent), service.counts());
         workers.spawn(move || note_commits(noting, counts));
-        let app = App { service, store, workers, gate, storage: Arc::new(config.storage), vendor, recent };
+        let about = shown(&config.store);
+        let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
+        let app = App { service, store, about, workers, gate, storage: Arc::new(config.storage), vendor, recent };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol })
     }
 
@@ -281,7 +289,11 @@ impl Server {
     ///
     /// # Errors
     /// If requests were left without an answer.
-    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
+    pub fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Serves {
+        Box::pin(self.serve_until(Box::pin(stop)))
+    }
+
+    async fn serve_until(self, stop: Pin<Box<dyn Future<Output = ()> + Send>>) -> std::io::Result<()> {
         let Self { listener, watched, app, tls, operations, .. } = self;
         let gate = Arc::clone(&app.gate);
         let serving = |router: Router<App>, tls| Serving {

@@ -22,6 +22,8 @@ pub(crate) struct App {
     pub(crate) service: Live,
     /// Where the catalog is.
     pub(crate) store: Store,
+    /// What the catalog is, for people: its protocol, and the URL of its store.
+    pub(crate) about: Arc<(&'static str, String)>,
     pub(crate) workers: Workers,
     /// What all requests pass.
     pub(crate) gate: Arc<Gate>,

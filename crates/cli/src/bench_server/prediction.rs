@@ -22,23 +22,23 @@ pub(super) struct PredictionArguments {
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
     /// The protocol of the simulated server's catalog
-    #[arg(long, default_value = "manifest-chain", value_parser = one_of(Protocol::ALL, Protocol::name))]
+    #[arg(long, default_value = "manifest-chain", value_parser = one_of(Protocol::ALL, Protocol::name), requires = "profile")]
     protocol: Protocol,
     /// What is added to each request of the simulated server to its store, as by `glidepath serve --added-latency`
-    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
     added_latency: Span,
     /// A file with the processor time of requests [default: as measured on the machine of docs/bench.md]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "profile")]
     costs: Option<PathBuf>,
     /// Of the simulated server, as of `glidepath serve`: milliseconds that others' commits wait at most for the next try of
     /// an overwrite that conflicted
-    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000))]
+    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000), requires = "profile")]
     overwrite_priority: u32,
     /// Of simulated overwrites: how long each try works between the load of the table and its commit
-    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
     validation: Span,
     /// Of simulated appends: how long a client waits after each
-    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
     pause: Span,
 }
 

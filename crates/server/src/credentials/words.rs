@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use glidepath_service::Identifier;
+use glidepath_service::{Identifier, SEPARATOR};
 use glidepath_stores::cloud::Temporary;
 
 /// When credentials end, in milliseconds since 1970: in the words of Iceberg.
@@ -10,7 +10,7 @@ const ENDS_AT: &str = "s3.session-token-expires-at-ms";
 
 /// Credentials in the words of Iceberg's clients.
 pub(crate) fn of_iceberg(temporary: &Temporary, table: &Identifier) -> BTreeMap<String, String> {
-    let namespace = segment(&table.namespace.join("\u{1F}"));
+    let namespace = segment(&table.namespace.join(&SEPARATOR.to_string()));
     let again = format!("v1/namespaces/{namespace}/tables/{}/credentials", segment(&table.name));
     [
         ("s3.access-key-id", temporary.key_id.clone()),

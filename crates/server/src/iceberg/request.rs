@@ -5,15 +5,12 @@ use std::hash::Hasher;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
-use glidepath_service::{Idempotency, Identifier, Page, ServiceError};
+use glidepath_service::{Idempotency, Identifier, Page, SEPARATOR, ServiceError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Problem, parsed};
 use crate::security::check::Asker;
-
-/// Stands between the parts of a namespace in a path.
-const SEPARATOR: char = '\u{1F}';
 
 /// The parts of a namespace in a path or a query.
 pub(crate) fn parts(text: &str) -> Vec<String> {

@@ -4,7 +4,7 @@
 //!
 //! 1. Too many requests: 503 at once, nothing was done.
 //! 2. No valid token: 401; for a page without any token, a form that asks for it.
-//! 3. The body: 413 if it is too long, 408 if it does not come in time. Nothing was done.
+//! 3. The body: 413 if it is too long, 503 if all bodies together are, 408 if it does not come in time. Nothing was done.
 //! 4. From here on the request runs in a task of its own, also if the client goes away: the rights, then the handler.
 //! 5. Its time ends before the work: 504 for a request that changes something, since the work goes on and its outcome is
 //!    unknown; 503 for others.
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -26,6 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant as Deadline, timeout_at};
 
 use super::Limits;
+use super::bodies::{Bodies, Room};
 use super::metrics::Metrics;
 use crate::answer::ErrorName;
 use crate::people;
@@ -43,7 +44,7 @@ const LONGEST_ID: usize = 128;
 pub(crate) struct Gate {
     pub(crate) access: Access,
     pub(crate) limits: Limits,
-    pub(crate) most_body_bytes: usize,
+    bodies: Bodies,
     pub(crate) metrics: Arc<Metrics>,
     /// One permit for each request that may still begin.
     free: Arc<Semaphore>,
@@ -52,10 +53,11 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(access: Access, limits: Limits, most_body_bytes: usize, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(access: Access, limits: Limits, metrics: Arc<Metrics>) -> Self {
         let free = Arc::new(Semaphore::new(limits.most_requests));
+        let bodies = Bodies::new(limits.most_body_bytes, limits.all_bodies_bytes);
         let env = LiveEnv::new();
-        Self { access, limits, most_body_bytes, metrics, free, draining: AtomicBool::new(false), env }
+        Self { access, limits, bodies, metrics, free, draining: AtomicBool::new(false), env }
     }
 
     /// Requests at this moment, also those whose client has gone.
@@ -150,11 +152,11 @@ async fn admitted(
     *identity = Some(asker.clone());
     let (parts, body) = request.into_parts();
     // Step 3.
-    let body = read(gate, &parts.headers, body, deadline).await?;
+    let (body, room) = gate.bodies.read(&parts.headers, body, deadline, &gate.metrics).await?;
     // Steps 4 and 5.
     let changes = !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
     let request = Request::from_parts(parts, Body::empty());
-    let work = tokio::spawn(run(app.clone(), route.to_owned(), asker, request, body, next, permit));
+    let work = tokio::spawn(run(app.clone(), route.to_owned(), asker, request, body, next, (permit, room)));
     match timeout_at(deadline, work).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => {
@@ -182,36 +184,7 @@ fn late(changes: bool, seconds: f64) -> Refusal {
     Refusal::Other(StatusCode::GATEWAY_TIMEOUT, "CommitStateUnknownException", 18, words)
 }
 
-/// The whole body of a request.
-async fn read(gate: &Gate, headers: &HeaderMap, body: Body, deadline: Deadline) -> Result<Bytes, Refusal> {
-    let most = gate.most_body_bytes;
-    let too_long = || {
-        let words = format!("the body has more than {most} bytes, which this server allows; nothing was done");
-        Refusal::Other(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeException", 13, words)
-    };
-    let announced =
-        headers.get(axum::http::header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if announced.is_some_and(|length: u64| length > most as u64) {
-        return Err(too_long());
-    }
-    match timeout_at(deadline, to_bytes(body, most)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(error)) => {
-            let source = std::error::Error::source(&error);
-            if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
-                return Err(too_long());
-            }
-            let words = "the body of the request did not come to its end; nothing was done".to_owned();
-            Err(Refusal::Other(StatusCode::BAD_REQUEST, "BadRequestException", 13, words))
-        }
-        Err(_) => {
-            let words = "the body of the request did not come in time; nothing was done".to_owned();
-            Err(Refusal::Other(StatusCode::REQUEST_TIMEOUT, "RequestTimeoutException", 13, words))
-        }
-    }
-}
-
-/// Step 4. Holds the permit until the work has ended.
+/// Step 4. Holds what the request takes of the server until the work has ended.
 async fn run(
     app: App,
     route: String,
@@ -219,7 +192,7 @@ async fn run(
     request: Request,
     body: Bytes,
     next: Next,
-    _permit: OwnedSemaphorePermit,
+    _held: (OwnedSemaphorePermit, Room),
 ) -> Result<Response, Refusal> {
     let (mut parts, _) = request.into_parts();
     if route != "none" {

@@ -1,8 +1,9 @@
 //! What do operators see and set? Health, metrics, logs, limits, and the end of a server.
 //!
-//! `gate` is what every request passes, `listen` accepts connections and ends them, `routes` has the routes of
+//! `gate` is what every request passes, `bodies` reads what they send, `listen` accepts connections and ends them, `routes` has the routes of
 //! operators, `metrics` counts, `timed` measures the store, `log` writes.
 
+pub(crate) mod bodies;
 pub(crate) mod gate;
 pub(crate) mod listen;
 pub(crate) mod log;
@@ -20,6 +21,10 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// The most requests at once.
     pub most_requests: usize,
+    /// The most bytes in the body of a request.
+    pub most_body_bytes: usize,
+    /// The most bytes in the bodies of all requests at once, at least those of one.
+    pub all_bodies_bytes: usize,
     /// The most bytes of a request's headers, at least 8192.
     pub most_header_bytes: usize,
     /// The longest time in which a connection may be silent between requests, or send the headers of one.
@@ -33,6 +38,8 @@ impl Default for Limits {
         Self {
             request_timeout: Duration::from_secs(60),
             most_requests: 1024,
+            most_body_bytes: 16 << 20,
+            all_bodies_bytes: 64 << 20,
             most_header_bytes: 32 << 10,
             idle_timeout: Duration::from_secs(75),
             most_connections: 8192,

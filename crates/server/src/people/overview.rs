@@ -65,10 +65,12 @@ pub(super) async fn root(
         .await?
     };
     let waiting = readable_waiting(&app, &asker).await?;
+    let (protocol, store) = &*app.about;
     let content = html! {
         div.columns {
             section.catalog {
                 h2 { "Namespaces and tables" }
+                @if reads_all { p.about { (protocol) " in " (store) } }
                 (tree(&[], &levels, first))
             }
             div {

@@ -86,7 +86,7 @@ async fn requests_have_names() {
 #[tokio::test]
 async fn bodies_have_limits() {
     let (folder, mut config) = local();
-    config.most_body_bytes = 10_000;
+    config.limits.most_body_bytes = 10_000;
     let server = start(folder, config).await;
     let long = json!({"namespace": ["x".repeat(20_000)]});
     let (status, answer) = server.ask("POST", "/v1/namespaces", "", &long).await;
@@ -147,6 +147,42 @@ async fn there_are_only_so_many_requests_at_once() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the requests whose clients have gone are still counted");
+}
+
+#[tokio::test]
+async fn bodies_have_a_limit_for_all_together() {
+    let (folder, mut config) = local();
+    config.limits = Limits { most_body_bytes: 100_000, all_bodies_bytes: 100_000, ..Limits::default() };
+    let server = start(folder, config).await;
+    let mut held = TcpStream::connect(server.base.trim_start_matches("http://")).await.unwrap();
+    let head = "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n";
+    held.write_all(head.as_bytes()).await.unwrap();
+    let ask = async |name: &str| {
+        let body = json!({"namespace": [name], "properties": {"x": "x".repeat(50_000)}});
+        server.ask("POST", "/v1/namespaces", "", &body).await
+    };
+    assert_eq!(ask("announced").await.0, StatusCode::OK, "what is announced takes no room");
+    held.write_all(&[b' '; 90_000]).await.unwrap();
+    let mut turned_away = None;
+    for index in 0..100 {
+        let (status, answer) = ask(&format!("n{index}")).await;
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            turned_away = Some((index, answer));
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (index, answer) = turned_away.unwrap();
+    assert!(answer["error"]["message"].as_str().unwrap().contains("nothing was done"), "{answer}");
+    assert_eq!(server.ask("GET", "/v1/config", "", &Value::Null).await.0, StatusCode::OK, "small requests have room");
+    drop(held);
+    for _ in 0..100 {
+        match ask(&format!("n{index}")).await.0 {
+            StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(Duration::from_millis(10)).await,
+            status => return assert_eq!(status, StatusCode::OK),
+        }
+    }
+    panic!("the room of a body whose client has gone is still taken");
 }
 
 #[tokio::test]

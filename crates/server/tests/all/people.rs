@@ -96,6 +96,7 @@ async fn a_person_sees_the_catalog_and_its_commits() {
     contains_all(
         &root,
         &[
+            "manifest-chain in file:///",
             "<a href=\"/namespaces/a\">",
             "<a href=\"/namespaces/a/tables/t\">",
             "<a href=\"/namespaces/a%1Finner/tables/deep\">",
