@@ -91,18 +91,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.check_location(&namespace.parts, &namespace.properties)?;
         let entry = Entry { properties: namespace.properties.clone(), ..Entry::namespace() };
         let done = self.inner.commit_once(key, vec![Action::Create { name, entry }], "").await;
-        done.map(drop).map_err(|failure| {
-            failure.told(|refusal| match refusal {
-                Refusal::Exists(_) => {
-                    let words = format!("Namespace already exists: {}", dotted(&namespace.parts));
-                    Some(ServiceError::new(Kind::Exists, words))
-                }
-                Refusal::NoParent { parent, .. } | Refusal::WrongKind { name: parent, .. } => {
-                    Some(no_namespace(&parent.parts()))
-                }
-                _ => None,
-            })
-        })
+        let Err(failure) = done else { return Ok(()) };
+        let error = failure.told(|refusal| match refusal {
+            Refusal::Exists(_) => {
+                let words = format!("Namespace already exists: {}", dotted(&namespace.parts));
+                Some(ServiceError::new(Kind::Exists, words))
+            }
+            Refusal::NoParent { parent, .. } | Refusal::WrongKind { name: parent, .. } => {
+                Some(no_namespace(&parent.parts()))
+            }
+            _ => None,
+        });
+        let mut parts = namespace.parts.clone();
+        let own = parts.pop().unwrap_or_default();
+        Err(self.taken(error, &Identifier { namespace: parts, name: own }, EntryKind::Namespace).await)
     }
 
     /// A namespace with its properties.

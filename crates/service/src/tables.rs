@@ -138,26 +138,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// The error that a name is taken, with what it is taken by if that is of another kind.
     pub(crate) async fn taken(&self, error: ServiceError, by: &Identifier, wanted: EntryKind) -> ServiceError {
-        match self.taken_by(&error, by, wanted).await {
-            Some(other) => {
-                ServiceError::new(Kind::Exists, format!("{other} with same name already exists: {}", by.dotted()))
-            }
-            None => error,
+        match self.taken_by(&error, by).await {
+            Some(kind) if kind != wanted => same_name(kind, by),
+            _ => error,
         }
     }
 
-    /// After the error that a name is taken: what has it now, if that is a table or a view and not of the kind wanted.
-    async fn taken_by(&self, error: &ServiceError, by: &Identifier, wanted: EntryKind) -> Option<&'static str> {
+    /// What has a name now, after the error that it is taken.
+    async fn taken_by(&self, error: &ServiceError, name: &Identifier) -> Option<EntryKind> {
         if error.kind != Kind::Exists {
             return None;
         }
         let at = self.head().await.ok()?;
-        let kind = self.entry(&at, &by.catalog_name().ok()?).await.ok()??.kind;
-        match kind {
-            EntryKind::View if wanted != EntryKind::View => Some("View"),
-            EntryKind::Table if wanted != EntryKind::Table => Some("Table"),
-            _ => None,
-        }
+        let entry = self.entry(&at, &name.catalog_name().ok()?).await.ok()??;
+        Some(entry.kind)
     }
 
     /// A commit that asserts that the table does not exist creates it.
@@ -171,8 +165,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Err(error) if error.kind == Kind::Exists => error,
             answer => return answer,
         };
-        // A view has the name: a retry cannot help, so clients are told so.
-        if self.taken_by(&error, identifier, EntryKind::Table).await.is_some() {
+        // A view or a namespace has the name: a retry cannot help, so clients are told so.
+        if self.taken_by(&error, identifier).await.is_some_and(|kind| kind != EntryKind::Table) {
             return Err(error);
         }
         match self.inner.current(&name).await? {
@@ -211,6 +205,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.done_before(&new.identifier.catalog_name()?, &noted).await;
         }
+        self.namespace_at(&at, &new.identifier.namespace).await?;
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
         let file = locations::checked(&new.metadata_location, &allowed)?;
@@ -306,9 +301,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             _ => None,
         });
         // Where a view is involved, clients look for other words.
-        Err(match self.taken_by(&error, to, EntryKind::Namespace).await {
-            Some(what) if kind == EntryKind::View || what == "View" => {
-                let words = format!("Cannot rename {} to {}. {what} already exists", from.dotted(), to.dotted());
+        Err(match self.taken_by(&error, to).await {
+            Some(EntryKind::Namespace) => same_name(EntryKind::Namespace, to),
+            Some(found) if kind == EntryKind::View || found == EntryKind::View => {
+                let words =
+                    format!("Cannot rename {} to {}. {} already exists", from.dotted(), to.dotted(), word(found));
                 ServiceError::new(Kind::Exists, words)
             }
             Some(_) => exists(to),
@@ -401,6 +398,19 @@ pub(crate) fn table_entry(location: &str, pointer: &str) -> Entry {
         pointer: Some(pointer.to_owned()),
         ..Entry::namespace()
     }
+}
+
+/// The word of Iceberg's clients.
+fn word(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Namespace => "Namespace",
+        EntryKind::Table => "Table",
+        EntryKind::View => "View",
+    }
+}
+
+fn same_name(kind: EntryKind, name: &Identifier) -> ServiceError {
+    ServiceError::new(Kind::Exists, format!("{} with same name already exists: {}", word(kind), name.dotted()))
 }
 
 pub(crate) fn exists(identifier: &Identifier) -> ServiceError {

@@ -185,6 +185,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.view_body(&noted).await;
         }
+        self.namespace_at(&at, &view.namespace).await?;
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&view.namespace);
         let file = locations::checked(file, &allowed)?;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use glidepath_service::{Namespace, NamespaceChange};
 use serde::{Deserialize, Serialize};
 
-use super::request::{Asked, InNamespace, Keyed, PageAsked, Sent, parts};
+use super::request::{Asked, InNamespace, Keyed, PageAsked, Sent, or_default, parts};
 use crate::answer::{Problem, json};
 use crate::security::check::{Asker, readable_namespaces, told_properties};
 use crate::state::App;
@@ -34,7 +34,7 @@ pub(super) async fn list(
 #[derive(Serialize, Deserialize)]
 pub(super) struct WireNamespace {
     namespace: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     properties: BTreeMap<String, String>,
 }
 
@@ -71,9 +71,9 @@ pub(super) async fn remove(
 
 #[derive(Deserialize)]
 pub(super) struct Change {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     updates: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     removals: Vec<String>,
 }
 

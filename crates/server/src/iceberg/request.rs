@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 use glidepath_service::{Idempotency, Identifier, Page, SEPARATOR, ServiceError};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::answer::{Problem, parsed};
 use crate::security::check::Asker;
@@ -97,6 +97,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Sent<T> {
         let Keyed { key, body } = Keyed::from_request(request, state).await?;
         Ok(Self { value: parsed(&body)?, key })
     }
+}
+
+/// The value of an optional field; `null` counts as missing. Clients in languages whose empty lists and maps are null send it.
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(field: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
 /// A request whose body has no meaning, and its key if it has one.

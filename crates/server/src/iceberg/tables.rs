@@ -12,7 +12,7 @@ use bytes::Bytes;
 use glidepath_service::{Identifier, Loaded, NewTable, Registration, ServiceError, TableCommit};
 use serde::{Deserialize, Serialize};
 
-use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName};
+use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
 use crate::answer::{Problem, json, no_store, parsed, raw};
 use crate::credentials::{Placed, Said, Vended, wanted};
 use crate::security::check::Asker;
@@ -36,9 +36,9 @@ pub(super) struct Create {
     schema: Schema,
     partition_spec: Option<UnboundPartitionSpec>,
     write_order: Option<SortOrder>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     stage_create: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     properties: HashMap<String, String>,
 }
 
@@ -213,9 +213,9 @@ pub(super) async fn exists(State(app): State<App>, Named(table): Named) -> Resul
 #[derive(Deserialize)]
 pub(super) struct Commit {
     identifier: Option<WireName>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     requirements: Vec<TableRequirement>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     updates: Vec<TableUpdate>,
 }
 
@@ -286,7 +286,7 @@ pub(super) async fn rename(State(app): State<App>, sent: Sent<Rename>) -> Result
 pub(super) struct Register {
     name: String,
     metadata_location: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     overwrite: bool,
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName};
+use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
 use crate::answer::{Problem, json};
 use crate::state::App;
 
@@ -51,7 +51,7 @@ pub(super) struct Create {
     location: Option<String>,
     schema: Schema,
     view_version: ViewVersion,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     properties: HashMap<String, String>,
 }
 
@@ -87,9 +87,9 @@ enum Requirement {
 
 #[derive(Deserialize)]
 pub(super) struct Commit {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     requirements: Vec<Requirement>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     updates: Vec<ViewUpdate>,
 }
 

@@ -12,7 +12,7 @@ use glidepath_access::{Action, Grant, Right, is_reserved};
 use glidepath_service::{Identifier, Kind, ServiceError};
 use serde::Deserialize;
 
-use crate::iceberg::request::{Rename, WireName, parts};
+use crate::iceberg::request::{Rename, WireName, or_default, parts};
 use crate::lance::request::Call;
 
 /// Where a request names what it is about.
@@ -179,15 +179,15 @@ fn on_object(name: Identifier, needs: Right, is_view: bool) -> Check {
 #[derive(Deserialize)]
 struct NewNamespace {
     namespace: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     properties: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
 struct Change {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     updates: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     removals: Vec<String>,
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and runs in real time")]
 
 mod access;
+mod answers;
 mod creation;
 mod credentials;
 mod fuzz;

@@ -1,0 +1,85 @@
+//! What is answered to requests that clients write in their own ways.
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::support::{Running, local, schema, secured, start, view_version};
+
+async fn post(server: &Running, path: &str, user: &str, body: &Value) -> (StatusCode, String, String) {
+    let (status, answer) = server.ask("POST", path, user, body).await;
+    let told = |what: &str| answer["error"][what].as_str().unwrap_or_default().to_owned();
+    (status, told("type"), told("message"))
+}
+
+/// Clients in Go write an empty list or map as null.
+#[tokio::test]
+async fn null_counts_as_missing() {
+    let (folder, config) = local();
+    let open = start(folder, config).await;
+    let checked = secured().await;
+    for (server, user) in [(&open, ""), (&checked, "root")] {
+        let ok = async |path: &str, body: Value| {
+            let (status, _, words) = post(server, path, user, &body).await;
+            assert!(status.is_success(), "{path} {body}: {status} {words}");
+        };
+        ok("/v1/namespaces", json!({"namespace": ["n"], "properties": null})).await;
+        ok("/v1/namespaces/n/properties", json!({"updates": {"a": "1"}, "removals": null})).await;
+        ok("/v1/namespaces/n/properties", json!({"updates": null, "removals": ["a"]})).await;
+        let table = json!({
+            "name": "t", "schema": schema(), "location": null, "partition-spec": null, "write-order": null,
+            "stage-create": null, "properties": null,
+        });
+        ok("/v1/namespaces/n/tables", table).await;
+        let set = json!([{"action": "set-properties", "updates": {"a": "1"}}]);
+        ok("/v1/namespaces/n/tables/t", json!({"requirements": null, "updates": set})).await;
+        ok("/v1/namespaces/n/tables/t", json!({"requirements": [], "updates": null})).await;
+        let of_table = json!({"namespace": ["n"], "name": "t"});
+        let change = json!({"identifier": of_table, "requirements": null, "updates": set});
+        ok("/v1/transactions/commit", json!({"table-changes": [change]})).await;
+        let view = json!({
+            "name": "v", "schema": schema(), "location": null, "properties": null, "view-version": view_version(),
+        });
+        ok("/v1/namespaces/n/views", view).await;
+        ok("/v1/namespaces/n/views/v", json!({"requirements": null, "updates": set})).await;
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_something_else_has_is_said_to_be_taken_by_that() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    for namespace in [&["a"][..], &["a", "space"]] {
+        server.create_namespace(namespace, "").await;
+    }
+    server.create_table("a", "table", "").await;
+    let table = json!({"name": "space", "schema": schema()});
+    let view = json!({"name": "space", "schema": schema(), "properties": {}, "view-version": view_version()});
+    let first = json!({
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "assign-uuid", "uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"},
+            {"action": "upgrade-format-version", "format-version": 2},
+            {"action": "add-schema", "schema": schema()},
+            {"action": "set-current-schema", "schema-id": -1},
+        ],
+    });
+    let renamed = json!({
+        "source": {"namespace": ["a"], "name": "table"}, "destination": {"namespace": ["a"], "name": "space"},
+    });
+    for (path, body, kind) in [
+        ("/v1/namespaces/a/tables", table, "Namespace"),
+        ("/v1/namespaces/a/views", view, "Namespace"),
+        ("/v1/namespaces/a/tables/space", first, "Namespace"),
+        ("/v1/tables/rename", renamed, "Namespace"),
+        ("/v1/namespaces", json!({"namespace": ["a", "table"]}), "Table"),
+    ] {
+        let (status, name, words) = post(&server, path, "", &body).await;
+        assert_eq!((status, &*name), (StatusCode::CONFLICT, "AlreadyExistsException"), "{path}: {words}");
+        assert!(words.starts_with(&format!("{kind} with same name already exists: a.")), "{path}: {words}");
+    }
+    let file = json!({"name": "t", "metadata-location": "file:///elsewhere/t.metadata.json"});
+    for (path, to) in [("/v1/namespaces/none/register", "register"), ("/v1/namespaces/none/register-view", "view")] {
+        let (status, name, words) = post(&server, path, "", &file).await;
+        assert_eq!((status, &*name), (StatusCode::NOT_FOUND, "NoSuchNamespaceException"), "{to}: {words}");
+    }
+}
