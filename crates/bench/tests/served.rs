@@ -43,8 +43,6 @@ fn noisy() -> glidepath_sim::OperationProfile {
     glidepath_sim::OperationProfile { sigma: 0.5, ..Profile::constant(Span::from_millis(1)).get }
 }
 
-/// With latencies that vary: where each read takes exactly as long as a commit, the search for the newest version of a manifest
-/// chain finds another one at each step.
 #[test]
 fn connections_share_the_latency_of_the_store() {
     let (get, put, conditional_put) = (noisy(), noisy(), noisy());
@@ -53,6 +51,12 @@ fn connections_share_the_latency_of_the_store() {
     for workload in [Workload::Own, Workload::Hot] {
         let (one, many) = (run(workload, 1), run(workload, 64));
         assert!(rate(&many) > 10.0 * rate(&one), "{workload:?}: {} and {}", rate(&one), rate(&many));
+    }
+    // Where each read takes exactly as long as a commit, searches for the newest version find another one at each step.
+    for workload in [Workload::Own, Workload::Hot] {
+        let constant = predicted(&cell(workload, 64), &world(), 1).unwrap();
+        println!("{workload:?}: {}", rate(&constant));
+        assert!(rate(&constant) > 2.0 * rate(&run(workload, 1)), "{workload:?}: {}", rate(&constant));
     }
 }
 

@@ -89,6 +89,22 @@ async fn conforms_over_many_connections_and_over_one() {
 }
 
 #[tokio::test]
+async fn what_a_table_takes_on_disk_is_told() {
+    let Some(url) = server() else { return };
+    let url = fresh(&url, "size").await;
+    let store = open(&url);
+    assert!(matches!(store.disk_bytes(&cells()).await, Err(KvReadError::NoTable(_))));
+    store.create_table(&cells()).await.unwrap();
+    let empty = store.disk_bytes(&cells()).await.unwrap();
+    let value = "x".repeat(1000);
+    for number in 0..20 {
+        put(&store, &[&format!("column{number}")], &value).await.unwrap();
+    }
+    assert!(store.disk_bytes(&cells()).await.unwrap() > empty + 20_000);
+    remove(&url).await;
+}
+
+#[tokio::test]
 async fn many_may_make_one_table() {
     let Some(url) = server() else { return };
     let url = fresh(&url, "makers").await;

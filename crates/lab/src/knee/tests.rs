@@ -312,8 +312,9 @@ fn what_bursts_make_impossible_is_refused() {
 #[test]
 fn a_queue_has_a_knee_if_commits_must_land_within_a_time() {
     let ours = ["catalog.protocol=manifest-chain", "catalog.server=1ms", "tables.appends=rebased"];
-    let point = point(&[&ours[..], &["provider=gcs", "tables.count=1", "transaction.fast_append=1.0"]].concat());
-    let options = |commit_within| KneeOptions { events: 1_500_000, tolerance: 0.1, commit_within, ..options() };
+    let slow = ["catalog.latency=5s", "tables.count=1", "transaction.fast_append=1.0"];
+    let point = point(&[ours, slow].concat());
+    let options = |commit_within| KneeOptions { events: 2_500_000, within: 0.1, commit_within, ..options() };
     let endless = find(&point, &options(None), &|_| ()).unwrap();
     assert!(endless.bound != Bound::Found && endless.success >= 1.0, "{endless:?}");
     let found = find(&point, &options(Some(Span::from_secs(20))), &|_| ()).unwrap();
