@@ -17,8 +17,11 @@ use super::{Context, Line, Part, TxnBenchError};
 /// Transactions in one call.
 const PAGE: u64 = 4096;
 
-/// Small, so that what is written goes from the journal to where it stays: at most so many bytes of entries do not.
-const MEMTABLE: u64 = 32 << 10;
+/// The bytes of the store's memory for entries that are not yet where they stay: small, so that few are left there at the end;
+/// but with many entries, files of so few would be merged all the time.
+fn memtable(entries: u64) -> u64 {
+    (entries / 10).max(32 << 10)
+}
 
 /// Fewer entries would be in the journal for more than a tenth.
 pub const LEAST_ENTRIES: u64 = 50_000;
@@ -31,8 +34,8 @@ pub(super) async fn of_files(
 ) -> Result<(), TxnBenchError> {
     for (name, encoding) in encodings() {
         let folder = scratch.join(format!("bytes-{name}"));
-        let open =
-            || Embedded::open(&folder, &EmbeddedOptions { memtable_bytes: MEMTABLE, ..EmbeddedOptions::default() });
+        let memtable_bytes = memtable(context.plan.entries);
+        let open = || Embedded::open(&folder, &EmbeddedOptions { memtable_bytes, ..EmbeddedOptions::default() });
         let written = write(context, AnyKv::Embedded(open()?), &context.table(name)?, encoding).await?;
         if context.stopped() {
             return Ok(());
