@@ -9,7 +9,7 @@
 //! | reads | how many ends are read per second, of which all or half exist |
 //! | cache | how many are read per second from the memory of the process |
 //! | loads | which division into batches loads many cells soonest |
-//! | bytes | what an entry costs on disk (embedded store only) |
+//! | bytes | what an entry costs on disk (not in memory) |
 //!
 //! All loops are closed: a client sends its next call when the last one is answered. Each run has a table of its own, which stays in
 //! the store: a key-value store has no call that drops one.

@@ -215,8 +215,10 @@ fn json<'a>(experiment: &'a Experiment, knees: &'a [Knee]) -> Report<'a> {
 fn text(experiment: &Experiment, knees: &[Knee]) -> String {
     let Experiment { title, description, preset, notes, .. } = experiment;
     let threshold = knees.first().map_or(0.95, |knee| knee.threshold);
+    let succeed = knees.first().and_then(|knee| knee.commit_within_s);
+    let succeed = succeed.map_or_else(|| "succeed".to_owned(), |most| format!("land within {most} s"));
     let setting = format!(
-        "Preset {preset}. Knee: commits per second at which {:.4} % succeed (of validated overwrites if there are \
+        "Preset {preset}. Knee: commits per second at which {:.4} % {succeed} (of validated overwrites if there are \
          any), with its 95 % interval.",
         100.0 * threshold
     );

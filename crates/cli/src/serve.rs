@@ -125,7 +125,7 @@ struct LimitArguments {
     #[arg(long, default_value_t = 16, value_name = "MB", value_parser = whole_within("megabytes", 1..=1024))]
     most_body: u32,
     /// The most megabytes in the bodies of all requests at once; further ones are answered 503 before they have any effect
-    #[arg(long, default_value_t = 64, value_name = "MB", value_parser = whole_within("megabytes", 1..=1_048_576))]
+    #[arg(long, default_value_t = 32, value_name = "MB", value_parser = whole_within("megabytes", 1..=1_048_576))]
     all_bodies: u32,
     /// The most kilobytes in the headers of a request
     #[arg(long, default_value_t = 32, value_name = "KB", value_parser = whole_within("kilobytes", 8..=1024))]

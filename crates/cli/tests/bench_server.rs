@@ -134,7 +134,7 @@ fn what_a_server_is_given_wrong_is_explained() {
         ("--listen 127.0.0.1:99999", "a port of 0 to 65535"),
         ("--request-timeout 60s", "allowed: seconds from 1 to 3600, in digits alone"),
         ("--most-body 64MB", "allowed: megabytes from 1 to 1024"),
-        ("--most-body 65", "--all-bodies 64 is less than --most-body 65"),
+        ("--most-body 33", "--all-bodies 32 is less than --most-body 33"),
         ("--overwrite-priority 1s", "allowed: milliseconds from 0 to 60000"),
         ("--sts-duration 3600", "--sts <aws|URL>"),
     ] {

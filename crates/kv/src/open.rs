@@ -246,16 +246,23 @@ fn with_port(host: &str) -> String {
     if has_port && !is_bare_v6 { host.to_owned() } else { format!("{host}:9042") }
 }
 
-/// The URL without a password and without parameters, for messages.
+/// The URL without a password and without parameters, for people. Where it cannot be told which part is the password, less
+/// of it: passwords may have any character, also those that end a host.
 #[must_use]
 pub fn shown(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.split_once(':').map_or_else(|| url.to_owned(), |(scheme, _)| format!("{scheme}:..."));
     };
-    let rest = rest.split('?').next().unwrap_or_default();
-    match rest.rsplit_once('@') {
-        Some((user, rest)) => format!("{scheme}://{}@{rest}", user.split(':').next().unwrap_or_default()),
-        None => format!("{scheme}://{rest}"),
+    let without_parameters = |place: &str| place.split('?').next().unwrap_or_default().to_owned();
+    let (user, place) = match rest.split_once('@') {
+        Some(parts) if scheme != "kv+file" => parts,
+        _ => return format!("{scheme}://{}", without_parameters(rest)),
+    };
+    let name = user.split(':').next().unwrap_or_default();
+    match (name.contains(['/', '?', '=', '&']), place.contains('@')) {
+        (true, _) => format!("{scheme}://..."),
+        (false, true) => format!("{scheme}://{name}@..."),
+        (false, false) => format!("{scheme}://{name}@{}", without_parameters(place)),
     }
 }
 

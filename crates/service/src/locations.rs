@@ -9,7 +9,7 @@ use crate::Settings;
 use crate::error::{Kind, ServiceError};
 
 /// The longest name of a folder, without what tells it from others: file systems allow 255 bytes.
-const LONGEST: usize = 200;
+pub(crate) const LONGEST: usize = 200;
 
 /// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
 /// not a dropped table and its successor, so a purge of the first cannot touch the second.
@@ -20,21 +20,27 @@ pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
     format!("{base}/{name}-{:016x}", uuid.as_u128() as u64)
 }
 
-/// The folder of a namespace in the warehouse. A part that is too long for the name of one folder becomes several, one in
-/// the other, whose names end in `~`: no folder of another part does, so different namespaces have different folders.
+/// The folder of a namespace in the warehouse.
 pub(crate) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
     let mut folder = warehouse.trim_end_matches('/').to_owned();
     for part in namespace {
-        let safe = safe(part);
-        let mut rest = safe.as_str();
-        while rest.len() > LONGEST {
-            let (begin, end) = rest.split_at(LONGEST);
-            folder.push_str(&format!("/{begin}~"));
-            rest = end;
-        }
-        folder.push_str(&format!("/{rest}"));
+        add_folder(&mut folder, &safe(part), '~');
     }
     folder
+}
+
+/// Adds the folder of an escaped part. One that is too long for the name of a folder becomes several, one in the other: each
+/// name but the last ends with the escape character, and each but the first begins with it and `_`. Elsewhere two digits
+/// follow that character, so different parts have different folders, and none is within that of another part.
+pub(crate) fn add_folder(folder: &mut String, escaped: &str, escape: char) {
+    let mut rest = escaped;
+    folder.push('/');
+    while rest.len() > LONGEST {
+        let (begin, end) = rest.split_at(LONGEST);
+        folder.push_str(&format!("{begin}{escape}/{escape}_"));
+        rest = end;
+    }
+    folder.push_str(rest);
 }
 
 /// The location of a namespace's tables that a client asks for: within `allowed`, or just it.
@@ -166,9 +172,13 @@ mod tests {
             vec![&format!("{a}~"), "b"],
             vec![&format!("{a}/b")],
             vec![&format!("{a}{a}{a}")],
+            vec![&format!("{a}..")],
+            vec![&format!("{a}."), "b"],
+            vec![&format!("{a}_b")],
         ] {
             let folder = folder(&namespace);
-            assert!(folder["s3://b/".len()..].split('/').all(|part| (1..=255).contains(&part.len())), "{folder}");
+            let can_be_made = |part: &str| (1..=255).contains(&part.len()) && !matches!(part, "." | "..");
+            assert!(folder["s3://b/".len()..].split('/').all(can_be_made), "{folder}");
             // Nor does one name begin with another's that is none of its namespaces.
             let inside = |other: &String| is_within(&folder, other) || is_within(other, &folder);
             let related = folders.iter().filter(|other| inside(other)).count();

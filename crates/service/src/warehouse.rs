@@ -8,7 +8,7 @@ use crate::locations::unslashed;
 
 /// How often a write whose outcome is unknown is looked for and repeated. Its name is fresh, so a repeat writes the same
 /// bytes.
-const TRIES: u32 = 3;
+const TRIES: u32 = 4;
 
 /// The object store of a warehouse. Locations begin with its base; what follows is the key.
 #[derive(Clone, Debug)]
@@ -46,19 +46,27 @@ impl<O: ObjectStore> Files for Warehouse<O> {
 
     async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
         let key = self.key(location)?;
-        let mut tries = 0;
+        let (mut tries, mut guard, mut doubt) = (0, Guard::Absent, false);
         loop {
             tries += 1;
             let payload = Payload::from(bytes.clone());
-            let cause = match self.store.put(&key, payload, Guard::Absent).await {
+            let cause = match self.store.put(&key, payload, guard.clone()).await {
                 Ok(_) => return Ok(()),
-                // The name is fresh: what is there is an earlier delivery of this write, if it is the same.
+                // The name is fresh: what is there is an earlier delivery of this write, if it is the same. If that failed after
+                // it took effect, it can be read and is perhaps not durable: it is written anew.
                 Err(PutError::Lost) => match self.store.get(&key).await {
-                    Ok(object) if object.payload.bytes == bytes => return Ok(()),
+                    Ok(object) if object.payload.bytes == bytes && !doubt => return Ok(()),
+                    Ok(object) if object.payload.bytes == bytes => {
+                        guard = Guard::None;
+                        glidepath_env::Cause::words("a write whose outcome is unknown may not be durable")
+                    }
                     Ok(_) => glidepath_env::Cause::words("another file has this name"),
                     Err(error) => glidepath_env::Cause::from_error(error),
                 },
-                Err(PutError::Unknown(cause)) => cause,
+                Err(PutError::Unknown(cause)) => {
+                    doubt = true;
+                    cause
+                }
                 Err(PutError::Refused(denial)) => denial.cause,
             };
             if tries >= TRIES {
@@ -85,5 +93,86 @@ impl<O: ObjectStore> Files for Warehouse<O> {
             FileError::Failed { location: folder.to_owned(), cause }
         })?;
         Ok(page.objects.iter().map(|object| format!("{}/{}", self.base, object.key.as_str())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::ops::Range;
+
+    use glidepath_env::{Appended, Body, Capabilities, Cause, ListPage, Metadata, Object, Tag};
+
+    use super::*;
+
+    /// Keeps one object. The outcomes of the first writes, which all take effect, are unknown.
+    struct Doubtful {
+        unknown: usize,
+        object: RefCell<Option<Bytes>>,
+        guards: RefCell<Vec<Guard>>,
+    }
+
+    impl ObjectStore for Doubtful {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { put_if_absent: true, put_if_match: false, append: false, delivers_once: true }
+        }
+
+        async fn get(&self, _: &Key) -> Result<Object, ReadError> {
+            let found = self.object.borrow().clone().ok_or(ReadError::NotFound)?;
+            Ok(Object { payload: Payload::from(found), tag: Tag::number(0) })
+        }
+
+        async fn put(&self, _: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
+            self.guards.borrow_mut().push(guard.clone());
+            if guard == Guard::Absent && self.object.borrow().is_some() {
+                return Err(PutError::Lost);
+            }
+            *self.object.borrow_mut() = Some(body.into_payload().bytes);
+            match self.guards.borrow().len() <= self.unknown {
+                true => Err(PutError::Unknown(Cause::words("the sync failed"))),
+                false => Ok(Tag::number(0)),
+            }
+        }
+
+        async fn get_range(&self, key: &Key, _: Range<u64>) -> Result<Object, ReadError> {
+            self.get(key).await
+        }
+
+        async fn head(&self, _: &Key) -> Result<Metadata, ReadError> {
+            Err(ReadError::NotFound)
+        }
+
+        async fn append(&self, _: &Key, _: Payload, _: u64) -> Result<Appended, PutError> {
+            Err(PutError::Lost)
+        }
+
+        async fn list(&self, _: &Key, _: Option<&Key>, _: usize) -> Result<ListPage, ReadError> {
+            Err(ReadError::NotFound)
+        }
+
+        async fn delete(&self, _: &Key) -> Result<(), DeleteError> {
+            Ok(())
+        }
+    }
+
+    async fn written(unknown: usize, before: Option<&'static str>) -> (Result<(), FileError>, Vec<Guard>) {
+        let object = RefCell::new(before.map(|text| Bytes::from_static(text.as_bytes())));
+        let warehouse = Warehouse::new(Doubtful { unknown, object, guards: RefCell::default() }, "s3://lake");
+        let done = warehouse.write("s3://lake/file", Bytes::from_static(b"content")).await;
+        (done, warehouse.store.guards.take())
+    }
+
+    /// A file that can be read after an unknown outcome is perhaps not durable.
+    #[tokio::test]
+    async fn what_a_write_of_unknown_outcome_left_is_written_anew() {
+        let (done, guards) = written(1, None).await;
+        assert!(done.is_ok() && guards == [Guard::Absent, Guard::Absent, Guard::None], "{done:?} {guards:?}");
+        let (done, guards) = written(9, None).await;
+        assert!(done.is_err() && guards.last() == Some(&Guard::None), "{done:?} {guards:?}");
+        // Something on the way sent it twice, and the answer of the first was lost.
+        let (done, guards) = written(0, Some("content")).await;
+        assert!(done.is_ok() && guards == [Guard::Absent], "{done:?} {guards:?}");
+        let (done, guards) = written(0, Some("another")).await;
+        assert!(done.is_err() && !guards.contains(&Guard::None), "{done:?} {guards:?}");
     }
 }

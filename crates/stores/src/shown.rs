@@ -4,6 +4,9 @@
 #[must_use]
 pub fn shown(store: &str) -> String {
     let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };
+    if glidepath_kv::is_scheme(scheme) {
+        return glidepath_kv::shown(store);
+    }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     match rest[..end].rsplit_once('@') {
         Some((user, _)) => {
@@ -20,8 +23,21 @@ mod tests {
 
     #[test]
     fn no_password_is_shown() {
-        assert_eq!(shown("postgres://me:hush@host:5432/db?schema=x"), "postgres://me@host:5432/db?schema=x");
-        assert_eq!(shown("postgres://me:hu@sh@host/db"), "postgres://me@host/db");
+        for password in ["hush", "hu/sh", "hu?sh", "hu#sh", "hu:sh", "hu=sh"] {
+            assert_eq!(shown(&format!("postgres://me:{password}@host:5432/db?schema=x")), "postgres://me@host:5432/db");
+        }
+        for secret in [
+            "me:hu@sh@host/db",
+            "me:h@u/s?sh@host/db",
+            "me:x@host/db?password=hu@sh",
+            "host/db?user=me&password=hush",
+            "host/db?password=hu@sh",
+            "host/db?schema=x&password=h:s@sh/s?sh",
+        ] {
+            assert!(!shown(&format!("postgres://{secret}")).contains("sh"), "{secret}");
+        }
+        assert_eq!(shown("cassandra://me:hu/sh@host:1,other:2/space?copies=3"), "cassandra://me@host:1,other:2/space");
+        assert_eq!(shown("kv+file:///a@b:c?x=1"), "kv+file:///a@b:c");
         for plain in ["file:///a@b", "memory:", "s3://bucket/a@b:c", "postgres://me@host/db"] {
             assert_eq!(shown(plain), plain);
         }

@@ -50,6 +50,10 @@ pub(super) async fn of_files(
 
 /// In tables of the server.
 pub(super) async fn of_server(context: &Context<'_>, add: &mut impl FnMut(Line)) -> Result<(), TxnBenchError> {
+    // In memory there are none.
+    if context.store.is_exclusive() {
+        return Ok(());
+    }
     for (name, encoding) in encodings() {
         let table = context.table(&format!("bytes_{name}"))?;
         let written = write(context, context.store.clone(), &table, encoding).await?;

@@ -56,7 +56,7 @@ pub(super) fn verdict(knee: &Knee) -> String {
                 knee.worst_success.map_or_else(String::new, |worst| {
                     format!(" in the worst stretch between two bursts: {:.1} % there", 100.0 * worst)
                 }),
-                knee.burst_success.map_or_else(String::new, |share| {
+                knee.burst_success.filter(|_| knee.commit_within_s.is_none()).map_or_else(String::new, |share| {
                     format!("; of the transactions that arrive in bursts, {:.1} % succeed", 100.0 * share)
                 }),
             )
@@ -67,17 +67,18 @@ pub(super) fn verdict(knee: &Knee) -> String {
             share_percent(*success),
             waiting_words(knee)
         ),
-        Bound::Unfinished => format!(
-            "Knee: above {rate} commits/s, where {} % of {deciding} still {succeed}. {}\n      \
+        Bound::Unfinished => {
+            format!(
+                "Knee: above {rate} commits/s, where {} % of {deciding} still {succeed}. {}\n      \
              {judged}.",
-            share_percent(*success),
-            match knee.stopped.map(|stopped| stopped.reason) {
-                Some(Reason::RunsTooShort) =>
-                    "At higher loads transactions take longer to end than the runs last: give a longer --duration.",
-                _ if waiting_words(knee).is_empty() => "A larger --budget finds it.",
-                _ => waiting_words(knee).trim_start(),
-            }
-        ),
+                share_percent(*success),
+                match knee.stopped.map(|stopped| stopped.reason) {
+                    Some(Reason::RunsTooShort) =>
+                        "At higher loads transactions take longer to end than the runs last: give a longer --duration.",
+                    _ => "A larger --budget finds it.",
+                }
+            ) + waiting_words(knee)
+        }
         Bound::NothingHolds => format!(
             "No knee: even at {} offered per second, only {} % of {deciding} {succeed} \
              (required: {threshold} %).\n         {judged}.",
@@ -93,7 +94,7 @@ pub(super) fn verdict(knee: &Knee) -> String {
 fn waiting_words(knee: &Knee) -> &'static str {
     match knee.commit_within_s {
         None if knee.success >= 1.0 => {
-            " Where nothing fails, commits wait: with --commit-within 10s, those that wait longer count as failed."
+            " If nothing fails at any load, because commits wait, --commit-within 10s counts those that wait longer as failed."
         }
         _ => "",
     }
@@ -137,7 +138,9 @@ fn stopped_words(stopped: &SearchEnd) -> String {
 }
 
 fn kinds(knee: &Knee) -> String {
-    let header = ["at the knee", "commits/s", "success %", "mean", "P50", "P95", "P99", "retries", "not ended %"];
+    // Of all that committed, in time or not.
+    let success = if knee.commit_within_s.is_some() { "committed %" } else { "success %" };
+    let header = ["at the knee", "commits/s", success, "mean", "P50", "P95", "P99", "retries", "not ended %"];
     let kinds = [
         ("all", Some(&knee.all)),
         ("fast appends", knee.fast_append.as_ref()),
@@ -157,7 +160,7 @@ fn kinds(knee: &Knee) -> String {
     };
     let kinds = || kinds.into_iter().skip(usize::from(!mixed));
     let numbers = table(&header.map(str::to_owned), 1, kinds().filter_map(row).collect());
-    let bounds = ["with 95 % confidence", "commits/s", "success %", "P99"];
+    let bounds = ["with 95 % confidence", "commits/s", success, "P99"];
     let bounds_row = |(name, kind): (&str, Option<&KindAtKnee>)| {
         let kind = kind?;
         Some(vec![

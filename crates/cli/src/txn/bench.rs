@@ -87,6 +87,10 @@ impl Bench {
                 self.measure(&AnyKv::Embedded(store), Some(&own.path), stop)
             }
         }?;
+        if lines.is_empty() && !stop.load(Ordering::Relaxed) {
+            let words = "nothing to measure: a store in memory takes no bytes on disk; choose another --part";
+            return Err(Failure::Mistake(words.to_owned()));
+        }
         if lines.is_empty() {
             return Err(Failure::Interrupted("stopped; nothing is measured".to_owned()));
         }

@@ -28,7 +28,8 @@ pub struct Knee {
     pub inter_arrival_scale_s: f64,
     /// The success that a load needs to hold.
     pub threshold: f64,
-    /// The time from the end of a transaction's work within which its commit must land to count, if there is one.
+    /// The time from the end of a transaction's work within which its commit must land to count, if there is one. Rates, and the
+    /// figures of each kind, are of all commits, late ones too.
     pub commit_within_s: Option<f64>,
     /// The deciding success: that of validated overwrites if there are any, otherwise of all.
     pub success: f64,

@@ -1,5 +1,8 @@
-//! Reading the bodies of requests, within a limit for each and one for all: a body of JSON takes up to twenty times its
-//! length while a request works on it.
+//! Reading the bodies of requests, within a limit for each and one for all: a body of JSON takes up to sixty times its length
+//! while it is decoded.
+//!
+//! What is refused is read to its end and thrown away before the answer: a client that still sends would otherwise find its
+//! connection broken, and not know that nothing was done.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +19,10 @@ use crate::security::refusal::Refusal;
 
 /// What is counted of bodies together, so that their number fits into the permits of a semaphore.
 const UNIT: usize = 1024;
+
+/// So much of each body is not counted: who fills the memory for large bodies holds up no small ones. The most requests at
+/// once limit these.
+pub(crate) const SMALL: usize = 64 << 10;
 
 /// The memory for bodies.
 pub(crate) struct Bodies {
@@ -43,9 +50,23 @@ impl Bodies {
         metrics: &Metrics,
     ) -> Result<(Bytes, Room), Refusal> {
         let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if announced.is_some_and(|length: u64| length > self.most_bytes as u64) {
-            return Err(self.too_long());
+        let announced = announced.map_or(0, |length: u64| usize::try_from(length).unwrap_or(usize::MAX));
+        let refusal = match announced {
+            long if long > self.most_bytes => self.too_long(),
+            long if counted(long) > self.free.available_permits() => busy(metrics),
+            _ => match self.collect(&mut body, deadline, metrics).await {
+                Ok(whole) => return Ok(whole),
+                Err(refusal) => refusal,
+            },
+        };
+        // A client that asks first has sent nothing, and does not if the answer is no.
+        if !headers.contains_key(header::EXPECT) {
+            discard(body, self.most_bytes, deadline).await;
         }
+        Err(refusal)
+    }
+
+    async fn collect(&self, body: &mut Body, deadline: Instant, metrics: &Metrics) -> Result<(Bytes, Room), Refusal> {
         let (mut all, mut room) = (BytesMut::new(), Room(None));
         loop {
             let frame = timeout_at(deadline, body.frame()).await.map_err(|_| {
@@ -64,11 +85,7 @@ impl Bodies {
                 return Err(self.too_long());
             }
             if !room.grow(&self.free, length) {
-                metrics.turned_away.fetch_add(1, Ordering::Relaxed);
-                return Err(Refusal::busy(
-                    "the bodies of the requests at work take the memory that there is for them; nothing was done: try \
-                     again later",
-                ));
+                return Err(busy(metrics));
             }
             // Most bodies come in one piece, which is not copied.
             if all.is_empty() && body.is_end_stream() {
@@ -86,11 +103,35 @@ impl Bodies {
     }
 }
 
+fn busy(metrics: &Metrics) -> Refusal {
+    metrics.turned_away.fetch_add(1, Ordering::Relaxed);
+    Refusal::busy(
+        "the bodies of the requests at work take the memory that there is for them; nothing was done: try again later",
+    )
+}
+
+/// Reads what still comes, up to so many bytes.
+pub(crate) async fn discard(mut body: Body, most_bytes: usize, deadline: Instant) {
+    let mut left = most_bytes;
+    while let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await {
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        if length >= left {
+            return;
+        }
+        left -= length;
+    }
+}
+
+/// The permits that so many bytes of one body take.
+fn counted(bytes: usize) -> usize {
+    bytes.saturating_sub(SMALL).div_ceil(UNIT)
+}
+
 impl Room {
     /// Takes what is missing for so many bytes. Waiting for it could wait for a body that waits for this one.
     fn grow(&mut self, free: &Arc<Semaphore>, bytes: usize) -> bool {
         let has = self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let missing = bytes.div_ceil(UNIT).saturating_sub(has);
+        let missing = counted(bytes).saturating_sub(has);
         if missing == 0 {
             return true;
         }
@@ -112,12 +153,14 @@ mod tests {
     fn room_is_for_all_together_and_comes_back() {
         let bodies = Bodies::new(4 * UNIT, 6 * UNIT);
         let (mut one, mut other) = (Room(None), Room(None));
-        assert!(one.grow(&bodies.free, 1) && one.grow(&bodies.free, 4 * UNIT));
-        assert!(other.grow(&bodies.free, UNIT + 1));
-        assert!(!other.grow(&bodies.free, 2 * UNIT + 1), "six are taken");
-        assert!(other.grow(&bodies.free, 2 * UNIT), "what it has stays");
+        let of = |units: usize| SMALL + units * UNIT;
+        assert!(one.grow(&bodies.free, of(0) + 1) && one.grow(&bodies.free, of(4)));
+        assert!(other.grow(&bodies.free, of(1) + 1));
+        assert!(!other.grow(&bodies.free, of(2) + 1), "six are taken");
+        assert!(other.grow(&bodies.free, of(2)), "what it has stays");
+        assert!(Room(None).grow(&bodies.free, SMALL), "a small body takes none");
         drop(one);
-        assert!(other.grow(&bodies.free, 4 * UNIT));
+        assert!(other.grow(&bodies.free, of(4)));
         drop(other);
         assert_eq!(bodies.free.available_permits(), 6);
     }

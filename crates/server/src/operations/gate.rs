@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant as Deadline, timeout_at};
 
 use super::Limits;
-use super::bodies::{Bodies, Room};
+use super::bodies::{Bodies, Room, SMALL, discard};
 use super::metrics::Metrics;
 use crate::answer::ErrorName;
 use crate::people;
@@ -135,12 +135,13 @@ async fn admitted(
     identity: &mut Option<Asker>,
 ) -> Result<Response, Refusal> {
     let gate = &app.gate;
+    let deadline = Deadline::now() + gate.limits.request_timeout;
     // Step 1.
     let Ok(permit) = Arc::clone(&gate.free).try_acquire_owned() else {
         gate.metrics.turned_away.fetch_add(1, Ordering::Relaxed);
+        discard(request.into_body(), SMALL, deadline).await;
         return Err(Refusal::busy("the server has too many requests; nothing was done: try again later"));
     };
-    let deadline = Deadline::now() + gate.limits.request_timeout;
     if let Some(form) = people::before_token(&gate.access, route, request.method(), request.headers()) {
         return Ok(form);
     }

@@ -127,7 +127,7 @@ impl Metrics {
         single(
             &mut out,
             "glidepath_requests_turned_away_total",
-            "Requests refused because of --most-requests.",
+            "Requests refused because of --most-requests or --all-bodies.",
             read(&self.turned_away),
         );
         single(

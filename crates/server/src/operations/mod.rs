@@ -39,7 +39,7 @@ impl Default for Limits {
             request_timeout: Duration::from_secs(60),
             most_requests: 1024,
             most_body_bytes: 16 << 20,
-            all_bodies_bytes: 64 << 20,
+            all_bodies_bytes: 32 << 20,
             most_header_bytes: 32 << 10,
             idle_timeout: Duration::from_secs(75),
             most_connections: 8192,

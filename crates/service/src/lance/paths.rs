@@ -18,13 +18,19 @@ const PARTS: [&str; 9] =
 
 /// The folder of a new table: its name, and random digits, by which no two tables share a folder.
 pub(super) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
-    format!("{base}/{}-{:016x}", plain(name), uuid.as_u128() as u64)
+    let mut name = plain(name);
+    // The digits tell tables apart.
+    name.truncate(locations::LONGEST);
+    format!("{base}/{name}-{:016x}", uuid.as_u128() as u64)
 }
 
 /// The folder of a namespace.
 pub(super) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
-    let parts = namespace.iter().map(|part| plain(part));
-    std::iter::once(warehouse.trim_end_matches('/').to_owned()).chain(parts).collect::<Vec<_>>().join("/")
+    let mut folder = warehouse.trim_end_matches('/').to_owned();
+    for part in namespace {
+        locations::add_folder(&mut folder, &plain(part), '=');
+    }
+    folder
 }
 
 /// A part of a path that all of Lance's clients write alike, which is not so for the `~` of

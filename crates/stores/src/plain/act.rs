@@ -75,7 +75,7 @@ impl Root {
         let folder = self.make_folder(&parts[..parts.len() - 1]).map_err(not_made)?;
         let refused = |what, error| self.refused(key, what, error);
         let found = kind(&folder, name).map_err(|error| refused("examining", error.into()))?;
-        self.may_be_named(key, found, replace).map_err(|error| self.durably(key, &folder, error))?;
+        self.may_be_named(key, found, replace)?;
         let unfinished = Unfinished::write(&folder, payload, self.sync).map_err(|error| refused("writing", error))?;
         let tag = unfinished.tag().map_err(|error| refused("writing", error))?;
         let naming = if replace { unfinished.rename(name) } else { unfinished.link(name) };
@@ -85,8 +85,7 @@ impl Root {
             Naming::Done => {}
             Naming::Exists => {
                 let found = kind(&folder, name).map_err(|error| refused("examining", error.into()))?;
-                let error = self.may_be_named(key, found, replace).err().unwrap_or(PutError::Lost);
-                return Err(self.durably(key, &folder, error));
+                return Err(self.may_be_named(key, found, replace).err().unwrap_or(PutError::Lost));
             }
             Naming::Refused(error) if !replace && is_no_link(error) => {
                 let why = "the file system has no hard links, by which a file gets its name only if there is none yet";
@@ -97,18 +96,6 @@ impl Root {
         }
         (self.sync)(&folder).map_err(unknown)?;
         Ok(tag)
-    }
-
-    /// The file that a write is lost to may be what an earlier delivery of it made, and whose sync failed: what is said to be
-    /// there must be durable.
-    fn durably(&self, key: &str, folder: &File, error: PutError) -> PutError {
-        match error {
-            PutError::Lost => match (self.sync)(folder) {
-                Ok(()) => PutError::Lost,
-                Err(error) => PutError::Unknown(self.cause(key, "making durable", &error)),
-            },
-            error => error,
-        }
     }
 
     /// Whether a file can get a name at which this was found.

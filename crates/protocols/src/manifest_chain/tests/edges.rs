@@ -113,6 +113,21 @@ fn a_search_ends_though_commits_are_as_fast_as_reads() {
     assert_eq!(at_once(chain.load()).unwrap().version(), newest);
 }
 
+/// So far away that 64 reads pass before the search comes near the version that was missing: what it has found by then is none
+/// that was the newest.
+#[test]
+fn a_long_search_ends_at_the_newest() {
+    const AWAY: u64 = 2037;
+    let (world, chain, base) = created(Layout::Paged);
+    let theirs = world.chain(SharedState::new("", 1 << 20));
+    for number in 0..AWAY {
+        commit(&theirs, &[vec![if number % 2 == 0 { create("there") } else { drop_of("there") }]]);
+    }
+    world.counted();
+    assert_eq!(at_once(chain.load()).unwrap().version(), Version(base.version().0 + AWAY));
+    assert!(world.counted().gets > 64);
+}
+
 /// The pages of another version have right checksums, and may have the same places.
 #[test]
 fn the_bytes_of_another_version_are_not_read_as_pages() {
