@@ -293,6 +293,7 @@ impl AnyKv {
     pub async fn disk_bytes(&self, table: &Table) -> Result<Option<u64>, KvReadError> {
         match self {
             Self::Embedded(_) | Self::Memory(_) => {
+                // Without a server's driver, nothing else names it.
                 let _ = table;
                 Ok(None)
             }
