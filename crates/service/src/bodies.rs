@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use glidepath_table::files;
 use iceberg::spec::{TableMetadata, ViewMetadata};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Kind, ServiceError};
 use crate::gunzip::gunzipped;
+
+/// Metadata files with more bytes are read one after the other: decoded, one takes about ten times as much.
+pub(crate) const LARGE: u64 = 8 << 20;
 
 /// A metadata file: as it is written, and decoded.
 #[derive(Debug)]
@@ -27,23 +31,31 @@ pub struct Body<M> {
 pub type Loaded<M> = Arc<Body<M>>;
 
 impl<M: Serialize + DeserializeOwned> Body<M> {
-    /// A new file of this content.
+    /// A new file of this content. It is not larger than what a server reads.
     pub(crate) fn of(location: String, metadata: M) -> Result<Self, ServiceError> {
         let value = serde_json::to_value(&metadata).map(in_order);
         let json = value.and_then(|value| serde_json::to_vec(&value)).map_err(|error| {
             ServiceError::new(Kind::Broken, format!("the metadata cannot be written as JSON: {error}"))
         })?;
+        if json.len() as u64 > files::MOST {
+            let words = format!(
+                "the metadata would have {} bytes; at most {} are allowed: remove snapshots, schemas or properties first",
+                json.len(),
+                files::MOST
+            );
+            return Err(ServiceError::invalid(words));
+        }
         Ok(Self { location, metadata, json: json.into() })
     }
 
-    /// The file as read.
-    pub(crate) fn read(location: &str, file: Bytes) -> Result<Self, ServiceError> {
+    /// The file as read; `None` if it has more than this many bytes uncompressed.
+    pub(crate) fn read(location: &str, file: Bytes, most: u64) -> Result<Option<Self>, ServiceError> {
         let broken = |error: String| {
             ServiceError::new(Kind::Broken, format!("the metadata file {location} cannot be read: {error}"))
         };
-        let json = gunzipped(file).map_err(broken)?;
+        let Some(json) = gunzipped(file, most).map_err(broken)? else { return Ok(None) };
         let metadata = serde_json::from_slice(&json).map_err(|error| broken(error.to_string()))?;
-        Ok(Self { location: location.to_owned(), metadata, json })
+        Ok(Some(Self { location: location.to_owned(), metadata, json }))
     }
 }
 
@@ -78,11 +90,17 @@ fn in_order(mut metadata: serde_json::Value) -> serde_json::Value {
 pub(crate) struct Bodies {
     pub(crate) tables: Cache<TableMetadata>,
     pub(crate) views: Cache<ViewMetadata>,
+    /// Held while a large one is read.
+    pub(crate) large: futures_util::lock::Mutex<()>,
 }
 
 impl Bodies {
     pub(crate) fn new(most_bytes: u64) -> Self {
-        Self { tables: Cache::new(most_bytes), views: Cache::new(most_bytes / 8) }
+        Self {
+            tables: Cache::new(most_bytes),
+            views: Cache::new(most_bytes / 8),
+            large: futures_util::lock::Mutex::new(()),
+        }
     }
 }
 

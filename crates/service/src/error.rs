@@ -99,7 +99,7 @@ impl From<FileError> for ServiceError {
     fn from(error: FileError) -> Self {
         let kind = match &error {
             FileError::Outside { .. } => Kind::Invalid,
-            FileError::NotFound(_) => Kind::Broken,
+            FileError::NotFound(_) | FileError::TooLarge { .. } => Kind::Broken,
             FileError::Failed { .. } => Kind::Unavailable,
         };
         Self::new(kind, error.to_string())

@@ -22,7 +22,6 @@ use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::{FileError, Files};
 use iceberg::spec::{Manifest, ManifestList, TableMetadata};
 
-use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_within, unslashed};
 use crate::mutant::{self, Mutant};
@@ -267,15 +266,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     async fn purge(&self, location: &str, pointer: &str) -> Result<(), ServiceError> {
-        let body = match self.files.read(pointer).await {
-            Ok(file) => crate::bodies::Body::<TableMetadata>::read(pointer, file),
-            // An earlier run has deleted it, as the last file; or it was never a file of this server.
-            Err(FileError::NotFound(_) | FileError::Outside { .. }) => return Ok(()),
-            Err(error) => return Err(error.into()),
+        let body = match self.read_body::<TableMetadata>(pointer).await {
+            Ok(body) => body,
+            // An earlier run has deleted it, as the last file; or it was never a file of this server; or it cannot be read, and
+            // names nothing that can be proved to be the table's.
+            Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => return Ok(()),
+            Err(error) => return Err(error),
         };
-        // A file that cannot be read names nothing that can be proved to be the table's.
-        let Ok(body) = body else { return Ok(()) };
-        let files = self.named_by(&std::sync::Arc::new(body)).await?;
+        let files = self.named_by(&body.metadata).await?;
         for file in files.iter().filter(|file| is_within(file, location) && *file != pointer) {
             match self.files.delete(file).await {
                 // Whoever wrote the metadata may name what is no file of this server.
@@ -287,8 +285,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// The files that the metadata of a table names, at all depths.
-    async fn named_by(&self, body: &Loaded<TableMetadata>) -> Result<BTreeSet<String>, ServiceError> {
-        let metadata = &body.metadata;
+    async fn named_by(&self, metadata: &TableMetadata) -> Result<BTreeSet<String>, ServiceError> {
         let mut files: BTreeSet<String> = metadata.metadata_log().iter().map(|log| log.metadata_file.clone()).collect();
         files.extend(metadata.statistics_iter().map(|file| file.statistics_path.clone()));
         files.extend(metadata.partition_statistics_iter().map(|file| file.statistics_path.clone()));
@@ -316,7 +313,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn read_if_there(&self, location: &str) -> Result<Option<bytes::Bytes>, ServiceError> {
         match self.files.read(location).await {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(FileError::NotFound(_) | FileError::Outside { .. }) => Ok(None),
+            Err(FileError::NotFound(_) | FileError::Outside { .. } | FileError::TooLarge { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use glidepath_env::Env;
 use glidepath_model::{Entry, Kind as EntryKind, Name};
 use glidepath_protocols::group::Grouped;
-use glidepath_table::{FileError, Files};
+use glidepath_table::{FileError, Files, files};
 use iceberg::spec::{TableMetadata, ViewMetadata};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::bodies::{Body, Loaded};
+use crate::bodies::{Body, LARGE, Loaded};
 use crate::error::{Kind, ServiceError};
 use crate::locations;
 use crate::names::Identifier;
@@ -120,7 +122,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// The same, from the file in any case.
     pub(crate) async fn read_table_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
-        let body: Arc<Body<TableMetadata>> = Arc::new(Body::read(location, self.file(location).await?)?);
+        let body: Arc<Body<TableMetadata>> = Arc::new(self.read_body(location).await?);
         self.bodies.tables.put(Arc::clone(&body));
         Ok(body)
     }
@@ -129,21 +131,40 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         if let Some(body) = self.bodies.views.get(location) {
             return Ok(body);
         }
-        let body: Arc<Body<ViewMetadata>> = Arc::new(Body::read(location, self.file(location).await?)?);
+        let body: Arc<Body<ViewMetadata>> = Arc::new(self.read_body(location).await?);
         self.bodies.views.put(Arc::clone(&body));
         Ok(body)
     }
 
-    async fn file(&self, location: &str) -> Result<bytes::Bytes, ServiceError> {
-        self.files.read(location).await.map_err(|error| match error {
-            // The catalog points there, so it is not the client's mistake.
-            FileError::NotFound(location) => {
-                let words = format!("Failed to open input stream for file: {location}: there is no such file");
-                ServiceError::new(Kind::NoFile, words)
-            }
-            FileError::Outside { .. } => ServiceError::new(Kind::Broken, error.to_string()),
-            error => error.into(),
-        })
+    /// A metadata file. Large ones are read one after the other.
+    pub(crate) async fn read_body<M: Serialize + DeserializeOwned>(
+        &self,
+        location: &str,
+    ) -> Result<Body<M>, ServiceError> {
+        let small = match self.files.read_up_to(location, LARGE).await {
+            Ok(file) => Body::read(location, file, LARGE)?,
+            Err(FileError::TooLarge { .. }) => None,
+            Err(error) => return Err(no_body(error)),
+        };
+        if let Some(body) = small {
+            return Ok(body);
+        }
+        let _only = self.bodies.large.lock().await;
+        let file = self.files.read(location).await.map_err(no_body)?;
+        Body::read(location, file, files::MOST)?
+            .ok_or_else(|| no_body(FileError::TooLarge { location: location.to_owned(), most: files::MOST }))
+    }
+}
+
+/// The catalog points to the file, so it is not the client's mistake that it cannot be read.
+fn no_body(error: FileError) -> ServiceError {
+    match error {
+        FileError::NotFound(location) => {
+            let words = format!("Failed to open input stream for file: {location}: there is no such file");
+            ServiceError::new(Kind::NoFile, words)
+        }
+        FileError::Outside { .. } => ServiceError::new(Kind::Broken, error.to_string()),
+        error => error.into(),
     }
 }
 

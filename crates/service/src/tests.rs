@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod large;
+
 use std::collections::HashMap;
 
 use glidepath_protocols::registry::Protocol;

@@ -36,8 +36,11 @@ impl<O: ObjectStore> Warehouse<O> {
 }
 
 impl<O: ObjectStore> Files for Warehouse<O> {
-    async fn read(&self, location: &str) -> Result<Bytes, FileError> {
-        match self.store.get(&self.key(location)?).await {
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {
+        match self.store.get_range(&self.key(location)?, 0..most + 1).await {
+            Ok(object) if object.payload.bytes.len() as u64 > most => {
+                Err(FileError::TooLarge { location: location.to_owned(), most })
+            }
             Ok(object) => Ok(object.payload.bytes),
             Err(ReadError::NotFound) => Err(FileError::NotFound(location.to_owned())),
             Err(ReadError::Failed(cause)) => Err(FileError::Failed { location: location.to_owned(), cause }),

@@ -4,10 +4,18 @@
 use bytes::Bytes;
 use glidepath_env::Cause;
 
+/// The most bytes of a file that is read: far above what metadata, lists and manifests have, and little enough to be in memory.
+pub const MOST: u64 = 128 << 20;
+
 /// Files by their locations, such as `s3://bucket/lake/tables/orders/metadata/00001.metadata.json`.
 pub trait Files {
-    /// The whole file. Reads have no effect and may be repeated.
-    fn read(&self, location: &str) -> impl Future<Output = Result<Bytes, FileError>>;
+    /// The whole file, if it has at most this many bytes. Reads have no effect and may be repeated.
+    fn read_up_to(&self, location: &str, most: u64) -> impl Future<Output = Result<Bytes, FileError>>;
+
+    /// The whole file, if it has at most [`MOST`] bytes.
+    fn read(&self, location: &str) -> impl Future<Output = Result<Bytes, FileError>> {
+        self.read_up_to(location, MOST)
+    }
 
     /// Writes a file of a fresh name and makes it durable. After an error, the file may exist or may still appear; nobody
     /// refers to it.
@@ -58,6 +66,14 @@ pub enum FileError {
         warehouse: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// It is larger than what was to be read.
+    #[error("{location} has more than {most} bytes")]
+    TooLarge {
+        /// The file.
+        location: String,
+        /// The bytes that were allowed.
+        most: u64,
     },
     /// The store did not do it, or did not say so.
     #[error("{location}: {cause}")]

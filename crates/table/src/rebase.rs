@@ -241,7 +241,7 @@ fn is_of_table(metadata: &TableMetadata, file: &str) -> Result<(), Why> {
 async fn read(files: &impl Files, location: &str) -> Result<Bytes, NotRebased> {
     files.read(location).await.map_err(|error| match error {
         FileError::NotFound(location) => Why::NoFile(location).into(),
-        FileError::Outside { .. } => Why::Outside(error.to_string()).into(),
+        FileError::Outside { .. } | FileError::TooLarge { .. } => Why::Outside(error.to_string()).into(),
         FileError::Failed { location, cause } => NotRebased::Store { location, cause },
     })
 }

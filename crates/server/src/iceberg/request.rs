@@ -79,8 +79,9 @@ pub(crate) struct PageAsked {
 }
 
 impl PageAsked {
+    /// Without a token, not even an empty one, the client does not know pages: it must get all.
     pub(crate) fn page(&self) -> Page {
-        Page { token: self.token.clone(), size: self.size }
+        Page { token: self.token.clone(), size: self.size.filter(|_| self.token.is_some()) }
     }
 }
 

@@ -27,9 +27,9 @@ impl<F> Timed<F> {
 }
 
 impl<F: Files> Files for Timed<F> {
-    async fn read(&self, location: &str) -> Result<Bytes, FileError> {
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {
         let begun = Instant::now();
-        let answer = self.files.read(location).await;
+        let answer = self.files.read_up_to(location, most).await;
         self.note(FileOperation::Read, begun, &answer);
         answer
     }

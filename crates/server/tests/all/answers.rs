@@ -44,6 +44,29 @@ async fn null_counts_as_missing() {
     }
 }
 
+/// A client that sends no token does not know pages, and would take a page for everything.
+#[tokio::test]
+async fn pages_are_for_those_who_ask_for_the_first_one() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    for name in ["a", "b", "c"] {
+        server.create_table("n", name, "").await;
+    }
+    for (query, found, last) in [
+        ("", 3, true),
+        ("?pageSize=1", 3, true),
+        ("?pageSize=2&pageToken=", 2, false),
+        ("?pageSize=2&pageToken=b", 1, true),
+        ("?pageToken=b", 1, true),
+    ] {
+        let (status, answer) = server.ask("GET", &format!("/v1/namespaces/n/tables{query}"), "", &Value::Null).await;
+        let names = answer["identifiers"].as_array().map_or(0, Vec::len);
+        assert!(status.is_success() && names == found, "{query}: {status} {answer}");
+        assert_eq!(answer["next-page-token"].is_null(), last, "{query}: {answer}");
+    }
+}
+
 #[tokio::test]
 async fn a_name_that_something_else_has_is_said_to_be_taken_by_that() {
     let (folder, config) = local();

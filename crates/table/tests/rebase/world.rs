@@ -35,13 +35,15 @@ impl Disk {
 }
 
 impl Files for Disk {
-    async fn read(&self, location: &str) -> Result<Bytes, FileError> {
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {
         self.reads.lock().unwrap().push(location.into());
         if self.broken.lock().unwrap().contains(location) {
             return Err(FileError::Failed { location: location.into(), cause: Cause::words("the network is down") });
         }
         let file = self.files.lock().unwrap().get(location).cloned();
-        file.ok_or_else(|| FileError::NotFound(location.into()))
+        let file = file.ok_or_else(|| FileError::NotFound(location.into()))?;
+        let fits = file.len() as u64 <= most;
+        fits.then_some(file).ok_or_else(|| FileError::TooLarge { location: location.into(), most })
     }
 
     async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {

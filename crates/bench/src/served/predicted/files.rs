@@ -43,8 +43,8 @@ impl Made {
 }
 
 impl Files for Made {
-    async fn read(&self, location: &str) -> Result<Bytes, FileError> {
-        self.files.read(location).await
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {
+        self.files.read_up_to(location, most).await
     }
 
     async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
