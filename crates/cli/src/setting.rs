@@ -34,7 +34,10 @@ pub(crate) fn catalog(point: &Point) -> String {
     };
     match catalog.server {
         None => place,
-        Some(way) => format!("{place}, behind one server {way} away"),
+        Some(way) => match catalog.servers {
+            None | Some(1) => format!("{place}, behind one server {way} away"),
+            Some(count) => format!("{place}, behind {count} servers {way} away"),
+        },
     }
 }
 

@@ -57,6 +57,10 @@ pub struct CatalogConfig {
     /// version that it knows. The value is the round trip between a client and this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Span>,
+    /// How many such servers there are: 1 if not given. Each client talks to one of them, and each reads the newest version
+    /// from the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<u32>,
     /// When, within its round trip, a request to the catalog takes effect.
     pub effect: EffectPoint,
 }
@@ -85,6 +89,13 @@ pub struct Profiles {
 impl From<Profile> for Profiles {
     fn from(tables: Profile) -> Self {
         Self { tables, catalog: None }
+    }
+}
+
+impl CatalogConfig {
+    /// The number of servers in front of it, if there are any.
+    pub(crate) fn servers(&self) -> u32 {
+        self.servers.unwrap_or(1)
     }
 }
 
@@ -231,9 +242,12 @@ fn check_appends(config: &Config) -> Result<(), SpecError> {
     Err(SpecError { field: "tables.appends", found: "\"rebased\"".to_owned(), allowed: allowed.to_owned() })
 }
 
+/// The most servers in front of a catalog.
+const MOST_SERVERS: u32 = 64;
+
 /// Whether the catalog is in one place.
 fn check_catalog(config: &Config, has_profile: bool) -> Result<(), SpecError> {
-    let CatalogConfig { latency, store, server, .. } = &config.catalog;
+    let CatalogConfig { latency, store, server, servers, .. } = &config.catalog;
     let wrong = |field, found: String, allowed: &str| Err(SpecError { field, found, allowed: allowed.to_owned() });
     match (store, latency) {
         (Some(store), Some(latency)) => wrong(
@@ -246,6 +260,13 @@ fn check_catalog(config: &Config, has_profile: bool) -> Result<(), SpecError> {
         }
         _ if server.is_some_and(|way| way > Span::from_secs(3600)) => {
             wrong("catalog.server", server.unwrap_or_default().to_string(), "0s to 1h")
+        }
+        _ if servers.is_some_and(|count| !(1..=MOST_SERVERS).contains(&count)) => {
+            wrong("catalog.servers", config.catalog.servers().to_string(), &format!("1 to {MOST_SERVERS}"))
+        }
+        _ if servers.is_some() && server.is_none() => {
+            let allowed = "only with catalog.server, the round trip between a client and its server";
+            wrong("catalog.servers", config.catalog.servers().to_string(), allowed)
         }
         _ => Ok(()),
     }

@@ -1,9 +1,9 @@
-//! One server that has the catalog: the commits that wait there are committed as one group.
+//! Servers that have the catalog: the commits that wait at one are committed as one group.
 //!
-//! Clients reach it in half a round trip. It answers reads with the newest version that it knows, because no other
-//! process commits; the first read, and every read of a protocol that keeps no newest version, goes to the store. What
-//! is committed in a group is the same code that runs live ([`glidepath_protocols::group`]). It may keep the tables too
-//! ([`tables`]).
+//! Clients reach theirs in half a round trip. A server that is the only one answers reads with the newest version that
+//! it knows, because no other process commits; the first read, and every read of a protocol that keeps no newest version,
+//! goes to the store. So does every read at one of several servers. What is committed in a group is the same code that
+//! runs live ([`glidepath_protocols::group`]). They may keep the tables too ([`tables`]).
 
 pub(crate) mod tables;
 
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use glidepath_env::{Cause, Denial, Env};
-use glidepath_model::{Changes, Entry, Kind, Name, Span, TableId, Version};
+use glidepath_model::{Changes, Entry, Kind, Name, Span, TableId, TableState, Version};
 use glidepath_protocols::group::{CommitError, Committer, Group, Grouped, Leader, RetryPolicy};
 use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use glidepath_sim::{SimEnv, SimStore};
@@ -31,14 +31,17 @@ pub(crate) type Lead = Box<dyn FnOnce(SimEnv, SimStore) -> Life>;
 pub(crate) struct Server<C: Grouped> {
     group: Group<C>,
     way: Span,
+    /// Whether no other server commits.
+    alone: bool,
     /// The tables, if it keeps them.
     tables: Option<Rc<Tables<C>>>,
 }
 
 impl<C: Grouped + 'static> Server<C> {
     /// A server this far away; one that keeps the tables has the sizes of their files.
-    pub(crate) fn new(way: Span, tables: Option<Sizes>) -> Self {
-        Self { group: Group::new(MOST_WAITING), way, tables: tables.map(|sizes| Rc::new(Tables::new(sizes))) }
+    pub(crate) fn new(way: Span, alone: bool, tables: Option<Sizes>) -> Self {
+        let tables = tables.map(|sizes| Rc::new(Tables::new(sizes)));
+        Self { group: Group::new(MOST_WAITING), way, alone, tables }
     }
 
     /// What the server's process does.
@@ -56,7 +59,8 @@ impl<C: Grouped + 'static> Server<C> {
     /// The catalog as the client of a transaction of this kind sees it. `tables` is the store of the tables' files.
     pub(crate) fn client(&self, env: SimEnv, catalog: C, tables: SimStore, kind: Of) -> Served<C> {
         let committer = Committer::grouped(env.clone(), catalog, self.group.clone());
-        Served { env, committer, way: self.way, server_tables: self.tables.clone(), tables, kind }
+        let (way, alone, server_tables) = (self.way, self.alone, self.tables.clone());
+        Served { env, committer, way, alone, server_tables, tables, kind }
     }
 }
 
@@ -65,6 +69,7 @@ pub(crate) struct Served<C: Grouped> {
     env: SimEnv,
     committer: Committer<SimEnv, C>,
     way: Span,
+    alone: bool,
     server_tables: Option<Rc<Tables<C>>>,
     tables: SimStore,
     kind: Of,
@@ -73,6 +78,23 @@ pub(crate) struct Served<C: Grouped> {
 impl<C: Grouped> Served<C> {
     async fn half_the_way(&self) {
         self.env.sleep_until(self.env.now() + self.way.half()).await;
+    }
+
+    /// The newest version that the server knows, which may be out of date where it is not alone.
+    fn newest_known(&self) -> Option<C::Snapshot> {
+        self.committer.catalog().newest_known()
+    }
+
+    /// These tables at this version, or at the newest.
+    async fn states(&self, at: Option<C::Snapshot>, tables: &[TableId]) -> Result<Vec<TableState>, Cause> {
+        let catalog = self.committer.catalog();
+        let at = match at {
+            Some(at) => at,
+            None => catalog.load().await.map_err(Cause::from_error)?,
+        };
+        let found = catalog.tables(&at, tables).await.map_err(Cause::from_error)?;
+        let states = found.iter().map(|state| state.as_deref().cloned());
+        states.collect::<Option<_>>().ok_or_else(|| Cause::words("a table is not there"))
     }
 
     /// Commits at the server, to the catalog.
@@ -94,7 +116,7 @@ impl<C: Grouped> Catalog for Served<C> {
 
     async fn load(&self) -> Result<C::Snapshot, LoadError> {
         self.half_the_way().await;
-        let found = match self.committer.catalog().newest_known() {
+        let found = match self.newest_known().filter(|_| self.alone) {
             Some(known) => Ok(known),
             None => self.committer.catalog().load().await,
         };

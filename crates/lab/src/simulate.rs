@@ -125,20 +125,25 @@ impl Visitor for Simulated<'_> {
 
     fn visit<D: Design>(self) -> SimulatedRun {
         let Self { point, seed, mode, go_on } = self;
-        let shared_state = Arc::new(D::shared_state(PREFIX, &settings(point)));
         let mode = if D::SHARES { Mode::EveryOperation } else { mode };
-        let open = move |env, store| D::open(env, store, Arc::clone(&shared_state));
-        match point.config.catalog.server {
-            None => run(point, seed, mode, go_on, move |env, store, _| open(env, store), None),
-            Some(way) => {
-                let server = Server::new(way, point.served_tables());
-                let lead = server.leader(open.clone());
-                let open = move |env: SimEnv, store, kind| {
-                    server.client(env.clone(), open(env.clone(), store), env.store(TABLES), kind)
-                };
-                run(point, seed, Mode::EveryOperation, go_on, open, Some(lead))
-            }
-        }
+        let process = || {
+            let shared_state = Arc::new(D::shared_state(PREFIX, &settings(point)));
+            move |env, store| D::open(env, store, Arc::clone(&shared_state))
+        };
+        let Some(way) = point.config.catalog.server else {
+            let open = process();
+            return run(point, seed, mode, go_on, move |env, store, _| open(env, store), Vec::new());
+        };
+        let count = point.config.catalog.servers();
+        let servers: Vec<_> =
+            (0..count).map(|_| (Server::new(way, count == 1, point.served_tables()), process())).collect();
+        let leads = servers.iter().map(|(server, open)| server.leader(open.clone())).collect();
+        // One after the other, as a load balancer gives connections to servers.
+        let open = move |env: SimEnv, store, kind| {
+            let (server, open) = &servers[env.process() as usize % servers.len()];
+            server.client(env.clone(), open(env.clone(), store), env.store(TABLES), kind)
+        };
+        run(point, seed, Mode::EveryOperation, go_on, open, leads)
     }
 }
 
@@ -152,7 +157,7 @@ fn run<C: Catalog + 'static>(
     mode: Mode,
     go_on: &mut dyn FnMut(Underway) -> bool,
     open: impl Fn(SimEnv, SimStore, Kind) -> C + 'static,
-    lead: Option<Lead>,
+    leads: Vec<Lead>,
 ) -> SimulatedRun {
     let (stores, catalog_store, table_store) = stores(point);
     let scene = Rc::new(Scene::new(point));
@@ -172,8 +177,8 @@ fn run<C: Catalog + 'static>(
         };
         (at, Start::Client(start))
     });
-    let server = lead.map(|lead| (Instant::ZERO, Start::Server(lead, catalog_store)));
-    let starts = server.into_iter().chain(clients).map(|(at, start)| (at, move |env: SimEnv| start.run(env)));
+    let servers = leads.into_iter().map(|lead| (Instant::ZERO, Start::Server(lead, catalog_store)));
+    let starts = servers.chain(clients).map(|(at, start)| (at, move |env: SimEnv| start.run(env)));
     let counts = simulation.run_while(starts, |events| go_on(Underway { events, failed: scene.failed.get() }));
     drop(simulation);
     let ended = scene.end().unwrap_or(horizon);

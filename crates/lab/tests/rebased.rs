@@ -59,15 +59,42 @@ fn overwrites_conflict_and_land_because_appends_wait_for_them() {
     assert!(committed(&records, Kind::FastAppend) > 0.999);
 }
 
+/// Several servers move the same table, each with the appends of its own clients: no conflict reaches a client, and what
+/// one server commits costs the others another try.
 #[test]
-fn it_needs_a_server_and_one_table_for_each_transaction() {
+fn appends_through_several_servers_do_not_conflict() {
+    for protocol in ["catalog-file", "manifest-chain", "tickets"] {
+        let protocol = format!("catalog.protocol={protocol}");
+        let load = ["arrivals.scale=200ms", "tables.count=1", &protocol];
+        let one = run(&[&load, &OURS]).unwrap();
+        let three = [&load[..], &OURS, &["catalog.servers=3"]];
+        let several = run(&three).unwrap();
+        assert_eq!(several, run(&three).unwrap(), "{protocol}");
+        assert!(committed(&several, Kind::FastAppend) > 0.999, "{protocol}: {}", committed(&several, Kind::FastAppend));
+        assert!(several.iter().all(|record| record.table_conflicts == 0), "{protocol}");
+        let installing =
+            |records: &[Record]| records.iter().map(|record| record.spent.install.as_secs_f64()).sum::<f64>();
+        assert!(installing(&several) > 1.05 * installing(&one), "{protocol}");
+    }
+}
+
+#[test]
+fn commits_over_two_tables_conflict_where_one_of_them_moved() {
+    let load = ["arrivals.scale=500ms", "tables.count=5", "transaction.tables=2"];
+    for servers in [&["catalog.servers=1"], &["catalog.servers=3"]] {
+        let records = run(&[&load, &OURS, servers]).unwrap();
+        let share = committed(&records, Kind::FastAppend);
+        assert!(share > 0.9 && records.iter().any(|record| record.table_conflicts > 0), "{servers:?}: {share}");
+    }
+}
+
+#[test]
+fn it_needs_a_server() {
     for (settings, words) in [
         (&["tables.appends=rebased"][..], "a catalog.server"),
         (&["tables.appends=rebased", "catalog.server=1ms", "tables.metadata=inlined"], "\"separate\""),
-        (
-            &["tables.appends=rebased", "catalog.server=1ms", "tables.count=2", "transaction.tables=2"],
-            "1 (with tables.appends",
-        ),
+        (&["catalog.servers=3"], "only with catalog.server"),
+        (&["catalog.server=1ms", "catalog.servers=65"], "1 to 64"),
     ] {
         let error = run(&[settings]).unwrap_err();
         assert!(error.contains(words), "{settings:?}: {error}");

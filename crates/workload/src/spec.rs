@@ -286,8 +286,6 @@ impl Workload {
         check("commit.history_parallel", commit.history_parallel, commit.history_parallel > 0, "1 or more")?;
         check_backoff("retry.catalog", &retry.catalog)?;
         check_backoff("retry.table", &retry.table)?;
-        let single = tables.appends != Appends::Rebased || transaction.tables == 1;
-        check("transaction.tables", transaction.tables, single, "1 (with tables.appends = \"rebased\")")?;
         let can_append = table_store.append || tables.manifest_list == ManifestList::Rewrite;
         let allowed = "\"rewrite\" (this store cannot append; a profile with an [append] section can)";
         check("tables.manifest_list", "\"append\"", can_append, allowed)

@@ -17,10 +17,11 @@ use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
 
 /// Fields that `"none"` removes.
-const OPTIONAL: [&str; 6] = [
+const OPTIONAL: [&str; 7] = [
     "catalog.latency",
     "catalog.store",
     "catalog.server",
+    "catalog.servers",
     "arrivals.burst.table",
     "arrivals.burst",
     "retry.time_limit",

@@ -33,6 +33,9 @@ const FAST_CATALOG: Span = Span::from_millis(1);
 /// The way to a server near its clients and back.
 const SERVER: Span = Span::from_millis(1);
 
+/// Servers that are enough to replace one while two are left.
+const SERVERS: u32 = 3;
+
 /// Iceberg's default number of parallel reads on a machine with few processors.
 const PARALLEL_READS: u32 = 4;
 
@@ -46,7 +49,7 @@ struct Changes<'a> {
 pub(super) fn changes(point: &Point, providers: &[Provider], protocols: bool) -> Vec<Change> {
     let mut changes = Changes { point, list: Vec::new() };
     changes.stores(providers);
-    changes.server();
+    changes.servers();
     changes.layout();
     changes.client();
     changes.retries();
@@ -78,18 +81,24 @@ impl Changes<'_> {
         });
     }
 
-    /// A server like `glidepath serve`.
-    fn server(&mut self) {
-        let mut settings = vec!["tables.appends = \"rebased\"".to_owned()];
-        if self.point.config.catalog.server.is_none() {
-            settings.insert(0, format!("catalog.server = \"{SERVER}\""));
+    /// Servers like `glidepath serve`.
+    fn servers(&mut self) {
+        for (count, words) in [(1, "one server"), (SERVERS, "three servers")] {
+            let given = &self.point.config;
+            let settings = [
+                (given.catalog.server.is_none(), format!("catalog.server = \"{SERVER}\"")),
+                (given.catalog.servers() != count, format!("catalog.servers = {count}")),
+                (given.tables.appends == Appends::Retried, "tables.appends = \"rebased\"".to_owned()),
+            ];
+            let settings: Vec<&str> =
+                settings.iter().filter(|(differs, _)| *differs).map(|(_, setting)| setting.as_str()).collect();
+            let words = format!("through {words} of ours, appends rebased");
+            self.add(!settings.is_empty(), &words, &settings, |config| {
+                config.catalog.server.get_or_insert(SERVER);
+                config.catalog.servers = Some(count).filter(|count| *count > 1);
+                config.tables.appends = Appends::Rebased;
+            });
         }
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        let retried = self.point.config.tables.appends == Appends::Retried;
-        self.add(retried, "through one server of ours, appends rebased", &settings, |config| {
-            config.catalog.server.get_or_insert(SERVER);
-            config.tables.appends = Appends::Rebased;
-        });
     }
 
     /// Every protocol that the store can carry, here and on each of the providers.

@@ -100,7 +100,8 @@ fn fields(point: &Point) -> BTreeMap<String, Value> {
         flatten("", Value::Table(table), &mut fields);
     }
     // Fields that a preset may set and this configuration does not have.
-    for optional in ["catalog.latency", "catalog.store", "catalog.server", "arrivals.burst", "retry.time_limit"] {
+    let catalog = ["catalog.latency", "catalog.store", "catalog.server", "catalog.servers"];
+    for optional in catalog.into_iter().chain(["arrivals.burst", "retry.time_limit"]) {
         if !fields.keys().any(|path| covers(optional, path)) {
             fields.insert(optional.to_owned(), Value::String("none".to_owned()));
         }

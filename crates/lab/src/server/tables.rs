@@ -4,15 +4,17 @@
 //! writes one table metadata file, and sends all to the group of the catalog at once. An append that met another commit
 //! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
 //! another list. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
-//! [`HOLD`] at most. The steps are those of `glidepath_service`, with sizes instead of files.
+//! [`HOLD`] at most. Where another server moved the table first, what was not committed is decided again on its newest
+//! version. A commit over several tables waits for no other, and nothing of it is put on top. The steps are those of
+//! `glidepath_service`, with sizes instead of files.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use glidepath_env::{BulkStore, Cause, Denial, Env, Transfer, together};
-use glidepath_model::{Changes, Edit, MetadataId, Overlap, TableId, TableState};
+use glidepath_env::{Backoff, BulkStore, Cause, Denial, Env, Exponential, JitterRange, Purpose, Transfer, together};
+use glidepath_model::{Changes, Edit, MetadataId, Overlap, Span, TableId, TableState};
 use glidepath_protocols::group::{Grouped, HOLD, Priority};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_queue::{Queue, Seat, Taken};
@@ -23,6 +25,17 @@ use super::Served;
 
 /// The most commits in one version of a table.
 const TOGETHER: usize = 64;
+
+/// How often a commit is tried that other servers overtake: the server's default.
+const ATTEMPTS: u32 = 30;
+
+/// The server's wait between these tries.
+const BACKOFF: Backoff = Backoff::Exponential(Exponential {
+    first: Span::from_millis(5),
+    factor: 2.0,
+    longest: Span::from_millis(500),
+    jitter: JitterRange { low: 0.0, high: 1.0 },
+});
 
 /// Commits that may wait at a table: more than any run has at a time.
 const MOST_WAITING: usize = 1 << 24;
@@ -66,9 +79,9 @@ impl<C: Grouped> Tables<C> {
         Rc::clone(self.cells.borrow_mut().entry(table).or_insert_with(fresh))
     }
 
-    /// Commits changes of one table, at the server.
+    /// Commits changes, at the server.
     pub(super) async fn commit(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
-        let [change] = changes.edits() else { unreachable!("transactions over several tables are not rebased") };
+        let [change] = changes.edits() else { return self.commit_several(client, changes).await };
         let (cell, process) = (self.of(change.table), client.env.process());
         // A commit waits once at most.
         if let Some(hold) = cell.priority.before(client.env.now(), |holder| *holder != process) {
@@ -110,42 +123,82 @@ impl<C: Grouped> Tables<C> {
         }
     }
 
-    async fn commit_together(&self, client: &Served<C>, table: TableId, members: Vec<Taken<Rc<Request>, Answer<C>>>) {
-        let catalog = client.committer.catalog();
-        let known = match catalog.newest_known() {
-            Some(known) => Ok(known),
-            None => catalog.load().await,
-        };
-        let failed = |error: &dyn std::fmt::Display| Outcome::Refused(Denial::certain(Cause::words(error.to_string())));
-        let at = match known {
-            Ok(at) => at,
-            Err(error) => return members.into_iter().for_each(|member| member.answer(failed(&error))),
-        };
-        let state = catalog.tables(&at, &[table]).await.map(|states| states[0].as_deref().cloned());
-        let Ok(Some(state)) = state else {
-            return members.into_iter().for_each(|member| member.answer(failed(&"the table cannot be read")));
-        };
-        let Decided::<C> { fitting, refused, rebased } =
-            decide::<C>(state, members, || MetadataId(client.env.draw(glidepath_env::Purpose::Names)));
-        if !refused.is_empty() {
-            // A refusal may be out of date: the server looks again.
-            let _ = catalog.load().await;
+    async fn commit_together(&self, client: &Served<C>, table: TableId, mut members: Vec<Member<C>>) {
+        let mut known = client.newest_known();
+        for attempt in 1..=ATTEMPTS {
+            let fresh = known.is_none();
+            let state = match client.states(known.take(), &[table]).await {
+                Ok(mut states) => states.remove(0),
+                Err(cause) => return refuse_all::<C>(members, &cause),
+            };
+            let Decided { verdicts, rebased } =
+                decide::<C>(state, &members, || MetadataId(client.env.draw(Purpose::Names)));
+            if !fresh && verdicts.iter().any(Option::is_none) {
+                // A version that is out of date may refuse what the newest would not.
+                continue;
+            }
+            let fitting: Vec<&Changes> = verdicts.iter().flatten().collect();
+            if !fitting.is_empty()
+                && let Err(cause) = self.make(&client.tables, 1, rebased).await
+            {
+                return refuse_all::<C>(members, &cause);
+            }
+            let sent = fitting.into_iter().map(|changes| client.send(changes));
+            let mut answers = together(TOGETHER, sent).await.into_iter();
+            let mut overtaken = Vec::new();
+            for (member, verdict) in members.into_iter().zip(&verdicts) {
+                match verdict.as_ref().and_then(|_| answers.next()) {
+                    None => member.answer(Outcome::Conflict(None)),
+                    Some(Outcome::Conflict(_)) => overtaken.push(member),
+                    Some(answer) => member.answer(answer),
+                }
+            }
+            if overtaken.is_empty() {
+                return;
+            }
+            members = overtaken;
+            let wait = BACKOFF.wait(attempt, || client.env.draw(Purpose::Backoff));
+            client.env.sleep_until(client.env.now() + wait).await;
         }
-        let answers = match fitting.is_empty() {
-            true => Vec::new(),
-            false => match self.make(&client.tables, rebased).await {
-                Ok(()) => together(TOGETHER, fitting.iter().map(|(_, changes)| client.send(changes))).await,
-                Err(cause) => fitting.iter().map(|_| Outcome::Refused(Denial::certain(cause.clone()))).collect(),
-            },
-        };
-        for ((member, _), answer) in fitting.into_iter().zip(answers) {
-            member.answer(answer);
-        }
-        refused.into_iter().for_each(|member| member.answer(Outcome::Conflict(None)));
+        refuse_all::<C>(members, &Cause::words("other servers moved the table first every time"));
     }
 
-    /// Reads what is put on top, and writes the files of the new version.
-    async fn make(&self, store: &SimStore, rebased: u64) -> Result<(), Cause> {
+    /// Commits changes of several tables.
+    async fn commit_several(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
+        let ids: Vec<TableId> = changes.edits().iter().map(|change| change.table).collect();
+        let holds = ids.iter().filter_map(|id| {
+            let cell = self.of(*id);
+            cell.priority.before(client.env.now(), |_| true).map(|hold| (cell, hold))
+        });
+        for (cell, hold) in holds.collect::<Vec<_>>() {
+            let late = client.env.sleep_until(hold.until());
+            cell.priority.over(hold, late).await;
+        }
+        for attempt in 0..ATTEMPTS {
+            let states = match client.states(client.newest_known(), &ids).await {
+                Ok(states) => states,
+                Err(cause) => return Outcome::Refused(Denial::certain(cause)),
+            };
+            let state = |id: TableId| ids.iter().zip(&states).find(|(of, _)| **of == id).map(|(_, state)| state);
+            if changes.overlap_with(state) != Overlap::None {
+                return Outcome::Conflict(None);
+            }
+            if let Err(cause) = self.make(&client.tables, ids.len(), 0).await {
+                return Outcome::Refused(Denial::certain(cause));
+            }
+            match client.send(changes).await {
+                Outcome::Conflict(_) => {
+                    let wait = Span::from_millis(5 << attempt.min(6));
+                    client.env.sleep_until(client.env.now() + wait).await;
+                }
+                answer => return answer,
+            }
+        }
+        Outcome::Refused(Denial::certain(Cause::words("other commits moved one of the tables first every time")))
+    }
+
+    /// Reads what is put on top, and writes the files of the new versions of this many tables.
+    async fn make(&self, store: &SimStore, tables: usize, rebased: u64) -> Result<(), Cause> {
         let Sizes { metadata, list, manifest } = self.sizes;
         if rebased > 0 {
             for size in [list, manifest] {
@@ -153,7 +206,7 @@ impl<C: Grouped> Tables<C> {
                 store.bulk(&[read]).await.map_err(|error| error.0)?;
             }
         }
-        let writes = std::iter::once(metadata).chain((0..rebased).map(|_| list));
+        let writes = std::iter::repeat_n(metadata, tables).chain((0..rebased).map(|_| list));
         let writes = writes.map(|size| async move { store.bulk(&[Transfer::Write(size)]).await });
         for written in together(TOGETHER + 1, writes).await {
             written.map_err(|error| error.0)?;
@@ -164,21 +217,24 @@ impl<C: Grouped> Tables<C> {
 
 type Member<C> = Taken<Rc<Request>, Answer<C>>;
 
+fn refuse_all<C: Grouped>(members: Vec<Member<C>>, cause: &Cause) {
+    members.into_iter().for_each(|member| member.answer(Outcome::Refused(Denial::certain(cause.clone()))));
+}
+
 /// The decisions on commits that wait.
-struct Decided<C: Grouped> {
-    /// With changes that fit one after the other.
-    fitting: Vec<(Member<C>, Changes)>,
-    refused: Vec<Member<C>>,
+struct Decided {
+    /// Of each: changes that fit after those before it, or `None` if it is refused.
+    verdicts: Vec<Option<Changes>>,
     /// How many of those that fit were put on top of another commit.
     rebased: u64,
 }
 
 fn decide<C: Grouped>(
     mut state: TableState,
-    members: Vec<Member<C>>,
+    members: &[Member<C>],
     mut metadata: impl FnMut() -> MetadataId,
-) -> Decided<C> {
-    let mut decided = Decided { fitting: Vec::new(), refused: Vec::new(), rebased: 0 };
+) -> Decided {
+    let mut decided = Decided { verdicts: Vec::new(), rebased: 0 };
     for member in members {
         let mut changes = member.request().changes.clone();
         let fits = match (changes.overlap_with(|_| Some(&state)), member.request().kind) {
@@ -190,7 +246,7 @@ fn decide<C: Grouped>(
             _ => false,
         };
         if !fits {
-            decided.refused.push(member);
+            decided.verdicts.push(None);
             continue;
         }
         for change in changes.edits() {
@@ -201,7 +257,7 @@ fn decide<C: Grouped>(
                 }
             }
         }
-        decided.fitting.push((member, changes));
+        decided.verdicts.push(Some(changes));
     }
     decided
 }
