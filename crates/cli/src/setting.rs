@@ -1,6 +1,6 @@
 //! What was simulated, in words: the heading above results.
 
-use glidepath_lab::Point;
+use glidepath_lab::{Balance, Point};
 use glidepath_workload::Shape;
 
 /// What these points have in common, part by part: tables and store, catalog, kinds of transactions, protocol. A part
@@ -36,7 +36,10 @@ pub(crate) fn catalog(point: &Point) -> String {
         None => place,
         Some(way) => match catalog.servers {
             None | Some(1) => format!("{place}, behind one server {way} away"),
-            Some(count) => format!("{place}, behind {count} servers {way} away"),
+            Some(count) => {
+                let each = if catalog.balance == Balance::ByTable { ", each with its own tables" } else { "" };
+                format!("{place}, behind {count} servers {way} away{each}")
+            }
         },
     }
 }

@@ -61,6 +61,9 @@ pub struct CatalogConfig {
     /// from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<u32>,
+    /// Which of several servers a transaction is sent to.
+    #[serde(default, skip_serializing_if = "Balance::is_usual")]
+    pub balance: Balance,
     /// When, within its round trip, a request to the catalog takes effect.
     pub effect: EffectPoint,
 }
@@ -89,6 +92,23 @@ pub struct Profiles {
 impl From<Profile> for Profiles {
     fn from(tables: Profile) -> Self {
         Self { tables, catalog: None }
+    }
+}
+
+/// Which of several servers a transaction is sent to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Balance {
+    /// One after the other.
+    #[default]
+    InTurn,
+    /// That of its first table: a load balancer that hashes the path of the request does so.
+    ByTable,
+}
+
+impl Balance {
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -247,7 +267,7 @@ const MOST_SERVERS: u32 = 64;
 
 /// Whether the catalog is in one place.
 fn check_catalog(config: &Config, has_profile: bool) -> Result<(), SpecError> {
-    let CatalogConfig { latency, store, server, servers, .. } = &config.catalog;
+    let CatalogConfig { latency, store, server, servers, balance, .. } = &config.catalog;
     let wrong = |field, found: String, allowed: &str| Err(SpecError { field, found, allowed: allowed.to_owned() });
     match (store, latency) {
         (Some(store), Some(latency)) => wrong(
@@ -267,6 +287,9 @@ fn check_catalog(config: &Config, has_profile: bool) -> Result<(), SpecError> {
         _ if servers.is_some() && server.is_none() => {
             let allowed = "only with catalog.server, the round trip between a client and its server";
             wrong("catalog.servers", config.catalog.servers().to_string(), allowed)
+        }
+        _ if !balance.is_usual() && servers.is_none() => {
+            wrong("catalog.balance", "\"by-table\"".to_owned(), "\"in-turn\"; \"by-table\" with catalog.servers")
         }
         _ => Ok(()),
     }

@@ -16,7 +16,7 @@ mod server;
 mod simulate;
 pub mod summary;
 
-pub use config::{CatalogConfig, Config, MODEL_VERSION, Point, burst_misfit};
+pub use config::{Balance, CatalogConfig, Config, MODEL_VERSION, Point, burst_misfit};
 pub use experiment::{Axis, Experiment, PlannedPoint};
 pub use glidepath_protocols::registry::Protocol;
 pub use interval::Interval;

@@ -58,7 +58,12 @@ impl<C: Grouped + 'static> Server<C> {
 
     /// The catalog as the client of a transaction of this kind sees it. `tables` is the store of the tables' files.
     pub(crate) fn client(&self, env: SimEnv, catalog: C, tables: SimStore, kind: Of) -> Served<C> {
-        let committer = Committer::grouped(env.clone(), catalog, self.group.clone());
+        let group = self.group.clone();
+        let committer = match &self.tables {
+            // Two commits to one table are never under way at once.
+            Some(_) => Committer::mixed(env.clone(), catalog, group, RetryPolicy::default()),
+            None => Committer::grouped(env.clone(), catalog, group),
+        };
         let (way, alone, server_tables) = (self.way, self.alone, self.tables.clone());
         Served { env, committer, way, alone, server_tables, tables, kind }
     }
@@ -97,9 +102,9 @@ impl<C: Grouped> Served<C> {
         states.collect::<Option<_>>().ok_or_else(|| Cause::words("a table is not there"))
     }
 
-    /// Commits at the server, to the catalog.
-    async fn send(&self, changes: &Changes) -> Outcome<C::Snapshot> {
-        match self.committer.commit(changes.actions()).await {
+    /// Commits at the server, to the catalog: all of these, or none.
+    async fn send(&self, changes: impl IntoIterator<Item = &Changes>) -> Outcome<C::Snapshot> {
+        match self.committer.commit(changes.into_iter().flat_map(Changes::actions).collect()).await {
             Ok(now) => Outcome::Committed(now),
             Err(CommitError::Refused(_) | CommitError::Contention { .. }) => Outcome::Conflict(None),
             Err(CommitError::Unknown(cause)) => Outcome::Unknown(cause),
@@ -158,7 +163,7 @@ impl<C: Grouped> Catalog for Served<C> {
         self.half_the_way().await;
         let answer = match &self.server_tables {
             Some(tables) => tables.commit(self, changes).await,
-            None => self.send(changes).await,
+            None => self.send([changes]).await,
         };
         self.half_the_way().await;
         answer

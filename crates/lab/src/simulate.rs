@@ -17,7 +17,7 @@ use glidepath_workload::{
     Arrival, ArrivalTimes, Client, End, Intent, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
 };
 
-use crate::config::Point;
+use crate::config::{Balance, Point};
 use crate::metrics::window;
 use crate::server::{Lead, Life, Server};
 
@@ -138,10 +138,14 @@ impl Visitor for Simulated<'_> {
         let servers: Vec<_> =
             (0..count).map(|_| (Server::new(way, count == 1, point.served_tables()), process())).collect();
         let leads = servers.iter().map(|(server, open)| server.leader(open.clone())).collect();
-        // One after the other, as a load balancer gives connections to servers.
-        let open = move |env: SimEnv, store, kind| {
-            let (server, open) = &servers[env.process() as usize % servers.len()];
-            server.client(env.clone(), open(env.clone(), store), env.store(TABLES), kind)
+        let balance = point.config.catalog.balance;
+        let open = move |env: SimEnv, store, intent: &Intent| {
+            let number = match balance {
+                Balance::InTurn => env.process(),
+                Balance::ByTable => intent.table().0,
+            };
+            let (server, open) = &servers[number as usize % servers.len()];
+            server.client(env.clone(), open(env.clone(), store), env.store(TABLES), intent.kind)
         };
         run(point, seed, Mode::EveryOperation, go_on, open, leads)
     }
@@ -156,7 +160,7 @@ fn run<C: Catalog + 'static>(
     seed: u64,
     mode: Mode,
     go_on: &mut dyn FnMut(Underway) -> bool,
-    open: impl Fn(SimEnv, SimStore, Kind) -> C + 'static,
+    open: impl Fn(SimEnv, SimStore, &Intent) -> C + 'static,
     leads: Vec<Lead>,
 ) -> SimulatedRun {
     let (stores, catalog_store, table_store) = stores(point);
@@ -171,7 +175,7 @@ fn run<C: Catalog + 'static>(
         let (scene, open) = (Rc::clone(&scene), Rc::clone(&open));
         let start = move |env: SimEnv| {
             let intent = Intent::draw(&env, &scene.workload, &scene.picker, table);
-            let catalog = open(env.clone(), env.store(catalog_store), intent.kind);
+            let catalog = open(env.clone(), env.store(catalog_store), &intent);
             let tables = env.store(table_store);
             transact(env, scene, catalog, tables, intent)
         };

@@ -78,6 +78,19 @@ fn appends_through_several_servers_do_not_conflict() {
     }
 }
 
+/// Then each table has one server, and only the catalog has several.
+#[test]
+fn a_table_at_one_server_is_not_moved_by_others() {
+    let load = ["arrivals.scale=100ms", "tables.count=6", "catalog.protocol=tickets", "transaction.fast_append=0.9"];
+    let late = |balance| {
+        let balance = format!("catalog.balance={balance}");
+        let records = run(&[&load, &OURS[1..], &["catalog.servers=3", &balance]]).unwrap();
+        records.iter().map(|record| record.spent.install.as_secs_f64()).sum::<f64>()
+    };
+    let (in_turn, by_table) = (late("in-turn"), late("by-table"));
+    assert!(by_table < 0.9 * in_turn, "{by_table} {in_turn}");
+}
+
 #[test]
 fn commits_over_two_tables_conflict_where_one_of_them_moved() {
     let load = ["arrivals.scale=500ms", "tables.count=5", "transaction.tables=2"];
@@ -95,6 +108,7 @@ fn it_needs_a_server() {
         (&["tables.appends=rebased", "catalog.server=1ms", "tables.metadata=inlined"], "\"separate\""),
         (&["catalog.servers=3"], "only with catalog.server"),
         (&["catalog.server=1ms", "catalog.servers=65"], "1 to 64"),
+        (&["catalog.server=1ms", "catalog.balance=by-table"], "with catalog.servers"),
     ] {
         let error = run(&[settings]).unwrap_err();
         assert!(error.contains(words), "{settings:?}: {error}");

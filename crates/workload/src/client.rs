@@ -96,9 +96,15 @@ impl Intent {
         Self { kind, runtime, targets: Targets::pick(env, workload, picker, aimed) }
     }
 
+    /// The first table that it writes.
+    #[must_use]
+    pub fn table(&self) -> TableId {
+        self.targets.tables[0]
+    }
+
     /// The record of the transaction in case it fails at once.
     fn record(&self, arrived: Instant) -> Record {
-        Record::begin(arrived, self.kind, self.targets.tables[0])
+        Record::begin(arrived, self.kind, self.table())
     }
 }
 

@@ -17,11 +17,12 @@ use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
 
 /// Fields that `"none"` removes.
-const OPTIONAL: [&str; 7] = [
+const OPTIONAL: [&str; 8] = [
     "catalog.latency",
     "catalog.store",
     "catalog.server",
     "catalog.servers",
+    "catalog.balance",
     "arrivals.burst.table",
     "arrivals.burst",
     "retry.time_limit",

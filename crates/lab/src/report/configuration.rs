@@ -100,7 +100,7 @@ fn fields(point: &Point) -> BTreeMap<String, Value> {
         flatten("", Value::Table(table), &mut fields);
     }
     // Fields that a preset may set and this configuration does not have.
-    let catalog = ["catalog.latency", "catalog.store", "catalog.server", "catalog.servers"];
+    let catalog = ["catalog.latency", "catalog.store", "catalog.server", "catalog.servers", "catalog.balance"];
     for optional in catalog.into_iter().chain(["arrivals.burst", "retry.time_limit"]) {
         if !fields.keys().any(|path| covers(optional, path)) {
             fields.insert(optional.to_owned(), Value::String("none".to_owned()));

@@ -104,6 +104,7 @@ fn surroundings(columns: &mut Columns, rows: &[Row<'_>]) {
     let server = |config: &Config| config.catalog.server.map(|way| way.as_millis_f64());
     columns.number_or_none("catalog_server_ms", configs(rows).map(server));
     columns.count_or_none("catalog_servers", configs(rows).map(|config| config.catalog.servers.map(u64::from)));
+    columns.text("catalog_balance", configs(rows).map(|config| word(&config.catalog.balance)));
     columns.text("catalog_effect", configs(rows).map(|config| word(&config.catalog.effect)));
 }
 

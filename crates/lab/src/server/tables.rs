@@ -1,7 +1,7 @@
 //! A server that keeps the tables too, as `glidepath serve` does: what becomes of the commits that wait at one table?
 //!
 //! One of those that wait commits for up to [`TOGETHER`] of them: it decides each as if those before it were committed,
-//! writes one table metadata file, and sends all to the group of the catalog at once. An append that met another commit
+//! writes one table metadata file, and commits all to the catalog at once. An append that met another commit
 //! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
 //! another list. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
 //! [`HOLD`] at most. Where another server moved the table first, what was not committed is decided again on its newest
@@ -143,14 +143,16 @@ impl<C: Grouped> Tables<C> {
             {
                 return refuse_all::<C>(members, &cause);
             }
-            let sent = fitting.into_iter().map(|changes| client.send(changes));
-            let mut answers = together(TOGETHER, sent).await.into_iter();
+            let answer = match fitting.is_empty() {
+                true => None,
+                false => Some(client.send(fitting).await),
+            };
             let mut overtaken = Vec::new();
-            for (member, verdict) in members.into_iter().zip(&verdicts) {
-                match verdict.as_ref().and_then(|_| answers.next()) {
+            for (member, verdict) in members.into_iter().zip(verdicts) {
+                match answer.as_ref().filter(|_| verdict.is_some()) {
                     None => member.answer(Outcome::Conflict(None)),
                     Some(Outcome::Conflict(_)) => overtaken.push(member),
-                    Some(answer) => member.answer(answer),
+                    Some(answer) => member.answer(answer.clone()),
                 }
             }
             if overtaken.is_empty() {
@@ -186,7 +188,7 @@ impl<C: Grouped> Tables<C> {
             if let Err(cause) = self.make(&client.tables, ids.len(), 0).await {
                 return Outcome::Refused(Denial::certain(cause));
             }
-            match client.send(changes).await {
+            match client.send([changes]).await {
                 Outcome::Conflict(_) => {
                     let wait = Span::from_millis(5 << attempt.min(6));
                     client.env.sleep_until(client.env.now() + wait).await;

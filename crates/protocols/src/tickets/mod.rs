@@ -288,10 +288,15 @@ impl<E: Env> Grouped for Tickets<E> {
         None
     }
 
-    /// A change of one entry takes one guarded put (step 4), a batch of them a transaction.
+    /// Changes of one entry take one guarded put (step 4), a batch of several entries a transaction.
     fn is_apart(&self, request: &[Action]) -> bool {
-        use Action::{Advance, SetPointer, SetProperties};
-        matches!(request, [SetPointer { .. } | Advance { .. } | SetProperties { .. }])
+        let mut changed = request.iter().map(|action| match action {
+            Action::SetPointer { name, .. } | Action::Advance { name, .. } | Action::SetProperties { name, .. } => {
+                Some(name)
+            }
+            _ => None,
+        });
+        changed.next().flatten().is_some_and(|first| changed.all(|name| name == Some(first)))
     }
 
     async fn attempt_group(&self, _: &Snapshot, requests: &[&[Action]]) -> GroupAttempt<Snapshot> {
