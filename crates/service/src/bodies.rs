@@ -30,11 +30,31 @@ pub struct Body<M> {
 /// A table or a view as a client loads it.
 pub type Loaded<M> = Arc<Body<M>>;
 
-impl<M: Serialize + DeserializeOwned> Body<M> {
+/// What is kept in metadata files.
+pub trait Metadata: Serialize + DeserializeOwned {
+    /// As JSON.
+    ///
+    /// # Errors
+    /// If it has no JSON form.
+    fn to_json(&self) -> Result<serde_json::Value, String> {
+        serde_json::to_value(self).map_err(|error| error.to_string())
+    }
+}
+
+impl Metadata for TableMetadata {
+    fn to_json(&self) -> Result<serde_json::Value, String> {
+        glidepath_table::commit::to_json(self)
+    }
+}
+
+impl Metadata for ViewMetadata {}
+
+impl<M: Metadata> Body<M> {
     /// A new file of this content. It is not larger than what a server reads.
     pub(crate) fn of(location: String, metadata: M) -> Result<Self, ServiceError> {
-        let value = serde_json::to_value(&metadata).map(in_order);
-        let json = value.and_then(|value| serde_json::to_vec(&value)).map_err(|error| {
+        let value = metadata.to_json().map(in_order);
+        let json = value.and_then(|value| serde_json::to_vec(&value).map_err(|error| error.to_string()));
+        let json = json.map_err(|error| {
             ServiceError::new(Kind::Broken, format!("the metadata cannot be written as JSON: {error}"))
         })?;
         if json.len() as u64 > files::MOST {

@@ -9,7 +9,7 @@ use glidepath_table::Files;
 
 use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
-use crate::locations::checked_folder;
+use crate::locations::{checked_folder, of_namespace};
 use crate::names::{Identifier, dotted, is_hidden, namespace_name};
 use crate::reading::is_iceberg;
 use crate::{Service, keys::Operation};
@@ -115,6 +115,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let at = self.head().await?;
         let entry = self.namespace_at(&at, parts).await?;
         Ok(Namespace { parts: parts.to_vec(), properties: entry.properties })
+    }
+
+    /// The folder in which the tables of a namespace without the property `location` get theirs.
+    #[must_use]
+    pub fn folder_of_namespace(&self, parts: &[String]) -> String {
+        of_namespace(&self.inner.settings.warehouse, parts)
     }
 
     /// Refuses a location of a namespace outside of the folder in which it may choose one.

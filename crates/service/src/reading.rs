@@ -7,10 +7,8 @@ use glidepath_model::{Entry, Kind as EntryKind, Name};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::{FileError, Files, files};
 use iceberg::spec::{TableMetadata, ViewMetadata};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::bodies::{Body, LARGE, Loaded};
+use crate::bodies::{Body, LARGE, Loaded, Metadata};
 use crate::error::{Kind, ServiceError};
 use crate::locations;
 use crate::names::Identifier;
@@ -137,10 +135,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// A metadata file. Large ones are read one after the other.
-    pub(crate) async fn read_body<M: Serialize + DeserializeOwned>(
-        &self,
-        location: &str,
-    ) -> Result<Body<M>, ServiceError> {
+    pub(crate) async fn read_body<M: Metadata>(&self, location: &str) -> Result<Body<M>, ServiceError> {
         let small = match self.files.read_up_to(location, LARGE).await {
             Ok(file) => Body::read(location, file, LARGE)?,
             Err(FileError::TooLarge { .. }) => None,

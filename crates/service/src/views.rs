@@ -127,7 +127,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut builder = current.clone().into_builder();
         for update in updates {
             builder = match update {
-                ViewUpdate::AssignUuid { uuid } => Ok(builder.assign_uuid(uuid)),
+                ViewUpdate::AssignUuid { uuid } if uuid == current.uuid() => Ok(builder),
+                ViewUpdate::AssignUuid { uuid } => {
+                    let found = current.uuid();
+                    let words = format!("the view has the UUID {found}; it cannot get another one, {uuid}");
+                    return Err(ServiceError::invalid(words));
+                }
                 ViewUpdate::UpgradeFormatVersion { format_version } => builder.upgrade_format_version(format_version),
                 ViewUpdate::AddSchema { schema, .. } => Ok(builder.add_schema(schema)),
                 ViewUpdate::SetLocation { location } => {

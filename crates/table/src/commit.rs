@@ -3,6 +3,8 @@
 //! The values are those of the crate `iceberg`; this module decides which of its errors is a conflict (the client may
 //! refresh and try again) and which says that the request itself is wrong.
 
+mod fit;
+
 use std::collections::HashMap;
 
 use iceberg::spec::{
@@ -92,6 +94,9 @@ pub fn apply(
     file: Option<&str>,
     updates: Vec<TableUpdate>,
 ) -> Result<TableMetadataBuildResult, Misfit> {
+    for update in &updates {
+        fit::check(update, current, &updates)?;
+    }
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
         return applied(builder(), updates);
@@ -132,9 +137,25 @@ fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Resu
     builder.build().map_err(|error| misfit(&error))
 }
 
+/// The metadata as in a metadata file. The crate leaves the branches and tags of format version 1 out; there they are as in
+/// version 2.
+///
+/// # Errors
+/// If it has no JSON form.
+pub fn to_json(metadata: &TableMetadata) -> Result<serde_json::Value, String> {
+    let json = |metadata: &TableMetadata| serde_json::to_value(metadata).map_err(|error| error.to_string());
+    let mut value = json(metadata)?;
+    if metadata.format_version() == FormatVersion::V1 {
+        let upgrade = TableUpdate::UpgradeFormatVersion { format_version: FormatVersion::V2 };
+        let upgraded = apply(metadata, None, vec![upgrade]).map_err(|misfit| misfit.to_string())?.metadata;
+        value["refs"] = json(&upgraded)?["refs"].take();
+    }
+    Ok(value)
+}
+
 /// The crate reports what another commit caused (a sequence number or row id that is taken) as invalid data.
 fn misfit(error: &iceberg::Error) -> Misfit {
-    let words = error.to_string();
+    let words = error.message().to_owned();
     let overtaken = words.contains("older than last sequence number") || words.contains("behind table next-row-id");
     match overtaken || error.kind() == ErrorKind::CatalogCommitConflicts {
         true => Misfit::Conflict(words),
@@ -173,6 +194,8 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     };
     let spec = partition_spec.unwrap_or_else(|| UnboundPartitionSpec::builder().build());
     let order = sort_order.unwrap_or_else(SortOrder::unsorted_order);
+    fit::schema(&schema, version)?;
+    fit::sources(&schema, spec.fields().iter().map(|field| field.source_id))?;
     let builder = TableMetadataBuilder::new(schema, spec, order, location, version, properties);
     let builder = builder.map_err(|error| misfit(&error))?.assign_uuid(uuid);
     Ok(builder.build().map_err(|error| misfit(&error))?.metadata)

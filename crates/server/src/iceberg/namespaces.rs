@@ -38,11 +38,22 @@ pub(super) struct WireNamespace {
     properties: BTreeMap<String, String>,
 }
 
+impl WireNamespace {
+    /// With the location in which new tables get their folders, if it has not said one itself: Trino asks for it.
+    fn located(mut self, app: &App) -> Self {
+        if !self.properties.contains_key("location") {
+            let folder = app.service.folder_of_namespace(&self.namespace);
+            self.properties.insert("location".to_owned(), folder);
+        }
+        self
+    }
+}
+
 pub(super) async fn create(State(app): State<App>, sent: Sent<WireNamespace>) -> Result<Response, Problem> {
     let Sent { value: wire, key } = sent;
     let namespace = Namespace { parts: wire.namespace.clone(), properties: wire.properties.clone() };
     app.run(move |service| async move { service.create_namespace(&namespace, key.as_ref()).await }).await?;
-    Ok(json(StatusCode::OK, &wire))
+    Ok(json(StatusCode::OK, &wire.located(&app)))
 }
 
 pub(super) async fn load(
@@ -52,7 +63,7 @@ pub(super) async fn load(
 ) -> Result<Response, Problem> {
     let found = app.run(move |service| async move { service.load_namespace(&parts).await }).await?;
     let Namespace { parts: namespace, properties } = told_properties(&app, &asker, found).await?;
-    Ok(json(StatusCode::OK, &WireNamespace { namespace, properties }))
+    Ok(json(StatusCode::OK, &WireNamespace { namespace, properties }.located(&app)))
 }
 
 pub(super) async fn exists(State(app): State<App>, InNamespace(parts): InNamespace) -> Result<Response, Problem> {

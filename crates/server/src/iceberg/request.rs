@@ -3,6 +3,7 @@
 use std::hash::Hasher;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::Uri;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use glidepath_service::{Idempotency, Identifier, Page, SEPARATOR, ServiceError};
@@ -51,6 +52,25 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
         let Place { namespace, table } = place(request, state).await?;
         Ok(Self(Identifier { namespace: parts(&namespace), name: table.unwrap_or_default() }))
     }
+}
+
+/// The same request; in its path, `+` stands for a space, as in a query: Java clients up to Iceberg 1.10 write one so, and `+`
+/// itself as `%2B`. Before anything looks at the path, so that all see the same name.
+pub(crate) fn with_spaces<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
+    let spaced = request.uri().path_and_query().and_then(|whole| {
+        let path = whole.path();
+        let has_plus = path.starts_with("/v1/namespaces/") && path.contains('+');
+        let query = whole.query().map(|query| format!("?{query}")).unwrap_or_default();
+        has_plus.then(|| format!("{}{query}", path.replace('+', "%20")))
+    });
+    if let Some(spaced) = spaced.and_then(|spaced| spaced.parse().ok()) {
+        let mut parts = request.uri().clone().into_parts();
+        parts.path_and_query = Some(spaced);
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
 }
 
 /// The query of a request.

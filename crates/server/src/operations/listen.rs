@@ -12,9 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_rustls::TlsAcceptor;
+use tower::util::MapRequest;
 
 use super::Limits;
 use super::metrics::Metrics;
+use crate::iceberg::request::with_spaces;
 use crate::security::Tls;
 
 /// The longest time of a TLS handshake.
@@ -96,7 +98,7 @@ async fn http1<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(serving.limits.idle_timeout);
     builder.max_buf_size(serving.limits.most_header_bytes.max(8192));
-    let service = TowerToHyperService::new(serving.router.clone());
+    let service = TowerToHyperService::new(MapRequest::new(serving.router.clone(), with_spaces));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -122,7 +124,7 @@ async fn http2<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     builder.timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(20));
     builder.keep_alive_timeout(Duration::from_secs(20)).max_concurrent_streams(256);
     builder.max_header_list_size(u32::try_from(serving.limits.most_header_bytes).unwrap_or(u32::MAX));
-    let service = TowerToHyperService::new(serving.router.clone());
+    let service = TowerToHyperService::new(MapRequest::new(serving.router.clone(), with_spaces));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {

@@ -67,6 +67,90 @@ async fn pages_are_for_those_who_ask_for_the_first_one() {
     }
 }
 
+/// Java clients up to Iceberg 1.10 write a space in a path as `+`, and `+` as `%2B`.
+#[tokio::test]
+async fn a_plus_in_a_path_is_a_space() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["my space"], "").await;
+    for name in ["a b", "a+b"] {
+        server.create_table("my%20space", name, "").await;
+    }
+    let id = async |path: &str| {
+        let (status, answer) =
+            server.ask("GET", &format!("/v1/namespaces/my+space/tables/{path}"), "", &Value::Null).await;
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        answer["metadata"]["table-uuid"].clone()
+    };
+    assert_eq!(id("a+b?snapshots=all").await, id("a%20b").await);
+    assert_ne!(id("a+b").await, id("a%2Bb").await);
+    let (status, answer) = server.ask("GET", "/v1/namespaces?parent=my+space", "", &Value::Null).await;
+    assert!(status.is_success(), "{answer}");
+}
+
+/// Trino puts tables there, and takes a namespace without one for one that has no place.
+#[tokio::test]
+async fn a_namespace_says_where_its_tables_are() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    let created = server.ask("POST", "/v1/namespaces", "", &json!({"namespace": ["n"]})).await;
+    let loaded = server.ask("GET", "/v1/namespaces/n", "", &Value::Null).await;
+    server.create_table("n", "t", "").await;
+    let (_, table) = server.ask("GET", "/v1/namespaces/n/tables/t", "", &Value::Null).await;
+    for (status, answer) in [created, loaded] {
+        let folder = answer["properties"]["location"].as_str().unwrap_or_default().to_owned();
+        let location = table["metadata"]["location"].as_str().unwrap_or_default();
+        assert!(status.is_success() && location.starts_with(&format!("{folder}/")), "{answer} {location}");
+    }
+}
+
+/// A format version 1 file may have branches and tags.
+#[tokio::test]
+async fn tags_of_version_1_are_in_the_file() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    let table = json!({"name": "t", "schema": schema(), "properties": {"format-version": "1"}});
+    server.ask("POST", "/v1/namespaces/n/tables", "", &table).await;
+    let commit = async |updates: Value| {
+        let (status, answer) =
+            server.ask("POST", "/v1/namespaces/n/tables/t", "", &json!({"requirements": [], "updates": updates})).await;
+        assert!(status.is_success(), "{status} {answer}");
+        answer
+    };
+    let snapshot = json!({
+        "snapshot-id": 1, "timestamp-ms": 4_102_444_800_000_i64, "summary": {"operation": "append"}, "schema-id": 0,
+        "manifest-list": "file:///nowhere/list.avro",
+    });
+    commit(json!([
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1},
+        {"action": "set-snapshot-ref", "ref-name": "keep", "type": "tag", "snapshot-id": 1},
+    ]))
+    .await;
+    let answer = commit(json!([{"action": "set-properties", "updates": {"a": "1"}}])).await;
+    assert_eq!(answer["metadata"]["refs"]["keep"], json!({"snapshot-id": 1, "type": "tag"}), "{answer}");
+    let file = answer["metadata-location"].as_str().unwrap_or_default().trim_start_matches("file://");
+    let written: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(written["refs"]["keep"]["snapshot-id"], 1, "{written}");
+    let again = json!({"name": "u", "metadata-location": answer["metadata-location"]});
+    let (_, dropped) = server.ask("DELETE", "/v1/namespaces/n/tables/t", "", &Value::Null).await;
+    let (status, registered) = server.ask("POST", "/v1/namespaces/n/register", "", &again).await;
+    assert!(status.is_success() && registered["metadata"]["refs"]["keep"].is_object(), "{dropped} {registered}");
+}
+
+#[tokio::test]
+async fn a_table_keeps_its_uuid() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    server.create_table("n", "t", "").await;
+    let assign = json!([{"action": "assign-uuid", "uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"}]);
+    let body = json!({"requirements": [], "updates": assign});
+    let (status, answer) = server.ask("POST", "/v1/namespaces/n/tables/t", "", &body).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
+}
+
 #[tokio::test]
 async fn a_name_that_something_else_has_is_said_to_be_taken_by_that() {
     let (folder, config) = local();
