@@ -90,6 +90,11 @@ impl<C: Grouped> Served<C> {
         self.committer.catalog().newest_known()
     }
 
+    /// The newest version, if the server knows it without asking.
+    fn newest(&self) -> Option<C::Snapshot> {
+        self.newest_known().filter(|_| self.alone)
+    }
+
     /// These tables at this version, or at the newest.
     async fn states(&self, at: Option<C::Snapshot>, tables: &[TableId]) -> Result<Vec<TableState>, Cause> {
         let catalog = self.committer.catalog();
@@ -121,7 +126,7 @@ impl<C: Grouped> Catalog for Served<C> {
 
     async fn load(&self) -> Result<C::Snapshot, LoadError> {
         self.half_the_way().await;
-        let found = match self.newest_known().filter(|_| self.alone) {
+        let found = match self.newest() {
             Some(known) => Ok(known),
             None => self.committer.catalog().load().await,
         };

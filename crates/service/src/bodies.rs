@@ -74,7 +74,8 @@ impl<M: Metadata> Body<M> {
             ServiceError::new(Kind::Broken, format!("the metadata file {location} cannot be read: {error}"))
         };
         let Some(json) = gunzipped(file, most).map_err(broken)? else { return Ok(None) };
-        let metadata = serde_json::from_slice(&json).map_err(|error| broken(error.to_string()))?;
+        let metadata = serde_json::from_slice(&json)
+            .map_err(|error| broken(glidepath_table::unreadable::explained(&json, &error)))?;
         Ok(Some(Self { location: location.to_owned(), metadata, json }))
     }
 }

@@ -9,5 +9,6 @@ pub mod commit;
 pub mod files;
 pub mod mutant;
 pub mod rebase;
+pub mod unreadable;
 
 pub use files::{FileError, Files};

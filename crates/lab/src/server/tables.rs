@@ -177,7 +177,7 @@ impl<C: Grouped> Tables<C> {
             cell.priority.over(hold, late).await;
         }
         for attempt in 0..ATTEMPTS {
-            let states = match client.states(client.newest_known(), &ids).await {
+            let states = match client.states(client.newest(), &ids).await {
                 Ok(states) => states,
                 Err(cause) => return Outcome::Refused(Denial::certain(cause)),
             };
