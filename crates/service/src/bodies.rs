@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use glidepath_table::files;
+use glidepath_table::{commit, files};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,14 +36,26 @@ pub trait Metadata: Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// If it has no JSON form.
-    fn to_json(&self) -> Result<serde_json::Value, String> {
-        serde_json::to_value(self).map_err(|error| error.to_string())
+    fn to_json(&self) -> Result<serde_json::Value, ServiceError> {
+        serde_json::to_value(self).map_err(|error| ServiceError::new(Kind::Broken, error.to_string()))
+    }
+
+    /// From JSON.
+    ///
+    /// # Errors
+    /// If it is something else.
+    fn from_json(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
     }
 }
 
 impl Metadata for TableMetadata {
-    fn to_json(&self) -> Result<serde_json::Value, String> {
-        glidepath_table::commit::to_json(self)
+    fn to_json(&self) -> Result<serde_json::Value, ServiceError> {
+        Ok(commit::to_json(self)?)
+    }
+
+    fn from_json(json: &[u8]) -> Result<Self, serde_json::Error> {
+        commit::from_json(json)
     }
 }
 
@@ -52,9 +64,7 @@ impl Metadata for ViewMetadata {}
 impl<M: Metadata> Body<M> {
     /// A new file of this content. It is not larger than what a server reads.
     pub(crate) fn of(location: String, metadata: M) -> Result<Self, ServiceError> {
-        let value = metadata.to_json().map(in_order);
-        let json = value.and_then(|value| serde_json::to_vec(&value).map_err(|error| error.to_string()));
-        let json = json.map_err(|error| {
+        let json = serde_json::to_vec(&in_order(metadata.to_json()?)).map_err(|error| {
             ServiceError::new(Kind::Broken, format!("the metadata cannot be written as JSON: {error}"))
         })?;
         if json.len() as u64 > files::MOST {
@@ -74,8 +84,8 @@ impl<M: Metadata> Body<M> {
             ServiceError::new(Kind::Broken, format!("the metadata file {location} cannot be read: {error}"))
         };
         let Some(json) = gunzipped(file, most).map_err(broken)? else { return Ok(None) };
-        let metadata = serde_json::from_slice(&json)
-            .map_err(|error| broken(glidepath_table::unreadable::explained(&json, &error)))?;
+        let metadata =
+            M::from_json(&json).map_err(|error| broken(glidepath_table::unreadable::explained(&json, &error)))?;
         Ok(Some(Self { location: location.to_owned(), metadata, json }))
     }
 }

@@ -43,6 +43,7 @@ use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::{Readers, Request};
+pub(crate) use decide::Fitting;
 use decide::{Decided, Draft};
 use settle::Settled;
 
@@ -222,6 +223,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                     cell.learn(None);
                     return self.refuse_all(table, name, members).await;
                 }
+                // What one of them does may make the metadata wrong as a whole: then each is tried by itself.
+                Attempt::Failed(error) if error.kind == Kind::Invalid && members.len() > 1 => {
+                    for member in members {
+                        Box::pin(self.commit_together(table, name, cell, vec![member])).await;
+                    }
+                    return;
+                }
                 Attempt::Failed(error) => {
                     cell.learn(None);
                     if error.kind == Kind::Unknown {
@@ -264,8 +272,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         for (member, verdict) in members.iter_mut().zip(&verdicts) {
             member.sent |= verdict.is_ok();
         }
-        let landed = match self.move_pointer(name, on, &next, &requests, &verdicts).await {
-            Settled::Landed => true,
+        match self.move_pointer(name, on, &next, &requests, &verdicts).await {
+            Settled::Landed => {}
             Settled::Not(attempt) => {
                 for member in members.iter_mut() {
                     member.sent = false;
@@ -278,8 +286,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 return self.answer_replayed(name, at, members).await;
             }
             Settled::Unknown(error) => return Attempt::Failed(error),
-        };
-        debug_assert!(landed);
+        }
         let current = Arc::clone(&next.body);
         self.bodies.tables.put(Arc::clone(&current));
         cell.learn(Some(Arc::clone(&current)));
@@ -439,30 +446,6 @@ struct Next {
     lists: Vec<String>,
     /// The metadata files that its log no longer names.
     expired: Vec<String>,
-}
-
-/// How a commit fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fitting {
-    /// As it is.
-    Applied,
-    /// Onto a newer snapshot than it was prepared against.
-    Rebased,
-    /// It is in the table already.
-    Before,
-}
-
-impl Fitting {
-    fn count(self, counts: &Counts) {
-        match self {
-            Self::Applied => Counts::add(&counts.committed, 1),
-            Self::Rebased => {
-                Counts::add(&counts.committed, 1);
-                Counts::add(&counts.rebased, 1);
-            }
-            Self::Before => Counts::add(&counts.replayed, 1),
-        }
-    }
 }
 
 /// What became of an attempt.

@@ -4,6 +4,7 @@
 //! refresh and try again) and which says that the request itself is wrong.
 
 mod fit;
+mod version1;
 
 use std::collections::HashMap;
 
@@ -13,6 +14,8 @@ use iceberg::spec::{
 };
 use iceberg::{ErrorKind, TableRequirement, TableUpdate};
 use uuid::Uuid;
+
+pub use version1::{from_json, to_json};
 
 /// Why a commit does not fit the metadata it was decided on. Nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,9 +97,7 @@ pub fn apply(
     file: Option<&str>,
     updates: Vec<TableUpdate>,
 ) -> Result<TableMetadataBuildResult, Misfit> {
-    for update in &updates {
-        fit::check(update, current, &updates)?;
-    }
+    fit::check(&updates, current)?;
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
         return applied(builder(), updates);
@@ -107,7 +108,9 @@ pub fn apply(
     let built = applied(builder(), updates.clone());
     let behind = match &built {
         Ok(built) => built.metadata.last_updated_ms() < newest,
-        Err(Misfit::Invalid(words)) => words.contains("Invalid update timestamp"),
+        Err(Misfit::Invalid(words)) => {
+            words.contains("Invalid update timestamp") || words.contains("Expected sorted snapshot log entries")
+        }
         Err(Misfit::Conflict(_) | Misfit::Missing) => false,
     };
     if behind { applied(dated(builder(), current, newest)?, updates) } else { built }
@@ -135,22 +138,6 @@ fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Resu
         builder = update.apply(builder).map_err(|error| misfit(&error))?;
     }
     builder.build().map_err(|error| misfit(&error))
-}
-
-/// The metadata as in a metadata file. The crate leaves the branches and tags of format version 1 out; there they are as in
-/// version 2.
-///
-/// # Errors
-/// If it has no JSON form.
-pub fn to_json(metadata: &TableMetadata) -> Result<serde_json::Value, String> {
-    let json = |metadata: &TableMetadata| serde_json::to_value(metadata).map_err(|error| error.to_string());
-    let mut value = json(metadata)?;
-    if metadata.format_version() == FormatVersion::V1 {
-        let upgrade = TableUpdate::UpgradeFormatVersion { format_version: FormatVersion::V2 };
-        let upgraded = apply(metadata, None, vec![upgrade]).map_err(|misfit| misfit.to_string())?.metadata;
-        value["refs"] = json(&upgraded)?["refs"].take();
-    }
-    Ok(value)
 }
 
 /// The crate reports what another commit caused (a sequence number or row id that is taken) as invalid data.
@@ -196,6 +183,7 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     let order = sort_order.unwrap_or_else(SortOrder::unsorted_order);
     fit::schema(&schema, version)?;
     fit::sources(&schema, spec.fields().iter().map(|field| field.source_id))?;
+    spec.fields().iter().try_for_each(|field| fit::transform(field.transform))?;
     let builder = TableMetadataBuilder::new(schema, spec, order, location, version, properties);
     let builder = builder.map_err(|error| misfit(&error))?.assign_uuid(uuid);
     Ok(builder.build().map_err(|error| misfit(&error))?.metadata)
@@ -220,6 +208,7 @@ pub fn create_by_updates(updates: Vec<TableUpdate>, location: String, uuid: Uuid
         properties: first.version.map(|version| ("format-version".to_owned(), version)).into_iter().collect(),
     };
     let metadata = create(creation, first.uuid.unwrap_or(uuid))?;
+    fit::check(&rest, &metadata)?;
     // The builder knows "the last one added" only of its own updates, so what was taken is set by its number already.
     Ok(applied(metadata.into_builder(None), rest)?.metadata)
 }

@@ -54,12 +54,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-/// The same request; in its path, `+` stands for a space, as in a query: Java clients up to Iceberg 1.10 write one so, and `+`
-/// itself as `%2B`. Before anything looks at the path, so that all see the same name.
+/// The same request; in the path of a Java client, `+` stands for a space: up to Iceberg 1.10 it writes one so, and `+` itself as
+/// `%2B`. Clients in other languages mean `+`. This comes before anything looks at the path, so that all see the same name.
 pub(crate) fn with_spaces<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
+    let version = request.headers().get("x-client-version").and_then(|version| version.to_str().ok());
+    let is_java = version.is_some_and(|version| version.starts_with("Apache Iceberg"));
     let spaced = request.uri().path_and_query().and_then(|whole| {
         let path = whole.path();
-        let has_plus = path.starts_with("/v1/namespaces/") && path.contains('+');
+        let has_plus = is_java && path.starts_with("/v1/namespaces/") && path.contains('+');
         let query = whole.query().map(|query| format!("?{query}")).unwrap_or_default();
         has_plus.then(|| format!("{}{query}", path.replace('+', "%20")))
     });

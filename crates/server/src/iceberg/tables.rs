@@ -194,10 +194,10 @@ pub(super) async fn load(
 /// The metadata with those snapshots only that a branch or a tag refers to.
 fn referenced(body: &Loaded<TableMetadata>) -> Result<Bytes, Problem> {
     let mut metadata: serde_json::Value = parsed(&body.json)?;
-    let refs: Vec<_> = metadata["refs"]
-        .as_object()
-        .map(|refs| refs.values().filter_map(|one| one["snapshot-id"].as_i64()).collect())
-        .unwrap_or_default();
+    let named = metadata["refs"].as_object().into_iter().flat_map(|refs| refs.values());
+    let named = named.filter_map(|one| one["snapshot-id"].as_i64());
+    // Files of other writers may have no refs.
+    let refs: Vec<_> = named.chain(body.metadata.current_snapshot_id()).collect();
     if let Some(snapshots) = metadata["snapshots"].as_array_mut() {
         snapshots.retain(|snapshot| snapshot["snapshot-id"].as_i64().is_some_and(|id| refs.contains(&id)));
     }

@@ -13,12 +13,12 @@ use glidepath_table::rebase::{NotRebased, ReadAhead, Recognized, Why, rebase_rea
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 use iceberg::{TableRequirement, TableUpdate};
 
+use super::TableCommit;
 use super::ahead::Request;
-use super::{Fitting, TableCommit};
-use crate::Inner;
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
+use crate::{Counts, Inner};
 
 /// The decisions on several commits.
 pub(super) struct Decided {
@@ -35,6 +35,30 @@ pub(super) struct Draft {
     pub(super) lists: Vec<(String, Bytes)>,
     /// Metadata files that leave the log.
     pub(super) expired: Vec<String>,
+}
+
+/// How a commit fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fitting {
+    /// As it is.
+    Applied,
+    /// Onto a newer snapshot than it was prepared against.
+    Rebased,
+    /// It is in the table already.
+    Before,
+}
+
+impl Fitting {
+    pub(super) fn count(self, counts: &Counts) {
+        match self {
+            Self::Applied => Counts::add(&counts.committed, 1),
+            Self::Rebased => {
+                Counts::add(&counts.committed, 1);
+                Counts::add(&counts.rebased, 1);
+            }
+            Self::Before => Counts::add(&counts.replayed, 1),
+        }
+    }
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {

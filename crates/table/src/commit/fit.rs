@@ -3,29 +3,67 @@
 use std::collections::BTreeSet;
 
 use iceberg::TableUpdate;
-use iceberg::spec::{FormatVersion, NestedField, PrimitiveType, Schema, StructType, TableMetadata, Type};
+use iceberg::spec::{
+    FormatVersion, MAIN_BRANCH, NestedField, PrimitiveType, Schema, SnapshotRetention, StructType, TableMetadata,
+    Transform, Type,
+};
 use uuid::Uuid;
 
 use super::Misfit;
 
-/// Refuses such an update. `all` are those of its commit.
-pub(super) fn check(update: &TableUpdate, current: &TableMetadata, all: &[TableUpdate]) -> Result<(), Misfit> {
-    match update {
-        TableUpdate::AssignUuid { uuid } => same_uuid(current.uuid(), *uuid),
-        TableUpdate::AddSchema { schema } => {
-            let upgraded = all.iter().filter_map(|update| match update {
-                TableUpdate::UpgradeFormatVersion { format_version } => Some(*format_version),
-                _ => None,
-            });
-            self::schema(schema, upgraded.fold(current.format_version(), FormatVersion::max))
+/// Refuses such updates.
+pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<(), Misfit> {
+    let upgraded = updates.iter().filter_map(|update| match update {
+        TableUpdate::UpgradeFormatVersion { format_version } => Some(*format_version),
+        _ => None,
+    });
+    let version = upgraded.fold(current.format_version(), FormatVersion::max);
+    // A table that came with what its version does not have can still be changed.
+    let is_sound = schema(current.current_schema(), version).is_ok();
+    let mut newest: &Schema = current.current_schema();
+    for update in updates {
+        match update {
+            TableUpdate::AssignUuid { uuid } => same_uuid(current.uuid(), *uuid)?,
+            TableUpdate::AddSchema { schema } => {
+                newest = schema;
+                if is_sound {
+                    self::schema(schema, version)?;
+                }
+            }
+            TableUpdate::AddSpec { spec } => {
+                sources(newest, spec.fields().iter().map(|field| field.source_id))?;
+                spec.fields().iter().try_for_each(|field| transform(field.transform))?;
+            }
+            TableUpdate::SetSnapshotRef { ref_name, reference } => retention(ref_name, &reference.retention)?,
+            _ => {}
         }
-        TableUpdate::AddSpec { spec } => {
-            let added = all.iter().rev().find_map(|update| match update {
-                TableUpdate::AddSchema { schema } => Some(schema),
-                _ => None,
-            });
-            let schema = added.unwrap_or_else(|| current.current_schema());
-            sources(schema, spec.fields().iter().map(|field| field.source_id))
+    }
+    Ok(())
+}
+
+/// Refuses retentions that no snapshot can have.
+fn retention(name: &str, given: &SnapshotRetention) -> Result<(), Misfit> {
+    let ages = match given {
+        SnapshotRetention::Branch { min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms } => {
+            [min_snapshots_to_keep.map(i64::from), *max_snapshot_age_ms, *max_ref_age_ms]
+        }
+        SnapshotRetention::Tag { .. } if name == MAIN_BRANCH => {
+            return Err(Misfit::Invalid(format!("{MAIN_BRANCH} must be a branch, not a tag")));
+        }
+        SnapshotRetention::Tag { max_ref_age_ms } => [*max_ref_age_ms, None, None],
+    };
+    match ages.into_iter().flatten().find(|age| *age <= 0) {
+        Some(found) => {
+            Err(Misfit::Invalid(format!("the retention of {name:?} has {found}; allowed are positive numbers")))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn transform(given: Transform) -> Result<(), Misfit> {
+    match given {
+        Transform::Bucket(0) | Transform::Truncate(0) => {
+            Err(Misfit::Invalid(format!("the transform {given}; allowed are numbers from 1 on")))
         }
         _ => Ok(()),
     }

@@ -1,0 +1,65 @@
+//! Branches and tags of format version 1. The crate `iceberg` keeps them while a table is in memory, but neither reads them
+//! from a file nor writes them; the format allows them there, and other clients do both.
+
+use std::collections::BTreeMap;
+
+use iceberg::TableUpdate;
+use iceberg::spec::{
+    FormatVersion, MAIN_BRANCH, SnapshotReference, SnapshotRetention, TableMetadata, TableMetadataBuilder,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Misfit, apply, dated, misfit};
+
+/// The metadata as in a metadata file.
+///
+/// # Errors
+/// If a table of version 1 could not be one of version 2, where its branches and tags are taken from; or if it has no JSON form.
+pub fn to_json(metadata: &TableMetadata) -> Result<Value, Misfit> {
+    let json = |metadata: &TableMetadata| {
+        serde_json::to_value(metadata).map_err(|error| Misfit::Invalid(format!("it has no JSON form: {error}")))
+    };
+    let mut value = json(metadata)?;
+    if metadata.format_version() == FormatVersion::V1 && metadata.snapshots().len() > 0 {
+        let upgrade = TableUpdate::UpgradeFormatVersion { format_version: FormatVersion::V2 };
+        let upgraded = apply(metadata, None, vec![upgrade])?.metadata;
+        value["refs"] = json(&upgraded)?["refs"].take();
+    }
+    Ok(value)
+}
+
+#[derive(Deserialize)]
+struct Refs {
+    refs: Option<BTreeMap<String, SnapshotReference>>,
+}
+
+/// The metadata of a metadata file.
+///
+/// # Errors
+/// If it is none.
+pub fn from_json(json: &[u8]) -> Result<TableMetadata, serde_json::Error> {
+    let metadata: TableMetadata = serde_json::from_slice(json)?;
+    if metadata.format_version() != FormatVersion::V1 {
+        return Ok(metadata);
+    }
+    let refs = serde_json::from_slice::<Refs>(json)?.refs.unwrap_or_default();
+    let usual = SnapshotRetention::branch(None, None, None);
+    let missing: Vec<_> =
+        refs.into_iter().filter(|(name, found)| name != MAIN_BRANCH || found.retention != usual).collect();
+    if missing.is_empty() {
+        return Ok(metadata);
+    }
+    let builder = || metadata.clone().into_builder(None);
+    let of_its_date = dated(builder(), &metadata, metadata.last_updated_ms());
+    let restored = of_its_date.and_then(|builder| with_refs(builder, &missing));
+    // What the crate cannot build, it cannot commit to either: then the table can still be read.
+    Ok(restored.or_else(|_| with_refs(builder(), &missing)).unwrap_or(metadata))
+}
+
+fn with_refs(mut builder: TableMetadataBuilder, refs: &[(String, SnapshotReference)]) -> Result<TableMetadata, Misfit> {
+    for (name, reference) in refs {
+        builder = builder.set_ref(name, reference.clone()).map_err(|error| misfit(&error))?;
+    }
+    Ok(builder.build().map_err(|error| misfit(&error))?.metadata)
+}
