@@ -12,7 +12,7 @@ use glidepath_protocols::registry::Protocol;
 use glidepath_table::Files;
 use iceberg::spec::{
     NestedField, Operation, PrimitiveType, Schema, Snapshot, SnapshotReference, SnapshotRetention, Summary,
-    TableMetadata, Type, UnboundPartitionSpec,
+    TableMetadata, Transform, Type, UnboundPartitionField, UnboundPartitionSpec,
 };
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;

@@ -5,6 +5,7 @@
 
 mod fit;
 mod version1;
+mod voids;
 
 use std::collections::HashMap;
 
@@ -98,6 +99,7 @@ pub fn apply(
     updates: Vec<TableUpdate>,
 ) -> Result<TableMetadataBuildResult, Misfit> {
     fit::check(&updates, current)?;
+    let updates = voids::renamed(updates, current);
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
         return applied(builder(), updates);

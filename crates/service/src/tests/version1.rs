@@ -45,6 +45,28 @@ async fn tags_survive_the_server_that_wrote_them() {
     assert!(refs(&loaded(&world.server().await, "t").await).get("keep").is_none());
 }
 
+/// Java drops a field so, and leaves it its name.
+#[tokio::test]
+async fn an_identity_field_can_be_dropped() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let spec = |transform| {
+        let field = UnboundPartitionField { source_id: 1, field_id: Some(1000), name: "id".to_owned(), transform };
+        UnboundPartitionSpec::builder().add_partition_fields([field]).unwrap().build()
+    };
+    let properties = HashMap::from([("format-version".to_owned(), "1".to_owned())]);
+    let partitioned = NewTable { properties, partition_spec: Some(spec(Transform::Identity)), ..new("t") };
+    server.create_table(partitioned, None).await.unwrap();
+    let updates =
+        vec![TableUpdate::AddSpec { spec: spec(Transform::Void) }, TableUpdate::SetDefaultSpec { spec_id: -1 }];
+    let commit = TableCommit { requirements: Vec::new(), updates, key: None };
+    server.commit_table(&table("t"), commit).await.unwrap();
+    let server = world.server().await;
+    let now = server.commit_table(&table("t"), set("a", None)).await.unwrap();
+    let fields = now.metadata.default_partition_spec().fields();
+    assert!(fields.len() == 1 && fields[0].field_id == 1000 && fields[0].name == "id_1000", "{fields:?}");
+}
+
 /// Sequence numbers mean nothing in version 1, but this table could not be one of version 2.
 #[tokio::test]
 async fn one_bad_commit_does_not_fail_those_that_wait_beside_it() {
