@@ -45,6 +45,24 @@ async fn tags_survive_the_server_that_wrote_them() {
     assert!(refs(&loaded(&world.server().await, "t").await).get("keep").is_none());
 }
 
+/// What refers to a snapshot that is not there is no reason to forget what refers to others.
+#[tokio::test]
+async fn a_broken_tag_costs_no_other() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    version_1(&server).await;
+    let now = server.commit_table(&table("t"), tag("keep", 1)).await.unwrap();
+    let mut json: serde_json::Value = serde_json::from_slice(&now.json).unwrap();
+    json["refs"]["gone"] = serde_json::json!({"snapshot-id": 99, "type": "tag"});
+    let file = format!("{}/metadata/other.metadata.json", now.metadata.location());
+    server.inner.files.write(&file, json.to_string().into()).await.unwrap();
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    let new = Registration { identifier: table("t"), metadata_location: file, overwrite: false };
+    server.register_table(new, None).await.unwrap();
+    let now = server.commit_table(&table("t"), set("a", None)).await.unwrap();
+    assert!(refs(&now).get("keep").is_some() && refs(&now).get("gone").is_none(), "{}", refs(&now));
+}
+
 /// Java drops a field so, and leaves it its name.
 #[tokio::test]
 async fn an_identity_field_can_be_dropped() {

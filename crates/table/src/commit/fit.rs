@@ -18,15 +18,14 @@ pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<
         _ => None,
     });
     let version = upgraded.fold(current.format_version(), FormatVersion::max);
-    // A table that came with what its version does not have can still be changed.
-    let is_sound = schema(current.current_schema(), version).is_ok();
     let mut newest: &Schema = current.current_schema();
     for update in updates {
         match update {
             TableUpdate::AssignUuid { uuid } => same_uuid(current.uuid(), *uuid)?,
             TableUpdate::AddSchema { schema } => {
                 newest = schema;
-                if is_sound {
+                // A table that came with what its version does not have can still be changed.
+                if self::schema(current.current_schema(), version).is_ok() {
                     self::schema(schema, version)?;
                 }
             }

@@ -45,8 +45,10 @@ pub fn from_json(json: &[u8]) -> Result<TableMetadata, serde_json::Error> {
     }
     let refs = serde_json::from_slice::<Refs>(json)?.refs.unwrap_or_default();
     let usual = SnapshotRetention::branch(None, None, None);
-    let missing: Vec<_> =
-        refs.into_iter().filter(|(name, found)| name != MAIN_BRANCH || found.retention != usual).collect();
+    // One of a snapshot that is not there, which no reader could use, must not cost the others.
+    let is_there = |found: &SnapshotReference| metadata.snapshot_by_id(found.snapshot_id).is_some();
+    let is_missing = |name: &str, found: &SnapshotReference| name != MAIN_BRANCH || found.retention != usual;
+    let missing: Vec<_> = refs.into_iter().filter(|(name, found)| is_there(found) && is_missing(name, found)).collect();
     if missing.is_empty() {
         return Ok(metadata);
     }
