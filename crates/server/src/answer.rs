@@ -94,7 +94,7 @@ pub(crate) fn no_store(mut response: Response) -> Response {
 
 /// The value in the body of a request.
 pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
+    glidepath_table::json::decode(body).map_err(|error| {
         let why = glidepath_table::unreadable::explained(body, &error);
         Problem(ServiceError::invalid(format!("the body of the request is wrong: {why}")))
     })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use glidepath_table::{commit, files};
+use glidepath_table::{commit, files, json};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -37,7 +37,10 @@ pub trait Metadata: Serialize + DeserializeOwned {
     /// # Errors
     /// If it has no JSON form.
     fn to_json(&self) -> Result<serde_json::Value, ServiceError> {
-        serde_json::to_value(self).map_err(|error| ServiceError::new(Kind::Broken, error.to_string()))
+        let value = serde_json::to_value(self);
+        let mut value = value.map_err(|error| ServiceError::new(Kind::Broken, error.to_string()))?;
+        json::restore(&mut value);
+        Ok(value)
     }
 
     /// From JSON.
@@ -45,7 +48,7 @@ pub trait Metadata: Serialize + DeserializeOwned {
     /// # Errors
     /// If it is something else.
     fn from_json(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
+        json::decode(json)
     }
 }
 

@@ -19,8 +19,9 @@ use std::collections::BTreeSet;
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_table::rebase::data_files;
 use glidepath_table::{FileError, Files};
-use iceberg::spec::{Manifest, ManifestList, TableMetadata};
+use iceberg::spec::{ManifestList, TableMetadata};
 
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_within, unslashed};
@@ -301,9 +302,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         for manifest in manifests {
             if let Some(bytes) = self.read_if_there(&manifest).await?
-                && let Ok(decoded) = Manifest::parse_avro(&bytes)
+                && let Ok(named) = data_files(&bytes)
             {
-                files.extend(decoded.entries().iter().map(|entry| entry.file_path().to_owned()));
+                files.extend(named);
             }
             files.insert(manifest);
         }

@@ -4,8 +4,9 @@
 //! refresh and try again) and which says that the request itself is wrong.
 
 mod fit;
+mod form;
+mod specs;
 mod version1;
-mod voids;
 
 use std::collections::HashMap;
 
@@ -16,7 +17,8 @@ use iceberg::spec::{
 use iceberg::{ErrorKind, TableRequirement, TableUpdate};
 use uuid::Uuid;
 
-pub use version1::{from_json, to_json};
+pub use form::{from_json, to_json};
+pub use specs::own_transform;
 
 /// Why a commit does not fit the metadata it was decided on. Nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,7 +101,7 @@ pub fn apply(
     updates: Vec<TableUpdate>,
 ) -> Result<TableMetadataBuildResult, Misfit> {
     fit::check(&updates, current)?;
-    let updates = voids::renamed(updates, current);
+    let updates = specs::accepted(updates, current);
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
         return applied(builder(), updates);
@@ -184,8 +186,10 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     let spec = partition_spec.unwrap_or_else(|| UnboundPartitionSpec::builder().build());
     let order = sort_order.unwrap_or_else(SortOrder::unsorted_order);
     fit::schema(&schema, version)?;
-    fit::sources(&schema, spec.fields().iter().map(|field| field.source_id))?;
-    spec.fields().iter().try_for_each(|field| fit::transform(field.transform))?;
+    fit::columns(&schema)?;
+    fit::spec(&spec, &schema)?;
+    fit::order(&order, &schema)?;
+    let spec = specs::with_stand_ins(spec, |name| schema.field_by_name(name).is_some());
     let builder = TableMetadataBuilder::new(schema, spec, order, location, version, properties);
     let builder = builder.map_err(|error| misfit(&error))?.assign_uuid(uuid);
     Ok(builder.build().map_err(|error| misfit(&error))?.metadata)

@@ -7,6 +7,7 @@
 pub mod clients;
 pub mod commit;
 pub mod files;
+pub mod json;
 pub mod mutant;
 pub mod rebase;
 pub mod unreadable;

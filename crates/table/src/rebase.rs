@@ -35,6 +35,7 @@ use manifest::{Added, Unfit};
 
 pub use list::{read as read_list, write as write_list};
 pub use lists::Lists;
+pub use manifest::files as data_files;
 pub use recognize::{Asked, Candidate, Recognized, SUMMARY_KEY, TABLE_PROPERTY, recognize};
 pub use why::Why;
 

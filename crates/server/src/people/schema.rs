@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use glidepath_table::commit::own_transform;
+use glidepath_table::json::type_name as primitive_name;
 use iceberg::spec::{NestedField, PartitionSpec, Schema, SortOrder, Type};
 use maud::{Markup, html};
 
@@ -43,7 +45,7 @@ fn columns(schema: &Schema) -> Vec<Column<'_>> {
 
 fn type_name(of: &Type) -> String {
     match of {
-        Type::Primitive(primitive) => primitive.to_string(),
+        Type::Primitive(primitive) => primitive_name(primitive),
         Type::Struct(_) => "struct".to_owned(),
         Type::List(_) => "list".to_owned(),
         Type::Map(_) => "map".to_owned(),
@@ -88,8 +90,9 @@ fn name_of(schema: &Schema, id: i32) -> String {
 
 /// How the table is partitioned.
 pub(super) fn partitioning(spec: &PartitionSpec, schema: &Schema) -> String {
-    let one =
-        |field: &iceberg::spec::PartitionField| format!("{}({})", field.transform, name_of(schema, field.source_id));
+    let one = |field: &iceberg::spec::PartitionField| {
+        format!("{}({})", own_transform(field.transform), name_of(schema, field.source_id))
+    };
     let all: Vec<_> = spec.fields().iter().take(20).map(one).collect();
     if all.is_empty() { "not partitioned".to_owned() } else { all.join(", ") }
 }

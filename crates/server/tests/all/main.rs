@@ -13,3 +13,4 @@ mod people;
 mod replays;
 mod support;
 mod tls;
+mod version3;

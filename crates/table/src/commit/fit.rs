@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use iceberg::TableUpdate;
 use iceberg::spec::{
-    FormatVersion, MAIN_BRANCH, NestedField, PrimitiveType, Schema, SnapshotRetention, StructType, TableMetadata,
-    Transform, Type,
+    FormatVersion, MAIN_BRANCH, NestedField, PrimitiveType, Schema, SnapshotRetention, SortOrder, StructType,
+    TableMetadata, Transform, Type, UnboundPartitionSpec,
 };
 use uuid::Uuid;
 
 use super::Misfit;
+use crate::json::{Newer, newer, type_name};
 
 /// Refuses such updates.
 pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<(), Misfit> {
@@ -24,15 +25,14 @@ pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<
             TableUpdate::AssignUuid { uuid } => same_uuid(current.uuid(), *uuid)?,
             TableUpdate::AddSchema { schema } => {
                 newest = schema;
+                columns(schema)?;
                 // A table that came with what its version does not have can still be changed.
                 if self::schema(current.current_schema(), version).is_ok() {
                     self::schema(schema, version)?;
                 }
             }
-            TableUpdate::AddSpec { spec } => {
-                sources(newest, spec.fields().iter().map(|field| field.source_id))?;
-                spec.fields().iter().try_for_each(|field| transform(field.transform))?;
-            }
+            TableUpdate::AddSpec { spec } => self::spec(spec, newest)?,
+            TableUpdate::AddSortOrder { sort_order } => order(sort_order, newest)?,
             TableUpdate::SetSnapshotRef { ref_name, reference } => retention(ref_name, &reference.retention)?,
             _ => {}
         }
@@ -59,13 +59,38 @@ fn retention(name: &str, given: &SnapshotRetention) -> Result<(), Misfit> {
     }
 }
 
-pub(super) fn transform(given: Transform) -> Result<(), Misfit> {
-    match given {
-        Transform::Bucket(0) | Transform::Truncate(0) => {
-            Err(Misfit::Invalid(format!("the transform {given}; allowed are numbers from 1 on")))
-        }
-        _ => Ok(()),
+/// Refuses a partitioning that clients cannot read.
+pub(super) fn spec(given: &UnboundPartitionSpec, schema: &Schema) -> Result<(), Misfit> {
+    sources(schema, given.fields().iter().map(|field| field.source_id))?;
+    given.fields().iter().try_for_each(|field| transform(field.transform, field.source_id, schema))
+}
+
+/// Refuses an order that clients cannot read.
+pub(super) fn order(given: &SortOrder, schema: &Schema) -> Result<(), Misfit> {
+    given.fields.iter().try_for_each(|field| transform(field.transform, field.source_id, schema))
+}
+
+fn transform(given: Transform, source: i32, schema: &Schema) -> Result<(), Misfit> {
+    if let Transform::Bucket(number) | Transform::Truncate(number) = given
+        && !(1..=i32::MAX.cast_unsigned()).contains(&number)
+    {
+        return Err(Misfit::Invalid(format!("the transform {given}; allowed are numbers from 1 to 2147483647")));
     }
+    let Some(column) = schema.field_by_id(source) else { return Ok(()) };
+    let Some((kind, name)) = newer_type(column) else { return Ok(()) };
+    match (kind, given) {
+        (_, Transform::Void) | (Newer::Unknown, Transform::Identity) => Ok(()),
+        _ => Err(Misfit::Invalid(format!(
+            "the transform {given} of the column {:?}: there is none of the type {name}",
+            column.name
+        ))),
+    }
+}
+
+/// The type of a column, if the crate does not know it.
+fn newer_type(column: &NestedField) -> Option<(Newer, String)> {
+    let primitive = column.field_type.as_primitive_type()?;
+    Some((newer(primitive)?, type_name(primitive)))
 }
 
 /// A table keeps its UUID: clients take another one for another table.
@@ -76,34 +101,59 @@ fn same_uuid(current: Uuid, given: Uuid) -> Result<(), Misfit> {
     }
 }
 
+/// Refuses columns that no table can have.
+pub(super) fn columns(schema: &Schema) -> Result<(), Misfit> {
+    let variant = |id: &i32| schema.field_by_id(*id).is_some_and(|column| newer_type(column).is_some());
+    if let Some(id) = schema.identifier_field_ids().find(variant) {
+        return Err(Misfit::Invalid(format!("the column {id} identifies rows, and is of a type that cannot")));
+    }
+    schema.as_struct().fields().iter().try_for_each(|column| each(column, &sound))
+}
+
+fn sound(column: &NestedField) -> Result<(), Misfit> {
+    let Some((kind, name)) = newer_type(column) else { return Ok(()) };
+    let wrong = match kind {
+        Newer::Unknown if column.required => "is required",
+        _ if column.initial_default.is_some() || column.write_default.is_some() => "has a default value",
+        _ => return Ok(()),
+    };
+    let words = format!("the column {:?} {wrong}; a column of the type {name} cannot", column.name);
+    Err(Misfit::Invalid(words))
+}
+
+/// A column, and those within it.
+fn each(column: &NestedField, check: &impl Fn(&NestedField) -> Result<(), Misfit>) -> Result<(), Misfit> {
+    check(column)?;
+    match &*column.field_type {
+        Type::Primitive(_) => Ok(()),
+        Type::Struct(inner) => inner.fields().iter().try_for_each(|field| each(field, check)),
+        Type::List(list) => each(&list.element_field, check),
+        Type::Map(map) => [&map.key_field, &map.value_field].iter().try_for_each(|field| each(field, check)),
+    }
+}
+
 /// Refuses types and default values that the format version does not have.
 pub(super) fn schema(schema: &Schema, version: FormatVersion) -> Result<(), Misfit> {
     match version {
         FormatVersion::V1 | FormatVersion::V2 => {
-            schema.as_struct().fields().iter().try_for_each(|field| of_version_2(field, version))
+            let old = |column: &NestedField| of_version_2(column, version);
+            schema.as_struct().fields().iter().try_for_each(|column| each(column, &old))
         }
         FormatVersion::V3 => Ok(()),
     }
 }
 
-fn of_version_2(field: &NestedField, version: FormatVersion) -> Result<(), Misfit> {
-    let wrong = |what: &str| {
-        let words =
-            format!("the column {:?} has {what}, which needs format version 3; the table has {version}", field.name);
-        Err(Misfit::Invalid(words))
-    };
+fn of_version_2(column: &NestedField, version: FormatVersion) -> Result<(), Misfit> {
     // A null default is none.
-    if field.initial_default.is_some() {
-        return wrong("a default value");
-    }
-    match &*field.field_type {
-        Type::Primitive(PrimitiveType::TimestampNs) => wrong("the type timestamp_ns"),
-        Type::Primitive(PrimitiveType::TimestamptzNs) => wrong("the type timestamptz_ns"),
-        Type::Primitive(_) => Ok(()),
-        Type::Struct(inner) => inner.fields().iter().try_for_each(|field| of_version_2(field, version)),
-        Type::List(list) => of_version_2(&list.element_field, version),
-        Type::Map(map) => [&map.key_field, &map.value_field].iter().try_for_each(|field| of_version_2(field, version)),
-    }
+    let wrong = match &*column.field_type {
+        _ if column.initial_default.is_some() => "a default value".to_owned(),
+        Type::Primitive(of) if newer(of).is_some() => format!("the type {}", type_name(of)),
+        Type::Primitive(of @ (PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs)) => format!("the type {of}"),
+        _ => return Ok(()),
+    };
+    let words =
+        format!("the column {:?} has {wrong}, which needs format version 3; the table has {version}", column.name);
+    Err(Misfit::Invalid(words))
 }
 
 /// Refuses partitions by what a row has several of. The crate refuses columns that are not there.
@@ -156,6 +206,30 @@ mod tests {
             );
         }
         assert!(super::schema(&with(NestedField::optional(1, "a", long())), FormatVersion::V1).is_ok());
+    }
+
+    fn of_type(name: &str) -> Schema {
+        let column = serde_json::json!({"id": 1, "name": "a", "required": false, "type": name});
+        let schema = serde_json::json!({"type": "struct", "schema-id": 0, "fields": [column]});
+        crate::json::decode(schema.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn types_of_version_3_are_used_as_the_format_allows() {
+        for name in ["variant", "unknown", "geometry", "geography(OGC:CRS84)"] {
+            let schema = of_type(name);
+            assert!(super::schema(&schema, FormatVersion::V2).is_err() && columns(&schema).is_ok());
+            assert_eq!(transform(Transform::Identity, 1, &schema).is_ok(), name == "unknown");
+            assert!(
+                transform(Transform::Bucket(4), 1, &schema).is_err() && transform(Transform::Void, 1, &schema).is_ok()
+            );
+            let same = (**schema.field_by_id(1).unwrap()).clone();
+            let required = NestedField { required: true, ..same.clone() };
+            assert_eq!(columns(&with(required.clone())).is_ok(), name != "unknown");
+            assert!(columns(&with(same.with_initial_default(Literal::fixed([0; 4])))).is_err());
+            let identifies = Schema::builder().with_fields([required.into()]).with_identifier_field_ids([1]).build();
+            assert!(identifies.is_err() || columns(&identifies.unwrap()).is_err());
+        }
     }
 
     #[test]

@@ -10,23 +10,17 @@ use iceberg::spec::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::form::plain;
 use super::{Misfit, apply, dated, misfit};
 
-/// The metadata as in a metadata file.
-///
-/// # Errors
-/// If a table of version 1 could not be one of version 2, where its branches and tags are taken from; or if it has no JSON form.
-pub fn to_json(metadata: &TableMetadata) -> Result<Value, Misfit> {
-    let json = |metadata: &TableMetadata| {
-        serde_json::to_value(metadata).map_err(|error| Misfit::Invalid(format!("it has no JSON form: {error}")))
-    };
-    let mut value = json(metadata)?;
-    if metadata.format_version() == FormatVersion::V1 && metadata.snapshots().len() > 0 {
-        let upgrade = TableUpdate::UpgradeFormatVersion { format_version: FormatVersion::V2 };
-        let upgraded = apply(metadata, None, vec![upgrade])?.metadata;
-        value["refs"] = json(&upgraded)?["refs"].take();
+/// The branches and tags of a table of version 1 that has snapshots, as JSON.
+pub(super) fn refs(metadata: &TableMetadata) -> Result<Option<Value>, Misfit> {
+    if metadata.format_version() != FormatVersion::V1 || metadata.snapshots().len() == 0 {
+        return Ok(None);
     }
-    Ok(value)
+    let upgrade = TableUpdate::UpgradeFormatVersion { format_version: FormatVersion::V2 };
+    let upgraded = apply(metadata, None, vec![upgrade])?.metadata;
+    Ok(Some(plain(&upgraded)?["refs"].take()))
 }
 
 #[derive(Deserialize)]
@@ -34,12 +28,8 @@ struct Refs {
     refs: Option<BTreeMap<String, SnapshotReference>>,
 }
 
-/// The metadata of a metadata file.
-///
-/// # Errors
-/// If it is none.
-pub fn from_json(json: &[u8]) -> Result<TableMetadata, serde_json::Error> {
-    let metadata: TableMetadata = serde_json::from_slice(json)?;
+/// The metadata with the branches and tags of its metadata file.
+pub(super) fn with_its_refs(metadata: TableMetadata, json: &[u8]) -> Result<TableMetadata, serde_json::Error> {
     if metadata.format_version() != FormatVersion::V1 {
         return Ok(metadata);
     }

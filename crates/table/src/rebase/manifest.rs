@@ -47,6 +47,19 @@ impl From<Fault> for Unfit {
     }
 }
 
+/// The data and delete files that the entries of a manifest name, also those that they say are deleted.
+pub fn files(bytes: &[u8]) -> Result<Vec<String>, Fault> {
+    let file = File::open(bytes)?;
+    let Some(data) = file.fields.inner(2)? else { return Err("field 2 is missing".into()) };
+    let mut found = Vec::new();
+    file.records(&[2, 100], MOST, |record| {
+        let data = Row::of(&data, required(2, Row::of(&file.fields, record)?.get(2))?)?;
+        found.push(required(100, data.string(100)?)?.to_owned());
+        Ok::<_, Fault>(())
+    })?;
+    Ok(found)
+}
+
 /// Checks the entries of a manifest that snapshot `snapshot` adds, and that the list counts them right.
 pub(super) fn inspect(bytes: &[u8], listed: &ManifestFile, snapshot: i64) -> Result<Added, Unfit> {
     let file = File::open(bytes)?;

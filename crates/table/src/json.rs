@@ -1,0 +1,259 @@
+//! JSON of Iceberg, with the types of format version 3 that the crate `iceberg` does not know: `variant`, `unknown`, `geometry`
+//! and `geography`.
+//!
+//! A schema is kept and compared by this server, and never used to read data. So in memory a column of such a type has a
+//! stand-in, a type `fixed` of a length that no table can have (Java's are below 2^31), and its own type again in all JSON
+//! that is written. Requests and metadata files are decoded by [`decode`], and metadata is written through [`restore`].
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use iceberg::spec::PrimitiveType;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The length of the first stand-in.
+const FIRST: u64 = 9_007_199_000_000;
+
+/// The most types with parameters that a process can tell apart, and the most bytes of each.
+const MOST: usize = 1 << 16;
+const LONGEST: usize = 256;
+
+/// How edges between points of a geography are drawn.
+const EDGES: [&str; 5] = ["spherical", "vincenty", "thomas", "andoyer", "karney"];
+
+/// A type that the crate does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Newer {
+    /// Any value, with its type.
+    Variant,
+    /// Nulls only.
+    Unknown,
+    /// Shapes, on a plane or on a globe.
+    Shape,
+}
+
+/// The types that have stand-ins; their places are what the stand-ins are told apart by.
+#[derive(Default)]
+struct Names {
+    all: Vec<String>,
+    places: BTreeMap<String, usize>,
+}
+
+static NAMES: Mutex<Names> = Mutex::new(Names { all: Vec::new(), places: BTreeMap::new() });
+
+fn names() -> MutexGuard<'static, Names> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The value in this JSON.
+///
+/// # Errors
+/// If it is something else, or has a type that is not in Iceberg's specification.
+pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    let error = match serde_json::from_slice(json) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(json) else { return Err(error) };
+    if stand_in(&mut value) { serde_json::from_value(value) } else { Err(error) }
+}
+
+/// Puts stand-ins into all schemas of a value. Returns whether there was a type that needs one.
+pub(crate) fn stand_in(value: &mut Value) -> bool {
+    let mut replaced = false;
+    replace(value, &mut |given| {
+        let other = other(given);
+        replaced |= other.is_some();
+        other
+    });
+    replaced
+}
+
+/// Puts the types of the columns back for which others stand in these schemas: those of a metadata file.
+pub fn restore(metadata: &mut Value) {
+    let own = &mut |given: &str| {
+        let length = given.strip_prefix("fixed[")?.strip_suffix(']')?.parse().ok()?;
+        name(length)
+    };
+    for part in ["schema", "schemas"] {
+        if let Some(part) = metadata.get_mut(part) {
+            replace(part, own);
+        }
+    }
+}
+
+/// The type as it is written in JSON.
+#[must_use]
+pub fn type_name(of: &PrimitiveType) -> String {
+    match of {
+        PrimitiveType::Fixed(length) => name(*length).unwrap_or_else(|| of.to_string()),
+        _ => of.to_string(),
+    }
+}
+
+/// What a type stands for, if it stands for another.
+pub(crate) fn newer(of: &PrimitiveType) -> Option<Newer> {
+    let PrimitiveType::Fixed(length) = of else { return None };
+    match name(*length)?.as_str() {
+        "variant" => Some(Newer::Variant),
+        "unknown" => Some(Newer::Unknown),
+        _ => Some(Newer::Shape),
+    }
+}
+
+fn name(length: u64) -> Option<String> {
+    let place = usize::try_from(length.checked_sub(FIRST)?).ok()?;
+    names().all.get(place).cloned()
+}
+
+/// Whether this is one of the types with stand-ins.
+pub(crate) fn is_newer(given: &str) -> bool {
+    let parameters = |kind: &str| {
+        let rest = given.strip_prefix(kind)?.trim_start();
+        if rest.is_empty() { Some("") } else { rest.strip_prefix('(')?.strip_suffix(')') }
+    };
+    let is_plain = |text: &str| !text.contains(['(', ')', ',']);
+    let is_geography = |text: &str| match text.rsplit_once(',') {
+        Some((system, edges)) => is_plain(system) && EDGES.contains(&edges.trim().to_ascii_lowercase().as_str()),
+        None => is_plain(text),
+    };
+    given.len() <= LONGEST
+        && (given == "variant"
+            || given == "unknown"
+            || parameters("geometry").is_some_and(is_plain)
+            || parameters("geography").is_some_and(is_geography))
+}
+
+/// The stand-in of a type.
+fn other(given: &str) -> Option<String> {
+    if !is_newer(given) {
+        return None;
+    }
+    let mut names = names();
+    let place = match names.places.get(given) {
+        Some(place) => *place,
+        None if names.all.len() >= MOST => return None,
+        None => {
+            let place = names.all.len();
+            names.all.push(given.to_owned());
+            names.places.insert(given.to_owned(), place);
+            place
+        }
+    };
+    Some(format!("fixed[{}]", FIRST + place as u64))
+}
+
+/// Gives each type of a column, in all schemas of this value, another name, if `with` has one.
+fn replace(value: &mut Value, with: &mut impl FnMut(&str) -> Option<String>) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, with)),
+        Value::Object(fields) => {
+            let is_schema = fields.get("type").is_some_and(|kind| kind == "struct");
+            match fields.get_mut("fields").and_then(Value::as_array_mut) {
+                Some(columns) if is_schema => {
+                    for column in columns {
+                        if let Some(of) = column.get_mut("type") {
+                            replace_type(of, with);
+                        }
+                    }
+                }
+                _ => fields.values_mut().for_each(|field| replace(field, with)),
+            }
+        }
+        _ => {}
+    }
+}
+
+fn replace_type(of: &mut Value, with: &mut impl FnMut(&str) -> Option<String>) {
+    match of {
+        Value::String(given) => {
+            if let Some(other) = with(given) {
+                *given = other;
+            }
+        }
+        Value::Object(parts) if parts.get("type").is_some_and(|kind| kind == "struct") => replace(of, with),
+        Value::Object(parts) => {
+            for part in ["element", "key", "value"] {
+                if let Some(part) = parts.get_mut(part) {
+                    replace_type(part, with);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iceberg::TableUpdate;
+    use iceberg::spec::Schema;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({"type": "struct", "schema-id": 0, "fields": [
+            {"id": 1, "name": "fields", "required": false, "type": "variant", "doc": "unknown"},
+            {"id": 2, "name": "type", "required": true, "type": "geometry(srid:3857)"},
+            {"id": 3, "name": "variant", "required": false, "type": {
+                "type": "list", "element-id": 4, "element-required": false, "element": {
+                    "type": "map", "key-id": 5, "key": "string", "value-id": 6, "value-required": false, "value": {
+                        "type": "struct", "fields": [
+                            {"id": 7, "name": "geometry", "required": false, "type": "geography(OGC:CRS84, karney)"},
+                            {"id": 8, "name": "f", "required": false, "type": "fixed[16]"},
+                            {"id": 9, "name": "u", "required": false, "type": "unknown"}]}}}},
+        ]})
+    }
+
+    #[test]
+    fn types_of_version_3_come_back_as_they_were() {
+        let decoded: Schema = decode(schema().to_string().as_bytes()).unwrap();
+        let mut metadata = json!({"schemas": [serde_json::to_value(&decoded).unwrap()]});
+        assert_ne!(metadata["schemas"][0], schema());
+        restore(&mut metadata);
+        assert_eq!(metadata["schemas"][0], schema());
+        let kinds: Vec<_> = [1, 2, 7, 8, 9]
+            .into_iter()
+            .map(|id| newer(decoded.field_by_id(id).unwrap().field_type.as_primitive_type().unwrap()))
+            .collect();
+        let shape = Some(Newer::Shape);
+        assert_eq!(kinds, [Some(Newer::Variant), shape, shape, None, Some(Newer::Unknown)]);
+    }
+
+    #[test]
+    fn requests_have_them_too() {
+        let update = json!({"action": "add-schema", "schema": schema(), "last-column-id": 9});
+        let update: TableUpdate = decode(update.to_string().as_bytes()).unwrap();
+        assert!(matches!(update, TableUpdate::AddSchema { .. }));
+    }
+
+    #[test]
+    fn what_is_no_type_is_refused() {
+        for wrong in
+            ["Variant", "geometry(", "geometry)", "geography(a, b)", "geography(a, b, karney)", "variant(1)", "int8"]
+        {
+            let mut schema = schema();
+            schema["fields"][0]["type"] = wrong.into();
+            assert!(decode::<Schema>(schema.to_string().as_bytes()).is_err(), "{wrong}");
+        }
+        let long = format!("geometry({})", "x".repeat(LONGEST));
+        assert!(!is_newer(&long));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_decoded_or_refused(text in "(geometry|geography|variant|unknown|fixed)[ (),a-z\\[\\]0-9:]{0,20}") {
+            let mut schema = schema();
+            schema["fields"][0]["type"] = text.clone().into();
+            if let Ok(decoded) = decode::<Schema>(schema.to_string().as_bytes()) {
+                let mut metadata = json!({"schema": serde_json::to_value(&decoded).unwrap()});
+                restore(&mut metadata);
+                if is_newer(&text) {
+                    prop_assert_eq!(&metadata["schema"]["fields"][0]["type"], &text);
+                }
+            }
+        }
+    }
+}
