@@ -162,6 +162,23 @@ def schema_and_partitions():
     equal(ask(f"SELECT id, more FROM {space}.one ORDER BY id"), [(1, None), (2, None), (3, None), (9, 7)], "rows")
 
 
+def version_3():
+    """Types that the server keeps without knowing them, and partitions by days beside months."""
+    table = f"{space}.third"
+    ask(f"CREATE TABLE {table} (id BIGINT, any VARIANT, at TIMESTAMP) USING iceberg TBLPROPERTIES ('format-version' = '3')")
+    ask(f"""INSERT INTO {table} VALUES (1, parse_json('{{"a": 7}}'), TIMESTAMP '2026-11-01 10:00:00')""")
+    ask(f"ALTER TABLE {table} ADD PARTITION FIELD months(at)")
+    ask(f"ALTER TABLE {table} ADD PARTITION FIELD days(at)")
+    ask(f"ALTER TABLE {table} ADD COLUMN other VARIANT")
+    ask(f"""INSERT INTO {table} VALUES (2, parse_json('[1]'), TIMESTAMP '2026-11-02 10:00:00', parse_json('"b"'))""")
+    ask(f"UPDATE {table} SET id = 3 WHERE id = 1")
+    equal(ids("third"), [2, 3], "rows")
+    equal(ask(f"SELECT variant_get(any, '$.a', 'int') FROM {table} WHERE id = 3"), [(7,)], "the variant")
+    equal([row[1] for row in ask(f"DESCRIBE {table}")[:4]], ["bigint", "variant", "timestamp", "variant"], "types")
+    transforms = [row[1] for row in ask(f"DESCRIBE {table}") if row[0].startswith("Part ")]
+    equal(transforms, ["months(at)", "days(at)"], "partitions")
+
+
 def views():
     ask(f"CREATE VIEW {space}.seen AS SELECT id FROM {space}.one WHERE id > 2")
     equal(ids("seen"), [3, 9], "rows of the view")
@@ -189,7 +206,7 @@ def drop():
 
 
 for run in (create_and_insert, create_as_select, merge, update_and_delete, merge_on_read, compaction_beside_appends,
-            structured_stream, maintenance, time_travel_and_rollback, schema_and_partitions, views, rename, drop):
+            structured_stream, maintenance, time_travel_and_rollback, schema_and_partitions, version_3, views, rename, drop):
     steps.step(run.__name__.replace("_", " "), run)
 sys.stdout.flush()
 spark.stop()
