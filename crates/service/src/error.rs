@@ -141,7 +141,10 @@ impl From<Refusal> for ServiceError {
             Refusal::NotFound(_) => Kind::NoTable,
             Refusal::NoParent { .. } => Kind::NoNamespace,
             Refusal::NotEmpty(_) => Kind::NotEmpty,
-            Refusal::Changed(_) | Refusal::PointerMoved { .. } | Refusal::VersionMoved { .. } => Kind::Conflict,
+            Refusal::Changed(_)
+            | Refusal::PointerMoved { .. }
+            | Refusal::VersionMoved { .. }
+            | Refusal::PropertyChanged { .. } => Kind::Conflict,
             Refusal::WrongKind { .. }
             | Refusal::Flawed { .. }
             | Refusal::NoPartitions(_)

@@ -208,6 +208,10 @@ impl<D: Design> Asker<'_, D> {
             (_, None) => Assertion::Absent,
             (2, Some(entry)) => Assertion::Exists(entry.kind),
             (3, Some(Entry { state: Some(state), .. })) => Assertion::Version(state.version),
+            (4, Some(entry)) => {
+                let key = MARK.to_owned();
+                Assertion::Property { value: entry.properties.get(&key).cloned(), key }
+            }
             (_, Some(entry)) => Assertion::Pointer(entry.pointer),
         };
         Some(Action::Assert { name, holds })

@@ -114,6 +114,13 @@ fn must_hold(state: &Entries, name: &Name, what: &Assertion) -> Result<(), Refus
             let refusal = || Refusal::VersionMoved { name: name.clone(), expected: *expected, found };
             if found == Some(*expected) { Ok(()) } else { Err(refusal()) }
         }
+        Assertion::Property { key, value } => {
+            let found = find(state, name, &Kind::ALL)?.properties.get(key).cloned();
+            let same = found == *value;
+            let changed =
+                Refusal::PropertyChanged { name: name.clone(), key: key.clone(), expected: value.clone(), found };
+            if same { Ok(()) } else { Err(changed) }
+        }
     }
 }
 

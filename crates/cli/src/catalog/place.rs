@@ -240,6 +240,7 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
                 | Refusal::Changed(_)
                 | Refusal::PointerMoved { .. }
                 | Refusal::VersionMoved { .. }
+                | Refusal::PropertyChanged { .. }
                 | Refusal::TooLarge { .. } => code::OTHERWISE,
             },
             CommitError::Contention { .. } | CommitError::Full { .. } => code::CONTENTION,

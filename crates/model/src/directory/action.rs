@@ -80,6 +80,13 @@ pub enum Assertion {
     Pointer(Option<String>),
     /// It stands for a table that is at this version.
     Version(Version),
+    /// It stands for something with this value of a property; `None`: without the property.
+    Property {
+        /// The property.
+        key: String,
+        /// Its value.
+        value: Option<String>,
+    },
 }
 
 /// Why an action cannot be applied to the current catalog.
@@ -145,6 +152,18 @@ pub enum Refusal {
         expected: Version,
         /// Its version; `None` if it has no state.
         found: Option<Version>,
+    },
+    /// A property is not what the action expects.
+    #[error("the property {key:?} of {name} is {}, not {}: read it again", told(.found), told(.expected))]
+    PropertyChanged {
+        /// The entry.
+        name: Name,
+        /// The property.
+        key: String,
+        /// The expected value.
+        expected: Option<String>,
+        /// Its value.
+        found: Option<String>,
     },
     /// Among the fields stored as unknown, one has a known tag or is out of order: readers could not decode the entry.
     #[error("{name} cannot have an unknown field with the tag {tag}: the tag is known, or follows a greater one")]

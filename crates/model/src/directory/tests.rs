@@ -77,6 +77,7 @@ fn is_so(entry: Option<&Entry>, assertion: &Assertion) -> bool {
         Assertion::Version(expected) => {
             entry.kind == Kind::Table && entry.state.as_ref().is_some_and(|state| state.version == *expected)
         }
+        Assertion::Property { key, value } => entry.properties.get(key) == value.as_ref(),
     }
 }
 
@@ -164,6 +165,7 @@ fn any_assertion() -> impl Strategy<Value = Assertion> {
         Just(Assertion::Absent),
         any_pointer().prop_map(Assertion::Pointer),
         (0..3_u64).prop_map(|version| Assertion::Version(Version(version))),
+        ("[kl]", prop::option::of("[xy]")).prop_map(|(key, value)| Assertion::Property { key, value }),
     ]
 }
 

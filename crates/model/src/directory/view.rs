@@ -288,6 +288,14 @@ impl View {
                     found => Err(Refusal::VersionMoved { name: name.clone(), expected: *expected, found }),
                 }
             }
+            Assertion::Property { key, value } => {
+                let found = self.one_of(name, &Kind::ALL)?.properties.get(key);
+                if found == value.as_ref() {
+                    return Ok(());
+                }
+                let (key, expected, found) = (key.clone(), value.clone(), found.cloned());
+                Err(Refusal::PropertyChanged { name: name.clone(), key, expected, found })
+            }
         }
     }
 

@@ -23,6 +23,7 @@ const EXISTS: u8 = 1;
 const ABSENT: u8 = 2;
 const POINTS: u8 = 3;
 const AT_VERSION: u8 = 4;
+const HAS_PROPERTY: u8 = 5;
 
 const NONE: u8 = 0;
 const SOME: u8 = 1;
@@ -71,6 +72,11 @@ fn put_assertion(out: &mut Vec<u8>, holds: &Assertion) {
         Assertion::Version(expected) => {
             out.push(AT_VERSION);
             put_varint(out, expected.0);
+        }
+        Assertion::Property { key, value } => {
+            out.push(HAS_PROPERTY);
+            put_bytes(out, key.as_bytes());
+            put_text(out, value.as_ref());
         }
     }
 }
@@ -161,6 +167,7 @@ fn assertion(reader: &mut Reader<'_>) -> Result<Assertion, wire::DecodeError> {
         [ABSENT] => Assertion::Absent,
         [POINTS] => Assertion::Pointer(optional_text(reader)?),
         [AT_VERSION] => Assertion::Version(version(reader)?),
+        [HAS_PROPERTY] => Assertion::Property { key: reader.text()?.to_owned(), value: optional_text(reader)? },
         _ => return Err(wire::DecodeError::Content("an unknown kind of assertion")),
     })
 }

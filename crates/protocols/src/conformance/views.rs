@@ -182,6 +182,9 @@ fn all_assertions(trial: &(Name, Name, Name, Name)) -> (Vec<Action>, Vec<(Action
     let exists = |name: &Name, kind| assert(name, Assertion::Exists(kind));
     let points = |name: &Name, pointer: Option<&str>| assert(name, Assertion::Pointer(pointer.map(str::to_owned)));
     let at = |name: &Name, version| assert(name, Assertion::Version(Version(version)));
+    let has = |name: &Name, key: &str, value: Option<&str>| {
+        assert(name, Assertion::Property { key: key.to_owned(), value: value.map(str::to_owned) })
+    };
     let hold = vec![
         exists(table, Kind::Table),
         exists(view, Kind::View),
@@ -190,7 +193,16 @@ fn all_assertions(trial: &(Name, Name, Name, Name)) -> (Vec<Action>, Vec<(Action
         points(table, Some("there/metadata/1.json")),
         points(view, None),
         at(table, 1),
+        has(table, "", Some("of ")),
+        has(view, "k", None),
+        has(space, "k", None),
     ];
+    let changed = |expected: Option<&str>, found: Option<&str>| Refusal::PropertyChanged {
+        name: table.clone(),
+        key: if found.is_some() { "k" } else { "l" }.to_owned(),
+        expected: expected.map(str::to_owned),
+        found: found.map(str::to_owned),
+    };
     let version = |expected| Refusal::VersionMoved { name: table.clone(), expected, found: Some(Version(1)) };
     let fail = vec![
         (exists(table, Kind::View), wrong(table, Kind::Table, Kind::View.only())),
@@ -208,6 +220,10 @@ fn all_assertions(trial: &(Name, Name, Name, Name)) -> (Vec<Action>, Vec<(Action
         (at(table, 2), version(Version(2))),
         (at(view, 0), wrong(view, Kind::View, Kind::Table.only())),
         (at(none, 0), Refusal::NotFound(none.clone())),
+        (has(table, "k", None), changed(None, Some("of k"))),
+        (has(table, "k", Some("of l")), changed(Some("of l"), Some("of k"))),
+        (has(table, "l", Some("of l")), changed(Some("of l"), None)),
+        (has(none, "k", None), Refusal::NotFound(none.clone())),
     ];
     (hold, fail)
 }

@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
-use glidepath_model::{Action, Changes, CommitId, Entry, Kind, Name, TableId, TableState, Version};
+use glidepath_model::{Action, Assertion, Changes, CommitId, Entry, Kind, Name, TableId, TableState, Version};
 
 use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
 use crate::group::{GroupAttempt, Grouped};
@@ -291,9 +291,10 @@ impl<E: Env> Grouped for Tickets<E> {
     /// Changes of one entry take one guarded put (step 4), a batch of several entries a transaction.
     fn is_apart(&self, request: &[Action]) -> bool {
         let mut changed = request.iter().map(|action| match action {
-            Action::SetPointer { name, .. } | Action::Advance { name, .. } | Action::SetProperties { name, .. } => {
-                Some(name)
-            }
+            Action::SetPointer { name, .. }
+            | Action::Advance { name, .. }
+            | Action::SetProperties { name, .. }
+            | Action::Assert { name, holds: Assertion::Property { .. } } => Some(name),
             _ => None,
         });
         changed.next().flatten().is_some_and(|first| changed.all(|name| name == Some(first)))
