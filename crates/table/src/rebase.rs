@@ -5,6 +5,7 @@
 //! list and keeps the snapshot's id, by which the client finds it. [`recognize`] decides by the request and the table's
 //! metadata, [`rebase`] by the files; both refuse whatever could be more than an append.
 
+mod ahead;
 pub(crate) mod avro;
 mod list;
 mod lists;
@@ -14,15 +15,15 @@ mod summary;
 mod why;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::{try_join_all, try_join3};
 use glidepath_env::Cause;
 use iceberg::spec::{
-    FormatVersion, ManifestContentType, ManifestFile, Operation, Snapshot, SnapshotRef, SnapshotReference,
-    SnapshotRetention, TableMetadata,
+    FormatVersion, ManifestContentType, ManifestFile, Snapshot, SnapshotRef, SnapshotReference, SnapshotRetention,
+    TableMetadata,
 };
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
@@ -33,6 +34,7 @@ use crate::{FileError, Files};
 use list::{Header, Manifests, Others};
 use manifest::{Added, Unfit};
 
+pub use ahead::{ReadAhead, read_ahead, read_parents};
 pub use list::{read as read_list, write as write_list};
 pub use lists::Lists;
 pub use manifest::files as data_files;
@@ -177,54 +179,6 @@ pub async fn rebase_read(
         list: list.into(),
         replaced: snapshot.manifest_list().to_owned(),
     })
-}
-
-/// The files of an append, read before it is known what it is put on top of.
-#[derive(Debug)]
-pub struct ReadAhead {
-    own: list::Own,
-    contents: BTreeMap<String, Bytes>,
-}
-
-impl ReadAhead {
-    /// About how many bytes of memory it takes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        const ENTRY: usize = 512;
-        let contents: usize = self.contents.values().map(Bytes::len).sum();
-        contents + ENTRY * (1 + self.own.added.len()) + self.own.others.bytes()
-    }
-}
-
-/// Reads the manifest list of an append and the manifests that it adds; so the files of several appends are read at once,
-/// though they are rebased one after the other. Nothing if these updates add no append for which a rebase is asked, or if a
-/// file cannot be read: [`rebase`] then reads for itself, and says why. `owner`: as in [`recognize()`].
-pub async fn read_ahead(
-    updates: &[TableUpdate],
-    metadata: &TableMetadata,
-    owner: bool,
-    files: &impl Files,
-    lists: &Lists,
-) -> Option<ReadAhead> {
-    let snapshot = updates.iter().find_map(|update| match update {
-        TableUpdate::AddSnapshot { snapshot } if snapshot.summary().operation == Operation::Append => Some(snapshot),
-        _ => None,
-    })?;
-    if !recognize::is_asked(snapshot, metadata, owner) || is_of_table(metadata, snapshot.manifest_list()).is_err() {
-        return None;
-    }
-    let mut own = list::decode_own(&files.read(snapshot.manifest_list()).await.ok()?, snapshot.snapshot_id()).ok()?;
-    let parent = snapshot.parent_snapshot_id().and_then(|parent| metadata.snapshot_by_id(parent));
-    if let Some(parent) = parent
-        && let Some(before) = lists.get(parent.manifest_list())
-        && own.others.are(parent.manifest_list(), &before)
-    {
-        own.others = Others::Of(parent.manifest_list().to_owned());
-    }
-    let added = own.added.iter().map(|manifest| &manifest.manifest_path);
-    let paths: Vec<String> = added.filter(|path| is_of_table(metadata, path).is_ok()).take(AT_ONCE).cloned().collect();
-    let read = try_join_all(paths.iter().map(|path| files.read(path))).await.ok()?;
-    Some(ReadAhead { own, contents: paths.into_iter().zip(read).collect() })
 }
 
 /// Whether a file is where clients write those of this table. The server reads no others for a client: they may be of a table

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
-use futures_util::future::{FutureExt as _, Shared, select};
+use futures_util::future::{FutureExt as _, Shared, join, select};
 use glidepath_env::Env;
 use glidepath_model::Span;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
-use glidepath_table::rebase::{ReadAhead, read_ahead};
+use glidepath_table::rebase::{ReadAhead, read_ahead, read_parents};
 use iceberg::spec::TableMetadata;
 
 use super::{TOGETHER, TableCommit};
@@ -164,7 +164,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Some(_) => None,
             None => read_ahead(&request.updates, on, self.settings.rebase, &self.files, &self.lists).await,
         });
-        glidepath_env::together(TOGETHER, read).await.into()
+        // Those that were read before may have parents that were not known then.
+        let updates = some.iter().map(|request| request.updates.as_slice());
+        let parents = read_parents(updates, on, self.settings.rebase, &self.files, &self.lists);
+        join(parents, glidepath_env::together(TOGETHER, read)).await.1.into()
     }
 }
 

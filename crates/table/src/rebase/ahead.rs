@@ -1,0 +1,92 @@
+//! Files of appends that are read before it is known what the appends are put on top of.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures_util::future::{join, try_join_all};
+use glidepath_env::together;
+use iceberg::TableUpdate;
+use iceberg::spec::{Operation, Snapshot, SnapshotRef, TableMetadata};
+
+use super::list::{self, Others};
+use super::{AT_ONCE, Lists, is_of_table, listed, recognize};
+use crate::Files;
+
+/// Lists of parents that are read at once.
+const PARENTS_AT_ONCE: usize = 64;
+
+/// The files of an append, read before it is known what it is put on top of.
+#[derive(Debug)]
+pub struct ReadAhead {
+    pub(super) own: list::Own,
+    pub(super) contents: BTreeMap<String, Bytes>,
+}
+
+impl ReadAhead {
+    /// About how many bytes of memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        const ENTRY: usize = 512;
+        let contents: usize = self.contents.values().map(Bytes::len).sum();
+        contents + ENTRY * (1 + self.own.added.len()) + self.own.others.bytes()
+    }
+}
+
+/// Reads the manifest list of an append and the manifests that it adds; so the files of several appends are read at once,
+/// though they are rebased one after the other. Nothing if these updates add no append for which a rebase is asked, or if a
+/// file cannot be read: [`rebase`] then reads for itself, and says why. `owner`: as in [`recognize()`].
+pub async fn read_ahead(
+    updates: &[TableUpdate],
+    metadata: &TableMetadata,
+    owner: bool,
+    files: &impl Files,
+    lists: &Lists,
+) -> Option<ReadAhead> {
+    let snapshot = append(updates, metadata, owner)?;
+    let parent = snapshot.parent_snapshot_id().and_then(|parent| metadata.snapshot_by_id(parent));
+    // The list of the parent too: another server may have written it.
+    let before = async {
+        match parent {
+            Some(parent) => listed(files, lists, metadata, parent).await.ok(),
+            None => None,
+        }
+    };
+    let (bytes, before) = join(files.read(snapshot.manifest_list()), before).await;
+    let mut own = list::decode_own(&bytes.ok()?, snapshot.snapshot_id()).ok()?;
+    if let Some(parent) = parent
+        && let Some(before) = before
+        && own.others.are(parent.manifest_list(), &before)
+    {
+        own.others = Others::Of(parent.manifest_list().to_owned());
+    }
+    let added = own.added.iter().map(|manifest| &manifest.manifest_path);
+    let paths: Vec<String> = added.filter(|path| is_of_table(metadata, path).is_ok()).take(AT_ONCE).cloned().collect();
+    let read = try_join_all(paths.iter().map(|path| files.read(path))).await.ok()?;
+    Some(ReadAhead { own, contents: paths.into_iter().zip(read).collect() })
+}
+
+/// The append in these updates for which a rebase is asked.
+fn append<'a>(updates: &'a [TableUpdate], metadata: &TableMetadata, owner: bool) -> Option<&'a Snapshot> {
+    let snapshot = updates.iter().find_map(|update| match update {
+        TableUpdate::AddSnapshot { snapshot } if snapshot.summary().operation == Operation::Append => Some(snapshot),
+        _ => None,
+    })?;
+    let is_asked = recognize::is_asked(snapshot, metadata, owner);
+    (is_asked && is_of_table(metadata, snapshot.manifest_list()).is_ok()).then_some(snapshot)
+}
+
+/// Reads the manifest lists of the parents of these appends at once, as [`read_ahead`] their own files: other servers may have
+/// written them. A file that cannot be read is left to [`rebase`].
+pub async fn read_parents(
+    appends: impl Iterator<Item = &[TableUpdate]>,
+    metadata: &TableMetadata,
+    owner: bool,
+    files: &impl Files,
+    lists: &Lists,
+) {
+    let parent = |updates| metadata.snapshot_by_id(append(updates, metadata, owner)?.parent_snapshot_id()?);
+    let parents: BTreeMap<i64, &SnapshotRef> =
+        appends.filter_map(parent).map(|parent| (parent.snapshot_id(), parent)).collect();
+    let reads = parents.into_values().map(|parent| listed(files, lists, metadata, parent));
+    together(PARENTS_AT_ONCE, reads).await;
+}
