@@ -71,6 +71,21 @@ fn appends_to_one_table_do_not_conflict_and_are_all_there() {
     assert!(prediction.rebased > 0 && 4 * prediction.versions < checked.acknowledged, "{prediction:?}");
 }
 
+/// Three servers that get the requests in turn: one that was overtaken gets a turn, so nobody waits for ever.
+#[test]
+fn servers_take_turns_at_one_table() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let three = World { servers: 3, protocol, ..world() };
+        let prediction =
+            predicted(&Cell { duration: Span::from_secs(20), ..cell(Workload::Hot, 48) }, &three, 1).unwrap();
+        let (checked, operations) = (prediction.outcome.checked.clone().unwrap(), &prediction.outcome.operations);
+        assert!(!checked.is_wrong() && operations.conflicts == 0 && operations.busy == 0, "{:?}", operations.errors);
+        let longest = operations.latencies_ns.iter().max().copied().unwrap_or_default();
+        println!("{protocol:?}: {}/s, at most {} ms", rate(&prediction), longest / 1_000_000);
+        assert!(longest < 5_000_000_000, "{protocol:?}: {longest} ns");
+    }
+}
+
 #[test]
 fn latency_of_the_store_is_paid_by_each_commit() {
     let slow = World { added_latency: Span::from_millis(60), ..world() };

@@ -14,7 +14,7 @@ const SEEDS: u64 = 500;
 const CHAIN: &str = "serve-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 13] = [
+const MISTAKES: [(Mistake, &str, &str); 14] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::OneByOne), CHAIN, "storm"),
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
@@ -24,6 +24,7 @@ const MISTAKES: [(Mistake, &str, &str); 13] = [
     (Mistake::Service(Mutant::LandedIsConflict), CHAIN, "repeats"),
     (Mistake::Service(Mutant::RefusalTrusted), CHAIN, "repeats"),
     (Mistake::Service(Mutant::HeldForEver), CHAIN, "crowd"),
+    (Mistake::Service(Mutant::TurnForEver), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::LeftOutAllowed), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::ManifestsUnread), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::OverwriteRebased), CHAIN, "crowd"),

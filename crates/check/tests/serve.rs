@@ -9,13 +9,15 @@ use std::sync::atomic::AtomicBool;
 use glidepath_check::{LIBRARY, Scenario, Subject, Trial, explore};
 
 /// What runs must draw.
-const SITUATIONS: [&str; 9] = [
+const SITUATIONS: [&str; 11] = [
     "commits to two tables",
     "overwrites",
     "rebases",
     "holds",
     "holds that were used",
     "commits held",
+    "turns waited for",
+    "servers passed over",
     "purges",
     "replays",
     "unknown outcomes",

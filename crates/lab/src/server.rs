@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use glidepath_env::{Cause, Denial, Env};
 use glidepath_model::{Changes, Entry, Kind, Name, Span, TableId, TableState, Version};
+use glidepath_protocols::group::line::Line;
 use glidepath_protocols::group::{CommitError, Committer, Group, Grouped, Leader, RetryPolicy};
 use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use glidepath_sim::{SimEnv, SimStore};
@@ -107,17 +108,30 @@ impl<C: Grouped> Served<C> {
         states.collect::<Option<_>>().ok_or_else(|| Cause::words("a table is not there"))
     }
 
+    /// A table as it is now, and the servers that wait for their turn there.
+    async fn state_and_line(&self, table: TableId) -> Result<(TableState, Line), Cause> {
+        let catalog = self.committer.catalog();
+        let at = catalog.load().await.map_err(Cause::from_error)?;
+        let entry = catalog.entry(&at, &Name::numbered(table)).await.map_err(Cause::from_error)?;
+        let missing = || Cause::words("a table is not there");
+        let mut entry = entry.ok_or_else(missing)?;
+        let line = Line::take(&mut entry.properties);
+        Ok((entry.state.ok_or_else(missing)?, line))
+    }
+
     /// Commits at the server, to the catalog: all of these, or none.
     async fn send(&self, changes: impl IntoIterator<Item = &Changes>) -> Outcome<C::Snapshot> {
-        match self.committer.commit(changes.into_iter().flat_map(Changes::actions).collect()).await {
-            Ok(now) => Outcome::Committed(now),
-            Err(CommitError::Refused(_) | CommitError::Contention { .. }) => Outcome::Conflict(None),
-            Err(CommitError::Unknown(cause)) => Outcome::Unknown(cause),
-            Err(CommitError::Failed(cause)) => Outcome::Refused(Denial::certain(cause)),
-            Err(error @ CommitError::Full { .. }) => {
-                Outcome::Refused(Denial::certain(Cause::from_error(error)).passing())
-            }
-        }
+        outcome(self.committer.commit(changes.into_iter().flat_map(Changes::actions).collect()).await)
+    }
+}
+
+fn outcome<S>(answer: Result<S, CommitError>) -> Outcome<S> {
+    match answer {
+        Ok(now) => Outcome::Committed(now),
+        Err(CommitError::Refused(_) | CommitError::Contention { .. }) => Outcome::Conflict(None),
+        Err(CommitError::Unknown(cause)) => Outcome::Unknown(cause),
+        Err(CommitError::Failed(cause)) => Outcome::Refused(Denial::certain(cause)),
+        Err(error @ CommitError::Full { .. }) => Outcome::Refused(Denial::certain(Cause::from_error(error)).passing()),
     }
 }
 

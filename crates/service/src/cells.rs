@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use glidepath_model::Name;
+use glidepath_model::{Instant, Name};
+use glidepath_protocols::group::line;
 use glidepath_queue::Queue;
 use iceberg::spec::TableMetadata;
 
@@ -29,6 +30,8 @@ pub(crate) struct Cell {
     pub(crate) readers: Readers,
     /// The table after the last commit of this service; other servers may have moved it since.
     known: Mutex<Option<Loaded<TableMetadata>>>,
+    /// When another server was last seen to commit to it.
+    shared: Mutex<Option<Instant>>,
 }
 
 impl Cell {
@@ -38,11 +41,24 @@ impl Cell {
             priority: Priority::default(),
             readers: Readers::default(),
             known: Mutex::new(None),
+            shared: Mutex::new(None),
         }
     }
 
     pub(crate) fn known(&self) -> Option<Loaded<TableMetadata>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another server committed to it. Returns whether one had lately.
+    pub(crate) fn share(&self, now: Instant) -> bool {
+        let had = self.is_shared(now);
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        had
+    }
+
+    /// Whether another server has committed to it lately.
+    pub(crate) fn is_shared(&self, now: Instant) -> bool {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|seen| now < seen + line::SHARED)
     }
 
     pub(crate) fn learn(&self, known: Option<Loaded<TableMetadata>>) {

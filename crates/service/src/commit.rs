@@ -11,7 +11,8 @@
 //! 4. Write the new manifest lists and the metadata file, under fresh names.
 //! 5. **The commit point**: move the table's pointer from the old file to the new, and create the keys of the requests,
 //!    in one commit of the catalog.
-//! 6. Overtaken: the pointer is elsewhere. Nothing was done; load, and decide again.
+//! 6. Overtaken: the pointer is elsewhere, or it is another server's turn. Nothing was done; load, and decide again.
+//!    Overtaken twice: wait in line. (`turn.rs`)
 //! 7. Unknown: read back. The pointer, and the log in the metadata that it points to, say what followed the old file;
 //!    while the pointer has not moved, the same commit is sent again, which can take effect once only. (`settle.rs`)
 //! 8. Answer each.
@@ -21,6 +22,8 @@ pub(crate) mod decide;
 mod doubt;
 pub(crate) mod priority;
 mod settle;
+mod turn;
+mod version;
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Deref;
@@ -28,13 +31,14 @@ use std::sync::Arc;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Name, Refusal, Span};
+use glidepath_protocols::group::line::Turn;
 use glidepath_protocols::group::{CommitError, Grouped, Hold};
 use glidepath_queue::{Left, NotQueued, Seat, Taken};
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 use iceberg::{TableRequirement, TableUpdate};
 
-use crate::bodies::{Body, Loaded};
+use crate::bodies::Loaded;
 use crate::cells::{Answer, Cell};
 use crate::error::{Kind, ServiceError};
 use crate::keys::{Idempotency, is_key};
@@ -43,9 +47,11 @@ use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::{Readers, Request};
+use decide::Decided;
 pub(crate) use decide::Fitting;
-use decide::{Decided, Draft};
 use settle::Settled;
+use turn::Begun;
+use version::Next;
 
 /// The most commits in one version of a table.
 pub(crate) const TOGETHER: usize = 64;
@@ -173,13 +179,16 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     ) {
         self.gather(cell, own).await;
         loop {
+            // Those that come while it waits for its turn are committed with the others.
+            let mut begun = self.begin(name, cell).await;
             let mut members = seat.take(TOGETHER);
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
             while !members.is_empty() {
                 let later = repeats(&mut members);
-                self.commit_together(table, name, cell, members).await;
+                self.commit_together(table, name, cell, (members, std::mem::take(&mut begun))).await;
                 members = later;
             }
+            self.withdraw(name, begun.turn).await;
             if last {
                 // Those that came meanwhile stay together.
                 return seat.hand_over();
@@ -188,48 +197,77 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Steps 2 to 8.
-    async fn commit_together(&self, table: &Identifier, name: &Name, cell: &Cell, mut members: Vec<Member>) {
+    async fn commit_together(
+        &self,
+        table: &Identifier,
+        name: &Name,
+        cell: &Cell,
+        (members, mut begun): (Vec<Member>, Begun),
+    ) {
+        let apart = self.commit_in_turn(table, name, cell, (members, &mut begun)).await;
+        self.withdraw(name, begun.turn).await;
+        for member in apart {
+            let mut begun = Begun::default();
+            let none = self.commit_in_turn(table, name, cell, (vec![member], &mut begun)).await;
+            debug_assert!(none.is_empty(), "one is not split");
+            self.withdraw(name, begun.turn).await;
+        }
+    }
+
+    /// Steps 2 to 8. Returns those that must be tried one by one.
+    async fn commit_in_turn(
+        &self,
+        table: &Identifier,
+        name: &Name,
+        cell: &Cell,
+        (mut members, Begun { base, turn }): (Vec<Member>, &mut Begun),
+    ) -> Vec<Member> {
+        let none = Vec::new;
         let backoff = Backoff::Exponential(Exponential {
             first: Span::from_millis(5),
             factor: 2.0,
             longest: Span::from_millis(500),
             jitter: JitterRange { low: 0.0, high: 1.0 },
         });
-        let (mut base, mut fresh) = (cell.known(), false);
+        let (mut base, mut fresh) = (base.take(), false);
         for attempt in 1..=self.settings.attempts.max(1) {
             if members.is_empty() {
-                return;
+                return none();
             }
             if base.is_none() {
-                match self.current_to_commit(name).await {
+                match self.in_turn(name, turn).await {
                     Ok(Some(current)) => (base, fresh) = (Some(current), true),
-                    Ok(None) => return self.refuse_all(table, name, members).await,
+                    Ok(None) => {
+                        self.refuse_all(table, name, members).await;
+                        return none();
+                    }
                     Err(error) => return answer_all(members, &error),
                 }
             }
-            let Some(on) = base.take() else { return };
-            match self.attempt(name, cell, &on, fresh, &mut members).await {
-                Attempt::Done => return,
+            let Some(on) = base.take() else { return none() };
+            match self.attempt((name, cell), (&on, fresh), turn, &mut members).await {
+                Attempt::Done => return none(),
                 // Step 3.
                 Attempt::Stale => cell.learn(None),
                 // Step 6.
+                Attempt::NotItsTurn => {
+                    cell.learn(None);
+                    cell.share(self.env.now());
+                }
                 Attempt::Overtaken => {
                     Counts::add(&self.counts.overtaken, 1);
                     cell.learn(None);
+                    self.lost(name, turn, cell.share(self.env.now())).await;
                     let wait = backoff.wait(attempt, || self.env.draw(glidepath_env::Purpose::Backoff));
                     self.env.sleep_until(self.env.now() + wait).await;
                 }
                 Attempt::Gone => {
                     cell.learn(None);
-                    return self.refuse_all(table, name, members).await;
+                    self.refuse_all(table, name, members).await;
+                    return none();
                 }
                 // What one of them does may make the metadata wrong as a whole: then each is tried by itself.
-                Attempt::Failed(error) if error.kind == Kind::Invalid && members.len() > 1 => {
-                    for member in members {
-                        Box::pin(self.commit_together(table, name, cell, vec![member])).await;
-                    }
-                    return;
-                }
+                Attempt::Failed(error) if error.kind == Kind::Invalid && members.len() > 1 => return members,
                 Attempt::Failed(error) => {
                     cell.learn(None);
                     if error.kind == Kind::Unknown {
@@ -240,16 +278,15 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
         }
         let words = "other servers moved the table first every time; not done: try again later";
-        answer_all(members, &ServiceError::new(Kind::Unavailable, words));
+        answer_all(members, &ServiceError::new(Kind::Unavailable, words))
     }
 
     /// Tries once on this version. Answers those that are answered by it; the others stay in `members`.
     async fn attempt(
         &self,
-        name: &Name,
-        cell: &Cell,
-        on: &Loaded<TableMetadata>,
-        fresh: bool,
+        (name, cell): (&Name, &Cell),
+        (on, fresh): (&Loaded<TableMetadata>, bool),
+        turn: &mut Turn,
         members: &mut Vec<Member>,
     ) -> Attempt {
         // Step 2.
@@ -272,8 +309,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         for (member, verdict) in members.iter_mut().zip(&verdicts) {
             member.sent |= verdict.is_ok();
         }
-        match self.move_pointer(name, on, &next, &requests, &verdicts).await {
-            Settled::Landed => {}
+        match self.move_pointer(name, (on, &next, turn), &requests, &verdicts).await {
+            Settled::Landed => turn.taken(),
             Settled::Not(attempt) => {
                 for member in members.iter_mut() {
                     member.sent = false;
@@ -338,26 +375,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Attempt::Stale
     }
 
-    /// Step 4.
-    async fn write(&self, on: &Loaded<TableMetadata>, draft: Draft) -> Result<Next, ServiceError> {
-        let Draft { metadata, lists, expired } = draft;
-        let location = self.metadata_file(metadata.location(), metadata.properties(), Some(&on.location))?;
-        let body = Arc::new(Body::of(location, metadata)?);
-        let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
-        files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
-        let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));
-        for written in glidepath_env::together(TOGETHER + 1, writes).await {
-            written?;
-        }
-        Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
-    }
-
     /// Step 5, and 7 where its outcome is unknown.
     async fn move_pointer(
         &self,
         name: &Name,
-        on: &Loaded<TableMetadata>,
-        next: &Next,
+        (on, next, turn): (&Loaded<TableMetadata>, &Next, &Turn),
         requests: &[Arc<Request>],
         verdicts: &[Result<Fitting, ServiceError>],
     ) -> Settled {
@@ -381,7 +403,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             }
         }
-        match self.committer.commit(actions.clone()).await {
+        match self.committer.commit([actions.clone(), turn.actions(name)].concat()).await {
             Ok(_) => Settled::Landed,
             Err(CommitError::Refused(Refusal::Exists(note))) if purge::is_note(&note) => {
                 Settled::Not(Attempt::Failed(purge::runs()))
@@ -396,29 +418,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             Err(CommitError::Unknown(cause)) => self.settle(name, on, &pointer, actions, cause).await,
             Err(error) => Settled::Not(Attempt::Failed(error.into())),
-        }
-    }
-
-    /// Removes files of an attempt that certainly did not and will not take effect. If that fails, they stay: nothing
-    /// refers to them.
-    async fn discard(&self, next: &Next) {
-        for location in next.lists.iter().chain([&next.body.location]) {
-            self.lists.forget(location);
-            let _ = self.files.delete(location).await;
-        }
-    }
-
-    /// Removes metadata files that have left the table's log, if the table asks for it.
-    async fn clean_log(&self, next: &Next) {
-        let metadata = &next.body.metadata;
-        let asked = metadata.properties().get("write.metadata.delete-after-commit.enabled");
-        if asked.is_none_or(|value| value != "true") {
-            return;
-        }
-        for file in &next.expired {
-            if crate::locations::is_within(file, metadata.location()) {
-                let _ = self.files.delete(file).await;
-            }
         }
     }
 
@@ -439,15 +438,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 }
 
-/// A version that is written and not committed.
-struct Next {
-    body: Loaded<TableMetadata>,
-    /// The manifest lists that were written for it.
-    lists: Vec<String>,
-    /// The metadata files that its log no longer names.
-    expired: Vec<String>,
-}
-
 /// What became of an attempt.
 pub(crate) enum Attempt {
     /// All are answered.
@@ -456,6 +446,8 @@ pub(crate) enum Attempt {
     Stale,
     /// Another server moved the table.
     Overtaken,
+    /// Servers wait for their turn there that this one did not know of, or it was passed over.
+    NotItsTurn,
     /// The table is gone.
     Gone,
     /// For this reason, for all.
@@ -472,8 +464,10 @@ fn repeats(members: &mut Vec<Member>) -> Vec<Member> {
     later
 }
 
-fn answer_all(members: Vec<Member>, error: &ServiceError) {
+/// Answers all of them; nobody is left.
+fn answer_all(members: Vec<Member>, error: &ServiceError) -> Vec<Member> {
     for member in members {
         member.answer(Err(error.clone()));
     }
+    Vec::new()
 }

@@ -14,6 +14,12 @@ pub struct Counts {
     pub conflicts: AtomicU64,
     /// Attempts repeated because another server moved the table first.
     pub overtaken: AtomicU64,
+    /// Turns of other servers that this one waited for, in line at a table that they commit to as well.
+    pub turns: AtomicU64,
+    /// Servers that were passed over in such a line, because they did not come.
+    pub passed_over: AtomicU64,
+    /// How long this server waited in such lines, in milliseconds.
+    pub in_line_ms: AtomicU64,
     /// Commits whose outcome could not be told.
     pub unknown: AtomicU64,
     /// Requests answered by what an earlier delivery of them did.

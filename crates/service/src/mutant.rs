@@ -20,6 +20,8 @@ pub enum Mutant {
     LandedIsConflict,
     /// A branch is held for an overwrite that lost until it comes back.
     HeldForEver,
+    /// A turn is waited for until the server that asked for it takes it.
+    TurnForEver,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use glidepath_env::Env;
 use glidepath_model::{Entry, Kind as EntryKind, Name};
 use glidepath_protocols::group::Grouped;
+use glidepath_protocols::group::line::Line;
 use glidepath_table::{FileError, Files, files};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 
@@ -86,25 +87,32 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// The table of a name, as it is now; `None` if there is none.
     pub(crate) async fn current(&self, name: &Name) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
+        Ok(self.current_and_turn(name).await?.map(|(current, _)| current))
+    }
+
+    /// The same, with the servers that wait for their turn there.
+    async fn current_and_turn(&self, name: &Name) -> Result<Option<Current>, ServiceError> {
         let mut missing = None;
         loop {
             let at = self.head().await?;
             let entry = self.committer.catalog().entry(&at, name).await?;
-            let Some(pointer) = entry.filter(is_iceberg).and_then(|entry| entry.pointer) else { return Ok(None) };
+            let Some(mut entry) = entry.filter(is_iceberg) else { return Ok(None) };
+            let line = Line::take(&mut entry.properties);
+            let Some(pointer) = entry.pointer else { return Ok(None) };
             match self.table_body(&pointer).await {
                 // A file that was removed from the log of a table is deleted if the table asks for it: then the pointer
                 // has moved meanwhile.
                 Err(error) if error.kind == Kind::NoFile && missing.as_ref() != Some(&pointer) => {
                     missing = Some(pointer);
                 }
-                body => return body.map(Some),
+                body => return body.map(|body| Some((body, line))),
             }
         }
     }
 
     /// The same for a commit. Without its file, the table is broken; it is not absent, so the client must keep its files.
-    pub(crate) async fn current_to_commit(&self, name: &Name) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
-        self.current(name).await.map_err(|error| match error.kind {
+    pub(crate) async fn current_to_commit(&self, name: &Name) -> Result<Option<Current>, ServiceError> {
+        self.current_and_turn(name).await.map_err(|error| match error.kind {
             Kind::NoFile => ServiceError::new(Kind::Broken, error.message),
             _ => error,
         })
@@ -150,6 +158,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             .ok_or_else(|| no_body(FileError::TooLarge { location: location.to_owned(), most: files::MOST }))
     }
 }
+
+/// A table as it is now, and the servers that wait for their turn there.
+pub(crate) type Current = (Loaded<TableMetadata>, Line);
 
 /// The catalog points to the file, so it is not the client's mistake that it cannot be read.
 fn no_body(error: FileError) -> ServiceError {

@@ -243,7 +243,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn next_of(&self, identifier: &Identifier, commit: &TableCommit) -> Result<Option<Written>, ServiceError> {
         let name = identifier.catalog_name()?;
         let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
-        let current = self.inner.current_to_commit(&name).await?;
+        let current = self.inner.current_to_commit(&name).await?.map(|(current, _)| current);
         let counted = |error: ServiceError| {
             if error.kind == Kind::Conflict {
                 self.inner.counts.conflict(ConflictOn::of(&error.message));

@@ -10,6 +10,7 @@ use std::task::Poll;
 
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
+use glidepath_protocols::group::line;
 use glidepath_service::TableCommit;
 use glidepath_service::{Counts, PRIORITY};
 use glidepath_service::{Idempotency, Identifier, Loaded, NamespaceChange, NewTable, Registration, ServiceError};
@@ -62,8 +63,8 @@ impl Net {
         *self.situations.borrow_mut().entry(situation).or_default() += times;
     }
 
-    /// What a server did until its end. No commit waits for another's overwrite for longer than the setting; a server that
-    /// stood still meanwhile cannot tell.
+    /// What a server did until its end. No commit waits for another's overwrite for longer than the setting, and no server for
+    /// longer than allowed for its turn; a server that stood still meanwhile cannot tell.
     pub(super) fn tally(&self, counts: &Counts, tells_time: bool) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (situation, counter) in [
@@ -71,6 +72,8 @@ impl Net {
             ("holds", &counts.priorities),
             ("holds that were used", &counts.priorities_used),
             ("commits held", &counts.held),
+            ("turns waited for", &counts.turns),
+            ("servers passed over", &counts.passed_over),
             ("unknown outcomes", &counts.unknown),
             ("replays", &counts.replayed),
         ] {
@@ -79,6 +82,11 @@ impl Net {
         let most = of(&counts.held) * PRIORITY.as_nanos() / 1_000_000;
         if tells_time && of(&counts.held_ms) > most {
             let words = format!("{} commits were held for {} ms together", of(&counts.held), of(&counts.held_ms));
+            self.violation.borrow_mut().get_or_insert(words);
+        }
+        let most = of(&counts.turns) * (line::PATIENCE + line::LONGEST_LOOK).as_nanos() / 1_000_000;
+        if tells_time && of(&counts.in_line_ms) > most {
+            let words = format!("a server waited for {} ms for {} turns", of(&counts.in_line_ms), of(&counts.turns));
             self.violation.borrow_mut().get_or_insert(words);
         }
     }

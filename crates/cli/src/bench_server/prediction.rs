@@ -24,6 +24,9 @@ pub(super) struct PredictionArguments {
     /// The protocol of the simulated server's catalog
     #[arg(long, default_value = "manifest-chain", value_parser = one_of(Protocol::ALL, Protocol::name), requires = "profile")]
     protocol: Protocol,
+    /// How many servers are simulated; each request goes to the next one
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "profile")]
+    servers: u32,
     /// What is added to each request of the simulated server to its store, as by `glidepath serve --added-latency`
     #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
     added_latency: Span,
@@ -55,6 +58,7 @@ impl PredictionArguments {
             }
         };
         Ok(Some(World {
+            servers: self.servers,
             added_latency: self.added_latency,
             priority: Span::from_millis(self.overwrite_priority.into()),
             validation: self.validation,

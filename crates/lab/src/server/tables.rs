@@ -5,23 +5,24 @@
 //! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
 //! another list. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
 //! [`HOLD`] at most. Where another server moved the table first, what was not committed is decided again on its newest
-//! version. A commit over several tables waits for no other, and nothing of it is put on top. The steps are those of
+//! version; a server that was overtaken waits in line for its turn ([`line`]). A commit over several tables waits for no other, and nothing of it is put on top. The steps are those of
 //! `glidepath_service`, with sizes instead of files.
 
-use std::cell::RefCell;
+use std::cell::{Cell as Kept, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Backoff, BulkStore, Cause, Denial, Env, Exponential, JitterRange, Purpose, Transfer, together};
-use glidepath_model::{Changes, Edit, MetadataId, Overlap, Span, TableId, TableState};
-use glidepath_protocols::group::{Grouped, HOLD, Priority};
+use glidepath_model::{Changes, Edit, Instant, MetadataId, Name, Overlap, Refusal, Span, TableId, TableState};
+use glidepath_protocols::group::line::{self, Next, Turn};
+use glidepath_protocols::group::{CommitError, Grouped, HOLD, Priority};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_queue::{Queue, Seat, Taken};
 use glidepath_sim::SimStore;
 use glidepath_workload::Kind;
 
-use super::Served;
+use super::{Served, outcome};
 
 /// The most commits in one version of a table.
 const TOGETHER: usize = 64;
@@ -67,6 +68,22 @@ struct Cell<C: Grouped> {
     queue: Arc<Queue<Rc<Request>, Answer<C>>>,
     /// By process.
     priority: Priority<u32>,
+    /// When another server was last seen to commit to it.
+    shared: Kept<Option<Instant>>,
+}
+
+impl<C: Grouped> Cell<C> {
+    fn is_shared(&self, now: Instant) -> bool {
+        self.shared.get().is_some_and(|seen| now < seen + line::SHARED)
+    }
+}
+
+/// What a commit begins with.
+struct Begun<C: Grouped> {
+    /// What the server knows, or has loaded in its turn.
+    known: Option<C::Snapshot>,
+    loaded: Option<TableState>,
+    turn: Turn,
 }
 
 impl<C: Grouped> Tables<C> {
@@ -75,7 +92,10 @@ impl<C: Grouped> Tables<C> {
     }
 
     fn of(&self, table: TableId) -> Rc<Cell<C>> {
-        let fresh = || Rc::new(Cell { queue: Arc::new(Queue::new(MOST_WAITING)), priority: Priority::default() });
+        let fresh = || {
+            let queue = Arc::new(Queue::new(MOST_WAITING));
+            Rc::new(Cell { queue, priority: Priority::default(), shared: Kept::default() })
+        };
         Rc::clone(self.cells.borrow_mut().entry(table).or_insert_with(fresh))
     }
 
@@ -93,7 +113,7 @@ impl<C: Grouped> Tables<C> {
             let seat = cell.queue.seat();
             let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
             if let Some(seat) = seat {
-                self.lead(client, change.table, seat, &request).await;
+                self.lead(client, (change.table, &cell), seat, &request).await;
             }
             if let Ok(answer) = ticket.await {
                 break answer;
@@ -109,12 +129,27 @@ impl<C: Grouped> Tables<C> {
     }
 
     /// Commits what waits until this one is answered.
-    async fn lead(&self, client: &Served<C>, table: TableId, seat: Seat<Rc<Request>, Answer<C>>, own: &Rc<Request>) {
+    async fn lead(
+        &self,
+        client: &Served<C>,
+        (table, cell): (TableId, &Cell<C>),
+        seat: Seat<Rc<Request>, Answer<C>>,
+        own: &Rc<Request>,
+    ) {
         loop {
+            // Those that come while it waits for its turn are committed with the others.
+            let mut begun = Begun { known: None, loaded: None, turn: Turn::default() };
+            match cell.is_shared(client.env.now()) {
+                true => begun.loaded = in_turn(client, table, &mut begun.turn).await.ok(),
+                false => begun.known = client.newest_known(),
+            }
             let members = seat.take(TOGETHER);
             let last = members.is_empty() || members.iter().any(|member| Rc::ptr_eq(member.request(), own));
             if !members.is_empty() {
-                self.commit_together(client, table, members).await;
+                self.commit_together(client, (table, cell), members, &mut begun).await;
+            }
+            if let Some(leave) = begun.turn.leave(&Name::numbered(table)) {
+                let _ = client.committer.commit(leave).await;
             }
             if last {
                 // Those that came meanwhile stay together.
@@ -123,12 +158,23 @@ impl<C: Grouped> Tables<C> {
         }
     }
 
-    async fn commit_together(&self, client: &Served<C>, table: TableId, mut members: Vec<Member<C>>) {
-        let mut known = client.newest_known();
+    async fn commit_together(
+        &self,
+        client: &Served<C>,
+        (table, cell): (TableId, &Cell<C>),
+        mut members: Vec<Member<C>>,
+        Begun { known, loaded, turn }: &mut Begun<C>,
+    ) {
         for attempt in 1..=ATTEMPTS {
-            let fresh = known.is_none();
-            let state = match client.states(known.take(), &[table]).await {
-                Ok(mut states) => states.remove(0),
+            let (known, loaded) = (known.take(), loaded.take());
+            let fresh = known.is_none() && loaded.is_none();
+            let state = match loaded {
+                Some(state) => Ok(state),
+                None if fresh && !client.alone => in_turn(client, table, turn).await,
+                None => client.states(known, &[table]).await.map(|mut states| states.remove(0)),
+            };
+            let state = match state {
+                Ok(state) => state,
                 Err(cause) => return refuse_all::<C>(members, &cause),
             };
             let Decided { verdicts, rebased } =
@@ -143,24 +189,26 @@ impl<C: Grouped> Tables<C> {
             {
                 return refuse_all::<C>(members, &cause);
             }
-            let answer = match fitting.is_empty() {
+            let sent = match fitting.is_empty() {
                 true => None,
-                false => Some(client.send(fitting).await),
+                false => Some(send(client, (table, cell), &fitting, turn).await),
             };
             let mut overtaken = Vec::new();
             for (member, verdict) in members.into_iter().zip(verdicts) {
-                match answer.as_ref().filter(|_| verdict.is_some()) {
+                match sent.as_ref().filter(|_| verdict.is_some()) {
                     None => member.answer(Outcome::Conflict(None)),
-                    Some(Outcome::Conflict(_)) => overtaken.push(member),
-                    Some(answer) => member.answer(answer.clone()),
+                    Some(Sent { answer: Outcome::Conflict(_), .. }) => overtaken.push(member),
+                    Some(Sent { answer, .. }) => member.answer(answer.clone()),
                 }
             }
             if overtaken.is_empty() {
                 return;
             }
             members = overtaken;
-            let wait = BACKOFF.wait(attempt, || client.env.draw(Purpose::Backoff));
-            client.env.sleep_until(client.env.now() + wait).await;
+            if sent.is_some_and(|sent| sent.lost) {
+                let wait = BACKOFF.wait(attempt, || client.env.draw(Purpose::Backoff));
+                client.env.sleep_until(client.env.now() + wait).await;
+            }
         }
         refuse_all::<C>(members, &Cause::words("other servers moved the table first every time"));
     }
@@ -214,6 +262,74 @@ impl<C: Grouped> Tables<C> {
             written.map_err(|error| error.0)?;
         }
         Ok(())
+    }
+}
+
+/// How a commit of several ended.
+struct Sent<C: Grouped> {
+    answer: Answer<C>,
+    /// Whether another server moved the table first.
+    lost: bool,
+}
+
+/// Commits these changes of a table, in this server's turn.
+async fn send<C: Grouped>(
+    client: &Served<C>,
+    (table, cell): (TableId, &Cell<C>),
+    changes: &[&Changes],
+    turn: &mut Turn,
+) -> Sent<C> {
+    let name = Name::numbered(table);
+    let mut actions: Vec<_> = changes.iter().flat_map(|changes| changes.actions()).collect();
+    if !client.alone {
+        actions.extend(turn.actions(&name));
+    }
+    let answer = client.committer.commit(actions).await;
+    let now = client.env.now();
+    let lost = match &answer {
+        Ok(_) => {
+            turn.taken();
+            false
+        }
+        Err(CommitError::Refused(Refusal::PropertyChanged { .. })) => {
+            cell.shared.set(Some(now));
+            false
+        }
+        Err(CommitError::Refused(_)) => {
+            let shared = cell.is_shared(now);
+            cell.shared.set(Some(now));
+            if !client.alone && turn.lost(shared) {
+                join(client, &name, turn).await;
+            }
+            true
+        }
+        Err(_) => true,
+    };
+    Sent { answer: outcome(answer), lost }
+}
+
+/// The table when it is this server's turn.
+async fn in_turn<C: Grouped>(client: &Served<C>, table: TableId, turn: &mut Turn) -> Result<TableState, Cause> {
+    loop {
+        let (state, line) = client.state_and_line(table).await?;
+        let look = match turn.see(line, client.env.now(), false) {
+            Next::Go => return Ok(state),
+            Next::JoinAndWait(look) => {
+                join(client, &Name::numbered(table), turn).await;
+                look
+            }
+            Next::Wait(look) => look,
+        };
+        client.env.sleep_until(client.env.now() + look).await;
+    }
+}
+
+async fn join<C: Grouped>(client: &Served<C>, name: &Name, turn: &mut Turn) {
+    let join = turn.join(name, client.env.unix_ms(), client.env.draw(Purpose::Names));
+    if let Err(error) = client.committer.commit(vec![join]).await
+        && !matches!(error, CommitError::Unknown(_))
+    {
+        turn.not_joined();
     }
 }
 

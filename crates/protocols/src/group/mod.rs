@@ -24,6 +24,7 @@
 //! A writer that commits alone takes the leader's steps itself, with a batch of one.
 
 mod leader;
+pub mod line;
 mod loads;
 mod priority;
 

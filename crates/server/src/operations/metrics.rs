@@ -189,6 +189,13 @@ fn of_service(out: &mut String, counts: &Counts) {
         ("rebases", "Commits that were rebased onto a newer snapshot first.", &counts.rebased),
         ("conflicts", "Commits refused because a requirement did not hold.", &counts.conflicts),
         ("overtaken", "Attempts repeated because another server moved the table first.", &counts.overtaken),
+        (
+            "turns",
+            "Turns of other servers that this one waited for, at tables that they commit to as well.",
+            &counts.turns,
+        ),
+        ("passed_over", "Servers that did not come when it was their turn in such a line.", &counts.passed_over),
+        ("in_line_ms", "How long this server waited in such lines, in milliseconds.", &counts.in_line_ms),
         ("unknown_outcomes", "Commits whose outcome could not be told.", &counts.unknown),
         ("replays", "Requests answered by what an earlier delivery of them did.", &counts.replayed),
         ("priorities", "Times that a branch was held for an overwrite that conflicted.", &counts.priorities),

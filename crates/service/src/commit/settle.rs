@@ -6,7 +6,8 @@
 //! * if the log has the old file, and something else follows it, the pointer has left the old file for ever: the commit
 //!   did not take effect and never will;
 //! * if the pointer is still at the old file, it may yet take effect. The same commit is sent again: it moves the pointer
-//!   to the same file, so it does not matter which of the two lands;
+//!   to the same file, so it does not matter which of the two lands. (Without what it says about turns: another server may
+//!   have asked for the next one);
 //! * otherwise (the table was dropped, or the log was cut) it is not known.
 
 use glidepath_env::{Cause, Env};
@@ -40,6 +41,7 @@ pub(crate) fn refused(refusal: &Refusal, pointer: &str) -> Settled {
     match refusal {
         Refusal::PointerMoved { found: Some(found), .. } if found == pointer => Settled::Landed,
         Refusal::PointerMoved { .. } => Settled::Not(Attempt::Overtaken),
+        Refusal::PropertyChanged { .. } => Settled::Not(Attempt::NotItsTurn),
         Refusal::NotFound(_) | Refusal::WrongKind { .. } => Settled::Not(Attempt::Gone),
         refusal => Settled::Not(Attempt::Failed(refusal.clone().into())),
     }

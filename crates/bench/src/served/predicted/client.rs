@@ -224,7 +224,7 @@ impl Client {
         self.scene.processors.spend(&self.env, self.scene.world.costs.client_request).await;
         let slot = Rc::new(Slot::default());
         let envelope = Envelope { ask, due: self.env.now() + half, slot: Some(Rc::clone(&slot)) };
-        self.scene.host.deliver(envelope);
+        self.scene.host().deliver(envelope);
         let answer = slot.answered().await;
         self.wait(half).await;
         if let Ok(loaded) = &answer

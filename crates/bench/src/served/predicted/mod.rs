@@ -53,6 +53,8 @@ const FAR_MS: i64 = 4_102_444_800_000;
 pub struct World {
     /// The protocol of the catalog.
     pub protocol: Protocol,
+    /// The servers. Each request goes to the next one.
+    pub servers: u32,
     /// The store of the catalog and of the files.
     pub profile: Profile,
     /// Added to each request of the server to the store, before it is sent; not to those of clients.
@@ -75,6 +77,7 @@ impl World {
     pub fn of(protocol: Protocol, profile: Profile, costs: Costs) -> Self {
         Self {
             protocol,
+            servers: 1,
             profile,
             added_latency: Span::ZERO,
             costs,
@@ -116,7 +119,10 @@ pub enum NotPredicted {
 struct Scene {
     cell: Cell,
     world: World,
-    host: Host<Ask, Answer>,
+    /// One for each server.
+    hosts: Vec<Host<Ask, Answer>>,
+    /// The server that gets the next request.
+    next: Kept<usize>,
     processors: Processors,
     begin: Instant,
     /// Clients that have not ended.
@@ -130,15 +136,15 @@ struct Scene {
     not_modified: Kept<u64>,
     ended: Kept<Instant>,
     failed: RefCell<Option<NotPredicted>>,
-    counters: RefCell<Option<Arc<Counters>>>,
-    counts: RefCell<Option<Arc<Counts>>>,
+    counters: RefCell<Vec<Arc<Counters>>>,
+    counts: RefCell<Vec<Arc<Counts>>>,
     /// What was counted before the clients began.
     before: Kept<Counted>,
     /// Snapshots in the history of the hot table at the end, if it was read.
     history: RefCell<Vec<i64>>,
 }
 
-/// What a server has counted so far.
+/// What the servers have counted so far.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     requests: u64,
@@ -166,9 +172,9 @@ impl Scene {
 
     fn counted(&self) -> Counted {
         let counts = self.counts.borrow();
-        let count = |of: fn(&Counts) -> &AtomicU64| counts.as_ref().map_or(0, |counts| of(counts).load(Relaxed));
+        let count = |of: fn(&Counts) -> &AtomicU64| counts.iter().map(|counts| of(counts).load(Relaxed)).sum();
         Counted {
-            requests: self.counters.borrow().as_ref().map_or(0, |counters| counters.requests.load(Relaxed)),
+            requests: self.counters.borrow().iter().map(|counters| counters.requests.load(Relaxed)).sum(),
             rebased: count(|counts| &counts.rebased),
             versions: count(|counts| &counts.versions),
             holds: count(|counts| &counts.priorities),
@@ -178,7 +184,14 @@ impl Scene {
 
     fn leave(&self) {
         self.clients.set(self.clients.get() - 1);
-        self.host.wake();
+        self.hosts.iter().for_each(Host::wake);
+    }
+
+    /// The server for the next request.
+    fn host(&self) -> &Host<Ask, Answer> {
+        let next = self.next.get();
+        self.next.set((next + 1) % self.hosts.len());
+        &self.hosts[next]
     }
 
     fn is_over(&self) -> bool {
@@ -207,12 +220,12 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         stores: vec![StoreModel::of(world.profile.clone())],
     };
     let overwriting = if cell.workload == Workload::Fair { cell.overwrites } else { 0 };
-    let machine = Machine { processors: world.costs.processors, ..Machine::boundless() };
     let scene = Rc::new(Scene {
         cell: *cell,
         world: world.clone(),
-        host: Host::default(),
-        processors: Processors::of(machine),
+        hosts: (0..world.servers.max(1)).map(|_| Host::default()).collect(),
+        next: Kept::new(0),
+        processors: Processors::of(Machine { processors: world.costs.processors, ..Machine::boundless() }),
         begin,
         clients: Kept::new(cell.connections + overwriting),
         snapshots: Kept::new(0),
@@ -229,8 +242,12 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         history: RefCell::default(),
     });
     let mut simulation = Simulation::new(setup);
-    let served = Rc::clone(&scene);
-    let server: Start = Box::new(move |env| Box::pin(server::live(env, served)));
+    let servers = (0..scene.hosts.len()).map(|number| {
+        let served = Rc::clone(&scene);
+        let start: Start = Box::new(move |env| Box::pin(server::live(env, served, number)));
+        // The first one creates the catalog.
+        (Instant::ZERO + if number == 0 { Span::ZERO } else { BEGIN.half().half() }, start)
+    });
     let clients = (0..cell.connections + overwriting).map(|number| {
         let scene = Rc::clone(&scene);
         let start: Start = Box::new(move |env| {
@@ -260,7 +277,7 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         });
         (Instant::ZERO + BEGIN.half(), start)
     });
-    simulation.run(std::iter::once((Instant::ZERO, server)).chain(first).chain(clients));
+    simulation.run(servers.chain(first).chain(clients));
     drop(simulation);
     match scene.failed.take() {
         Some(why) => Err(why),

@@ -34,17 +34,19 @@ type Served = Service<World, AnyCatalog<World>, Made>;
 /// The catalog's prefix in the store.
 const PREFIX: &str = "catalog/";
 
-/// Lives until all clients have ended.
-pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
+/// Lives until all clients have ended. The first server creates the catalog and the tables.
+pub(super) async fn live(env: SimEnv, scene: Rc<Scene>, number: usize) {
     let files = CountedWorld::new(env.clone(), env.store(STORE), scene.world.added_latency);
     let world = files.clone().on(scene.processors.with_requests_of(scene.world.costs.write));
-    let catalog = scene.world.protocol.open(world.clone(), world.clone(), PREFIX);
-    let created = catalog.create_here(Creation::default()).await;
-    if !matches!(created, Outcome::Committed(_)) {
-        return scene.fail(NotPredicted::Begin(format!("{created:?}")));
+    if number == 0 {
+        let catalog = scene.world.protocol.open(world.clone(), world.clone(), PREFIX);
+        let created = catalog.create_here(Creation::default()).await;
+        if !matches!(created, Outcome::Committed(_)) {
+            return scene.fail(NotPredicted::Begin(format!("{created:?}")));
+        }
     }
     let (service, mut background) = service(&env, (&world, files), &scene);
-    {
+    if number == 0 {
         let mut beginning = std::pin::pin!(begin(&service, &scene));
         // The tasks of the service run beside it.
         let begun = poll_fn(|context| {
@@ -56,10 +58,11 @@ pub(super) async fn live(env: SimEnv, scene: Rc<Scene>) {
             return scene.fail(NotPredicted::Begin(words));
         }
     }
-    scene.counters.replace(Some(world.counters_shared()));
-    scene.counts.replace(Some(service.counts()));
-    serve(&env, &service, &scene, &mut background).await;
-    if scene.cell.workload.appends()
+    scene.counters.borrow_mut().push(world.counters_shared());
+    scene.counts.borrow_mut().push(service.counts());
+    serve(&env, &service, (&scene, number), &mut background).await;
+    if number == 0
+        && scene.cell.workload.appends()
         && let Ok(hot) = finish(service.load_table(&identifier(HOT)), &mut background).await
     {
         scene.history.replace(history(&hot.metadata));
@@ -125,8 +128,8 @@ fn new_table(name: &str) -> Result<NewTable, String> {
     })
 }
 
-async fn serve(env: &SimEnv, service: &Served, scene: &Rc<Scene>, background: &mut Vec<Task>) {
-    let host: &Host<Ask, Answer> = &scene.host;
+async fn serve(env: &SimEnv, service: &Served, (scene, number): (&Rc<Scene>, usize), background: &mut Vec<Task>) {
+    let host: &Host<Ask, Answer> = &scene.hosts[number];
     host.rise();
     let mut requests = Vec::<Task>::new();
     poll_fn(|context| {

@@ -1,0 +1,333 @@
+//! A line of processes that commit to one table: who is next?
+//!
+//! The process that has just committed to a table knows its newest version; the others must read it first, and by then it
+//! may have moved again. So a process that was overtaken waits in line for its turn. The line is in the properties of the
+//! table's entry in the catalog:
+//!
+//! 1. *Join*: set a property of one's own, [`PLACE`] and a random text, to a number greater than all others there, and the
+//!    property [`LINE`], which says that there is a line.
+//! 2. *Respect*: who is not in the line commits only on the assertion that there is none. If there is one, it joins.
+//! 3. *Take*: the first in the line commits on the assertion that its property is there, and removes it; with the last
+//!    one, [`LINE`] too.
+//! 4. *Pass over*: who sees the same one first for [`PATIENCE`] takes it for dead or slow, and removes its property with
+//!    the next commit. If that one still lives, it joins again.
+//!
+//! Nothing depends on the line but who comes first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use glidepath_model::{Action, Assertion, Instant, Name, Span};
+
+/// The property of a table's entry that says that there is a line.
+pub const LINE: &str = "glidepath.line";
+
+/// The beginning of the properties that are places in it.
+pub const PLACE: &str = "glidepath.line.";
+
+/// How long a process waits for the one that is first.
+pub const PATIENCE: Span = Span::from_secs(2);
+
+/// How long a table counts as one that other processes commit to as well, after one was seen to.
+pub const SHARED: Span = Span::from_secs(10);
+
+/// How long it waits at all.
+const LONGEST: Span = Span::from_secs(30);
+
+/// How long it waits before it looks again, at first.
+const LOOK: Span = Span::from_millis(10);
+
+/// The same, at most.
+pub const LONGEST_LOOK: Span = Span::from_millis(40);
+
+/// The line at a table, as its entry has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// The value of [`LINE`].
+    open: Option<String>,
+    /// The places: number and property. The least is first.
+    places: BTreeSet<(u64, String)>,
+}
+
+impl Line {
+    /// Takes it out of the properties of a table's entry.
+    pub fn take(properties: &mut BTreeMap<String, String>) -> Self {
+        if !properties.contains_key(LINE) && properties.range(PLACE.to_owned()..).next().is_none() {
+            return Self::default();
+        }
+        let open = properties.remove(LINE);
+        let (places, others) = std::mem::take(properties).into_iter().partition(|(key, _)| key.starts_with(PLACE));
+        *properties = others;
+        let numbered = |(key, number): (String, String)| (number.parse().unwrap_or(u64::MAX), key);
+        Self { open, places: BTreeMap::into_iter(places).map(numbered).collect() }
+    }
+}
+
+/// What a process knows of a line, while it commits to the table.
+#[derive(Debug, Default)]
+pub struct Turn {
+    line: Line,
+    /// Its own place, as long as it may be there.
+    own: Option<(u64, String)>,
+    /// Places that are passed over.
+    passed: BTreeSet<String>,
+    /// Whether an attempt was lost.
+    lost: bool,
+    wait: Option<Wait>,
+    /// Turns of others that were waited for.
+    turns: u64,
+}
+
+#[derive(Debug)]
+struct Wait {
+    began: Instant,
+    /// Who is first, and since when.
+    first: Option<(u64, String)>,
+    since: Instant,
+    look: Span,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is this one's turn: commit.
+    Go,
+    /// Join the line, wait that long, and look again.
+    JoinAndWait(Span),
+    /// Wait that long, and look again.
+    Wait(Span),
+}
+
+impl Turn {
+    /// This is the line at this time. `patient`: pass nobody over.
+    pub fn see(&mut self, line: Line, now: Instant, patient: bool) -> Next {
+        self.line = line;
+        // Another one passed it over.
+        self.own.take_if(|own| !self.line.places.contains(own));
+        while let Some(first) = self.ahead() {
+            let wait = self.wait.take().unwrap_or(Wait { began: now, first: None, since: now, look: LOOK });
+            let wait = match &wait.first {
+                Some(same) if *same == first => wait,
+                _ => {
+                    self.turns += 1;
+                    Wait { first: Some(first.clone()), since: now, ..wait }
+                }
+            };
+            let (begun, since, look) = (wait.began, wait.since, wait.look);
+            self.wait = Some(Wait { look: (look + look).min(LONGEST_LOOK), ..wait });
+            if !patient && now >= begun + LONGEST {
+                break;
+            }
+            if !patient && now >= since + PATIENCE {
+                self.passed.insert(first.1);
+                continue;
+            }
+            return if self.own.is_none() { Next::JoinAndWait(look) } else { Next::Wait(look) };
+        }
+        self.wait = None;
+        Next::Go
+    }
+
+    /// The place that has to be waited for.
+    fn ahead(&self) -> Option<(u64, String)> {
+        let first = self.line.places.iter().find(|(_, key)| !self.passed.contains(key));
+        first.filter(|first| Some(*first) != self.own.as_ref()).cloned()
+    }
+
+    /// An attempt was lost. Returns whether to join the line: if it was not the first, or others were seen here before
+    /// (`shared`).
+    pub fn lost(&mut self, shared: bool) -> bool {
+        let first = !std::mem::replace(&mut self.lost, true);
+        self.own.is_none() && (shared || !first)
+    }
+
+    /// What joins the line at the end. `random` was never used before.
+    pub fn join(&mut self, name: &Name, unix_ms: u64, random: u64) -> Action {
+        let last = self.line.places.last().map_or(0, |(number, _)| number.saturating_add(1));
+        let (number, key) = (last.max(unix_ms), format!("{PLACE}{random:016x}"));
+        self.own = Some((number, key.clone()));
+        let changes = [(LINE.to_owned(), Some("1".to_owned())), (key, Some(number.to_string()))].into();
+        Action::SetProperties { name: name.clone(), changes }
+    }
+
+    /// How many turns of others were waited for.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// How many are passed over.
+    #[must_use]
+    pub fn passes(&self) -> usize {
+        self.passed.len()
+    }
+
+    /// It certainly did not join.
+    pub fn not_joined(&mut self) {
+        self.own = None;
+    }
+
+    /// What a commit to the table asserts and does because of the line.
+    #[must_use]
+    pub fn actions(&self, name: &Name) -> Vec<Action> {
+        let assert = |key: &str, value: Option<String>| Action::Assert {
+            name: name.clone(),
+            holds: Assertion::Property { key: key.to_owned(), value },
+        };
+        let here = match &self.own {
+            Some((number, key)) => assert(key, Some(number.to_string())),
+            None => assert(LINE, self.line.open.clone()),
+        };
+        let leaves = self.leaves();
+        if leaves.is_empty() {
+            return vec![here];
+        }
+        let changes = leaves.into_iter().map(|key| (key, None)).collect();
+        vec![here, Action::SetProperties { name: name.clone(), changes }]
+    }
+
+    /// The properties that are removed when this one leaves the line, with those that it passes over.
+    fn leaves(&self) -> BTreeSet<String> {
+        let places = || self.line.places.iter().chain(&self.own);
+        let goes = |place: &&(u64, String)| self.passed.contains(&place.1) || self.own.as_ref() == Some(*place);
+        let mut keys: BTreeSet<String> = places().filter(goes).map(|(_, key)| key.clone()).collect();
+        if (self.line.open.is_some() || self.own.is_some()) && places().all(|place| keys.contains(&place.1)) {
+            keys.insert(LINE.to_owned());
+        }
+        keys
+    }
+
+    /// A commit with these actions took effect.
+    pub fn taken(&mut self) {
+        self.own = None;
+    }
+
+    /// What leaves the line if nothing was committed; `None` if it is not there.
+    #[must_use]
+    pub fn leave(&self, name: &Name) -> Option<Vec<Action>> {
+        self.own.as_ref().map(|_| self.actions(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The properties of an entry; refuses what its assertions refuse.
+    fn apply(entry: &mut BTreeMap<String, String>, actions: &[Action]) -> bool {
+        for action in actions {
+            if let Action::Assert { holds: Assertion::Property { key, value }, .. } = action
+                && entry.get(key) != value.as_ref()
+            {
+                return false;
+            }
+        }
+        for action in actions {
+            if let Action::SetProperties { changes, .. } = action {
+                for (key, value) in changes.clone() {
+                    match value {
+                        Some(value) => drop(entry.insert(key, value)),
+                        None => drop(entry.remove(&key)),
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn name() -> Name {
+        Name::of_parts(["t"]).unwrap()
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    fn line(entry: &BTreeMap<String, String>) -> Line {
+        Line::take(&mut entry.clone())
+    }
+
+    #[test]
+    fn who_joins_comes_before_who_does_not() {
+        let (mut entry, mut one, mut other) =
+            (BTreeMap::from([("a".to_owned(), "b".to_owned())]), Turn::default(), Turn::default());
+        assert_eq!((one.lost(false), one.lost(false)), (false, true));
+        assert!(apply(&mut entry, &[one.join(&name(), 5, 1)]));
+        assert!(!apply(&mut entry, &other.actions(&name())), "there is a line");
+        assert_eq!(other.see(line(&entry), at(0), false), Next::JoinAndWait(LOOK));
+        assert!(apply(&mut entry, &[other.join(&name(), 2, 2)]), "its clock is behind");
+        assert_eq!(one.see(line(&entry), at(1), false), Next::Go);
+        assert!(matches!(other.see(line(&entry), at(1), false), Next::Wait(_)));
+        assert!(apply(&mut entry, &one.actions(&name())));
+        assert_eq!(other.see(line(&entry), at(2), false), Next::Go);
+        assert!(apply(&mut entry, &other.actions(&name())));
+        assert_eq!(entry.len(), 1, "{entry:?}");
+    }
+
+    #[test]
+    fn the_dead_are_passed_over() {
+        let (mut entry, mut dead, mut one) = (BTreeMap::new(), Turn::default(), Turn::default());
+        assert!(apply(&mut entry, &[dead.join(&name(), 5, 1)]));
+        assert!(matches!(one.see(line(&entry), at(0), false), Next::JoinAndWait(_)));
+        assert!(apply(&mut entry, &[one.join(&name(), 5, 2)]));
+        assert!(matches!(one.see(line(&entry), at(1999), false), Next::Wait(_)));
+        assert!(matches!(one.see(line(&entry), at(2000), true), Next::Wait(_)));
+        assert_eq!(one.see(line(&entry), at(2000), false), Next::Go);
+        assert!(apply(&mut entry, &one.actions(&name())));
+        assert!(!apply(&mut entry, &dead.actions(&name())), "it lives, and is not in the line");
+        assert!(entry.is_empty(), "{entry:?}");
+    }
+
+    #[test]
+    fn what_others_wrote_there_holds_nobody_up_for_ever() {
+        let strange = [(LINE, "x"), ("glidepath.line.y", "z"), ("glidepath.line.", "")];
+        let mut entry: BTreeMap<_, _> = strange.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let mut one = Turn::default();
+        for ms in (0..10_000).step_by(10) {
+            if one.see(line(&entry), at(ms), false) == Next::Go {
+                assert!(apply(&mut entry, &one.actions(&name())) && entry.is_empty(), "{entry:?}");
+                return;
+            }
+        }
+        panic!("it waits still: {one:?}");
+    }
+
+    proptest! {
+        /// Processes that come, commit, die and sleep in any order: one that looks often enough gets its turn, and when all
+        /// have ended, nothing is left.
+        #[test]
+        fn everybody_gets_a_turn(steps in proptest::collection::vec((0_usize..5, 0_u64..900, 0_u8..8), 1..120)) {
+            let mut entry = BTreeMap::new();
+            let mut all: Vec<Option<Turn>> = (0..5).map(|_| None).collect();
+            let mut now = 0;
+            for (number, (who, later, what)) in steps.into_iter().enumerate() {
+                now += later;
+                let turn = all[who].get_or_insert_with(Turn::default);
+                match (what, turn.see(line(&entry), at(now), false)) {
+                    // It dies.
+                    (0, _) => all[who] = None,
+                    (1, Next::Go) if turn.lost(true) => prop_assert!(apply(&mut entry, &[turn.join(&name(), now, number as u64)])),
+                    (_, Next::Go) => {
+                        prop_assert!(apply(&mut entry, &turn.actions(&name())));
+                        all[who] = None;
+                    }
+                    (_, Next::JoinAndWait(_)) => prop_assert!(apply(&mut entry, &[turn.join(&name(), now, number as u64)])),
+                    (_, Next::Wait(_)) => {}
+                }
+            }
+            let mut last = Turn::default();
+            let began = now;
+            while last.see(line(&entry), at(now), false) != Next::Go {
+                now += 40;
+                prop_assert!(now < began + 31_000);
+            }
+            prop_assert!(apply(&mut entry, &last.actions(&name())));
+            while let Some(turn) = all.iter_mut().find_map(Option::take) {
+                if let Some(actions) = turn.leave(&name()) {
+                    apply(&mut entry, &actions);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Step 4: the files of a version that is not committed yet, and what becomes of them.
+
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_protocols::group::Grouped;
+use glidepath_table::Files;
+use iceberg::spec::TableMetadata;
+
+use super::TOGETHER;
+use super::decide::Draft;
+use crate::Inner;
+use crate::bodies::{Body, Loaded};
+use crate::error::ServiceError;
+
+/// A version that is written and not committed.
+pub(super) struct Next {
+    pub(super) body: Loaded<TableMetadata>,
+    /// The manifest lists that were written for it.
+    lists: Vec<String>,
+    /// The metadata files that its log no longer names.
+    expired: Vec<String>,
+}
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// Step 4.
+    pub(super) async fn write(&self, on: &Loaded<TableMetadata>, draft: Draft) -> Result<Next, ServiceError> {
+        let Draft { metadata, lists, expired } = draft;
+        let location = self.metadata_file(metadata.location(), metadata.properties(), Some(&on.location))?;
+        let body = Arc::new(Body::of(location, metadata)?);
+        let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
+        files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
+        let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));
+        for written in glidepath_env::together(TOGETHER + 1, writes).await {
+            written?;
+        }
+        Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
+    }
+
+    /// Removes files of an attempt that certainly did not and will not take effect. If that fails, they stay: nothing
+    /// refers to them.
+    pub(super) async fn discard(&self, next: &Next) {
+        for location in next.lists.iter().chain([&next.body.location]) {
+            self.lists.forget(location);
+            let _ = self.files.delete(location).await;
+        }
+    }
+
+    /// Removes metadata files that have left the table's log, if the table asks for it.
+    pub(super) async fn clean_log(&self, next: &Next) {
+        let metadata = &next.body.metadata;
+        let asked = metadata.properties().get("write.metadata.delete-after-commit.enabled");
+        if asked.is_none_or(|value| value != "true") {
+            return;
+        }
+        for file in &next.expired {
+            if crate::locations::is_within(file, metadata.location()) {
+                let _ = self.files.delete(file).await;
+            }
+        }
+    }
+}
