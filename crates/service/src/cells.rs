@@ -49,11 +49,9 @@ impl Cell {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another server committed to it. Returns whether one had lately.
-    pub(crate) fn share(&self, now: Instant) -> bool {
-        let had = self.is_shared(now);
+    /// Another server committed to it.
+    pub(crate) fn share(&self, now: Instant) {
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-        had
     }
 
     /// Whether another server has committed to it lately.

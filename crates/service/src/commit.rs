@@ -47,8 +47,9 @@ use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::{Readers, Request};
-use decide::Decided;
 pub(crate) use decide::Fitting;
+use decide::{Decided, committable};
+use priority::overwrites;
 use settle::Settled;
 use turn::Begun;
 use version::Next;
@@ -180,7 +181,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         self.gather(cell, own).await;
         loop {
             // Those that come while it waits for its turn are committed with the others.
-            let mut begun = self.begin(name, cell).await;
+            let mut begun = self.begin(name, cell, own).await;
             let mut members = seat.take(TOGETHER);
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
             while !members.is_empty() {
@@ -223,6 +224,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         (mut members, Begun { base, turn }): (Vec<Member>, &mut Begun),
     ) -> Vec<Member> {
         let none = Vec::new;
+        turn.set_free(members.iter().any(|member| overwrites(member.request())));
         let backoff = Backoff::Exponential(Exponential {
             first: Span::from_millis(5),
             factor: 2.0,
@@ -257,7 +259,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 Attempt::Overtaken => {
                     Counts::add(&self.counts.overtaken, 1);
                     cell.learn(None);
-                    self.lost(name, turn, cell.share(self.env.now())).await;
+                    cell.share(self.env.now());
+                    self.lost(name, turn).await;
                     let wait = backoff.wait(attempt, || self.env.draw(glidepath_env::Purpose::Backoff));
                     self.env.sleep_until(self.env.now() + wait).await;
                 }
@@ -289,6 +292,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         turn: &mut Turn,
         members: &mut Vec<Member>,
     ) -> Attempt {
+        if let Err(error) = committable(on) {
+            return Attempt::Failed(error);
+        }
         // Step 2.
         let requests: Vec<_> = members.iter().map(|member| Arc::clone(member.request())).collect();
         let Decided { draft, verdicts } = self.decide(name, on, &requests).await;

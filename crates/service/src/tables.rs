@@ -6,6 +6,7 @@ use std::sync::Arc;
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::Grouped;
+use glidepath_protocols::group::line::Line;
 use glidepath_table::Files;
 use glidepath_table::commit::{Creation, create, create_by_updates};
 use iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
@@ -271,12 +272,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             attempts += 1;
             // An entry without a metadata file is no table of this server's clients, unless this was done before it was made.
             let at = self.head().await?;
-            let bare = self.entry(&at, &old).await?.is_some_and(|entry| entry.kind == kind && entry.pointer.is_none());
+            let entry = self.entry(&at, &old).await?;
+            let bare = entry.as_ref().is_some_and(|entry| entry.kind == kind && entry.pointer.is_none());
             if bare && self.inner.replayed(&at, key).await?.is_none() {
                 return Err(none);
             }
             let mut actions = vec![Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) }];
             actions.extend(self.no_purge_looks(&old).await?);
+            let changes = entry.map(|entry| Line::removal(&entry.properties)).unwrap_or_default();
+            if !changes.is_empty() {
+                actions.push(Action::SetProperties { name: old.clone(), changes });
+            }
             actions.push(Action::Rename { from: old.clone(), to: new.clone() });
             match self.inner.commit_once(key, actions, "").await {
                 Ok(_) => return Ok(()),

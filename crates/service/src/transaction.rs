@@ -14,7 +14,7 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::{Body, Loaded};
 use crate::commit::TableCommit;
-use crate::commit::decide::{is_in_table, is_of_other, shows};
+use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::mutant::{self, Mutant};
@@ -257,6 +257,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Some(current) => {
                 let fits = check(&commit.requirements, Some(&current.metadata));
                 fits.map_err(|misfit| counted(misfit.into()))?;
+                committable(&current)?;
                 self.inner.check_updates(&current.metadata, &commit.updates)?;
                 let built = apply(&current.metadata, Some(&current.location), commit.updates.clone());
                 let built = built.map_err(|misfit| counted(misfit.into()))?;

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 pub use form::{from_json, to_json};
 pub use specs::own_transform;
+pub use version1::has_its_refs;
 
 /// Why a commit does not fit the metadata it was decided on. Nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,10 +139,12 @@ fn dated(builder: TableMetadataBuilder, current: &TableMetadata, at: i64) -> Res
 }
 
 fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Result<TableMetadataBuildResult, Misfit> {
-    for update in updates {
+    for update in updates.clone() {
         builder = update.apply(builder).map_err(|error| misfit(&error))?;
     }
-    builder.build().map_err(|error| misfit(&error))
+    let built = builder.build().map_err(|error| misfit(&error))?;
+    fit::result(&updates, &built.metadata)?;
+    Ok(built)
 }
 
 /// The crate reports what another commit caused (a sequence number or row id that is taken) as invalid data.
@@ -192,7 +195,9 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     let spec = specs::with_stand_ins(spec, |name| schema.field_by_name(name).is_some());
     let builder = TableMetadataBuilder::new(schema, spec, order, location, version, properties);
     let builder = builder.map_err(|error| misfit(&error))?.assign_uuid(uuid);
-    Ok(builder.build().map_err(|error| misfit(&error))?.metadata)
+    let made = builder.build().map_err(|error| misfit(&error))?.metadata;
+    fit::default_spec(&made)?;
+    Ok(made)
 }
 
 /// The metadata of a table that was staged and is created by its first commit: the first schema, partitioning and order
@@ -215,6 +220,7 @@ pub fn create_by_updates(updates: Vec<TableUpdate>, location: String, uuid: Uuid
     };
     let metadata = create(creation, first.uuid.unwrap_or(uuid))?;
     fit::check(&rest, &metadata)?;
+    let rest = specs::accepted(rest, &metadata);
     // The builder knows "the last one added" only of its own updates, so what was taken is set by its number already.
     Ok(applied(metadata.into_builder(None), rest)?.metadata)
 }

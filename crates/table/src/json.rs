@@ -12,12 +12,20 @@ use iceberg::spec::PrimitiveType;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The length of the first stand-in.
+/// The length of the first stand-in, and the digits that all of them begin with.
 const FIRST: u64 = 9_007_199_000_000;
+const DIGITS: &str = "9007199";
 
-/// The most types with parameters that a process can tell apart, and the most bytes of each.
-const MOST: usize = 1 << 16;
+/// The longest `fixed` that a table can have.
+pub(crate) const LONGEST_FIXED: u64 = i32::MAX as u64;
+
+/// The most types that a process can tell apart, the most that are new in one file or request, and the most bytes of each.
+const MOST: usize = 900_000;
+const MOST_NEW: usize = 64;
 const LONGEST: usize = 256;
+
+/// Texts that JSON has in which a type may need a stand-in, or be written like one; a backslash may hide them.
+const SIGNS: [&str; 6] = ["variant", "unknown", "geometry", "geography", DIGITS, "\\u"];
 
 /// How edges between points of a geography are drawn.
 const EDGES: [&str; 5] = ["spherical", "vincenty", "thomas", "andoyer", "karney"];
@@ -51,31 +59,40 @@ fn names() -> MutexGuard<'static, Names> {
 /// # Errors
 /// If it is something else, or has a type that is not in Iceberg's specification.
 pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
-    let error = match serde_json::from_slice(json) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    let Ok(mut value) = serde_json::from_slice::<Value>(json) else { return Err(error) };
-    if stand_in(&mut value) { serde_json::from_value(value) } else { Err(error) }
+    if !SIGNS.iter().any(|sign| memchr::memmem::find(json, sign.as_bytes()).is_some()) {
+        return serde_json::from_slice(json);
+    }
+    let mut value = serde_json::from_slice(json)?;
+    match stand_in(&mut value) {
+        // As it came: numbers with places are decoded from the text only.
+        false => serde_json::from_slice(json),
+        true => serde_json::from_value(value),
+    }
 }
 
-/// Puts stand-ins into all schemas of a value. Returns whether there was a type that needs one.
+/// Puts stand-ins into all schemas of a value. Returns whether anything was changed. What is written like a stand-in is made
+/// unreadable.
 pub(crate) fn stand_in(value: &mut Value) -> bool {
-    let mut replaced = false;
+    let (mut replaced, mut fresh) = (false, 0);
     replace(value, &mut |given| {
-        let other = other(given);
+        let other = match length(given) {
+            Some(length) if length > LONGEST_FIXED => Some(format!("{given}, which is too long")),
+            _ => other(given, &mut fresh),
+        };
         replaced |= other.is_some();
         other
     });
     replaced
 }
 
+/// The length of a type `fixed`, as the crate reads it.
+fn length(given: &str) -> Option<u64> {
+    given.trim_start_matches("fixed[").trim_end_matches(']').parse().ok()
+}
+
 /// Puts the types of the columns back for which others stand in these schemas: those of a metadata file.
 pub fn restore(metadata: &mut Value) {
-    let own = &mut |given: &str| {
-        let length = given.strip_prefix("fixed[")?.strip_suffix(']')?.parse().ok()?;
-        name(length)
-    };
+    let own = &mut |given: &str| name(length(given)?);
     for part in ["schema", "schemas"] {
         if let Some(part) = metadata.get_mut(part) {
             replace(part, own);
@@ -107,34 +124,36 @@ fn name(length: u64) -> Option<String> {
     names().all.get(place).cloned()
 }
 
-/// Whether this is one of the types with stand-ins.
+/// Whether this is one of the types with stand-ins, as Iceberg's library for Java reads them.
 pub(crate) fn is_newer(given: &str) -> bool {
     let parameters = |kind: &str| {
-        let rest = given.strip_prefix(kind)?.trim_start();
-        if rest.is_empty() { Some("") } else { rest.strip_prefix('(')?.strip_suffix(')') }
+        let rest = given.strip_prefix(kind)?.trim_start_matches(' ');
+        if rest.is_empty() { Some(None) } else { rest.strip_prefix('(')?.strip_suffix(')').map(Some) }
     };
-    let is_plain = |text: &str| !text.contains(['(', ')', ',']);
+    let is_system = |text: &str| !text.trim_matches(' ').is_empty() && !text.contains(['(', ')', ',']);
     let is_geography = |text: &str| match text.rsplit_once(',') {
-        Some((system, edges)) => is_plain(system) && EDGES.contains(&edges.trim().to_ascii_lowercase().as_str()),
-        None => is_plain(text),
+        Some((system, edges)) => is_system(system) && EDGES.contains(&edges.trim_matches(' ')),
+        None => is_system(text),
     };
     given.len() <= LONGEST
+        && !given.contains(|one: char| one.is_control() || (one.is_whitespace() && one != ' '))
         && (given == "variant"
             || given == "unknown"
-            || parameters("geometry").is_some_and(is_plain)
-            || parameters("geography").is_some_and(is_geography))
+            || parameters("geometry").is_some_and(|inner| inner.is_none_or(is_system))
+            || parameters("geography").is_some_and(|inner| inner.is_none_or(is_geography)))
 }
 
-/// The stand-in of a type.
-fn other(given: &str) -> Option<String> {
+/// The stand-in of a type. `fresh` counts those that are new.
+fn other(given: &str, fresh: &mut usize) -> Option<String> {
     if !is_newer(given) {
         return None;
     }
     let mut names = names();
     let place = match names.places.get(given) {
         Some(place) => *place,
-        None if names.all.len() >= MOST => return None,
+        None if names.all.len() >= MOST || *fresh >= MOST_NEW => return None,
         None => {
+            *fresh += 1;
             let place = names.all.len();
             names.all.push(given.to_owned());
             names.places.insert(given.to_owned(), place);
@@ -231,9 +250,21 @@ mod tests {
 
     #[test]
     fn what_is_no_type_is_refused() {
-        for wrong in
-            ["Variant", "geometry(", "geometry)", "geography(a, b)", "geography(a, b, karney)", "variant(1)", "int8"]
-        {
+        for wrong in [
+            "Variant",
+            "geometry(",
+            "geometry)",
+            "geography(a, b)",
+            "geography(a, b, karney)",
+            "variant(1)",
+            "int8",
+            "geometry()",
+            "geometry( )",
+            "geography(, karney)",
+            "geometry\u{a0}(x)",
+            "fixed[9007199000000]",
+            "9007199000001",
+        ] {
             let mut schema = schema();
             schema["fields"][0]["type"] = wrong.into();
             assert!(decode::<Schema>(schema.to_string().as_bytes()).is_err(), "{wrong}");

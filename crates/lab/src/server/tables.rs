@@ -55,6 +55,12 @@ struct Request {
     kind: Kind,
 }
 
+impl Request {
+    fn overwrites(&self) -> bool {
+        self.kind == Kind::ValidatedOverwrite
+    }
+}
+
 /// Whether it was committed, conflicted, or what happened.
 type Answer<C> = Outcome<<C as Catalog>::Snapshot>;
 
@@ -139,6 +145,7 @@ impl<C: Grouped> Tables<C> {
         loop {
             // Those that come while it waits for its turn are committed with the others.
             let mut begun = Begun { known: None, loaded: None, turn: Turn::default() };
+            begun.turn.set_free(own.overwrites());
             match cell.is_shared(client.env.now()) {
                 true => begun.loaded = in_turn(client, table, &mut begun.turn).await.ok(),
                 false => begun.known = client.newest_known(),
@@ -165,6 +172,7 @@ impl<C: Grouped> Tables<C> {
         mut members: Vec<Member<C>>,
         Begun { known, loaded, turn }: &mut Begun<C>,
     ) {
+        turn.set_free(members.iter().any(|member| member.request().overwrites()));
         for attempt in 1..=ATTEMPTS {
             let (known, loaded) = (known.take(), loaded.take());
             let fresh = known.is_none() && loaded.is_none();
@@ -296,9 +304,8 @@ async fn send<C: Grouped>(
             false
         }
         Err(CommitError::Refused(_)) => {
-            let shared = cell.is_shared(now);
             cell.shared.set(Some(now));
-            if !client.alone && turn.lost(shared) {
+            if !client.alone && turn.lost() {
                 join(client, &name, turn).await;
             }
             true

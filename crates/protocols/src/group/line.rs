@@ -12,6 +12,8 @@
 //! 4. *Pass over*: who sees the same one first for [`PATIENCE`] takes it for dead or slow, and removes its property with
 //!    the next commit. If that one still lives, it joins again.
 //!
+//! What conflicts with each commit since it was prepared, such as an overwrite, does not wait: it would only conflict for sure.
+//!
 //! Nothing depends on the line but who comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +28,12 @@ pub const PLACE: &str = "glidepath.line.";
 
 /// How long a process waits for the one that is first.
 pub const PATIENCE: Span = Span::from_secs(2);
+
+/// The same if the one before was passed over: all that live do that at about the same time, so the next one commits soon.
+const PATIENCE_AFTER: Span = Span::from_millis(500);
+
+/// Above all numbers of places: those are times of day in milliseconds.
+const GREATEST: u64 = 1 << 53;
 
 /// How long a table counts as one that other processes commit to as well, after one was seen to.
 pub const SHARED: Span = Span::from_secs(10);
@@ -49,6 +57,13 @@ pub struct Line {
 }
 
 impl Line {
+    /// What removes a line from the properties of an entry that gets another name: whoever waits there waits elsewhere then.
+    #[must_use]
+    pub fn removal(properties: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+        let is_of_it = |key: &&String| *key == LINE || key.starts_with(PLACE);
+        properties.keys().filter(is_of_it).map(|key| (key.clone(), None)).collect()
+    }
+
     /// Takes it out of the properties of a table's entry.
     pub fn take(properties: &mut BTreeMap<String, String>) -> Self {
         if !properties.contains_key(LINE) && properties.range(PLACE.to_owned()..).next().is_none() {
@@ -57,7 +72,9 @@ impl Line {
         let open = properties.remove(LINE);
         let (places, others) = std::mem::take(properties).into_iter().partition(|(key, _)| key.starts_with(PLACE));
         *properties = others;
-        let numbered = |(key, number): (String, String)| (number.parse().unwrap_or(u64::MAX), key);
+        // What is no number that a process chose comes first, so that it is passed over soon.
+        let number = |text: &str| text.parse().ok().filter(|number| *number < GREATEST).unwrap_or(0);
+        let numbered = |(key, text): (String, String)| (number(&text), key);
         Self { open, places: BTreeMap::into_iter(places).map(numbered).collect() }
     }
 }
@@ -72,6 +89,8 @@ pub struct Turn {
     passed: BTreeSet<String>,
     /// Whether an attempt was lost.
     lost: bool,
+    /// Whether it commits without regard to the line.
+    free: bool,
     wait: Option<Wait>,
     /// Turns of others that were waited for.
     turns: u64,
@@ -98,11 +117,19 @@ pub enum Next {
 }
 
 impl Turn {
+    /// Whether what is committed must not wait.
+    pub fn set_free(&mut self, free: bool) {
+        self.free = free;
+    }
+
     /// This is the line at this time. `patient`: pass nobody over.
     pub fn see(&mut self, line: Line, now: Instant, patient: bool) -> Next {
         self.line = line;
         // Another one passed it over.
         self.own.take_if(|own| !self.line.places.contains(own));
+        if self.free {
+            return Next::Go;
+        }
         while let Some(first) = self.ahead() {
             let wait = self.wait.take().unwrap_or(Wait { began: now, first: None, since: now, look: LOOK });
             let wait = match &wait.first {
@@ -117,7 +144,8 @@ impl Turn {
             if !patient && now >= begun + LONGEST {
                 break;
             }
-            if !patient && now >= since + PATIENCE {
+            let patience = if self.passed.is_empty() { PATIENCE } else { PATIENCE_AFTER };
+            if !patient && now >= since + patience {
                 self.passed.insert(first.1);
                 continue;
             }
@@ -133,17 +161,17 @@ impl Turn {
         first.filter(|first| Some(*first) != self.own.as_ref()).cloned()
     }
 
-    /// An attempt was lost. Returns whether to join the line: if it was not the first, or others were seen here before
-    /// (`shared`).
-    pub fn lost(&mut self, shared: bool) -> bool {
+    /// An attempt was lost. Returns whether to join the line: if it was not the first. Most retries succeed, and to join
+    /// takes a commit.
+    pub fn lost(&mut self) -> bool {
         let first = !std::mem::replace(&mut self.lost, true);
-        self.own.is_none() && (shared || !first)
+        self.own.is_none() && !first && !self.free
     }
 
     /// What joins the line at the end. `random` was never used before.
     pub fn join(&mut self, name: &Name, unix_ms: u64, random: u64) -> Action {
-        let last = self.line.places.last().map_or(0, |(number, _)| number.saturating_add(1));
-        let (number, key) = (last.max(unix_ms), format!("{PLACE}{random:016x}"));
+        let last = self.line.places.last().map_or(0, |(number, _)| number + 1);
+        let (number, key) = (last.max(unix_ms).min(GREATEST - 1), format!("{PLACE}{random:016x}"));
         self.own = Some((number, key.clone()));
         let changes = [(LINE.to_owned(), Some("1".to_owned())), (key, Some(number.to_string()))].into();
         Action::SetProperties { name: name.clone(), changes }
@@ -175,6 +203,7 @@ impl Turn {
         };
         let here = match &self.own {
             Some((number, key)) => assert(key, Some(number.to_string())),
+            None if self.free => return Vec::new(),
             None => assert(LINE, self.line.open.clone()),
         };
         let leaves = self.leaves();
@@ -252,7 +281,7 @@ mod tests {
     fn who_joins_comes_before_who_does_not() {
         let (mut entry, mut one, mut other) =
             (BTreeMap::from([("a".to_owned(), "b".to_owned())]), Turn::default(), Turn::default());
-        assert_eq!((one.lost(false), one.lost(false)), (false, true));
+        assert_eq!((one.lost(), one.lost()), (false, true));
         assert!(apply(&mut entry, &[one.join(&name(), 5, 1)]));
         assert!(!apply(&mut entry, &other.actions(&name())), "there is a line");
         assert_eq!(other.see(line(&entry), at(0), false), Next::JoinAndWait(LOOK));
@@ -263,6 +292,16 @@ mod tests {
         assert_eq!(other.see(line(&entry), at(2), false), Next::Go);
         assert!(apply(&mut entry, &other.actions(&name())));
         assert_eq!(entry.len(), 1, "{entry:?}");
+    }
+
+    #[test]
+    fn who_must_not_wait_does_not() {
+        let (mut entry, mut one, mut free) = (BTreeMap::new(), Turn::default(), Turn::default());
+        assert!(apply(&mut entry, &[one.join(&name(), 5, 1)]));
+        free.set_free(true);
+        assert_eq!(free.see(line(&entry), at(0), false), Next::Go);
+        assert!(free.actions(&name()).is_empty() && !free.lost() && !free.lost());
+        assert_eq!(entry.len(), 2);
     }
 
     #[test]
@@ -281,11 +320,20 @@ mod tests {
 
     #[test]
     fn what_others_wrote_there_holds_nobody_up_for_ever() {
-        let strange = [(LINE, "x"), ("glidepath.line.y", "z"), ("glidepath.line.", "")];
+        let strange = [
+            (LINE, "x"),
+            ("glidepath.line.y", "z"),
+            ("glidepath.line.z", "18446744073709551615"),
+            ("glidepath.line.", ""),
+        ];
         let mut entry: BTreeMap<_, _> = strange.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let mut one = Turn::default();
         for ms in (0..10_000).step_by(10) {
-            if one.see(line(&entry), at(ms), false) == Next::Go {
+            let next = one.see(line(&entry), at(ms), false);
+            if let Next::JoinAndWait(_) = next {
+                assert!(apply(&mut entry, &[one.join(&name(), ms, ms)]));
+            }
+            if next == Next::Go {
                 assert!(apply(&mut entry, &one.actions(&name())) && entry.is_empty(), "{entry:?}");
                 return;
             }
@@ -307,7 +355,7 @@ mod tests {
                 match (what, turn.see(line(&entry), at(now), false)) {
                     // It dies.
                     (0, _) => all[who] = None,
-                    (1, Next::Go) if turn.lost(true) => prop_assert!(apply(&mut entry, &[turn.join(&name(), now, number as u64)])),
+                    (1, Next::Go) if turn.lost() => prop_assert!(apply(&mut entry, &[turn.join(&name(), now, number as u64)])),
                     (_, Next::Go) => {
                         prop_assert!(apply(&mut entry, &turn.actions(&name())));
                         all[who] = None;

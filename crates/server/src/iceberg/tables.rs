@@ -13,7 +13,7 @@ use glidepath_service::{Identifier, Loaded, NewTable, Registration, ServiceError
 use serde::{Deserialize, Serialize};
 
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
-use crate::answer::{Problem, json, no_store, parsed, raw};
+use crate::answer::{Problem, json, no_store, raw};
 use crate::credentials::{Placed, Said, Vended, wanted};
 use crate::security::check::Asker;
 use crate::state::App;
@@ -59,7 +59,8 @@ pub(super) async fn create(
         let placed = placed(&table, &metadata);
         let vended = if wanted(&headers) { app.vended(&asker, placed).await? } else { None };
         let storage = Storage::of(&app, vended.as_ref());
-        return Ok(no_store(json(StatusCode::OK, &Staged { metadata: &metadata, storage })));
+        let metadata = glidepath_table::commit::to_json(&metadata).map_err(|misfit| Problem(misfit.into()))?;
+        return Ok(no_store(json(StatusCode::OK, &Staged { metadata, storage })));
     }
     let body = app.run(move |service| async move { service.create_table(new, key.as_ref()).await }).await?;
     Ok(made(&app, &asker, &table, &headers, &body).await)
@@ -96,7 +97,7 @@ struct Credential<'a> {
 
 #[derive(Serialize)]
 struct Staged<'a> {
-    metadata: &'a TableMetadata,
+    metadata: serde_json::Value,
     #[serde(flatten)]
     storage: Storage<'a>,
 }
@@ -193,7 +194,8 @@ pub(super) async fn load(
 
 /// The metadata with those snapshots only that a branch or a tag refers to.
 fn referenced(body: &Loaded<TableMetadata>) -> Result<Bytes, Problem> {
-    let mut metadata: serde_json::Value = parsed(&body.json)?;
+    let read = serde_json::from_slice(&body.json);
+    let mut metadata: serde_json::Value = read.map_err(|error| ServiceError::invalid(error.to_string()))?;
     let named = metadata["refs"].as_object().into_iter().flat_map(|refs| refs.values());
     let named = named.filter_map(|one| one["snapshot-id"].as_i64());
     // Files of other writers may have no refs.

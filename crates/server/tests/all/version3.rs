@@ -98,3 +98,68 @@ async fn days_may_be_beside_months() {
     let page = server.request("GET", "/namespaces/n/tables/t", "").send().await.unwrap().text().await.unwrap();
     assert!(page.contains("month(c0)") && !page.contains("bucket"), "{page}");
 }
+
+/// A staged table is told before it is made.
+#[tokio::test]
+async fn staged_tables_have_their_types() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    let fields = json!([
+        {"name": "m", "transform": "month", "source-id": 6, "field-id": 1000},
+        {"name": "d", "transform": "day", "source-id": 6, "field-id": 1001},
+    ]);
+    let mut columns = schema(0, &TYPES);
+    let at = json!({"id": 6, "name": "at", "required": false, "type": "timestamp"});
+    columns["fields"].as_array_mut().unwrap().push(at);
+    let body = json!({"name": "t", "schema": columns, "stage-create": true, "partition-spec": {"fields": fields},
+        "properties": {"format-version": "3"}});
+    let (status, answer) = server.ask("POST", "/v1/namespaces/n/tables", "", &body).await;
+    assert_eq!((status, &types(&answer["metadata"])[..5]), (StatusCode::OK, &TYPES.map(str::to_owned)[..]), "{answer}");
+    assert_eq!(answer["metadata"]["partition-specs"][0]["fields"][1]["transform"], "day");
+}
+
+/// What Java cannot read, by the result of all updates of a commit.
+#[tokio::test]
+async fn what_no_client_can_read_is_refused() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    for of in ["fixed[9007199000000]", "fixed[3000000000]", "9007199000001", "geometry()"] {
+        assert_eq!(created(&server, "x", "3", schema(0, &[of])).await.0, StatusCode::BAD_REQUEST, "{of}");
+    }
+    let hours = json!({"fields": [
+        {"name": "m", "transform": "month", "source-id": 1}, {"name": "h", "transform": "hour", "source-id": 1}]});
+    let dated = json!({"name": "x", "schema": schema(0, &["date"]), "partition-spec": hours});
+    assert_eq!(server.ask("POST", "/v1/namespaces/n/tables", "", &dated).await.0, StatusCode::BAD_REQUEST);
+    created(&server, "t", "3", schema(0, &["variant"])).await;
+    let add = |schema: Value| json!({"action": "add-schema", "schema": schema});
+    let current = |id: i64| json!({"action": "set-current-schema", "schema-id": id});
+    let spec = |transform: &str| json!({"action": "add-spec", "spec": {"fields": [{"name": "p", "transform": transform, "source-id": 1}]}});
+    let order = json!({"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": [
+        {"transform": "bucket[4]", "source-id": 1, "direction": "asc", "null-order": "nulls-first"}]}});
+    let default = json!({"action": "set-default-spec", "spec-id": -1});
+    let commit = async |updates: Value| {
+        let body = json!({"requirements": [], "updates": updates});
+        server.ask("POST", "/v1/namespaces/n/tables/t", "", &body).await.0
+    };
+    let long = schema(1, &["long"]);
+    assert_eq!(commit(json!([add(long.clone()), spec("identity")])).await, StatusCode::BAD_REQUEST);
+    assert_eq!(commit(json!([add(long.clone()), order])).await, StatusCode::BAD_REQUEST);
+    assert_eq!(commit(json!([add(long), current(-1)])).await, StatusCode::OK);
+    assert_eq!(commit(json!([spec("identity"), default, current(0)])).await, StatusCode::BAD_REQUEST);
+    assert_eq!(commit(json!([spec("identity"), default])).await, StatusCode::OK);
+    assert_eq!(commit(json!([current(0)])).await, StatusCode::BAD_REQUEST);
+}
+
+/// One request cannot use up the types that a server tells apart.
+#[tokio::test]
+async fn a_request_has_a_few_new_types_at_most() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    let many: Vec<String> = (0..70).map(|number| format!("geometry(many:{number})")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(created(&server, "x", "3", schema(0, &many)).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(created(&server, "x", "3", schema(0, &many[66..])).await.0, StatusCode::OK);
+}

@@ -8,7 +8,7 @@ use glidepath_env::Env;
 use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
-use glidepath_table::commit::{Misfit, apply, check};
+use glidepath_table::commit::{Misfit, apply, check, has_its_refs};
 use glidepath_table::rebase::{NotRebased, ReadAhead, Recognized, Why, rebase_read, recognize};
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 use iceberg::{TableRequirement, TableUpdate};
@@ -138,6 +138,16 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         Ok(one)
     }
+}
+
+/// A version on which something may be committed.
+pub(crate) fn committable(on: &Loaded<TableMetadata>) -> Result<(), ServiceError> {
+    if has_its_refs(&on.metadata, &on.json) {
+        return Ok(());
+    }
+    let words = "not done: the library for Iceberg cannot keep the branches and tags of this table of format version 1, so \
+                 that a commit would lose them. Upgrade it to version 2 with another catalog";
+    Err(ServiceError::new(Kind::Broken, words))
 }
 
 /// The snapshots of the commit are in the table. A request of its own with the same snapshots would not be done by that.

@@ -71,6 +71,11 @@ fn moves(commit: &TableCommit, branch: &str) -> bool {
     })
 }
 
+/// Whether a commit depends on all that was committed before.
+pub(super) fn overwrites(commit: &TableCommit) -> bool {
+    overwrite(commit).is_some()
+}
+
 /// The snapshot and the branch of a commit that has read the branch: it adds a snapshot that is no append, and requires that
 /// the branch has not moved.
 fn overwrite(commit: &TableCommit) -> Option<(i64, &str)> {

@@ -8,6 +8,8 @@ use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 
+use super::Request;
+use super::priority::overwrites;
 use crate::bodies::Loaded;
 use crate::cells::Cell;
 use crate::error::ServiceError;
@@ -24,11 +26,12 @@ pub(super) struct Begun {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Where other servers commit too, what this one knows is hardly the newest: so it loads the table when it is its turn.
-    pub(super) async fn begin(&self, name: &Name, cell: &Cell) -> Begun {
-        if !cell.is_shared(self.env.now()) {
-            return Begun { base: cell.known(), turn: Turn::default() };
-        }
+    pub(super) async fn begin(&self, name: &Name, cell: &Cell, own: &Request) -> Begun {
         let mut turn = Turn::default();
+        if !cell.is_shared(self.env.now()) {
+            return Begun { base: cell.known(), turn };
+        }
+        turn.set_free(overwrites(own));
         // Who commits is told what is wrong.
         let base = self.in_turn(name, &mut turn).await.ok().flatten();
         Begun { base, turn }
@@ -60,9 +63,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// An attempt was lost: joins the line if it is time. `shared`: other servers were seen here before.
-    pub(super) async fn lost(&self, name: &Name, turn: &mut Turn, shared: bool) {
-        if turn.lost(shared) {
+    /// An attempt was lost: joins the line if it is time.
+    pub(super) async fn lost(&self, name: &Name, turn: &mut Turn) {
+        if turn.lost() {
             self.join(name, turn).await;
         }
     }

@@ -120,3 +120,18 @@ async fn one_bad_commit_does_not_fail_those_that_wait_beside_it() {
     let properties = loaded(&server, "t").await.metadata.properties().clone();
     assert!(properties.contains_key("a") && properties.contains_key("b"));
 }
+
+/// What the library cannot build again is read without its tags; then nothing may be committed.
+#[tokio::test]
+async fn no_commit_loses_tags_that_could_not_be_read() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    version_1(&server).await;
+    let without = loaded(&server, "t").await;
+    let now = server.commit_table(&table("t"), tag("keep", 1)).await.unwrap();
+    assert!(crate::commit::decide::committable(&now).is_ok());
+    let lost =
+        crate::Body { location: now.location.clone(), metadata: without.metadata.clone(), json: now.json.clone() };
+    let error = crate::commit::decide::committable(&std::sync::Arc::new(lost)).unwrap_err();
+    assert_eq!(error.kind, Kind::Broken);
+}

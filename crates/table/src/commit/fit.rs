@@ -10,7 +10,8 @@ use iceberg::spec::{
 use uuid::Uuid;
 
 use super::Misfit;
-use crate::json::{Newer, newer, type_name};
+use super::specs::own_transform;
+use crate::json::{LONGEST_FIXED, Newer, newer, type_name};
 
 /// Refuses such updates.
 pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<(), Misfit> {
@@ -57,6 +58,46 @@ fn retention(name: &str, given: &SnapshotRetention) -> Result<(), Misfit> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses what these updates made of a table, if its current columns cannot be partitioned or sorted like that.
+pub(super) fn result(updates: &[TableUpdate], made: &TableMetadata) -> Result<(), Misfit> {
+    let is_of_it = |update: &TableUpdate| {
+        matches!(
+            update,
+            TableUpdate::AddSchema { .. }
+                | TableUpdate::SetCurrentSchema { .. }
+                | TableUpdate::AddSpec { .. }
+                | TableUpdate::SetDefaultSpec { .. }
+                | TableUpdate::AddSortOrder { .. }
+                | TableUpdate::SetDefaultSortOrder { .. }
+        )
+    };
+    if !updates.iter().any(is_of_it) {
+        return Ok(());
+    }
+    let schema = made.current_schema();
+    let specs =
+        made.partition_specs_iter().flat_map(|spec| spec.fields()).map(|field| (field.source_id, field.transform));
+    let orders =
+        made.sort_orders_iter().flat_map(|order| &order.fields).map(|field| (field.source_id, field.transform));
+    specs.chain(orders).try_for_each(|(source, given)| transform(own_transform(given), source, schema))?;
+    default_spec(made)
+}
+
+/// Refuses transforms for which others stand, and that the columns do not have.
+pub(super) fn default_spec(made: &TableMetadata) -> Result<(), Misfit> {
+    for field in made.default_partition_spec().fields() {
+        let own = own_transform(field.transform);
+        if own != field.transform
+            && let Some(column) = made.current_schema().field_by_id(field.source_id)
+            && own.result_type(&column.field_type).is_err()
+        {
+            let words = format!("the transform {own} of the column {:?}: there is none of its type", column.name);
+            return Err(Misfit::Invalid(words));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a partitioning that clients cannot read.
@@ -111,6 +152,14 @@ pub(super) fn columns(schema: &Schema) -> Result<(), Misfit> {
 }
 
 fn sound(column: &NestedField) -> Result<(), Misfit> {
+    if let Some(PrimitiveType::Fixed(length @ LONGEST_FIXED..)) = column.field_type.as_primitive_type()
+        && *length > LONGEST_FIXED
+        && newer_type(column).is_none()
+    {
+        let words =
+            format!("the column {:?} has the type fixed[{length}]; at most {LONGEST_FIXED} are allowed", column.name);
+        return Err(Misfit::Invalid(words));
+    }
     let Some((kind, name)) = newer_type(column) else { return Ok(()) };
     let wrong = match kind {
         Newer::Unknown if column.required => "is required",

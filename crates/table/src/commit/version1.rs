@@ -49,6 +49,18 @@ pub(super) fn with_its_refs(metadata: TableMetadata, json: &[u8]) -> Result<Tabl
     Ok(restored.or_else(|_| with_refs(builder(), &missing)).unwrap_or(metadata))
 }
 
+/// Whether metadata has the branches and tags of the file that it was read from. If not, a commit would lose them.
+#[must_use]
+pub fn has_its_refs(metadata: &TableMetadata, json: &[u8]) -> bool {
+    if metadata.format_version() != FormatVersion::V1 {
+        return true;
+    }
+    let refs = serde_json::from_slice::<Refs>(json).ok().and_then(|file| file.refs).unwrap_or_default();
+    refs.iter().filter(|(_, found)| metadata.snapshot_by_id(found.snapshot_id).is_some()).all(|(name, found)| {
+        metadata.snapshot_for_ref(name).is_some_and(|snapshot| snapshot.snapshot_id() == found.snapshot_id)
+    })
+}
+
 fn with_refs(mut builder: TableMetadataBuilder, refs: &[(String, SnapshotReference)]) -> Result<TableMetadata, Misfit> {
     for (name, reference) in refs {
         builder = builder.set_ref(name, reference.clone()).map_err(|error| misfit(&error))?;
