@@ -64,6 +64,7 @@ fn any_action() -> impl Strategy<Value = Action> {
         Just(Assertion::Absent),
         text().prop_map(Assertion::Pointer),
         versions().prop_map(Assertion::Version),
+        ("[a-z.]{0,9}", text()).prop_map(|(key, value)| Assertion::Property { key, value }),
     ];
     prop_oneof![
         (any_name(), text(), ".{0,5}").prop_map(|(name, expected, pointer)| Action::SetPointer {
@@ -198,11 +199,13 @@ fn the_bytes_of_actions_on_views_and_pointers_are_these() {
         (assert(Assertion::Pointer(None)), b"\x08\x01a\x03\0"),
         (assert(Assertion::Pointer(text("m"))), b"\x08\x01a\x03\x01\x01m"),
         (assert(Assertion::Version(Version(300))), b"\x08\x01a\x04\xac\x02"),
+        (assert(Assertion::Property { key: "k".to_owned(), value: None }), b"\x08\x01a\x05\x01k\0"),
+        (assert(Assertion::Property { key: "k".to_owned(), value: text("v") }), b"\x08\x01a\x05\x01k\x01\x01v"),
     ] {
         let record = Record { commit: CommitId(7), closes: false, intent: Some(Intent::of(&[action])) };
         assert_eq!(record.encode(), framed(ACTIONS, 0, &[b"\x01", bytes].concat()), "{record:?}");
         assert_eq!(Record::decode(&record.encode()), Ok((record, &[][..])));
     }
-    let nonsense = framed(ACTIONS, 0, b"\x01\x08\x01a\x05");
+    let nonsense = framed(ACTIONS, 0, b"\x01\x08\x01a\x06");
     assert_eq!(Record::decode(&nonsense).unwrap_err(), DecodeError::Content("an unknown kind of assertion"));
 }
