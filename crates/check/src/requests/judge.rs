@@ -164,7 +164,7 @@ impl<R: Rules> Judge<'_, R> {
         let strict: Vec<Part> =
             parts.iter().copied().filter(|part| part.must || !R::is_marked(&self.asked(part.index).request)).collect();
         if let Some(taken) = self.explain(&strict, &step.difference, true)? {
-            return Ok(taken);
+            return Ok(self.rather_heard(taken, &parts, step));
         }
         // Some requests may have changed entries that others in the same version changed again. If this search takes
         // too long, the next one may still decide.
@@ -186,6 +186,20 @@ impl<R: Rules> Judge<'_, R> {
         match self.explain(&parts, &step.difference, false)? {
             Some(taken) => Ok(taken),
             None => Err(self.unexplained(step, &parts)),
+        }
+    }
+
+    /// If requests without an answer explain a version, others that were answered may explain it as well, though nothing of
+    /// their marks is left. Those are taken, because a request without an answer may still be in any later version.
+    fn rather_heard(&mut self, taken: Vec<usize>, parts: &[Part], step: &Step<R>) -> Vec<usize> {
+        let unheard = |index: usize| matches!(self.asked(index).told, Told::Unknown | Told::Nothing);
+        if !taken.iter().any(|index| unheard(*index)) {
+            return taken;
+        }
+        let heard: Vec<Part> = parts.iter().copied().filter(|part| part.must || !unheard(part.index)).collect();
+        match self.search(&heard, &step.difference, false) {
+            Explanation::Explained(heard) => heard,
+            Explanation::Nothing | Explanation::Undecided => taken,
         }
     }
 
