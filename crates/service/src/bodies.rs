@@ -48,7 +48,7 @@ pub trait Metadata: Serialize + DeserializeOwned {
     /// # Errors
     /// If it is something else.
     fn from_json(json: &[u8]) -> Result<Self, serde_json::Error> {
-        json::decode(json)
+        json::decode_file(json)
     }
 }
 

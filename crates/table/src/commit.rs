@@ -139,11 +139,14 @@ fn dated(builder: TableMetadataBuilder, current: &TableMetadata, at: i64) -> Res
 }
 
 fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Result<TableMetadataBuildResult, Misfit> {
-    for update in updates.clone() {
+    let shapes = updates.iter().any(fit::shapes_rows);
+    for update in updates {
         builder = update.apply(builder).map_err(|error| misfit(&error))?;
     }
     let built = builder.build().map_err(|error| misfit(&error))?;
-    fit::result(&updates, &built.metadata)?;
+    if shapes {
+        fit::result(&built.metadata)?;
+    }
     Ok(built)
 }
 

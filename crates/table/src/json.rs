@@ -19,13 +19,14 @@ const DIGITS: &str = "9007199";
 /// The longest `fixed` that a table can have.
 pub(crate) const LONGEST_FIXED: u64 = i32::MAX as u64;
 
-/// The most types that a process can tell apart, the most that are new in one file or request, and the most bytes of each.
+/// The most types that a process can tell apart, the most that are new in one request, and the most bytes of each. A metadata file
+/// may have any number: it has what many requests have brought.
 const MOST: usize = 900_000;
 const MOST_NEW: usize = 64;
 const LONGEST: usize = 256;
 
 /// Texts that JSON has in which a type may need a stand-in, or be written like one; a backslash may hide them.
-const SIGNS: [&str; 6] = ["variant", "unknown", "geometry", "geography", DIGITS, "\\u"];
+const SIGNS: [&str; 6] = ["\"variant\"", "\"unknown\"", "\"geometry", "\"geography", DIGITS, "\\u"];
 
 /// How edges between points of a geography are drawn.
 const EDGES: [&str; 5] = ["spherical", "vincenty", "thomas", "andoyer", "karney"];
@@ -54,30 +55,47 @@ fn names() -> MutexGuard<'static, Names> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The value in this JSON.
+/// The value in the JSON of a request.
 ///
 /// # Errors
-/// If it is something else, or has a type that is not in Iceberg's specification.
+/// If it is something else, has a type that is not in Iceberg's specification, or too many that are new.
 pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    decode_with(json, MOST_NEW)
+}
+
+/// The value in the JSON of a metadata file.
+///
+/// # Errors
+/// As [`decode`], with any number of new types.
+pub fn decode_file<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    decode_with(json, MOST)
+}
+
+fn decode_with<T: DeserializeOwned>(json: &[u8], most_new: usize) -> Result<T, serde_json::Error> {
     if !SIGNS.iter().any(|sign| memchr::memmem::find(json, sign.as_bytes()).is_some()) {
         return serde_json::from_slice(json);
     }
     let mut value = serde_json::from_slice(json)?;
-    match stand_in(&mut value) {
+    match stand_in_up_to(&mut value, most_new) {
         // As it came: numbers with places are decoded from the text only.
         false => serde_json::from_slice(json),
         true => serde_json::from_value(value),
     }
 }
 
-/// Puts stand-ins into all schemas of a value. Returns whether anything was changed. What is written like a stand-in is made
+/// Puts stand-ins into all schemas of a metadata file.
+pub(crate) fn stand_in(metadata: &mut Value) {
+    stand_in_up_to(metadata, MOST);
+}
+
+/// The same for any value, with so many new types. Returns whether anything was changed. What is written like a stand-in is made
 /// unreadable.
-pub(crate) fn stand_in(value: &mut Value) -> bool {
-    let (mut replaced, mut fresh) = (false, 0);
+fn stand_in_up_to(value: &mut Value, most_new: usize) -> bool {
+    let (mut replaced, mut left) = (false, most_new);
     replace(value, &mut |given| {
         let other = match length(given) {
             Some(length) if length > LONGEST_FIXED => Some(format!("{given}, which is too long")),
-            _ => other(given, &mut fresh),
+            _ => other(given, &mut left),
         };
         replaced |= other.is_some();
         other
@@ -143,17 +161,17 @@ pub(crate) fn is_newer(given: &str) -> bool {
             || parameters("geography").is_some_and(|inner| inner.is_none_or(is_geography)))
 }
 
-/// The stand-in of a type. `fresh` counts those that are new.
-fn other(given: &str, fresh: &mut usize) -> Option<String> {
+/// The stand-in of a type. `left`: how many may be new.
+fn other(given: &str, left: &mut usize) -> Option<String> {
     if !is_newer(given) {
         return None;
     }
     let mut names = names();
     let place = match names.places.get(given) {
         Some(place) => *place,
-        None if names.all.len() >= MOST || *fresh >= MOST_NEW => return None,
+        None if names.all.len() >= MOST || *left == 0 => return None,
         None => {
-            *fresh += 1;
+            *left -= 1;
             let place = names.all.len();
             names.all.push(given.to_owned());
             names.places.insert(given.to_owned(), place);
@@ -271,6 +289,15 @@ mod tests {
         }
         let long = format!("geometry({})", "x".repeat(LONGEST));
         assert!(!is_newer(&long));
+    }
+
+    #[test]
+    fn a_file_has_any_number_of_types() {
+        let column = |id: usize| json!({"id": id, "name": format!("c{id}"), "required": false, "type": format!("geometry(any:{id})")});
+        let columns: Vec<Value> = (1..=3 * MOST_NEW).map(column).collect();
+        let schema = json!({"type": "struct", "schema-id": 0, "fields": columns}).to_string();
+        assert!(decode::<Schema>(schema.as_bytes()).is_err());
+        assert!(decode_file::<Schema>(schema.as_bytes()).is_ok());
     }
 
     proptest! {

@@ -18,7 +18,9 @@ pub fn explained(json: &[u8], error: &serde_json::Error) -> String {
     let found = serde_json::from_slice(json).ok().and_then(|value| unknown_type(&value));
     match found {
         Some((column, found)) => format!("the column {column:?} has the type {found:?}; known here are {TYPES}"),
-        None => format!("{said}: perhaps a field is missing, is of another type, or is given twice"),
+        None => format!(
+            "{said}: perhaps a field is missing, is of another type, or is given twice, or more than 64 types of shapes are new to this server"
+        ),
     }
 }
 

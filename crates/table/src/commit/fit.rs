@@ -60,22 +60,21 @@ fn retention(name: &str, given: &SnapshotRetention) -> Result<(), Misfit> {
     }
 }
 
-/// Refuses what these updates made of a table, if its current columns cannot be partitioned or sorted like that.
-pub(super) fn result(updates: &[TableUpdate], made: &TableMetadata) -> Result<(), Misfit> {
-    let is_of_it = |update: &TableUpdate| {
-        matches!(
-            update,
-            TableUpdate::AddSchema { .. }
-                | TableUpdate::SetCurrentSchema { .. }
-                | TableUpdate::AddSpec { .. }
-                | TableUpdate::SetDefaultSpec { .. }
-                | TableUpdate::AddSortOrder { .. }
-                | TableUpdate::SetDefaultSortOrder { .. }
-        )
-    };
-    if !updates.iter().any(is_of_it) {
-        return Ok(());
-    }
+/// Whether an update changes columns, or how rows are partitioned or sorted.
+pub(super) fn shapes_rows(update: &TableUpdate) -> bool {
+    matches!(
+        update,
+        TableUpdate::AddSchema { .. }
+            | TableUpdate::SetCurrentSchema { .. }
+            | TableUpdate::AddSpec { .. }
+            | TableUpdate::SetDefaultSpec { .. }
+            | TableUpdate::AddSortOrder { .. }
+            | TableUpdate::SetDefaultSortOrder { .. }
+    )
+}
+
+/// Refuses a table whose current columns cannot be partitioned or sorted as it says: each update may be right by itself.
+pub(super) fn result(made: &TableMetadata) -> Result<(), Misfit> {
     let schema = made.current_schema();
     let specs =
         made.partition_specs_iter().flat_map(|spec| spec.fields()).map(|field| (field.source_id, field.transform));

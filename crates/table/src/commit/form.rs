@@ -30,7 +30,7 @@ pub(super) fn plain(metadata: &TableMetadata) -> Result<Value, Misfit> {
 /// # Errors
 /// If it is none.
 pub fn from_json(json: &[u8]) -> Result<TableMetadata, serde_json::Error> {
-    let mut metadata: TableMetadata = json::decode(json)?;
+    let mut metadata: TableMetadata = json::decode_file(json)?;
     if specs::has_alike(&metadata) {
         let mut value = serde_json::from_slice(json)?;
         json::stand_in(&mut value);
