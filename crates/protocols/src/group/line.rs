@@ -10,7 +10,9 @@
 //! 3. *Take*: the first in the line commits on the assertion that its property is there, and removes it; with the last
 //!    one, [`LINE`] too.
 //! 4. *Pass over*: who sees the same one first for [`PATIENCE`] takes it for dead or slow, and removes its property with
-//!    the next commit. If that one still lives, it joins again.
+//!    the next commit. If that one still lives, it joins again. All that live do the same at about the same time, and the next of
+//!    them commits soon; so if the line does not move then either, all before one's own place are passed over. Nobody waits in
+//!    line for longer than [`LONGEST`], so who has joined long before that is passed over at once.
 //!
 //! What conflicts with each commit since it was prepared, such as an overwrite, does not wait: it would only conflict for sure.
 //!
@@ -29,7 +31,7 @@ pub const PLACE: &str = "glidepath.line.";
 /// How long a process waits for the one that is first.
 pub const PATIENCE: Span = Span::from_secs(2);
 
-/// The same if the one before was passed over: all that live do that at about the same time, so the next one commits soon.
+/// The same for the next one, when the first was passed over.
 const PATIENCE_AFTER: Span = Span::from_millis(500);
 
 /// Above all numbers of places: those are times of day in milliseconds.
@@ -39,7 +41,10 @@ const GREATEST: u64 = 1 << 53;
 pub const SHARED: Span = Span::from_secs(10);
 
 /// How long it waits at all.
-const LONGEST: Span = Span::from_secs(30);
+const LONGEST: Span = Span::from_secs(10);
+
+/// The age in milliseconds at which a place is taken for dead: twice the longest wait, since clocks differ.
+const OLD_MS: u64 = 20_000;
 
 /// How long it waits before it looks again, at first.
 const LOOK: Span = Span::from_millis(10);
@@ -87,6 +92,8 @@ pub struct Turn {
     own: Option<(u64, String)>,
     /// Places that are passed over.
     passed: BTreeSet<String>,
+    /// Whether the first was passed over, and the line has not moved since.
+    stuck: bool,
     /// Whether an attempt was lost.
     lost: bool,
     /// Whether it commits without regard to the line.
@@ -122,20 +129,25 @@ impl Turn {
         self.free = free;
     }
 
-    /// This is the line at this time. `patient`: pass nobody over.
-    pub fn see(&mut self, line: Line, now: Instant, patient: bool) -> Next {
+    /// This is the line at this time, by the process's own clock and by the time of day. `patient`: pass nobody over.
+    pub fn see(&mut self, line: Line, (now, unix_ms): (Instant, u64), patient: bool) -> Next {
         self.line = line;
         // Another one passed it over.
         self.own.take_if(|own| !self.line.places.contains(own));
         if self.free {
             return Next::Go;
         }
+        if !patient {
+            self.pass_over(|(number, _)| number + OLD_MS < unix_ms);
+        }
         while let Some(first) = self.ahead() {
             let wait = self.wait.take().unwrap_or(Wait { began: now, first: None, since: now, look: LOOK });
             let wait = match &wait.first {
                 Some(same) if *same == first => wait,
-                _ => {
+                before => {
                     self.turns += 1;
+                    // It has moved, if the one before left by itself.
+                    self.stuck &= before.as_ref().is_some_and(|(_, key)| self.passed.contains(key));
                     Wait { first: Some(first.clone()), since: now, ..wait }
                 }
             };
@@ -144,15 +156,23 @@ impl Turn {
             if !patient && now >= begun + LONGEST {
                 break;
             }
-            let patience = if self.passed.is_empty() { PATIENCE } else { PATIENCE_AFTER };
+            let patience = if self.stuck { PATIENCE_AFTER } else { PATIENCE };
             if !patient && now >= since + patience {
-                self.passed.insert(first.1);
+                let all = std::mem::replace(&mut self.stuck, true);
+                let own = self.own.clone();
+                self.pass_over(|place| *place == first || all && own.as_ref().is_none_or(|own| place < own));
                 continue;
             }
             return if self.own.is_none() { Next::JoinAndWait(look) } else { Next::Wait(look) };
         }
         self.wait = None;
         Next::Go
+    }
+
+    /// Passes over those of whom this is true, but not itself.
+    fn pass_over(&mut self, is_passed: impl Fn(&(u64, String)) -> bool) {
+        let passed = self.line.places.iter().filter(|place| is_passed(place) && Some(*place) != self.own.as_ref());
+        self.passed.extend(passed.map(|(_, key)| key.clone()));
     }
 
     /// The place that has to be waited for.
@@ -273,6 +293,11 @@ mod tests {
         Instant::ZERO + Span::from_millis(ms)
     }
 
+    /// A process's own clock and the time of day.
+    fn both(ms: u64) -> (Instant, u64) {
+        (at(ms), ms)
+    }
+
     fn line(entry: &BTreeMap<String, String>) -> Line {
         Line::take(&mut entry.clone())
     }
@@ -284,12 +309,12 @@ mod tests {
         assert_eq!((one.lost(), one.lost()), (false, true));
         assert!(apply(&mut entry, &[one.join(&name(), 5, 1)]));
         assert!(!apply(&mut entry, &other.actions(&name())), "there is a line");
-        assert_eq!(other.see(line(&entry), at(0), false), Next::JoinAndWait(LOOK));
+        assert_eq!(other.see(line(&entry), both(0), false), Next::JoinAndWait(LOOK));
         assert!(apply(&mut entry, &[other.join(&name(), 2, 2)]), "its clock is behind");
-        assert_eq!(one.see(line(&entry), at(1), false), Next::Go);
-        assert!(matches!(other.see(line(&entry), at(1), false), Next::Wait(_)));
+        assert_eq!(one.see(line(&entry), both(1), false), Next::Go);
+        assert!(matches!(other.see(line(&entry), both(1), false), Next::Wait(_)));
         assert!(apply(&mut entry, &one.actions(&name())));
-        assert_eq!(other.see(line(&entry), at(2), false), Next::Go);
+        assert_eq!(other.see(line(&entry), both(2), false), Next::Go);
         assert!(apply(&mut entry, &other.actions(&name())));
         assert_eq!(entry.len(), 1, "{entry:?}");
     }
@@ -299,7 +324,7 @@ mod tests {
         let (mut entry, mut one, mut free) = (BTreeMap::new(), Turn::default(), Turn::default());
         assert!(apply(&mut entry, &[one.join(&name(), 5, 1)]));
         free.set_free(true);
-        assert_eq!(free.see(line(&entry), at(0), false), Next::Go);
+        assert_eq!(free.see(line(&entry), both(0), false), Next::Go);
         assert!(free.actions(&name()).is_empty() && !free.lost() && !free.lost());
         assert_eq!(entry.len(), 2);
     }
@@ -308,14 +333,65 @@ mod tests {
     fn the_dead_are_passed_over() {
         let (mut entry, mut dead, mut one) = (BTreeMap::new(), Turn::default(), Turn::default());
         assert!(apply(&mut entry, &[dead.join(&name(), 5, 1)]));
-        assert!(matches!(one.see(line(&entry), at(0), false), Next::JoinAndWait(_)));
+        assert!(matches!(one.see(line(&entry), both(0), false), Next::JoinAndWait(_)));
         assert!(apply(&mut entry, &[one.join(&name(), 5, 2)]));
-        assert!(matches!(one.see(line(&entry), at(1999), false), Next::Wait(_)));
-        assert!(matches!(one.see(line(&entry), at(2000), true), Next::Wait(_)));
-        assert_eq!(one.see(line(&entry), at(2000), false), Next::Go);
+        assert!(matches!(one.see(line(&entry), both(1999), false), Next::Wait(_)));
+        assert!(matches!(one.see(line(&entry), both(2000), true), Next::Wait(_)));
+        assert_eq!(one.see(line(&entry), both(2000), false), Next::Go);
         assert!(apply(&mut entry, &one.actions(&name())));
         assert!(!apply(&mut entry, &dead.actions(&name())), "it lives, and is not in the line");
         assert!(entry.is_empty(), "{entry:?}");
+    }
+
+    /// However many died while they waited: who comes then waits no longer than for two.
+    #[test]
+    fn many_dead_are_passed_over_together() {
+        let mut entry = BTreeMap::new();
+        for number in 0..99 {
+            assert!(apply(&mut entry, &[Turn::default().join(&name(), 100, number)]));
+        }
+        let mut one = Turn::default();
+        assert!(matches!(one.see(line(&entry), both(100), false), Next::JoinAndWait(_)));
+        assert!(apply(&mut entry, &[one.join(&name(), 100, 100)]));
+        // One behind it lives, and is not passed over.
+        let mut later = Turn::default();
+        assert!(matches!(later.see(line(&entry), both(100), false), Next::JoinAndWait(_)));
+        assert!(apply(&mut entry, &[later.join(&name(), 100, 101)]));
+        for ms in [1000, 2000, 2400] {
+            assert!(matches!(one.see(line(&entry), both(100 + ms), false), Next::Wait(_)), "{ms}");
+        }
+        assert_eq!(one.see(line(&entry), both(2600), false), Next::Go);
+        assert!(apply(&mut entry, &one.actions(&name())));
+        assert_eq!(entry.len(), 2, "{entry:?}");
+        assert!(apply(&mut entry, &later.actions(&name())) && entry.is_empty());
+    }
+
+    #[test]
+    fn the_long_dead_are_not_waited_for() {
+        let (mut entry, mut one) = (BTreeMap::new(), Turn::default());
+        assert!(apply(&mut entry, &[Turn::default().join(&name(), 5, 1)]));
+        assert_eq!(one.see(line(&entry), (at(0), 5 + OLD_MS + 1), false), Next::Go);
+        assert!(apply(&mut entry, &one.actions(&name())) && entry.is_empty());
+    }
+
+    /// While the line moves, nobody is passed over but the one that does not come.
+    #[test]
+    fn who_comes_in_time_is_not_passed_over() {
+        let mut entry = BTreeMap::new();
+        let mut others: Vec<Turn> = (0..4).map(|_| Turn::default()).collect();
+        for (number, other) in (0..).zip(&mut others) {
+            assert!(apply(&mut entry, &[other.join(&name(), 0, number)]));
+        }
+        let mut one = Turn::default();
+        assert!(matches!(one.see(line(&entry), both(0), false), Next::JoinAndWait(_)));
+        assert!(apply(&mut entry, &[one.join(&name(), 0, 9)]));
+        // The first is dead; the next ones need 1.9 s each.
+        assert!(matches!(one.see(line(&entry), both(2000), false), Next::Wait(_)));
+        for (ms, other) in [2300, 4200, 6100].into_iter().zip(&mut others[1..]) {
+            assert!(matches!(one.see(line(&entry), both(ms), false), Next::Wait(_)), "{ms}");
+            assert!(apply(&mut entry, &other.actions(&name())), "{ms}: passed over");
+        }
+        assert_eq!(one.see(line(&entry), both(6200), false), Next::Go);
     }
 
     #[test]
@@ -329,7 +405,7 @@ mod tests {
         let mut entry: BTreeMap<_, _> = strange.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let mut one = Turn::default();
         for ms in (0..10_000).step_by(10) {
-            let next = one.see(line(&entry), at(ms), false);
+            let next = one.see(line(&entry), both(ms), false);
             if let Next::JoinAndWait(_) = next {
                 assert!(apply(&mut entry, &[one.join(&name(), ms, ms)]));
             }
@@ -352,7 +428,7 @@ mod tests {
             for (number, (who, later, what)) in steps.into_iter().enumerate() {
                 now += later;
                 let turn = all[who].get_or_insert_with(Turn::default);
-                match (what, turn.see(line(&entry), at(now), false)) {
+                match (what, turn.see(line(&entry), both(now), false)) {
                     // It dies.
                     (0, _) => all[who] = None,
                     (1, Next::Go) if turn.lost() => prop_assert!(apply(&mut entry, &[turn.join(&name(), now, number as u64)])),
@@ -366,7 +442,7 @@ mod tests {
             }
             let mut last = Turn::default();
             let began = now;
-            while last.see(line(&entry), at(now), false) != Next::Go {
+            while last.see(line(&entry), both(now), false) != Next::Go {
                 now += 40;
                 prop_assert!(now < began + 31_000);
             }

@@ -46,7 +46,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         loop {
             let (turns, passes) = (turn.turns(), turn.passes());
             let Some((current, line)) = self.current_to_commit(name).await? else { return Ok(None) };
-            let next = turn.see(line, self.env.now(), mutant::is(Mutant::TurnForEver));
+            let next = turn.see(line, (self.env.now(), self.env.unix_ms()), mutant::is(Mutant::TurnForEver));
             Counts::add(&self.counts.turns, turn.turns() - turns);
             Counts::add(&self.counts.passed_over, (turn.passes() - passes) as u64);
             let look = match next {
