@@ -178,7 +178,10 @@ pub(crate) fn run(
         Some(violation) => Err(violation),
         None => ended.and_then(|()| judge::judged(protocol, &simulation, &book)),
     };
-    checked.violation = judged.err();
+    match judged {
+        Ok(rebased) => *checked.situations.entry("commits to two tables, rebased").or_default() += rebased,
+        Err(violation) => checked.violation = Some(violation),
+    }
     Ran { checked, lines: book.lines(), mishaps: simulation.mishaps() }
 }
 

@@ -14,9 +14,10 @@ const SEEDS: u64 = 500;
 const CHAIN: &str = "serve-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 14] = [
+const MISTAKES: [(Mistake, &str, &str); 15] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::OneByOne), CHAIN, "storm"),
+    (Mistake::Service(Mutant::LedInAnyOrder), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
     (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::PurgedInUse), CHAIN, "repeats"),

@@ -273,8 +273,14 @@ pub struct Seat<R, A> {
 impl<R, A> Seat<R, A> {
     /// Takes up to this many requests, in the order in which they came.
     pub fn take(&self, most: usize) -> Vec<Taken<R, A>> {
+        self.take_while(most, |_| true)
+    }
+
+    /// The same, before the first of which this is false. It gets the role by [`hand_over`](Self::hand_over) when it is
+    /// the first that waits.
+    pub fn take_while(&self, most: usize, is_taken: impl Fn(&R) -> bool) -> Vec<Taken<R, A>> {
         let mut state = self.queue.locked();
-        let taken = most.min(state.waiting.len());
+        let taken = state.waiting.iter().take(most).take_while(|slot| is_taken(&slot.request)).count();
         state.waiting.drain(..taken).map(|slot| Taken { slot: Some(slot), sent: false }).collect()
     }
 

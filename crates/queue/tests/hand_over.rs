@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use glidepath_queue::{Left, Queue, Ticket};
+use glidepath_queue::{Left, Queue, Seat, Ticket};
 
 type Asked = Queue<u64, u64>;
 
@@ -40,6 +40,27 @@ fn the_next_leader_gets_all_that_wait() {
     }
     assert_eq!(polled(again.as_mut()), Some(Ok(11)));
     assert_eq!((polled(two.as_mut()), polled(three.as_mut())), (Some(Ok(12)), Some(Ok(13))));
+}
+
+/// One that only wants to lead is not taken, and those behind it wait until it has led.
+#[test]
+fn who_wants_to_lead_does_so_in_its_turn() {
+    let queue = Arc::new(Asked::new(9));
+    let seat = queue.seat().unwrap();
+    let (mut one, mut leader, mut two) =
+        (pin!(queue.enqueue(1).unwrap()), pin!(queue.enqueue(100).unwrap()), pin!(queue.enqueue(2).unwrap()));
+    let taken = |seat: &Seat<u64, u64>| {
+        let taken = seat.take_while(9, |request| *request < 100);
+        taken.into_iter().map(|taken| (*taken.request(), taken.answer(0)).0).collect::<Vec<_>>()
+    };
+    assert_eq!((taken(&seat), taken(&seat)), (vec![1], vec![]));
+    assert_eq!(polled(one.as_mut()), Some(Ok(0)));
+    seat.hand_over();
+    assert_eq!((polled(leader.as_mut()), polled(two.as_mut())), (Some(Err(Left::NotSent)), None));
+    let seat = queue.seat().unwrap();
+    assert!(queue.seat().is_none() && queue.waiting() == 1);
+    seat.hand_over();
+    assert_eq!(polled(two.as_mut()), Some(Err(Left::NotSent)));
 }
 
 #[test]

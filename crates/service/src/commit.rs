@@ -47,12 +47,12 @@ use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::{Readers, Request};
-pub(crate) use decide::Fitting;
-use decide::{Decided, committable};
+use decide::committable;
+pub(crate) use decide::{Decided, Draft, Fitting};
 use priority::overwrites;
 use settle::Settled;
 use turn::Begun;
-use version::Next;
+pub(crate) use version::Next;
 
 /// The most commits in one version of a table.
 pub(crate) const TOGETHER: usize = 64;
@@ -182,7 +182,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         loop {
             // Those that come while it waits for its turn are committed with the others.
             let mut begun = self.begin(name, cell, own).await;
-            let mut members = seat.take(TOGETHER);
+            let mut members = seat.take_while(TOGETHER, |request| !request.leads());
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
             while !members.is_empty() {
                 let later = repeats(&mut members);
@@ -308,7 +308,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             return Attempt::Done;
         };
-        let next = match self.write(on, draft).await {
+        let next = match self.write(Some(&on.location), draft).await {
             Ok(next) => next,
             Err(error) => return Attempt::Failed(error),
         };

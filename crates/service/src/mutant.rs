@@ -10,6 +10,8 @@ pub enum Mutant {
     KeyForgotten,
     /// A commit over several tables commits one after the other.
     OneByOne,
+    /// A commit over several tables takes the lead at them in any order.
+    LedInAnyOrder,
     /// A table may be created where a purge runs.
     CreatedBesidePurge,
     /// A purge does not look whether another table uses the location.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod large;
+mod several;
 mod version1;
 
 use std::collections::HashMap;

@@ -1,4 +1,9 @@
 //! Commits over several tables: all take effect in one commit of the catalog, or none.
+//!
+//! Each part is decided as a commit to its table is, so appends that ask for it are rebased. Meanwhile nothing else of this
+//! server commits to these tables (`lead.rs`).
+
+mod lead;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +12,13 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Name, Refusal, Span};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
-use glidepath_table::commit::{apply, check};
+use glidepath_table::commit::check;
 use glidepath_table::rebase::{Recognized, recognize};
 use iceberg::TableRequirement;
 use iceberg::spec::TableMetadata;
 
-use crate::bodies::{Body, Loaded};
-use crate::commit::TableCommit;
 use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
+use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::mutant::{self, Mutant};
@@ -26,16 +30,32 @@ use crate::{ConflictOn, Counts, Service, purge, sound};
 /// The most tables in one commit.
 const MOST_TABLES: usize = 1000;
 
-/// A version of a table that is written and not committed.
-struct Written {
+/// A part of the commit.
+struct Part {
     identifier: Identifier,
     name: Name,
+    request: Arc<Request>,
+}
+
+/// The next version of a table, decided and not written.
+struct Planned {
     old: Option<String>,
-    body: Loaded<TableMetadata>,
+    draft: Draft,
+    fitting: Fitting,
+}
+
+/// A version of a table that is written and not committed.
+struct Written<'a> {
+    part: &'a Part,
+    old: Option<String>,
+    fitting: Fitting,
+    next: Next,
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Commits to several tables at once. One table is committed as by [`commit_table`](Self::commit_table).
+    ///
+    /// The future must not be dropped before it ends, as there.
     ///
     /// # Errors
     /// [`Kind::Conflict`] if a requirement of one does not hold: then none was changed.
@@ -48,33 +68,56 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             let words = format!("{} tables in one commit; at most {MOST_TABLES} are allowed", changes.len());
             return Err(ServiceError::invalid(words));
         }
-        let mut seen = BTreeMap::new();
-        for (identifier, commit) in &changes {
-            sound::check(&commit.updates)?;
-            if seen.insert(identifier.catalog_name()?, ()).is_some() {
-                let words = format!("{} is in the commit twice; give its changes at once", identifier.dotted());
-                return Err(ServiceError::invalid(words));
-            }
-        }
         if changes.len() == 1
             && let Some((identifier, mut commit)) = changes.pop()
         {
+            sound::check(&commit.updates)?;
             commit.key = key.cloned();
             return self.commit_table(&identifier, commit).await.map(drop);
         }
-        if changes.is_empty() {
+        let mut parts = BTreeMap::new();
+        for (identifier, commit) in changes {
+            sound::check(&commit.updates)?;
+            let (name, request) = (identifier.catalog_name()?, Arc::new(Request::of(commit)));
+            let words = format!("{} is in the commit twice; give its changes at once", identifier.dotted());
+            let part = Part { identifier, name: name.clone(), request };
+            if parts.insert(name, part).is_some() {
+                return Err(ServiceError::invalid(words));
+            }
+        }
+        let mut parts: Vec<Part> = parts.into_values().collect();
+        if mutant::is(Mutant::LedInAnyOrder) && self.inner.env.draw(glidepath_env::Purpose::Names) % 2 == 0 {
+            parts.reverse();
+        }
+        if parts.is_empty() {
             return Ok(());
         }
+        let _waiting = self.inner.counts.one_waits();
         // Found before the first is waited for, so that they are waited for at the same time.
         let mut holds = Vec::new();
-        for (identifier, commit) in &changes {
-            let cell = self.inner.cells.of(&identifier.catalog_name()?);
-            holds.extend(self.inner.hold(&cell, commit).map(|hold| (cell, hold)));
+        for Part { name, request, .. } in &parts {
+            let cell = self.inner.cells.of(name);
+            holds.extend(self.inner.hold(&cell, request).map(|hold| (cell, hold)));
         }
         self.inner.wait_out(holds).await;
+        let led = self.inner.lead_all(parts.iter().map(|part| &part.name)).await?;
+        let answer = self.commit_parts(&parts, key).await;
+        for (_cell, seat) in led {
+            seat.hand_over();
+        }
+        answer
+    }
+
+    async fn commit_parts(&self, parts: &[Part], key: Option<&Idempotency>) -> Result<(), ServiceError> {
         for attempt in 0..self.inner.settings.attempts.max(1) {
-            match self.attempt_all(&changes, key).await? {
-                true => return self.landed(&changes),
+            match self.attempt_all(parts, key).await? {
+                true => {
+                    // What was held for one of the snapshots is free.
+                    for Part { name, request, .. } in parts {
+                        self.inner.note_landed(&self.inner.cells.of(name), request);
+                    }
+                    return Ok(());
+                }
                 false => {
                     Counts::add(&self.inner.counts.overtaken, 1);
                     let wait = Span::from_millis(5 << attempt.min(6));
@@ -86,46 +129,32 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Err(ServiceError::new(Kind::Unavailable, words))
     }
 
-    /// What was held for one of the snapshots is free.
-    fn landed(&self, changes: &[(Identifier, TableCommit)]) -> Result<(), ServiceError> {
-        for (identifier, commit) in changes {
-            self.inner.note_landed(&self.inner.cells.of(&identifier.catalog_name()?), commit);
-        }
-        Ok(())
-    }
-
     /// Tries once; `false` if another commit came first.
-    async fn attempt_all(
-        &self,
-        changes: &[(Identifier, TableCommit)],
-        key: Option<&Idempotency>,
-    ) -> Result<bool, ServiceError> {
+    async fn attempt_all(&self, parts: &[Part], key: Option<&Idempotency>) -> Result<bool, ServiceError> {
         let at = self.head().await?;
         if self.inner.replayed(&at, key).await?.is_some() {
             return Ok(true);
         }
-        let mut written = Vec::new();
-        for (identifier, commit) in changes {
-            match self.next_of(identifier, commit).await {
-                Ok(Some(next)) => written.push(next),
-                Ok(None) => return self.done_as_a_whole(changes).await,
-                Err(error) => return self.unless_done(changes, key, error).await,
+        let plans = parts.iter().map(|part| self.plan(part));
+        let mut planned = Vec::new();
+        for plan in glidepath_env::together(crate::AT_ONCE, plans).await {
+            match plan {
+                Ok(Some(plan)) => planned.push(plan),
+                Ok(None) => return self.done_as_a_whole(parts).await,
+                Err(error) => return self.unless_done(parts, key, error).await,
             }
         }
-        let files = written.iter().map(|one| self.inner.files.write(&one.body.location, one.body.json.clone()));
-        for done in glidepath_env::together(crate::AT_ONCE, files).await {
-            done?;
-        }
+        let written = self.write_all(parts, planned).await?;
         let mut actions = Vec::new();
-        for Written { name, old, body, .. } in &written {
-            let (name, pointer) = (name.clone(), body.location.clone());
+        for Written { part, old, next, .. } in &written {
+            let (name, pointer) = (part.name.clone(), next.body.location.clone());
             match old {
                 Some(old) => {
                     actions.extend(purge::none_runs_where(old, &pointer, &self.inner.settings.warehouse)?);
                     actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
                 }
                 None => {
-                    let location = body.metadata.location();
+                    let location = next.body.metadata.location();
                     actions.push(Action::Create { name, entry: table_entry(location, &pointer) });
                     actions.extend(purge::none_runs(location, &self.inner.settings.warehouse)?);
                 }
@@ -142,27 +171,55 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 Ok(true)
             }
             Ok(Operation::Done) => {
-                for Written { body, .. } in written {
-                    self.inner.bodies.tables.put(body);
-                    Counts::add(&self.inner.counts.committed, 1);
-                    Counts::add(&self.inner.counts.versions, 1);
-                }
+                self.landed(written).await;
                 Ok(true)
             }
             Err(failure) => self.not_committed(failure, &written).await,
         }
     }
 
-    async fn discard(&self, written: &[Written]) {
+    /// Writes the files of all versions at once.
+    async fn write_all<'a>(&self, parts: &'a [Part], planned: Vec<Planned>) -> Result<Vec<Written<'a>>, ServiceError> {
+        let writes = parts.iter().zip(planned).map(async |(part, Planned { old, draft, fitting })| {
+            let next = self.inner.write(old.as_deref(), draft).await?;
+            Ok::<_, ServiceError>(Written { part, old, fitting, next })
+        });
+        let (mut written, mut failed) = (Vec::new(), None);
+        for one in glidepath_env::together(crate::AT_ONCE, writes).await {
+            match one {
+                Ok(one) => written.push(one),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        match failed {
+            None => Ok(written),
+            Some(error) => {
+                self.discard(&written).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn landed(&self, written: Vec<Written<'_>>) {
+        for Written { part, fitting, next, .. } in written {
+            self.inner.bodies.tables.put(Arc::clone(&next.body));
+            self.inner.cells.of(&part.name).learn(Some(Arc::clone(&next.body)));
+            fitting.count(&self.inner.counts);
+            Counts::add(&self.inner.counts.versions, 1);
+            self.inner.clean_log(&next).await;
+        }
+    }
+
+    async fn discard(&self, written: &[Written<'_>]) {
         for one in written {
-            let _ = self.inner.files.delete(&one.body.location).await;
+            self.inner.discard(&one.next).await;
         }
     }
 
     /// This error, unless another delivery of the request came first and may be the reason.
     async fn unless_done(
         &self,
-        changes: &[(Identifier, TableCommit)],
+        parts: &[Part],
         key: Option<&Idempotency>,
         error: ServiceError,
     ) -> Result<bool, ServiceError> {
@@ -173,17 +230,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if self.inner.replayed(&at, key).await?.is_some() && !mutant::is(Mutant::RefusalTrusted) {
             return Ok(true);
         }
-        for (identifier, commit) in changes {
-            let now = self.inner.current(&identifier.catalog_name()?).await?;
+        for Part { name, request: commit, .. } in parts {
+            let now = self.inner.current(name).await?;
             let Some(now) = now.filter(|now| !is_of_other(&now.metadata, commit)) else {
-                let told = self.inner.unless_elsewhere(&identifier.catalog_name()?, commit, error.clone()).await;
+                let told = self.inner.unless_elsewhere(name, commit, error.clone()).await;
                 if told.kind != error.kind {
                     return Err(told);
                 }
                 continue;
             };
             if is_there(commit, &now.metadata) {
-                return self.done_as_a_whole(changes).await;
+                return self.done_as_a_whole(parts).await;
             }
             if is_in_table(&now.metadata, commit) && !mutant::is(Mutant::LandedIsConflict) {
                 let words =
@@ -196,9 +253,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// A part of the commit is in its table. Then the other parts are in theirs, if it was this request that did it, and
     /// not one with a part of the same.
-    async fn done_as_a_whole(&self, changes: &[(Identifier, TableCommit)]) -> Result<bool, ServiceError> {
-        for (identifier, commit) in changes {
-            let now = self.inner.current(&identifier.catalog_name()?).await?;
+    async fn done_as_a_whole(&self, parts: &[Part]) -> Result<bool, ServiceError> {
+        for Part { identifier, name, request: commit } in parts {
+            let now = self.inner.current(name).await?;
             let shown = now.is_some_and(|now| {
                 !is_of_other(&now.metadata, commit)
                     && (is_there(commit, &now.metadata) || is_shown(commit, &now.metadata))
@@ -215,9 +272,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(true)
     }
 
-    async fn not_committed(&self, failure: CommitFailure, written: &[Written]) -> Result<bool, ServiceError> {
+    async fn not_committed(&self, failure: CommitFailure, written: &[Written<'_>]) -> Result<bool, ServiceError> {
         let error = match failure {
-            CommitFailure::Refused(Refusal::PointerMoved { .. }) => None,
+            CommitFailure::Refused(Refusal::PointerMoved { name, .. }) => {
+                // Nothing of this server did.
+                self.inner.cells.of(&name).share(self.inner.env.now());
+                None
+            }
             CommitFailure::Refused(Refusal::Exists(note)) if purge::is_note(&note) => Some(purge::runs()),
             failure => Some(failure.told(|refusal| {
                 let name = match refusal {
@@ -225,11 +286,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     Refusal::NoParent { name, .. } | Refusal::WrongKind { name, .. } => name,
                     _ => return None,
                 };
-                let one = written.iter().find(|one| one.name == *name)?;
+                let identifier = &written.iter().find(|one| one.part.name == *name)?.part.identifier;
                 match refusal {
-                    Refusal::Exists(_) => Some(ServiceError::new(Kind::Conflict, exists(&one.identifier).message)),
-                    Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(&one.identifier)),
-                    refusal => created_told(refusal, &one.identifier),
+                    Refusal::Exists(_) => Some(ServiceError::new(Kind::Conflict, exists(identifier).message)),
+                    Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(identifier)),
+                    refusal => created_told(refusal, identifier),
                 }
             })),
         };
@@ -239,33 +300,34 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         error.map_or(Ok(false), Err)
     }
 
+    fn counted(&self, error: ServiceError) -> ServiceError {
+        if error.kind == Kind::Conflict {
+            self.inner.counts.conflict(ConflictOn::of(&error.message));
+        }
+        error
+    }
+
     /// The next version of one table; `None` if the table has the snapshots of the commit already, or was created by it.
-    async fn next_of(&self, identifier: &Identifier, commit: &TableCommit) -> Result<Option<Written>, ServiceError> {
-        let name = identifier.catalog_name()?;
-        let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
-        let current = self.inner.current_to_commit(&name).await?.map(|(current, _)| current);
-        let counted = |error: ServiceError| {
-            if error.kind == Kind::Conflict {
-                self.inner.counts.conflict(ConflictOn::of(&error.message));
+    async fn plan(&self, Part { identifier, name, request }: &Part) -> Result<Option<Planned>, ServiceError> {
+        let creates = request.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
+        let Some((current, _)) = self.inner.current_to_commit(name).await? else {
+            if !creates {
+                return Err(no_table(identifier));
             }
-            error
+            let metadata = self.created_by(identifier, request.updates.clone()).await?;
+            return Ok(Some(Planned { old: None, draft: Draft::first(metadata), fitting: Fitting::Applied }));
         };
-        let (metadata, old) = match current {
-            None if creates => (self.created_by(identifier, commit.updates.clone()).await?, None),
-            None => return Err(no_table(identifier)),
-            Some(current) if is_there(commit, &current.metadata) => return Ok(None),
-            Some(current) => {
-                let fits = check(&commit.requirements, Some(&current.metadata));
-                fits.map_err(|misfit| counted(misfit.into()))?;
-                committable(&current)?;
-                self.inner.check_updates(&current.metadata, &commit.updates)?;
-                let built = apply(&current.metadata, Some(&current.location), commit.updates.clone());
-                let built = built.map_err(|misfit| counted(misfit.into()))?;
-                (built.metadata, Some(current.location.clone()))
-            }
-        };
-        let file = self.inner.metadata_file(metadata.location(), metadata.properties(), old.as_deref())?;
-        Ok(Some(Written { identifier: identifier.clone(), name, old, body: Arc::new(Body::of(file, metadata)?) }))
+        if is_there(request, &current.metadata) {
+            return Ok(None);
+        }
+        if creates {
+            check(&request.requirements, Some(&current.metadata)).map_err(|misfit| self.counted(misfit.into()))?;
+        }
+        committable(&current)?;
+        let Decided { draft, verdicts } = self.inner.decide(name, &current, &[Arc::clone(request)]).await;
+        let fitting = verdicts.into_iter().next().unwrap_or(Ok(Fitting::Before));
+        let fitting = fitting.map_err(|error| self.counted(error))?;
+        Ok(draft.map(|draft| Planned { old: Some(current.location.clone()), draft, fitting }))
     }
 }
 

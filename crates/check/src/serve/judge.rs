@@ -14,7 +14,7 @@ use glidepath_table::clients;
 use iceberg::spec::{ManifestFile, TableMetadata};
 use uuid::Uuid;
 
-use super::book::{Book, Told};
+use super::book::{Attempt, Book, Told};
 use super::{BASE, server};
 use crate::run::calm;
 use crate::subject::{PREFIX, STORE, shared_state, writes};
@@ -52,8 +52,8 @@ struct History {
     written: BTreeMap<String, Bytes>,
 }
 
-/// Whether all was right.
-pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -> Result<(), String> {
+/// Whether all was right; and in how many acknowledged commits to two tables an append was rebased.
+pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -> Result<u64, String> {
     let all = writes(simulation);
     let mut history = History { removed: book.removed.clone(), ..History::default() };
     for write in &all {
@@ -72,7 +72,8 @@ pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -
     history.complete(&objects)?;
     let objects = purged(protocol, &objects);
     history.complete(&objects).map_err(|words| format!("after a last purge: {words}"))?;
-    history.all_purged(&objects, &deleted)
+    history.all_purged(&objects, &deleted)?;
+    Ok(history.rebased_of_two(book))
 }
 
 /// The versions of the catalog that follow from these writes.
@@ -357,6 +358,15 @@ impl History {
             }
         }
         Ok(())
+    }
+
+    fn rebased_of_two(&self, book: &Book) -> u64 {
+        let two = book.attempts.iter().filter(|attempt| attempt.snapshots.len() == 2 && attempt.told == Told::Done);
+        let is_rebased = |attempt: &&Attempt| {
+            let mut lists = attempt.snapshots.iter().filter_map(|snapshot| self.placed.get(snapshot));
+            lists.any(|(_, list)| !attempt.files.contains(list))
+        };
+        two.filter(is_rebased).count() as u64
     }
 
     fn agree_on_marks(&self, book: &Book) -> Result<(), String> {

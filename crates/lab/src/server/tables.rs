@@ -5,8 +5,10 @@
 //! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
 //! another list. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
 //! [`HOLD`] at most. Where another server moved the table first, what was not committed is decided again on its newest
-//! version; a server that was overtaken waits in line for its turn ([`line`]). A commit over several tables waits for no other, and nothing of it is put on top. The steps are those of
-//! `glidepath_service`, with sizes instead of files.
+//! version; a server that was overtaken waits in line for its turn ([`line`]). A commit over several tables (`several`) leads
+//! at each of them. The steps are those of `glidepath_service`, with sizes instead of files.
+
+mod several;
 
 use std::cell::{Cell as Kept, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +16,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Backoff, BulkStore, Cause, Denial, Env, Exponential, JitterRange, Purpose, Transfer, together};
-use glidepath_model::{Changes, Edit, Instant, MetadataId, Name, Overlap, Refusal, Span, TableId, TableState};
+use glidepath_model::{
+    Changes, Edit, Instant, MetadataId, Name, Overlap, Refusal, Span, TableChange, TableId, TableState,
+};
 use glidepath_protocols::group::line::{self, Next, Turn};
 use glidepath_protocols::group::{CommitError, Grouped, HOLD, Priority};
 use glidepath_protocols::{Catalog, Outcome};
@@ -53,6 +57,8 @@ pub(crate) struct Sizes {
 struct Request {
     changes: Changes,
     kind: Kind,
+    /// Whether it is not to be taken: it is one over several tables, and waits to lead.
+    leads: bool,
 }
 
 impl Request {
@@ -114,7 +120,7 @@ impl<C: Grouped> Tables<C> {
             let late = client.env.sleep_until(hold.until());
             cell.priority.over(hold, late).await;
         }
-        let request = Rc::new(Request { changes: changes.clone(), kind: client.kind });
+        let request = Rc::new(Request { changes: changes.clone(), kind: client.kind, leads: false });
         let answer = loop {
             let seat = cell.queue.seat();
             let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
@@ -150,7 +156,7 @@ impl<C: Grouped> Tables<C> {
                 true => begun.loaded = in_turn(client, table, &mut begun.turn).await.ok(),
                 false => begun.known = client.newest_known(),
             }
-            let members = seat.take(TOGETHER);
+            let members = seat.take_while(TOGETHER, |request| !request.leads);
             let last = members.is_empty() || members.iter().any(|member| Rc::ptr_eq(member.request(), own));
             if !members.is_empty() {
                 self.commit_together(client, (table, cell), members, &mut begun).await;
@@ -221,40 +227,6 @@ impl<C: Grouped> Tables<C> {
         refuse_all::<C>(members, &Cause::words("other servers moved the table first every time"));
     }
 
-    /// Commits changes of several tables.
-    async fn commit_several(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
-        let ids: Vec<TableId> = changes.edits().iter().map(|change| change.table).collect();
-        let holds = ids.iter().filter_map(|id| {
-            let cell = self.of(*id);
-            cell.priority.before(client.env.now(), |_| true).map(|hold| (cell, hold))
-        });
-        for (cell, hold) in holds.collect::<Vec<_>>() {
-            let late = client.env.sleep_until(hold.until());
-            cell.priority.over(hold, late).await;
-        }
-        for attempt in 0..ATTEMPTS {
-            let states = match client.states(client.newest(), &ids).await {
-                Ok(states) => states,
-                Err(cause) => return Outcome::Refused(Denial::certain(cause)),
-            };
-            let state = |id: TableId| ids.iter().zip(&states).find(|(of, _)| **of == id).map(|(_, state)| state);
-            if changes.overlap_with(state) != Overlap::None {
-                return Outcome::Conflict(None);
-            }
-            if let Err(cause) = self.make(&client.tables, ids.len(), 0).await {
-                return Outcome::Refused(Denial::certain(cause));
-            }
-            match client.send([changes]).await {
-                Outcome::Conflict(_) => {
-                    let wait = Span::from_millis(5 << attempt.min(6));
-                    client.env.sleep_until(client.env.now() + wait).await;
-                }
-                answer => return answer,
-            }
-        }
-        Outcome::Refused(Denial::certain(Cause::words("other commits moved one of the tables first every time")))
-    }
-
     /// Reads what is put on top, and writes the files of the new versions of this many tables.
     async fn make(&self, store: &SimStore, tables: usize, rebased: u64) -> Result<(), Cause> {
         let Sizes { metadata, list, manifest } = self.sizes;
@@ -319,7 +291,7 @@ async fn send<C: Grouped>(
 async fn in_turn<C: Grouped>(client: &Served<C>, table: TableId, turn: &mut Turn) -> Result<TableState, Cause> {
     loop {
         let (state, line) = client.state_and_line(table).await?;
-        let look = match turn.see(line, client.env.now(), false) {
+        let look = match turn.see(line, (client.env.now(), client.env.unix_ms()), false) {
             Next::Go => return Ok(state),
             Next::JoinAndWait(look) => {
                 join(client, &Name::numbered(table), turn).await;
@@ -361,19 +333,12 @@ fn decide<C: Grouped>(
 ) -> Decided {
     let mut decided = Decided { verdicts: Vec::new(), rebased: 0 };
     for member in members {
-        let mut changes = member.request().changes.clone();
-        let fits = match (changes.overlap_with(|_| Some(&state)), member.request().kind) {
-            (Overlap::None, _) => true,
-            (Overlap::Partitions { .. }, Kind::FastAppend) => {
-                decided.rebased += 1;
-                changes.renew(|_| Some(&state), &mut metadata).is_some()
-            }
-            _ => false,
-        };
-        if !fits {
+        let Request { changes, kind, .. } = &**member.request();
+        let Some((changes, rebased)) = fit(changes, *kind, |_| Some(&state), &mut metadata) else {
             decided.verdicts.push(None);
             continue;
-        }
+        };
+        decided.rebased += rebased;
         for change in changes.edits() {
             if let Edit::Advance(advance) = &change.edit {
                 state.version = state.version.next();
@@ -385,4 +350,26 @@ fn decide<C: Grouped>(
         decided.verdicts.push(Some(changes));
     }
     decided
+}
+
+/// Changes that fit these tables, and how many of them were put on top of other commits; `None` if they conflict.
+fn fit<'a>(
+    changes: &Changes,
+    kind: Kind,
+    state: impl Fn(TableId) -> Option<&'a TableState>,
+    metadata: impl FnMut() -> MetadataId,
+) -> Option<(Changes, u64)> {
+    match (changes.overlap_with(&state), kind) {
+        (Overlap::None, _) => Some((changes.clone(), 0)),
+        (Overlap::Partitions { .. }, Kind::FastAppend) => {
+            let moved = |change: &&TableChange| {
+                Changes::of(change.table, change.edit.clone()).overlap_with(&state) != Overlap::None
+            };
+            let rebased = changes.edits().iter().filter(moved).count() as u64;
+            let mut changes = changes.clone();
+            changes.renew(&state, metadata)?;
+            Some((changes, rebased))
+        }
+        _ => None,
+    }
 }

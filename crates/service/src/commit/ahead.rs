@@ -32,9 +32,10 @@ const LONGEST: Span = Span::from_secs(1);
 /// Manifests in the lists that are read at once.
 const MOST_AT_ONCE: usize = 200_000;
 
-/// A commit in the queue of its table.
+/// A commit in the queue of its table; or a commit over several tables, which is nowhere to be taken and only waits to lead.
 pub(crate) struct Request {
     pub(crate) commit: TableCommit,
+    leads: bool,
     ahead: Option<Kept>,
     /// How long it took to read its files; zero if they were not read.
     reading: Span,
@@ -49,8 +50,19 @@ impl Deref for Request {
 }
 
 impl Request {
-    pub(super) fn of(commit: TableCommit) -> Self {
-        Self { commit, ahead: None, reading: Span::ZERO }
+    pub(crate) fn of(commit: TableCommit) -> Self {
+        Self { commit, leads: false, ahead: None, reading: Span::ZERO }
+    }
+
+    /// A place in the queue of one that commits itself.
+    pub(crate) fn to_lead() -> Self {
+        let nothing = TableCommit { requirements: Vec::new(), updates: Vec::new(), key: None };
+        Self { leads: true, ..Self::of(nothing) }
+    }
+
+    /// Whether it only waits to lead.
+    pub(super) fn leads(&self) -> bool {
+        self.leads
     }
 
     /// What was read for it.
@@ -140,7 +152,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let begun = self.env.now();
         let read = read_ahead(&commit.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
         let ahead = read.and_then(|read| Kept::within(read, &self.kept_ahead));
-        Request { commit, ahead, reading: self.env.now().since(begun) }
+        Request { ahead, reading: self.env.now().since(begun), ..Request::of(commit) }
     }
 
     /// Waits for others that read their files, before `own` leads.

@@ -21,20 +21,27 @@ use crate::mutant::{self, Mutant};
 use crate::{Counts, Inner};
 
 /// The decisions on several commits.
-pub(super) struct Decided {
+pub(crate) struct Decided {
     /// What to write; `None` if nothing changes.
-    pub(super) draft: Option<Draft>,
+    pub(crate) draft: Option<Draft>,
     /// One for each commit.
-    pub(super) verdicts: Vec<Result<Fitting, ServiceError>>,
+    pub(crate) verdicts: Vec<Result<Fitting, ServiceError>>,
 }
 
 /// A version to write.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     pub(super) metadata: TableMetadata,
     /// New manifest lists, with their locations.
     pub(super) lists: Vec<(String, Bytes)>,
     /// Metadata files that leave the log.
     pub(super) expired: Vec<String>,
+}
+
+impl Draft {
+    /// The first version of a table.
+    pub(crate) fn first(metadata: TableMetadata) -> Self {
+        Self { metadata, lists: Vec::new(), expired: Vec::new() }
+    }
 }
 
 /// How a commit fits.
@@ -49,7 +56,7 @@ pub(crate) enum Fitting {
 }
 
 impl Fitting {
-    pub(super) fn count(self, counts: &Counts) {
+    pub(crate) fn count(self, counts: &Counts) {
         match self {
             Self::Applied => Counts::add(&counts.committed, 1),
             Self::Rebased => {
@@ -63,7 +70,7 @@ impl Fitting {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides these commits, one after the other.
-    pub(super) async fn decide(&self, name: &Name, on: &Loaded<TableMetadata>, requests: &[Arc<Request>]) -> Decided {
+    pub(crate) async fn decide(&self, name: &Name, on: &Loaded<TableMetadata>, requests: &[Arc<Request>]) -> Decided {
         let mut draft: Option<Draft> = None;
         let mut verdicts = Vec::with_capacity(requests.len());
         let mut ahead = VecDeque::new();

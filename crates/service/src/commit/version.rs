@@ -14,8 +14,8 @@ use crate::bodies::{Body, Loaded};
 use crate::error::ServiceError;
 
 /// A version that is written and not committed.
-pub(super) struct Next {
-    pub(super) body: Loaded<TableMetadata>,
+pub(crate) struct Next {
+    pub(crate) body: Loaded<TableMetadata>,
     /// The manifest lists that were written for it.
     lists: Vec<String>,
     /// The metadata files that its log no longer names.
@@ -23,10 +23,10 @@ pub(super) struct Next {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Step 4.
-    pub(super) async fn write(&self, on: &Loaded<TableMetadata>, draft: Draft) -> Result<Next, ServiceError> {
+    /// Step 4, after the version in this file, if there is one.
+    pub(crate) async fn write(&self, on: Option<&str>, draft: Draft) -> Result<Next, ServiceError> {
         let Draft { metadata, lists, expired } = draft;
-        let location = self.metadata_file(metadata.location(), metadata.properties(), Some(&on.location))?;
+        let location = self.metadata_file(metadata.location(), metadata.properties(), on)?;
         let body = Arc::new(Body::of(location, metadata)?);
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
         files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
@@ -39,7 +39,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Removes files of an attempt that certainly did not and will not take effect. If that fails, they stay: nothing
     /// refers to them.
-    pub(super) async fn discard(&self, next: &Next) {
+    pub(crate) async fn discard(&self, next: &Next) {
         for location in next.lists.iter().chain([&next.body.location]) {
             self.lists.forget(location);
             let _ = self.files.delete(location).await;
@@ -47,7 +47,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Removes metadata files that have left the table's log, if the table asks for it.
-    pub(super) async fn clean_log(&self, next: &Next) {
+    pub(crate) async fn clean_log(&self, next: &Next) {
         let metadata = &next.body.metadata;
         let asked = metadata.properties().get("write.metadata.delete-after-commit.enabled");
         if asked.is_none_or(|value| value != "true") {

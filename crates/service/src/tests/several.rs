@@ -1,0 +1,166 @@
+//! Commits over several tables, each of whose parts may be an append that is rebased.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::future::{join, join_all};
+use glidepath_table::clients;
+
+use super::*;
+
+const REBASED: &str = "glidepath.append-rebase";
+
+/// The snapshot that each table has from the beginning.
+const FIRST: i64 = 1000;
+
+/// Appends, or overwrites with a snapshot that says so, with the files that a client writes.
+async fn snapshot(server: &Tested, on: &TableMetadata, id: i64, operation: Operation) -> TableCommit {
+    let folder = format!("{}/metadata", on.location());
+    let (list, manifest) = (format!("{folder}/snap-{id}.avro"), format!("{folder}/{id}-m0.avro"));
+    let mut manifests = match on.current_snapshot() {
+        Some(parent) => clients::manifests(&server.inner.files.read(parent.manifest_list()).await.unwrap()).unwrap(),
+        None => Vec::new(),
+    };
+    let bytes = clients::manifest(&format!("{}/data/{id}.parquet", on.location()), 1, false).unwrap();
+    manifests.insert(0, clients::listed(&manifest, bytes.len(), id, on.next_sequence_number(), 1));
+    server.inner.files.write(&manifest, bytes).await.unwrap();
+    server.inner.files.write(&list, clients::list(&manifests).unwrap()).await.unwrap();
+    let (files, rows) = clients::totals(&manifests);
+    let summary = [
+        ("added-data-files", "1".to_owned()),
+        ("added-records", "1".to_owned()),
+        ("total-data-files", files.to_string()),
+        ("total-records", rows.to_string()),
+    ];
+    let additional_properties = summary.map(|(key, value)| (key.to_owned(), value)).into();
+    let snapshot = Snapshot::builder()
+        .with_snapshot_id(id)
+        .with_parent_snapshot_id(on.current_snapshot_id())
+        .with_sequence_number(on.next_sequence_number())
+        .with_timestamp_ms(4_102_444_800_000)
+        .with_manifest_list(list)
+        .with_summary(Summary { operation, additional_properties })
+        .with_schema_id(on.current_schema_id())
+        .build();
+    let (requirements, updates) = clients::commit(on.uuid(), &snapshot);
+    TableCommit { requirements, updates, key: None }
+}
+
+async fn appended(server: &Tested, name: &str, id: i64) -> (Identifier, TableCommit) {
+    let on = loaded(server, name).await;
+    (table(name), snapshot(server, &on.metadata, id, Operation::Append).await)
+}
+
+/// The snapshots in the history of the branch, the newest first.
+async fn history(server: &Tested, name: &str) -> Vec<i64> {
+    let metadata = &loaded(server, name).await.metadata;
+    let mut next = metadata.current_snapshot();
+    let mut all = Vec::new();
+    while let Some(one) = next {
+        all.push(one.snapshot_id());
+        next = one.parent_snapshot_id().and_then(|id| metadata.snapshot_by_id(id));
+    }
+    all
+}
+
+async fn manifests(server: &Tested, name: &str) -> usize {
+    let on = loaded(server, name).await;
+    let list = on.metadata.current_snapshot().unwrap().manifest_list();
+    clients::manifests(&server.inner.files.read(list).await.unwrap()).unwrap().len()
+}
+
+/// A server with two tables whose appends are rebased. Both have a snapshot, because a first one is never rebased.
+async fn two(world: &World) -> Tested {
+    let server = with(world, &["t", "u"]).await;
+    for name in ["t", "u"] {
+        let (table, first) = appended(&server, name, FIRST).await;
+        server.commit_table(&table, first).await.unwrap();
+        let updates = HashMap::from([(REBASED.to_owned(), "true".to_owned())]);
+        let commit =
+            TableCommit { requirements: Vec::new(), updates: vec![TableUpdate::SetProperties { updates }], key: None };
+        server.commit_table(&table, commit).await.unwrap();
+    }
+    server
+}
+
+fn of(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}
+
+#[tokio::test]
+async fn appends_of_a_commit_are_rebased() {
+    let world = World::new().await;
+    let server = two(&world).await;
+    let both = vec![appended(&server, "u", 1).await, appended(&server, "t", 2).await];
+    for (name, id) in [("t", 3), ("u", 4), ("t", 5)] {
+        let (table, commit) = appended(&server, name, id).await;
+        server.commit_table(&table, commit).await.unwrap();
+    }
+    let rebased = of(&server.counts().rebased);
+    // Twice, as if the first answer was lost.
+    for _ in 0..2 {
+        server.commit_transaction(both.clone(), None).await.unwrap();
+        assert_eq!(
+            [history(&server, "t").await, history(&server, "u").await],
+            [vec![2, 5, 3, FIRST], vec![1, 4, FIRST]]
+        );
+    }
+    assert_eq!([manifests(&server, "t").await, manifests(&server, "u").await], [4, 3]);
+    assert_eq!(of(&server.counts().rebased), rebased + 2);
+}
+
+#[tokio::test]
+async fn a_part_that_conflicts_stops_all() {
+    let world = World::new().await;
+    let server = two(&world).await;
+    let on = loaded(&server, "u").await;
+    let overwrite = snapshot(&server, &on.metadata, 1, Operation::Overwrite).await;
+    let both = vec![appended(&server, "t", 2).await, (table("u"), overwrite)];
+    for (name, id) in [("t", 3), ("u", 4)] {
+        let (table, commit) = appended(&server, name, id).await;
+        server.commit_table(&table, commit).await.unwrap();
+    }
+    let files = async || server.inner.files.list("s3://b/lake/n/t/metadata", None, 1000).await.unwrap().len();
+    let before = files().await;
+    assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Conflict);
+    assert_eq!([history(&server, "t").await, history(&server, "u").await], [vec![3, FIRST], vec![4, FIRST]]);
+    assert_eq!(files().await, before, "nothing was written for it");
+}
+
+/// Who commits to one table, and who commits to both in either order, do not overtake each other at one server.
+#[tokio::test]
+async fn those_of_one_server_wait_for_each_other() {
+    let world = World::of(Protocol::Tickets).await;
+    let server = two(&world).await;
+    let one = async |id: i64| {
+        let (table, commit) = appended(&server, "t", id).await;
+        server.commit_table(&table, commit).await.map(drop).unwrap();
+    };
+    let several = async |id: i64| {
+        let mut both = vec![appended(&server, "t", id).await, appended(&server, "u", id + 100).await];
+        if id % 2 == 0 {
+            both.reverse();
+        }
+        server.commit_transaction(both, key(&format!("k{id}"), &format!("r{id}")).as_ref()).await.unwrap();
+    };
+    let ones = join_all((1..=8).map(one));
+    let others = join_all((11..=18).map(several));
+    join(ones, others).await;
+    assert_eq!((history(&server, "t").await.len(), history(&server, "u").await.len()), (17, 9));
+    assert_eq!((manifests(&server, "t").await, of(&server.counts().overtaken)), (17, 0));
+}
+
+/// Two servers overtake each other, and all land.
+#[tokio::test]
+async fn those_of_two_servers_land_too() {
+    let world = World::new().await;
+    let servers = [two(&world).await, world.server().await];
+    let several = async |id: i64| {
+        let server = &servers[(id % 2) as usize];
+        let both = vec![appended(server, "t", id).await, appended(server, "u", id + 100).await];
+        server.commit_transaction(both, None).await.unwrap();
+    };
+    join_all((1..=8).map(several)).await;
+    for (server, name) in [(&servers[0], "t"), (&servers[1], "u")] {
+        assert_eq!((history(server, name).await.len(), manifests(server, name).await), (9, 9));
+    }
+}

@@ -1,0 +1,53 @@
+//! A commit over several tables leads at each of them, so that nothing else of this server commits to them meanwhile.
+//!
+//! It takes the role at one table after the other, in the order of their names. Who leads at one table alone waits for no other,
+//! so no two wait for each other.
+
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_model::Name;
+use glidepath_protocols::group::Grouped;
+use glidepath_queue::{NotQueued, Seat};
+use glidepath_table::Files;
+
+use crate::Inner;
+use crate::cells::{Answer, Cell};
+use crate::commit::Request;
+use crate::error::{Kind, ServiceError};
+
+/// The role at one table, which is busy as long as its cell is held.
+pub(super) type Lead = (Arc<Cell>, Seat<Arc<Request>, Answer>);
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// The role at each of these tables, whose names are in order. It ends when the seats are handed over or dropped.
+    pub(super) async fn lead_all(&self, names: impl Iterator<Item = &Name>) -> Result<Vec<Lead>, ServiceError> {
+        let mut all = Vec::new();
+        for name in names {
+            all.push(self.lead_one(name).await?);
+        }
+        Ok(all)
+    }
+
+    async fn lead_one(&self, name: &Name) -> Result<Lead, ServiceError> {
+        let cell = self.cells.of(name);
+        loop {
+            if let Some(seat) = cell.queue.seat() {
+                return Ok((cell, seat));
+            }
+            match cell.queue.enqueue(Arc::new(Request::to_lead())) {
+                // Told when it is the first that waits and nobody leads. Another one may come first: then it waits again.
+                Ok(ticket) => drop(ticket.await),
+                Err(NotQueued::NoLeader) => {}
+                Err(NotQueued::Full(waiting)) => {
+                    let words =
+                        format!("{waiting} commits wait for one of the tables already; not done: try again later");
+                    return Err(ServiceError::new(Kind::Unavailable, words));
+                }
+                Err(NotQueued::Closed) => {
+                    return Err(ServiceError::new(Kind::Unavailable, "the server is stopping; not done"));
+                }
+            }
+        }
+    }
+}
