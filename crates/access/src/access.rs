@@ -26,6 +26,7 @@ struct Rules {
     tokens: Tokens,
     jwt: Option<Jwt>,
     grants: Arc<Grants>,
+    doubts: Vec<String>,
 }
 
 impl Access {
@@ -97,6 +98,13 @@ impl Access {
         self.checked.as_ref().map_or_else(Arc::default, |checked| checked.rules().grants.clone())
     }
 
+    /// What the configuration has that is allowed and may be a mistake, such as a grant to a name that no token has. For the
+    /// log.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        self.checked.as_ref().map_or_else(Vec::new, |checked| checked.rules().doubts.clone())
+    }
+
     /// Whether security is off.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -139,6 +147,6 @@ impl Rules {
                 })
             }
         };
-        Ok(Self { tokens: config.tokens, jwt, grants: Arc::new(config.grants) })
+        Ok(Self { tokens: config.tokens, jwt, grants: Arc::new(config.grants), doubts: config.doubts })
     }
 }

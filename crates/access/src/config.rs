@@ -23,7 +23,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::algorithm::Algorithm;
-use crate::grants::{Grant, Grants};
+use crate::grants::{Grant, Grants, Principal};
 use crate::identity::{Identity, name_fault};
 use crate::keys::{Source, url_fault};
 use crate::secret::{Digest, Secret};
@@ -75,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) jwt: Option<JwtConfig>,
     pub(crate) tokens: Tokens,
     pub(crate) grants: Grants,
+    /// What is allowed, and may be a mistake.
+    pub(crate) doubts: Vec<String>,
 }
 
 /// What JSON web tokens must be.
@@ -194,16 +196,19 @@ impl Written {
             let at = format!("[[token]] {} ({:?})", at + 1, entry.name);
             entry.add_to(&mut tokens).map_err(|why| error(at, why))?;
         }
-        let mut grants = Grants::new();
+        let (mut grants, mut doubts) = (Grants::new(), Vec::new());
         for (at, entry) in self.grant.into_iter().enumerate() {
             let at = format!("[[grant]] {} (to {:?})", at + 1, entry.to);
-            grants.add(entry.checked().map_err(|why| error(at, why))?);
+            let grant = entry.checked().map_err(|why| error(at.clone(), why))?;
+            let doubt = doubt(&grant, jwt.is_some(), &tokens);
+            doubts.extend(doubt.map(|why| format!("{}, {at}: {why}", path.display())));
+            grants.add(grant);
         }
         if jwt.is_none() && tokens.is_empty() {
             let why = "nobody could come in: there is no [[token]] and no [jwt]; add one".to_owned();
             return Err(error("whole file".to_owned(), why));
         }
-        Ok(Config { jwt, tokens, grants })
+        Ok(Config { jwt, tokens, grants, doubts })
     }
 }
 
@@ -286,6 +291,25 @@ impl WrittenGrant {
         }
         Ok(Grant { to: self.to.parse()?, on, right: self.right.parse()? })
     }
+}
+
+/// Why a grant may be a mistake. It is no error: who takes back a token must not be stopped by the grants that are left, and
+/// names may have a slash.
+fn doubt(grant: &Grant, has_jwt: bool, tokens: &Tokens) -> Option<String> {
+    if !has_jwt {
+        match &grant.to {
+            Principal::User(name) if !tokens.names(name) => {
+                return Some(format!("no [[token]] has the name {name:?}, so nobody has this right"));
+            }
+            Principal::Group(name) if !tokens.has_group(name) => {
+                return Some(format!("no [[token]] is in the group {name:?}, so nobody has this right"));
+            }
+            _ => {}
+        }
+    }
+    let slashed = grant.on.iter().find(|name| name.contains('/'))?;
+    let split = slashed.replace('/', ".");
+    Some(format!("on names a namespace {slashed:?}, with a slash in its name; if levels are meant, write {split:?}"))
 }
 
 #[cfg(test)]

@@ -45,6 +45,11 @@ impl Tokens {
     pub(crate) fn names(&self, name: &str) -> bool {
         self.known.iter().any(|(_, identity)| identity.name() == name)
     }
+
+    /// Whether the owner of a token is in this group.
+    pub(crate) fn has_group(&self, name: &str) -> bool {
+        self.known.iter().any(|(_, identity)| identity.groups().any(|group| group == name))
+    }
 }
 
 /// What makes a text unusable as a token.

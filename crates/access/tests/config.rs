@@ -50,6 +50,33 @@ async fn tokens_and_grants_are_read() {
     assert!(!access.is_open() && access.grants().allows(&identity, &path(&["sales", "eu", "x"]), Right::Write));
 }
 
+#[test]
+fn grants_that_may_be_mistakes_are_told() {
+    let entry = entry_for("etl", &Secret::new(TOKEN.to_owned())).unwrap();
+    let grant = |to: &str, on: &str| format!("[[grant]]\nto = \"{to}\"\non = \"{on}\"\nright = \"read\"\n");
+    let text = [
+        entry,
+        "groups = [\"jobs\"]\n".to_owned(),
+        grant("user:etl", "sales.eu"),
+        grant("group:jobs", "*"),
+        grant("everyone", "sales"),
+        grant("user:elt", "sales"),
+        grant("group:job", "sales"),
+        grant("user:etl", "sales/eu"),
+    ];
+    let mut text = text.concat();
+    let folder = Folder::new();
+    let doubts = folder.load(&text).unwrap().doubts();
+    let of = |number: usize, what: &str| {
+        doubts.iter().any(|doubt| doubt.contains(&format!("[[grant]] {number} ")) && doubt.contains(what))
+    };
+    assert!(of(4, "elt") && of(5, "\"job\"") && of(6, "\"sales.eu\"") && doubts.len() == 3, "{doubts:?}");
+    // An issuer may know others.
+    text.push_str("[jwt]\nissuer = \"https://id.example.org\"\naudience = \"a\"\n");
+    let doubts = folder.load(&text).map(|access| access.doubts()).unwrap();
+    assert!(doubts.len() == 1 && doubts[0].contains("slash"), "{doubts:?}");
+}
+
 #[tokio::test]
 async fn without_security_everybody_is_the_administrator() {
     let access = Access::open();

@@ -58,10 +58,18 @@ impl Security {
         let Some(path) = &self.access else { return Ok(Access::open()) };
         let fetch = fetch::Web::new().map_err(StartError::Client)?;
         let access = Access::load(path, Arc::new(fetch))?;
+        tell_doubts(&access);
         if let Err(denied) = access.warm().await {
             tracing::warn!(why = ?denied, "the keys of the issuer could not be fetched; they are fetched when needed");
         }
         Ok(access)
+    }
+}
+
+/// Logs what may be a mistake in the file.
+pub(crate) fn tell_doubts(access: &Access) {
+    for doubt in access.doubts() {
+        tracing::warn!("{doubt}");
     }
 }
 
