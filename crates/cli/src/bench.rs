@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     /// `glidepath providers`)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
-    /// The folder for results
+    /// The folder for results; those of an earlier run there are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/bench")]
     out: PathBuf,
     /// Print JSON

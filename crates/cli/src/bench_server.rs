@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     /// Leave the namespaces and tables on the server
     #[arg(long)]
     keep: bool,
-    /// The folder for results
+    /// The folder for results; those of an earlier run there are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/bench-server")]
     out: PathBuf,
     /// Print JSON
@@ -115,8 +115,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let ended = arguments.measure(&mut measuring, &cells, (world.as_ref(), stop), &mut lines);
     if !arguments.keep && arguments.url != RESPONDER {
         // The measurement is what it is; the namespaces have a name by which they are found.
-        if let Err(error) = measuring.remove() {
-            complain(&format!("not everything was removed from the server; its namespaces are bench_...: {error}"));
+        match measuring.remove() {
+            Ok(()) => complain(
+                "The server removes the files of the tables in the background: leave it running for a minute or two.",
+            ),
+            Err(error) => {
+                complain(&format!("not everything was removed from the server; its namespaces are bench_...: {error}"));
+            }
         }
     }
     if lines.is_empty() {

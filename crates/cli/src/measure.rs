@@ -74,7 +74,7 @@ struct Measure {
     /// The size of a guarded object, such as 100B or 4KiB
     #[arg(long, value_name = "SIZE")]
     body: Option<ByteSize>,
-    /// The folder for results
+    /// The folder for results; those of an earlier run there are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/measure")]
     out: PathBuf,
     /// Do not ask before requests that cost money

@@ -164,9 +164,14 @@ struct OperationArguments {
     log_level: LogLevel,
 }
 
+/// Names but `localhost` are refused: what they mean is decided elsewhere, and here it decides who reaches the server.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "allowed: ADDRESS:PORT in digits, such as 127.0.0.1:8181, with a port of 0 to 65535".to_owned())
+    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    local.as_deref().unwrap_or(text).parse().map_err(|_| {
+        "allowed: ADDRESS:PORT in digits, such as 127.0.0.1:8181 or [::1]:8181, or localhost:PORT; the port is 0 (any that is \
+         free) to 65535"
+            .to_owned()
+    })
 }
 
 /// A whole number of these units.
@@ -274,7 +279,7 @@ fn use_small_pages() {
 
 fn not_started(error: StartError) -> Failure {
     match error {
-        StartError::Store(glidepath_stores::OpenError::Url { .. })
+        StartError::Store(glidepath_stores::OpenError::Url { .. } | glidepath_stores::OpenError::Warehouse { .. })
         | StartError::Exposed { .. }
         | StartError::Access(_)
         | StartError::Credentials(_)

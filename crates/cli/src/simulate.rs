@@ -10,7 +10,7 @@ use clap::Args;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
 use glidepath_lab::pictures;
 use glidepath_lab::report as page;
-use glidepath_lab::runner::{self, Ended, JOURNAL, Keeping, Results, Running};
+use glidepath_lab::runner::{self, Ended, JOURNAL, Keeping, Progress, Results, Running};
 use glidepath_lab::schema::{Provenance, write_results};
 use glidepath_lab::summary::RunSummary;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         folder::claim(folder, &format!("simulate {}", experiment.name))?;
     }
     let began = Instant::now();
-    let results = simulate(&arguments, &experiment, folder.as_deref())?;
+    let (results, found) = simulate(&arguments, &experiment, folder.as_deref())?;
     let summary = RunSummary::of(&experiment, &results);
     let single = arguments.experiment.is_none() && experiment.axes.is_empty();
     match (arguments.json, single) {
@@ -83,8 +83,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         write_all(&experiment, &results, &summary, folder)?;
         if !arguments.json {
             let seconds = began.elapsed().as_secs_f64();
+            let kept = if found > 0 { format!(" ({found} of them were kept from before)") } else { String::new() };
             print(&format!(
-                "{} runs in {seconds:.1} s; all results are in {}: open report.html there",
+                "{} runs{kept} in {seconds:.1} s; all results are in {}: open report.html there",
                 experiment.runs(),
                 folder.display()
             ))?;
@@ -101,7 +102,12 @@ fn place(arguments: &Arguments, experiment: &Experiment) -> Option<PathBuf> {
     arguments.out.clone().or_else(default)
 }
 
-fn simulate(arguments: &Arguments, experiment: &Experiment, folder: Option<&Path>) -> Result<Results, Failure> {
+/// The results, and how many runs were kept from before.
+fn simulate(
+    arguments: &Arguments,
+    experiment: &Experiment,
+    folder: Option<&Path>,
+) -> Result<(Results, usize), Failure> {
     let provenance = provenance();
     let keeping = match folder {
         None => None,
@@ -114,11 +120,16 @@ fn simulate(arguments: &Arguments, experiment: &Experiment, folder: Option<&Path
     let threads = arguments.threads.count();
     let stop = on_interrupt()?;
     let display = Display::new();
-    let running = Running { threads, stop, progress: &mut |progress| display.runs(progress) };
+    let mut found = 0;
+    let mut progress = |progress: Progress| {
+        found = progress.found;
+        display.runs(progress);
+    };
+    let running = Running { threads, stop, progress: &mut progress };
     let ended = runner::run(experiment, keeping, running)?;
     drop(display);
     match ended {
-        Ended::Complete(results) => Ok(results),
+        Ended::Complete(results) => Ok((results, found)),
         Ended::Stopped(progress) => Err(Failure::Interrupted(match folder {
             None => "Stopped.".to_owned(),
             Some(folder) => format!(

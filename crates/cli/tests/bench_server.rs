@@ -130,8 +130,9 @@ fn what_a_server_is_given_wrong_is_explained() {
     let store = format!("file://{}/store", folder.path().display());
     for (arguments, words) in [
         ("--listen 8181", "allowed: ADDRESS:PORT in digits, such as 127.0.0.1:8181"),
-        ("--listen localhost:8181", "allowed: ADDRESS:PORT in digits"),
-        ("--listen 127.0.0.1:99999", "a port of 0 to 65535"),
+        ("--listen lake.example.org:8181", "allowed: ADDRESS:PORT in digits"),
+        ("--listen localhost", "or localhost:PORT"),
+        ("--listen 127.0.0.1:99999", "the port is 0 (any that is free) to 65535"),
         ("--request-timeout 60s", "allowed: seconds from 1 to 3600, in digits alone"),
         ("--most-body 64MB", "allowed: megabytes from 1 to 1024"),
         ("--most-body 33", "--all-bodies 32 is less than --most-body 33"),
@@ -144,6 +145,31 @@ fn what_a_server_is_given_wrong_is_explained() {
     // Said of the store that was given, not of the folder for tables that is made of it.
     let error = refused(glidepath(folder.path(), "serve /tmp/x"), 2);
     assert!(error.contains("file:///tmp/x") && !error.contains("/tables"), "{error}");
+}
+
+#[test]
+fn a_server_that_does_not_start_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let store = format!("file://{}/store", folder.path().display());
+    for (arguments, code, words) in [
+        (format!("--listen localhost:{port}"), 1, "another process listens there: stop it, or name another port"),
+        ("--listen 192.0.2.1:0 --access none.toml --plain-http".to_owned(), 2, "none.toml"),
+        ("--sts aws".to_owned(), 2, "has no token service"),
+        ("--warehouse kv+file:///x".to_owned(), 2, "give the warehouse a URL of its own"),
+    ] {
+        let error = refused(
+            glidepath(
+                folder.path(),
+                &format!("serve {store} --listen 127.0.0.1:0 {arguments}")
+                    .replace("--listen 127.0.0.1:0 --listen", "--listen"),
+            ),
+            code,
+        );
+        assert!(error.contains(words), "{arguments}: {error}");
+        assert!(!folder.path().join("store").exists(), "{arguments}");
+    }
 }
 
 #[test]

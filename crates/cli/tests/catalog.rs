@@ -233,12 +233,12 @@ fn bad_ends_are_told_apart() {
 fn where_there_is_no_catalog() {
     let place = Place::empty();
     for arguments in ["list STORE", "fsck STORE", "create-namespace STORE a", "vacuum STORE", "history STORE"] {
-        place.fails(arguments, 3, "there is no catalog here");
+        place.fails(arguments, 3, "there is no catalog in ");
         assert!(!place.store().exists(), "{arguments} made a store");
     }
     std::fs::create_dir(place.store()).unwrap();
     for arguments in ["describe STORE", "drop STORE a", "fsck STORE"] {
-        place.fails(arguments, 3, "there is no catalog here");
+        place.fails(arguments, 3, "there is no catalog in ");
     }
     // The superuser can write to read-only folders, but not to this one.
     let error = refused(glidepath(place.0.path(), "catalog create file:///proc/1/here"), 1);

@@ -126,7 +126,7 @@ fn a_command_on_a_mistyped_folder_leaves_nothing_there() {
     let place = Place::empty();
     std::fs::create_dir(place.store()).unwrap();
     for command in ["list STORE", "fsck STORE", "vacuum STORE", "create-namespace STORE a", "exists STORE a"] {
-        place.fails(command, 3, "there is no catalog here");
+        place.fails(command, 3, "there is no catalog in ");
         assert_eq!(std::fs::read_dir(place.store()).unwrap().count(), 0, "{command}");
     }
 }

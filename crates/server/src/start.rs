@@ -18,12 +18,12 @@ use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError, Outcome};
 use glidepath_service::{Counts, Service, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
-use glidepath_stores::{LiveEnv, Options, Store, base_location, open, open_plain, shown};
+use glidepath_stores::{LiveEnv, Options, Store, base_location, is_there, open, open_plain, shown};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::answer::error;
-use crate::credentials::Vendor;
+use crate::credentials::{self, Vendor};
 use crate::iceberg;
 use crate::lance;
 use crate::operations::gate::{Gate, pass};
@@ -33,7 +33,7 @@ use crate::operations::timed::Timed;
 use crate::operations::{Limits, Operations, routes};
 use crate::people;
 use crate::people::recent::Recent;
-use crate::security::{Security, Tls};
+use crate::security::{Security, Tls, tell_doubts};
 use crate::state::{App, Live};
 use crate::workers::Workers;
 
@@ -103,7 +103,7 @@ pub enum StartError {
     #[error("the catalog could not be created: {0}")]
     Create(String),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address}: {cause}{}", next_step(cause))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -168,6 +168,9 @@ impl Handle {
     /// What is wrong with the first bad file: what it replaces goes on.
     pub fn reload(&self) -> Result<(), StartError> {
         let access = self.app.gate.access.reload().map_err(StartError::from);
+        if access.is_ok() {
+            tell_doubts(&self.app.gate.access);
+        }
         let tls = self.tls.as_ref().map_or(Ok(()), Tls::reload);
         access.and(tls)
     }
@@ -204,18 +207,25 @@ impl Server {
         config.security.check(config.listen)?;
         let access = config.security.load().await?;
         let tls = config.security.tls.as_ref().map(Tls::load).transpose()?;
-        let metrics = Arc::<Metrics>::default();
-        let options = Options::default();
-        // Before the warehouse, whose URL is made of it.
-        let store = open(&config.store, &options)?.slower_by(span(config.added_latency));
+        // What is wrong with its URL is told before what is wrong with that of the warehouse, which may be made of it.
+        is_there(&config.store)?;
         let warehouse_url = config.warehouse.clone().unwrap_or_else(|| tables_of(&config.store));
         let base = base_location(&warehouse_url)?;
+        if config.sts.is_some() {
+            credentials::check(&base, &config.store, &config.storage)?;
+        }
+        // Before anything is created: a server that is refused leaves nothing behind.
+        let listener = bind(config.listen).await?;
+        let watched = match config.operations.listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        let metrics = Arc::<Metrics>::default();
+        let options = Options::default();
+        let store = open(&config.store, &options)?.slower_by(span(config.added_latency));
         let tables = open_plain(&warehouse_url, &options)?;
         let vendor = match config.sts {
-            Some(sts) => {
-                let (store, settings, metrics) = ((&*base, &tables), &config.storage, Arc::clone(&metrics));
-                Some(Arc::new(Vendor::start(sts, store, &config.store, settings, metrics).await?))
-            }
+            Some(sts) => Some(Arc::new(Vendor::start(sts, &base, &tables, Arc::clone(&metrics)).await?)),
             None => None,
         };
         let added = span(config.added_latency);
@@ -235,11 +245,6 @@ impl Server {
         workers.run(move || async move { preparing.prepare().await }).await?;
         let keeping = service.clone();
         workers.spawn(move || upkeep(keeping));
-        let listener = bind(config.listen).await?;
-        let watched = match config.operations.listen {
-            Some(address) => Some(bind(address).await?),
-            None => None,
-        };
         let gate = Arc::new(Gate::new(access, config.limits, metrics));
         let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
         let (noting, counts) = (Arc::clone(&recent), service.counts());
@@ -345,6 +350,19 @@ fn catalog_routes(app: &App) -> Router<App> {
         .layer(from_fn_with_state(app.clone(), pass))
         // The gate limits bodies.
         .layer(DefaultBodyLimit::disable())
+}
+
+/// What to do if an address cannot be listened on.
+fn next_step(cause: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match cause.kind() {
+        ErrorKind::AddrInUse => "; another process listens there: stop it, or name another port (0: any that is free)",
+        ErrorKind::AddrNotAvailable => {
+            "; no network interface of this machine has the address (0.0.0.0: all that it has)"
+        }
+        ErrorKind::PermissionDenied => "; name a port of 1024 or above",
+        _ => "",
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -8,7 +8,7 @@ use glidepath_stores::LiveEnv;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::{Opened, told};
+use super::place::Opened;
 use crate::failure::{Failure, code, done};
 use crate::output::{print, print_json, visible};
 
@@ -31,7 +31,7 @@ impl Arguments {
         let opened = Opened::existing(&self.common.store)?;
         let env = LiveEnv::new();
         let look = AnyCatalog::fsck_below(&env, &opened.store, "", self.mend);
-        let report = opened.wait(look).map_err(|error| told(&error))?;
+        let report = opened.wait(look).map_err(|error| opened.told(&error))?;
         let printed = match self.common.json {
             true => print_json(&as_json(&report, !report.unversioned)),
             false => print(&as_text(&report, !report.unversioned, self.mend)),

@@ -5,7 +5,7 @@ use glidepath_model::{Name, Refusal, Version};
 use glidepath_protocols::group::{Answer, CommitError, Committer, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError};
-use glidepath_stores::{LiveEnv, OpenError, Options, Store, is_there, open};
+use glidepath_stores::{LiveEnv, OpenError, Options, Store, is_there, open, shown};
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, code};
@@ -13,6 +13,8 @@ use crate::failure::{Failure, code};
 /// An open store, and its runtime.
 pub(super) struct Opened {
     pub(super) store: Store,
+    /// Its URL, without what is secret.
+    url: String,
     runtime: Runtime,
 }
 
@@ -27,7 +29,7 @@ impl Site {
     pub(super) fn of(url: &str) -> Result<Self, Failure> {
         let opened = Opened::existing(url)?;
         let found = opened.wait(AnyCatalog::find(LiveEnv::new(), opened.store.clone(), ""));
-        Ok(Self { catalog: found.map_err(|error| told(&error))?, opened })
+        Ok(Self { catalog: found.map_err(|error| opened.told(&error))?, opened })
     }
 
     /// Waits for something.
@@ -41,7 +43,7 @@ impl Opened {
     pub(super) fn existing(url: &str) -> Result<Self, Failure> {
         // Opening a store on disk creates its folder; a mistyped path should be an error instead.
         if is_there(url).map_err(not_opened)? == Some(false) {
-            return Err(told(&LoadError::NotFound));
+            return Err(told(&LoadError::NotFound, &shown(url)));
         }
         Self::of(url)
     }
@@ -57,12 +59,17 @@ impl Opened {
         // One thread: a command does one thing at a time.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
-        Ok(Self { store, runtime })
+        Ok(Self { store, url: shown(url), runtime })
     }
 
     /// Waits for something.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
+    }
+
+    /// The message of a failure to read, if nothing more is known.
+    pub(super) fn told(&self, error: &LoadError) -> Failure {
+        told(error, &self.url)
     }
 }
 
@@ -104,8 +111,10 @@ impl Site {
     /// The message of a failure to read: "no catalog" only if there is nothing of one.
     pub(super) fn failed(&self, error: LoadError) -> Failure {
         match error {
-            LoadError::NotFound => told(&self.wait(AnyCatalog::<LiveEnv>::why_not_found(&self.opened.store, ""))),
-            error => told(&error),
+            LoadError::NotFound => {
+                self.opened.told(&self.wait(AnyCatalog::<LiveEnv>::why_not_found(&self.opened.store, "")))
+            }
+            error => self.opened.told(&error),
         }
     }
 
@@ -185,12 +194,11 @@ fn not_opened(error: OpenError) -> Failure {
     }
 }
 
-/// The message of a failure to read, if nothing more is known.
-pub(super) fn told(error: &LoadError) -> Failure {
+fn told(error: &LoadError, place: &str) -> Failure {
     match error {
         LoadError::NotFound => Failure::Coded(
             code::NOT_FOUND,
-            "there is no catalog here; `glidepath catalog create STORE` makes one".to_owned(),
+            format!("there is no catalog in {place}; `glidepath catalog create STORE` makes one"),
         ),
         LoadError::Failed(cause) => busy(cause, error.to_string()),
         LoadError::Undecodable(_) => {
@@ -320,7 +328,7 @@ mod tests {
         let cause =
             || Cause::from_error(std::io::Error::new(std::io::ErrorKind::TimedOut, Busy("it is stuck".to_owned())));
         let commit = settled(Err(CommitError::Failed(cause()))).map(drop);
-        for failure in [commit, Err(told(&LoadError::Failed(cause())))] {
+        for failure in [commit, Err(told(&LoadError::Failed(cause()), "memory:"))] {
             match failure {
                 Err(Failure::Coded(6, words)) => {
                     assert!(words.contains("it is stuck; nothing was done: try again"), "{words}");

@@ -140,7 +140,8 @@ fn stopped_words(stopped: &SearchEnd) -> String {
 fn kinds(knee: &Knee) -> String {
     // Of all that committed, in time or not.
     let success = if knee.commit_within_s.is_some() { "committed %" } else { "success %" };
-    let header = ["at the knee", "commits/s", success, "mean", "P50", "P95", "P99", "retries", "not ended %"];
+    let load = format!("at {} offered/s", rate(knee.offered_per_s));
+    let header = [&*load, "commits/s", success, "mean", "P50", "P95", "P99", "retries", "not ended %"];
     let kinds = [
         ("all", Some(&knee.all)),
         ("fast appends", knee.fast_append.as_ref()),
@@ -184,7 +185,13 @@ pub(super) fn undecided(found: &Found) -> Option<String> {
 /// The limiting resource, in words.
 pub(super) fn bound(bottleneck: &Bottleneck, found: &Found) -> String {
     match bottleneck.binds {
-        Some(resource) => name(resource).to_owned(),
+        Some(resource) => {
+            let may_exceed = |relief: &Relief| relief.at_least && relief.resource != resource;
+            let is_open = !bottleneck.undecided.is_empty() || bottleneck.reliefs.iter().any(may_exceed);
+            let open =
+                if is_open { format!(", as far as this --budget tells ({})", found.more()) } else { String::new() };
+            format!("{}{open}", name(resource))
+        }
         None if bottleneck.undecided.is_empty() => "nothing alone".to_owned(),
         None => format!("not known within this --budget ({})", found.more()),
     }

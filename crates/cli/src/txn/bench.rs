@@ -47,7 +47,7 @@ pub(super) struct Bench {
     /// The number of entries of which the size on disk is measured, at least 50000
     #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = whole::from_one::<u64>)]
     entries: u64,
-    /// The folder for results
+    /// The folder for results; those of an earlier run there are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/txn-bench")]
     out: PathBuf,
     /// Print JSON

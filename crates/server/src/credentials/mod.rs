@@ -55,31 +55,37 @@ pub(crate) fn wanted(headers: &HeaderMap) -> bool {
     given.flat_map(|given| given.split(',')).any(|one| one.trim().eq_ignore_ascii_case(WANTED))
 }
 
+fn without_service(base: &str) -> StartError {
+    StartError::Credentials(format!("the warehouse {base} has no token service; s3://bucket/prefix has"))
+}
+
+/// Whether credentials for tables of a warehouse would protect anything.
+pub(crate) fn check(base: &str, catalog: &str, settings: &BTreeMap<String, String>) -> Result<(), StartError> {
+    let wrong = |why: String| Err(StartError::Credentials(why));
+    if !base.starts_with("s3://") {
+        return Err(without_service(base));
+    }
+    if let Some(key) = settings.keys().find(|key| SECRET.iter().any(|secret| key.contains(secret))) {
+        return wrong(format!("the setting for clients {key} would give everybody what the service gives for a time"));
+    }
+    if is_within(catalog, base) {
+        return wrong(format!(
+            "the catalog is in the warehouse {base}, so the credentials of a table could reach it; give the warehouse \
+             a folder of its own"
+        ));
+    }
+    Ok(())
+}
+
 impl Vendor {
     /// The service for the tables of a warehouse. Asks it once, so that a mistake is in the log from the start.
     pub(crate) async fn start(
         options: StsOptions,
-        store: (&str, &Store),
-        catalog: &str,
-        settings: &BTreeMap<String, String>,
+        base: &str,
+        store: &Store,
         metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {
-        let (base, store) = store;
-        let wrong = |why: String| Err(StartError::Credentials(why));
-        let Store::Cloud(store) = store else {
-            return wrong(format!("the warehouse {base} has no token service; s3://bucket/prefix has"));
-        };
-        if let Some(key) = settings.keys().find(|key| SECRET.iter().any(|secret| key.contains(secret))) {
-            return wrong(format!(
-                "the setting for clients {key} would give everybody what the service gives for a time"
-            ));
-        }
-        if is_within(catalog, base) {
-            return wrong(format!(
-                "the catalog is in the warehouse {base}, so the credentials of a table could reach it; give the warehouse \
-                 a folder of its own"
-            ));
-        }
+        let Store::Cloud(store) = store else { return Err(without_service(base)) };
         let vendor = Self { sts: store.sts(options)?, kept: Kept::default(), metrics };
         if let Err(error) = vendor.ask(&format!("{base}/glidepath-probe"), Permission::Read).await {
             tracing::warn!(%error, "no short-lived credentials now; they are asked for again when a client needs some");

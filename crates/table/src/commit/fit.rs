@@ -150,7 +150,19 @@ pub(super) fn columns(schema: &Schema) -> Result<(), Misfit> {
     schema.as_struct().fields().iter().try_for_each(|column| each(column, &sound))
 }
 
+/// The digits of a decimal: at most as many as fit into 16 bytes.
+const MOST_DIGITS: u32 = 38;
+
 fn sound(column: &NestedField) -> Result<(), Misfit> {
+    if let Some(PrimitiveType::Decimal { precision, .. }) = column.field_type.as_primitive_type()
+        && !(1..=MOST_DIGITS).contains(precision)
+    {
+        let words = format!(
+            "the column {:?} has the type {}; a decimal has 1 to {MOST_DIGITS} digits",
+            column.name, column.field_type
+        );
+        return Err(Misfit::Invalid(words));
+    }
     if let Some(PrimitiveType::Fixed(length @ LONGEST_FIXED..)) = column.field_type.as_primitive_type()
         && *length > LONGEST_FIXED
         && newer_type(column).is_none()
@@ -277,6 +289,15 @@ mod tests {
             assert!(columns(&with(same.with_initial_default(Literal::fixed([0; 4])))).is_err());
             let identifies = Schema::builder().with_fields([required.into()]).with_identifier_field_ids([1]).build();
             assert!(identifies.is_err() || columns(&identifies.unwrap()).is_err());
+        }
+    }
+
+    #[test]
+    fn decimals_fit_into_their_bytes() {
+        for (name, fits) in
+            [("decimal(38,2)", true), ("decimal(1,0)", true), ("decimal(39,2)", false), ("decimal(0,0)", false)]
+        {
+            assert_eq!(columns(&of_type(name)).is_ok(), fits, "{name}");
         }
     }
 

@@ -121,8 +121,9 @@ impl Connection {
         {
             return Ok(open);
         }
-        let unreachable = |error: &dyn std::fmt::Display| ServedError::Unreachable(error.to_string());
-        let stream = TcpStream::connect(self.address.socket).await.map_err(|error| unreachable(&error))?;
+        let socket = self.address.socket;
+        let unreachable = |error: &dyn std::fmt::Display| ServedError::Unreachable(format!("{socket}: {error}"));
+        let stream = TcpStream::connect(socket).await.map_err(|error| unreachable(&error))?;
         stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(&error))?;
         tokio::task::spawn_local(connection);

@@ -44,7 +44,7 @@ pub enum ServedError {
         why: String,
     },
     /// There is no connection to the server.
-    #[error("the server cannot be reached: {0}")]
+    #[error("the server cannot be reached: {0}; start it, or give its URL")]
     Unreachable(String),
     /// A connection broke before the answer.
     #[error("a connection broke before the answer: {0}")]
