@@ -1,6 +1,8 @@
 """DuckDB: tables, transactions over two of them, concurrent inserts."""
 
+import json
 import threading
+import urllib.request
 
 import duckdb
 from common import TOKEN, WAREHOUSE, Steps, each_once, equal, expect, refused
@@ -139,6 +141,34 @@ def concurrent(tables, key):
     return f"{len(acknowledged)} acknowledged, {conflicts[0]} conflicts, {len(unknown)} of unknown outcome {problems[:1]}"
 
 
+def create_as():
+    """DuckDB stages a table that it fills in the transaction that creates it."""
+    ask(f"CREATE TABLE {space}.filled AS SELECT range AS id FROM range(3)")
+    ask("BEGIN")
+    ask(f"CREATE TABLE {space}.later (id BIGINT)")
+    ask(f"INSERT INTO {space}.later VALUES (7)")
+    ask("COMMIT")
+    found = connect()
+    equal((ids("filled", found), ids("later", found)), ([0, 1, 2], [7]), "tables that were filled when they were created")
+    for table in ("filled", "later"):
+        ask(f"DROP TABLE {space}.{table}")
+
+
+def concurrent_and_rebased():
+    """With the property, the server puts appends of a transaction on those of others, in each of its tables."""
+    for table in ("one", "two"):
+        update = {"action": "set-properties", "updates": {"glidepath.append-rebase": "true"}}
+        body = json.dumps({"requirements": [], "updates": [update]}).encode()
+        url = f"{steps.url}/v1/namespaces/{steps.name}/tables/{table}"
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {TOKEN}"} if TOKEN else {})}
+        request = urllib.request.Request(url, body, headers)
+        with urllib.request.urlopen(request) as answer:
+            answer.read()
+    told = concurrent(["one", "two"], 3000)
+    expect(" 0 conflicts" in told, f"appends are rebased: {told}")
+    return told
+
+
 def alter():
     ask(f"CREATE TABLE {space}.wide (id BIGINT)")
     ask(f"INSERT INTO {space}.wide VALUES (1)")
@@ -163,6 +193,8 @@ steps.step("update and delete", update_and_delete)
 steps.step("conflict on one of two tables", conflict_on_one_of_two)
 steps.step("concurrent inserts", lambda: concurrent(["hot"], 1000))
 steps.step("concurrent transactions", lambda: concurrent(["one", "two"], 2000))
+steps.step("concurrent transactions that are rebased", concurrent_and_rebased)
+steps.step("create table as", create_as)
 steps.step("alter", alter)
 steps.step("drop", drop)
 steps.end()

@@ -228,6 +228,7 @@ impl Server {
             Some(sts) => Some(Arc::new(Vendor::start(sts, &base, &tables, Arc::clone(&metrics)).await?)),
             None => None,
         };
+        let on_disk = matches!(tables, Store::Plain(_));
         let added = span(config.added_latency);
         let files = Warehouse::new(tables.slower_by(added), &base);
         let catalog = found_or_created(store.clone(), config.protocol).await?;
@@ -251,7 +252,8 @@ impl Server {
         workers.spawn(move || note_commits(noting, counts));
         let about = shown(&config.store);
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
-        let app = App { service, store, about, workers, gate, storage: Arc::new(config.storage), vendor, recent };
+        let app =
+            App { service, store, about, workers, gate, storage: Arc::new(config.storage), vendor, recent, on_disk };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol })
     }
 

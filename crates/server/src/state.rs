@@ -33,6 +33,8 @@ pub(crate) struct App {
     pub(crate) vendor: Option<Arc<Vendor>>,
     /// Commits over time, for people.
     pub(crate) recent: Arc<Recent>,
+    /// Whether the warehouse is a folder of this machine.
+    pub(crate) on_disk: bool,
 }
 
 impl App {
@@ -45,5 +47,16 @@ impl App {
     {
         let service = self.service.clone();
         self.workers.run(move || work(service)).await
+    }
+
+    /// Makes the folder for the metadata of a table that is staged, if the warehouse is a folder: before its first commit
+    /// clients write manifests there, and DuckDB makes no folder for them.
+    pub(crate) async fn prepare_folder(&self, table: &str) {
+        let Some(path) = table.strip_prefix("file:").filter(|_| self.on_disk) else { return };
+        let folder = format!("/{}/metadata", path.trim_matches('/'));
+        // Other clients make it themselves.
+        if let Err(error) = tokio::fs::create_dir_all(&folder).await {
+            tracing::warn!(%error, folder, "the folder of a staged table could not be made");
+        }
     }
 }

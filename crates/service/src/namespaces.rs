@@ -7,12 +7,12 @@ use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 
+use crate::Service;
 use crate::error::{Kind, ServiceError};
-use crate::keys::Idempotency;
+use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::locations::{checked_folder, of_namespace};
 use crate::names::{Identifier, dotted, is_hidden, namespace_name};
 use crate::reading::is_iceberg;
-use crate::{Service, keys::Operation};
 
 /// The most entries of a page that a client can ask for.
 const MOST_OF_A_PAGE: usize = 1000;
@@ -80,7 +80,8 @@ pub(crate) fn no_namespace(parts: &[String]) -> ServiceError {
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
-    /// Creates a namespace. Its parent must exist.
+    /// Creates a namespace, with those above it that are missing, as Iceberg's own server does. Where each namespace has access
+    /// rules of its own, the one above must exist: who may create it is another question.
     ///
     /// # Errors
     /// [`Kind::Exists`], [`Kind::NoNamespace`] for the parent, or what the commit proves.
@@ -90,10 +91,27 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         self.check_location(&namespace.parts, &namespace.properties)?;
         let entry = Entry { properties: namespace.properties.clone(), ..Entry::namespace() };
-        let done = self.inner.commit_once(key, vec![Action::Create { name, entry }], "").await;
-        let Err(failure) = done else { return Ok(()) };
+        let own = Action::Create { name: name.clone(), entry };
+        let mut above = Vec::new();
+        let mut tries = 0..8;
+        let failure = loop {
+            let done = self.inner.commit_once(key, [above.clone(), vec![own.clone()]].concat(), "").await;
+            let Err(failure) = done else { return Ok(()) };
+            let is_above = |refused: &Name| {
+                above.iter().any(|action| matches!(action, Action::Create { name, .. } if name == refused))
+            };
+            let others_moved = match &failure {
+                CommitFailure::Refused(Refusal::NoParent { name: of, .. }) => *of == name || is_above(of),
+                CommitFailure::Refused(Refusal::Exists(of)) => is_above(of),
+                _ => false,
+            };
+            if self.inner.settings.own_folders || !others_moved || tries.next().is_none() {
+                break failure;
+            }
+            above = self.missing_above(&namespace.parts).await?;
+        };
         let error = failure.told(|refusal| match refusal {
-            Refusal::Exists(_) => {
+            Refusal::Exists(of) if *of == name => {
                 let words = format!("Namespace already exists: {}", dotted(&namespace.parts));
                 Some(ServiceError::new(Kind::Exists, words))
             }
@@ -105,6 +123,19 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut parts = namespace.parts.clone();
         let own = parts.pop().unwrap_or_default();
         Err(self.taken(error, &Identifier { namespace: parts, name: own }, EntryKind::Namespace).await)
+    }
+
+    /// What creates the namespaces above one that are not there now, the highest first.
+    async fn missing_above(&self, parts: &[String]) -> Result<Vec<Action>, ServiceError> {
+        let at = self.head().await?;
+        let mut missing = Vec::new();
+        for length in 1..parts.len() {
+            let Some(name) = namespace_name(&parts[..length])? else { continue };
+            if self.entry(&at, &name).await?.is_none() {
+                missing.push(Action::Create { name, entry: Entry::namespace() });
+            }
+        }
+        Ok(missing)
     }
 
     /// A namespace with its properties.

@@ -40,6 +40,10 @@ pub struct NewTable {
     pub properties: HashMap<String, String>,
 }
 
+/// What new tables get that do not say otherwise, as from Iceberg's own server: readers of tables without it go by an older default,
+/// gzip, and Java's clients then write that.
+const NEW_CODEC: (&str, &str) = ("write.parquet.compression-codec", "zstd");
+
 /// A table to register: its metadata exists already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
@@ -79,7 +83,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     async fn new_metadata(&self, new: NewTable) -> Result<TableMetadata, ServiceError> {
-        let NewTable { identifier, schema, location, partition_spec, sort_order, properties } = new;
+        let NewTable { identifier, schema, location, partition_spec, sort_order, mut properties } = new;
+        let (codec, zstd) = NEW_CODEC;
+        properties.entry(codec.to_owned()).or_insert_with(|| zstd.to_owned());
         let uuid = self.inner.fresh_uuid();
         let location = self.location_of(&identifier, location).await?;
         Ok(create(Creation { schema, partition_spec, sort_order, location, properties }, uuid)?)

@@ -336,6 +336,35 @@ async fn what_a_part_requires_must_hold() {
     assert_eq!(kind(server.commit_transaction(both(of_u(Some(3))), None).await), Kind::Unknown);
 }
 
+/// Clients such as Beam create a namespace in one that is not there.
+#[tokio::test]
+async fn namespaces_above_are_made_too() {
+    for protocol in Protocol::ALL {
+        let world = World::of(*protocol).await;
+        let mut server = with(&world, &["t"]).await;
+        let named = |parts: &[&str]| Namespace {
+            parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+            properties: [("a".to_owned(), "b".to_owned())].into(),
+        };
+        server.create_namespace(&named(&["a", "b", "c"]), key("k", "r").as_ref()).await.unwrap();
+        server.create_namespace(&named(&["a", "b", "c"]), key("k", "r").as_ref()).await.unwrap();
+        assert_eq!(kind(server.create_namespace(&named(&["a", "b", "c"]), None).await), Kind::Exists);
+        assert_eq!(kind(server.create_namespace(&named(&["a", "b"]), None).await), Kind::Exists);
+        let of = async |parts: &[&str]| server.load_namespace(&named(parts).parts).await.unwrap().properties.len();
+        assert_eq!((of(&["a"]).await, of(&["a", "b"]).await, of(&["a", "b", "c"]).await), (0, 0, 1));
+        // Several at once, and one in what is a table.
+        let several = ["d", "e", "f"].map(|last| named(&["x", "y", last]));
+        for made in futures_util::future::join_all(several.iter().map(|one| server.create_namespace(one, None))).await {
+            made.unwrap();
+        }
+        assert_eq!(kind(server.create_namespace(&named(&["n", "t", "u"]), None).await), Kind::NoNamespace);
+        assert_eq!(kind(server.create_namespace(&named(&["n", "t", "u", "v"]), None).await), Kind::NoNamespace);
+        let own_folders = Settings { own_folders: true, ..server.inner.settings.clone() };
+        std::sync::Arc::get_mut(&mut server.inner).unwrap().settings = own_folders;
+        assert_eq!(kind(server.create_namespace(&named(&["z", "z"]), None).await), Kind::NoNamespace);
+    }
+}
+
 #[tokio::test]
 async fn the_servers_own_namespaces_may_be_missing() {
     let world = World::new().await;

@@ -363,6 +363,7 @@ mod tests {
         assert_eq!(one.see(line(&entry), both(2600), false), Next::Go);
         assert!(apply(&mut entry, &one.actions(&name())));
         assert_eq!(entry.len(), 2, "{entry:?}");
+        assert_eq!(later.see(line(&entry), both(2600), false), Next::Go);
         assert!(apply(&mut entry, &later.actions(&name())) && entry.is_empty());
     }
 

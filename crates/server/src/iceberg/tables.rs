@@ -56,6 +56,7 @@ pub(super) async fn create(
     let new = NewTable { identifier, schema, location, partition_spec, sort_order: write_order, properties };
     if stage_create {
         let metadata = app.run(move |service| async move { service.stage_table(new).await }).await?;
+        app.prepare_folder(metadata.location()).await;
         let placed = placed(&table, &metadata);
         let vended = if wanted(&headers) { app.vended(&asker, placed).await? } else { None };
         let storage = Storage::of(&app, vended.as_ref());

@@ -210,7 +210,37 @@ pub(super) fn applicable(candidate: &Candidate, metadata: &TableMetadata) -> Res
     if snapshot.schema_id() != Some(metadata.current_schema_id()) {
         return Err(Why::Schema(metadata.current_schema_id()));
     }
+    same_stream(candidate, metadata, head)?;
     Ok((asked(candidate, metadata, head)?, head.clone()))
+}
+
+/// Refuses to put an append of a stream onto another one of the same stream: its client must be told of the conflict to see
+/// that it is a second writer, or that the rows are there.
+fn same_stream(candidate: &Candidate, metadata: &TableMetadata, head: &SnapshotRef) -> Result<(), Why> {
+    let own = streams(&candidate.snapshot);
+    if own.is_empty() {
+        return Ok(());
+    }
+    let mut between = ancestors(metadata, head).take_while(|s| s.snapshot_id() != candidate.parent);
+    match between.find(|other| streams(other).iter().any(|stream| own.contains(stream))) {
+        Some(other) => Err(Why::SameStream(other.snapshot_id())),
+        None => Ok(()),
+    }
+}
+
+/// The streams whose progress a snapshot notes in its summary, for those who write each row once: Iceberg's sinks for Kafka
+/// Connect (a key for each topic and group) and Flink (by job and operator).
+fn streams(snapshot: &Snapshot) -> BTreeSet<String> {
+    const KAFKA: &str = "kafka.connect.offsets.";
+    const FLINK: &str = "flink.max-committed-checkpoint-id";
+    let noted = &snapshot.summary().additional_properties;
+    let flink = noted.contains_key(FLINK).then(|| {
+        let of = |key: &str| noted.get(key).map_or("", String::as_str);
+        format!("{FLINK} {} {}", of("flink.job-id"), of("flink.operator-id"))
+    });
+    #[allow(clippy::disallowed_methods, reason = "in order afterwards")]
+    let kafka = noted.keys().filter(|key| key.starts_with(KAFKA)).cloned();
+    kafka.chain(flink).collect()
 }
 
 /// Whether somebody may have asked for a rebase of this append. Whoever did, [`applicable`] decides.

@@ -18,6 +18,11 @@ pub enum Why {
     /// The server's owner asked for it, where only appends lie between, and something else does.
     #[error("snapshot {0}, which was committed meanwhile, is no append")]
     Between(i64),
+    /// Something that writes each row once, by what it notes in its snapshots, committed another part of the same stream.
+    #[error(
+        "snapshot {0}, which was committed meanwhile, is of the same stream (Kafka Connect or Flink), whose writer must look at it"
+    )]
+    SameStream(i64),
 
     /// The commit is something else than one append to one branch.
     #[error("{0}")]

@@ -294,6 +294,34 @@ fn who_asks() {
     assert_eq!(world.refused(&late), Why::Between(8));
 }
 
+/// A sink that writes each row once looks at what another one of its stream has committed.
+#[test]
+fn appends_of_one_stream_are_not_put_on_each_other() {
+    let kafka = |topic: &str, offset: u64| json!({format!("kafka.connect.offsets.{topic}.group"): format!("{{\"0\":{offset}}}")});
+    let flink = |job: &str, checkpoint: u64| json!({"flink.job-id": job, "flink.operator-id": "o", "flink.max-committed-checkpoint-id": checkpoint.to_string()});
+    for (one, same, other) in
+        [(kafka("a", 3), kafka("a", 5), kafka("b", 3)), (flink("a", 3), flink("a", 3), flink("b", 3))]
+    {
+        let mut world = World::with_one(2);
+        let noting = |world: &World, id: i64, notes: &serde_json::Value| {
+            let mut draft = world.draft(id, 1);
+            draft.snapshot["summary"].as_object_mut().unwrap().extend(notes.as_object().unwrap().clone());
+            draft
+        };
+        let (late, plain) = (noting(&world, 3, &same), world.draft(4, 1));
+        let unrelated = noting(&world, 5, &other);
+        world.land(noting(&world, 2, &one));
+        world.land(world.draft(6, 1));
+        assert_eq!(world.refused(&late), Why::SameStream(2));
+        world.rebase(&world.candidate(&plain)).unwrap();
+        world.rebase(&world.candidate(&unrelated)).unwrap();
+        // It has looked at it.
+        let seen = noting(&world, 7, &same);
+        world.land(world.draft(8, 1));
+        world.rebase(&world.candidate(&seen)).unwrap();
+    }
+}
+
 #[test]
 fn lists_of_the_library_and_of_this_crate_agree() {
     let mut world = World::with_one(3);
