@@ -86,7 +86,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         let mut parts: Vec<Part> = parts.into_values().collect();
-        if mutant::is(Mutant::LedInAnyOrder) && self.inner.env.draw(glidepath_env::Purpose::Names) % 2 == 0 {
+        if mutant::is(Mutant::LedInAnyOrder) && self.inner.env.draw(glidepath_env::Purpose::Names).is_multiple_of(2) {
             parts.reverse();
         }
         if parts.is_empty() {
@@ -201,13 +201,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     async fn landed(&self, written: Vec<Written<'_>>) {
-        for Written { part, fitting, next, .. } in written {
+        for Written { part, fitting, next, .. } in &written {
             self.inner.bodies.tables.put(Arc::clone(&next.body));
             self.inner.cells.of(&part.name).learn(Some(Arc::clone(&next.body)));
             fitting.count(&self.inner.counts);
             Counts::add(&self.inner.counts.versions, 1);
-            self.inner.clean_log(&next).await;
         }
+        let cleanings = written.iter().map(|one| self.inner.clean_log(&one.next));
+        glidepath_env::together(crate::AT_ONCE, cleanings).await;
     }
 
     async fn discard(&self, written: &[Written<'_>]) {
