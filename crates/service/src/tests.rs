@@ -354,7 +354,7 @@ async fn namespaces_above_are_made_too() {
         assert_eq!((of(&["a"]).await, of(&["a", "b"]).await, of(&["a", "b", "c"]).await), (0, 0, 1));
         // Several at once, and one in what is a table.
         let several = ["d", "e", "f"].map(|last| named(&["x", "y", last]));
-        for made in futures_util::future::join_all(several.iter().map(|one| server.create_namespace(one, None))).await {
+        for made in glidepath_env::together(8, several.iter().map(|one| server.create_namespace(one, None))).await {
             made.unwrap();
         }
         assert_eq!(kind(server.create_namespace(&named(&["n", "t", "u"]), None).await), Kind::NoNamespace);

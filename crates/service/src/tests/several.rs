@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::{join, join_all};
+use futures_util::future::join;
 use glidepath_table::clients;
 
 use super::*;
@@ -142,8 +142,8 @@ async fn those_of_one_server_wait_for_each_other() {
         }
         server.commit_transaction(both, key(&format!("k{id}"), &format!("r{id}")).as_ref()).await.unwrap();
     };
-    let ones = join_all((1..=8).map(one));
-    let others = join_all((11..=18).map(several));
+    let ones = glidepath_env::together(8, (1..=8).map(one));
+    let others = glidepath_env::together(8, (11..=18).map(several));
     join(ones, others).await;
     assert_eq!((history(&server, "t").await.len(), history(&server, "u").await.len()), (17, 9));
     assert_eq!((manifests(&server, "t").await, of(&server.counts().overtaken)), (17, 0));
@@ -159,7 +159,7 @@ async fn those_of_two_servers_land_too() {
         let both = vec![appended(server, "t", id).await, appended(server, "u", id + 100).await];
         server.commit_transaction(both, None).await.unwrap();
     };
-    join_all((1..=8).map(several)).await;
+    glidepath_env::together(8, (1..=8).map(several)).await;
     for (server, name) in [(&servers[0], "t"), (&servers[1], "u")] {
         assert_eq!((history(server, name).await.len(), manifests(server, name).await), (9, 9));
     }
