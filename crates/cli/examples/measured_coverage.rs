@@ -2,7 +2,9 @@
 //! simulated store repeatedly with different random numbers, and searches the knee on each profile. Prints a line of a
 //! table for `docs/measure.md`.
 //!
-//!     cargo run --release -p glidepath-cli --example measured_coverage PROFILE [MEASUREMENTS]
+//! ```sh
+//! cargo run --release -p glidepath-cli --example measured_coverage PROFILE [MEASUREMENTS]
+//! ```
 
 #![expect(clippy::cast_precision_loss, reason = "counts are small")]
 

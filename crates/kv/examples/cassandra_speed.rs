@@ -1,7 +1,9 @@
 //! How many conditional puts of one column does Cassandra take per second, from 1, 16 and 64 clients, into one row and
 //! into 16?
 //!
-//!     scripts/cassandra exec cargo run --release -p glidepath-kv --example cassandra_speed [SECONDS]
+//! ```sh
+//! scripts/cassandra exec cargo run --release -p glidepath-kv --example cassandra_speed [SECONDS]
+//! ```
 //!
 //! A row is a partition, and a partition takes its conditional writes one after another. Values have 200 bytes. All clients share
 //! one store, and each sends its next put when the one before is answered. Nothing is asserted.

@@ -1,6 +1,8 @@
 //! How many durable puts a second does the embedded store take, and how many bytes on disk does an entry cost?
 //!
-//!     cargo run --release -p glidepath-kv --example embedded_speed [directory [threads columns]]
+//! ```sh
+//! cargo run --release -p glidepath-kv --example embedded_speed [directory [threads columns]]
+//! ```
 //!
 //! It prints, and asserts nothing: the figures are the machine's, and another program beside it costs it milliseconds a sync.
 

@@ -2,7 +2,9 @@
 //! store for many single hours and for many runs of eight hours, with disjoint seeds. Prints a table for
 //! `docs/model.md`. (Knees: see `knee_coverage`.)
 //!
-//!     cargo run --release -p glidepath-lab --example figure_coverage [HOURS]
+//! ```sh
+//! cargo run --release -p glidepath-lab --example figure_coverage [HOURS]
+//! ```
 
 use std::error::Error;
 use std::num::NonZeroUsize;

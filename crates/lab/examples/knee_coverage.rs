@@ -1,7 +1,9 @@
 //! How often does the interval of a knee contain the true knee? Searches each knee over disjoint sets of seeds, and
 //! once with so much work that its own error is small. Prints a table for `docs/model.md`.
 //!
-//!     cargo run --release -p glidepath-lab --example knee_coverage [SETS [MILLIONS OF EVENTS FOR THE TRUE KNEE]]
+//! ```sh
+//! cargo run --release -p glidepath-lab --example knee_coverage [SETS [MILLIONS OF EVENTS FOR THE TRUE KNEE]]
+//! ```
 
 use std::error::Error;
 use std::num::NonZeroUsize;

@@ -2,7 +2,9 @@
 //! over disjoint sets of seeds, with the same seeds for all, and prints how the knees correlate. With correlation r,
 //! the ratio of two knees has sqrt(1 - r) times the error of independent ones. For `docs/model.md`.
 //!
-//!     cargo run --release -p glidepath-lab --example knee_pairing [SETS]
+//! ```sh
+//! cargo run --release -p glidepath-lab --example knee_pairing [SETS]
+//! ```
 
 use std::error::Error;
 use std::num::NonZeroUsize;

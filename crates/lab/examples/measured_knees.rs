@@ -1,7 +1,9 @@
 //! What do measured profiles change in the knees? Finds the knee of each store with its flat and its measured profile,
 //! and with one thing changed at a time. Prints both tables for `docs/measured-profiles.md`.
 //!
-//!     cargo run --release -p glidepath-lab --example measured_knees
+//! ```sh
+//! cargo run --release -p glidepath-lab --example measured_knees
+//! ```
 
 use std::error::Error;
 use std::num::NonZeroUsize;

@@ -1,9 +1,11 @@
 //! Which substrate sustains how many commits per second? Draws the bars of `docs/substrates.md`: the knees that
 //! `knees` has found.
 //!
-//!     glidepath knees substrates --provider s3-standard --fast-append 0.9 --tables 50 --commit-within 30s --budget 60s --json \
-//!         > knees.json
-//!     cargo run --release -p glidepath-lab --example substrates_picture -- knees.json docs/images/substrates.svg
+//! ```sh
+//! glidepath knees substrates --provider s3-standard --fast-append 0.9 --tables 50 --commit-within 30s --budget 60s --json \
+//!     > knees.json
+//! cargo run --release -p glidepath-lab --example substrates_picture -- knees.json docs/images/substrates.svg
+//! ```
 
 use std::error::Error;
 

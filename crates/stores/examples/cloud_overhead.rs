@@ -1,9 +1,11 @@
 //! Measures the cost of a put-if-match and a get through the store against bare HTTP requests of the same kind; and,
 //! with 16 writers, the requests per second that a client reaches.
 //!
-//!     scripts/servers exec cargo run --release -p glidepath-stores --example cloud_overhead
-//!     cargo run --release -p glidepath-stores --example cloud_overhead -- load SECONDS    (only the load, to compare
-//!     clients)
+//! ```sh
+//! scripts/servers exec cargo run --release -p glidepath-stores --example cloud_overhead
+//! cargo run --release -p glidepath-stores --example cloud_overhead -- load SECONDS    (only the load, to compare
+//! clients)
+//! ```
 //!
 //! Bare is one `reqwest` client with the store's settings and the store's signing, and nothing else. The two alternate
 //! in blocks within one run, so that other load on the machine affects both.

@@ -1,6 +1,8 @@
 //! A program that keeps its tables in a catalog of its own, here on local disk; another URL is another store.
 //!
-//!     cargo run -p glidepath-stores --example embedded_catalog [file:///directory]
+//! ```sh
+//! cargo run -p glidepath-stores --example embedded_catalog [file:///directory]
+//! ```
 //!
 //! Run it twice: the second run finds what the first one left. `glidepath catalog list` shows it too.
 

@@ -1,7 +1,9 @@
 //! Measures the cost of a durable put-if-match on local disk against the bare steps that every such write needs: write,
 //! fsync, rename, and fsync of the folder, of the same bytes.
 //!
-//!     cargo run -p glidepath-stores --example local_overhead [directory]
+//! ```sh
+//! cargo run -p glidepath-stores --example local_overhead [directory]
+//! ```
 //!
 //! The two alternate within one run, so that other load on the machine affects both.
 

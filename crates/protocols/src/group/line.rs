@@ -12,7 +12,7 @@
 //! 4. *Pass over*: who sees the same one first for [`PATIENCE`] takes it for dead or slow, and removes its property with
 //!    the next commit. If that one still lives, it joins again. All that live do the same at about the same time, and the next of
 //!    them commits soon; so if the line does not move then either, all before one's own place are passed over. Nobody waits in
-//!    line for longer than [`LONGEST`], so who has joined long before that is passed over at once.
+//!    line for longer than ten seconds, so who has joined long before that is passed over at once.
 //!
 //! What conflicts with each commit since it was prepared, such as an overwrite, does not wait: it would only conflict for sure.
 //!
