@@ -8,8 +8,8 @@ import contextlib
 import hashlib
 import json
 import os
+import pathlib
 import re
-import socket
 import subprocess
 import tempfile
 import time
@@ -44,16 +44,11 @@ SERVER = {"AWS_ACCESS_KEY_ID": "glidepath", "AWS_SECRET_ACCESS_KEY": "glidepath-
 USERS = {"root": ("*", "admin"), "writer": ("a", "write"), "reader": ("a", "read"), "other": ("b", "write")}
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+FREE_PORTS = pathlib.Path(__file__).resolve().parents[1] / "free-ports"
 
 
 def token(user):
     return f"token-of-{user}-0123456789"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def await_that(what, holds, seconds=60):
@@ -71,7 +66,7 @@ class Servers:
 
     def __init__(self, folder):
         self.folder, self.processes = folder, {}
-        port, console = free_port(), free_port()
+        port, console = subprocess.check_output([FREE_PORTS, "2"], text=True).split()
         self.storage = f"http://127.0.0.1:{port}"
         self.start("minio", [options.minio, "server", f"{folder}/minio", "--address", f"127.0.0.1:{port}",
                              "--console-address", f"127.0.0.1:{console}"], OWNER)

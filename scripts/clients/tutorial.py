@@ -2,20 +2,15 @@
 
 import pathlib
 import re
-import socket
+import subprocess
 import sys
 
+FREE_PORTS = pathlib.Path(__file__).resolve().parents[1] / "free-ports"
 BLOCK = re.compile(r"^```(\S+)( install)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # What becomes of processes in the background when a command fails, or at the end: the page kills its server by itself.
 HEAD = """set -euo pipefail
 trap 'ended=$?; [ $ended = 0 ] || tail -n 20 *.log >&2 || true; kill $(jobs -p) 2>/dev/null || true; exit $ended' EXIT
 """
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return str(listener.getsockname()[1])
 
 
 def blocks(page):
@@ -27,7 +22,7 @@ def blocks(page):
 
 def main():
     page, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    port, script = free_port(), [HEAD]
+    port, script = subprocess.check_output([FREE_PORTS, "1"], text=True).strip(), [HEAD]
     kept = [block for block in blocks(page.read_text()) if not (block[1] and "--no-install" in sys.argv)]
     for number, (language, _, text) in enumerate(kept):
         if language == "text":

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use glidepath_env::conformance::kv::run_all;
 use glidepath_env::{Cell, ConditionError, KvReadError, KvStore, ReadLevel, Table, WriteError};
 use glidepath_kv::{Postgres, PostgresOptions};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio_postgres::NoTls;
 
@@ -188,8 +188,10 @@ async fn a_request_under_way_when_the_server_ends_it_is_unknown_and_does_not_han
 
 #[tokio::test]
 async fn without_a_server_a_write_is_refused_for_certain() {
-    // A port that was free a moment ago.
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    // It has the port, so nobody else has, and it does not listen.
+    let closed = TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = closed.local_addr().unwrap().port();
     let store = open(&format!("postgres://postgres:secret@127.0.0.1:{port}/postgres"));
     match put(&store, &["a"], "1").await {
         Err(ConditionError::Refused(denial)) => {

@@ -191,7 +191,10 @@ async fn wrong_credentials_are_called_so() {
 /// Each of these ends with one clear message, after at most a few repeats.
 #[tokio::test]
 async fn what_cannot_work_says_so_and_does_not_go_on() {
-    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    // It has the port, so nobody else has, and it does not listen.
+    let unheard = tokio::net::TcpSocket::new_v4().unwrap();
+    unheard.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = unheard.local_addr().unwrap().port();
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let rude = tiny::start(false).await;
     let mut rows = vec![
