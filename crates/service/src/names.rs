@@ -120,7 +120,10 @@ mod tests {
     fn the_names_of_the_service_are_refused() {
         assert_eq!(identifier(&[RESERVED, "keys"]).catalog_name().unwrap_err().kind, Kind::Invalid);
         assert!(identifier(&["a", RESERVED]).catalog_name().is_ok(), "only in the root");
-        assert_eq!(identifier(&["a", ""]).catalog_name().unwrap_err().kind, Kind::Invalid);
+        for parts in [&["a", ""][..], &["", RESERVED, "keys"], &["", "", RESERVED, "keys"], &["", "a"]] {
+            assert_eq!(identifier(parts).catalog_name().unwrap_err().kind, Kind::Invalid, "{parts:?}");
+        }
+        assert_eq!(namespace_name(&[String::new(), RESERVED.to_owned()]).unwrap_err().kind, Kind::Invalid);
         assert!(is_hidden(&Name::of_parts([RESERVED]).unwrap()));
     }
 }

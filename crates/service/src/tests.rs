@@ -84,6 +84,19 @@ fn append(on: &TableMetadata, id: i64) -> TableCommit {
     }
 }
 
+/// Creates a table with this identity.
+fn creation(uuid: u128) -> TableCommit {
+    TableCommit {
+        requirements: vec![TableRequirement::NotExist],
+        updates: vec![
+            TableUpdate::AssignUuid { uuid: Uuid::from_u128(uuid) },
+            TableUpdate::AddSchema { schema: schema() },
+            TableUpdate::AddSpec { spec: UnboundPartitionSpec::builder().build() },
+        ],
+        key: None,
+    }
+}
+
 async fn loaded(server: &Tested, name: &str) -> Loaded<TableMetadata> {
     server.load_table(&table(name)).await.unwrap()
 }
@@ -143,19 +156,10 @@ async fn a_table_with_another_name_keeps_its_files() {
 async fn a_table_that_its_own_commit_created_is_no_conflict() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
-    let commit = |uuid: u128| TableCommit {
-        requirements: vec![TableRequirement::NotExist],
-        updates: vec![
-            TableUpdate::AssignUuid { uuid: Uuid::from_u128(uuid) },
-            TableUpdate::AddSchema { schema: schema() },
-            TableUpdate::AddSpec { spec: UnboundPartitionSpec::builder().build() },
-        ],
-        key: None,
-    };
-    let made = server.commit_table(&table("t"), commit(7)).await.unwrap();
-    let again = server.commit_table(&table("t"), commit(7)).await.unwrap();
+    let made = server.commit_table(&table("t"), creation(7)).await.unwrap();
+    let again = server.commit_table(&table("t"), creation(7)).await.unwrap();
     assert_eq!(made.location, again.location);
-    assert_eq!(kind(server.commit_table(&table("t"), commit(8)).await), Kind::Conflict);
+    assert_eq!(kind(server.commit_table(&table("t"), creation(8)).await), Kind::Conflict);
 }
 
 #[tokio::test]

@@ -154,9 +154,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
                 }
                 None => {
-                    let location = next.body.metadata.location();
+                    let (location, warehouse) = (next.body.metadata.location(), &self.inner.settings.warehouse);
                     actions.push(Action::Create { name, entry: table_entry(location, &pointer) });
-                    actions.extend(purge::none_runs(location, &self.inner.settings.warehouse)?);
+                    actions.extend(purge::none_runs(location, warehouse)?);
+                    actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), &pointer, warehouse)?);
                 }
             }
         }
@@ -174,7 +175,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 self.landed(written).await;
                 Ok(true)
             }
-            Err(failure) => self.not_committed(failure, &written).await,
+            Err(failure) => match self.not_committed(failure, &written).await {
+                // Another delivery may have come first since the plan was made.
+                Err(error) => self.unless_done(parts, key, error).await,
+                overtaken => overtaken,
+            },
         }
     }
 

@@ -50,8 +50,9 @@ impl Name {
     /// Where a part is empty or the whole is too long.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidName> {
         let mut escaped = String::new();
-        for part in parts {
-            if !escaped.is_empty() {
+        for (place, part) in parts.into_iter().enumerate() {
+            // Also behind an empty part, so that it is seen.
+            if place > 0 {
                 escaped.push('/');
             }
             escape(part, &mut escaped);

@@ -39,6 +39,9 @@ fn what_is_not_a_name_is_refused() {
     for text in ["", "a//b", "/a", "a/"] {
         assert!(matches!(Name::parse(text), Err(InvalidName::EmptyPart(_))), "{text:?}");
     }
+    for parts in [&[][..], &[""], &["", "a"], &["", "", "a"], &["a", "", "b"], &["a", ""]] {
+        assert!(matches!(Name::of_parts(parts.iter().copied()), Err(InvalidName::EmptyPart(_))), "{parts:?}");
+    }
     let written = [
         ("a%", "a%25"),
         ("a%2", "a%252"),

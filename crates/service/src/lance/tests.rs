@@ -68,9 +68,13 @@ impl World {
 
     /// One of the servers of the catalog.
     pub(crate) async fn server(&self) -> Tested {
+        self.server_on(Warehouse::new(self.files.clone(), "s3://b/lake")).await
+    }
+
+    /// One that reads and writes files so.
+    pub(crate) async fn server_on<F: Files>(&self, files: F) -> Service<Clock, AnyCatalog<Clock>, F> {
         let catalog = AnyCatalog::find(self.clock.clone(), self.store.clone(), "").await.unwrap();
         let committer = Committer::alone(self.clock.clone(), catalog, RetryPolicy::default());
-        let files = Warehouse::new(self.files.clone(), "s3://b/lake");
         Service::new(self.clock.clone(), committer, Loads::new(), files, Settings::of("s3://b/lake"))
     }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use futures_util::future::join;
-use glidepath_table::clients;
+use glidepath_stores::memory::MemoryStore;
+use glidepath_table::{FileError, clients};
 
 use super::*;
 
@@ -162,5 +164,48 @@ async fn those_of_two_servers_land_too() {
     glidepath_env::together(8, (1..=8).map(several)).await;
     for (server, name) in [(&servers[0], "t"), (&servers[1], "u")] {
         assert_eq!((history(server, name).await.len(), manifests(server, name).await), (9, 9));
+    }
+}
+
+/// Files whose every request takes a while, so that others come in between.
+struct Slow(Warehouse<MemoryStore>);
+
+impl Files for Slow {
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {
+        tokio::task::yield_now().await;
+        self.0.read_up_to(location, most).await
+    }
+
+    async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
+        tokio::task::yield_now().await;
+        self.0.write(location, bytes).await
+    }
+
+    async fn delete(&self, location: &str) -> Result<(), FileError> {
+        tokio::task::yield_now().await;
+        self.0.delete(location).await
+    }
+
+    async fn list(&self, folder: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, FileError> {
+        tokio::task::yield_now().await;
+        self.0.list(folder, after, limit).await
+    }
+}
+
+/// Each of two servers prepares the commit before the other has done it. Who sent it may delete its files after a conflict.
+#[tokio::test]
+async fn a_commit_that_creates_tables_is_done_also_where_another_delivery_was_faster() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        with(&world, &["z"]).await;
+        let slow = async || world.server_on(Slow(Warehouse::new(world.files.clone(), "s3://b/lake"))).await;
+        let servers = [slow().await, slow().await];
+        for round in 0..4 {
+            let part = |part: u128| (table(&format!("x{round}_{part}")), creation(round * 2 + part));
+            let parts = vec![part(0), part(1), (table("z"), set(&format!("round{round}"), None))];
+            let deliver = |number: usize| servers[number].commit_transaction(parts.clone(), None);
+            let answers = join(deliver(0), deliver(1)).await;
+            assert!(matches!(answers, (Ok(()), Ok(()))), "{answers:?}");
+        }
     }
 }
