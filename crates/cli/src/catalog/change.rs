@@ -174,7 +174,7 @@ pub(super) struct Rename {
 #[derive(Args, Debug)]
 struct Patience {
     /// The number of tries that lose to other commits before the command gives up
-    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = from_one::<u32>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = 120, value_parser = from_one::<u32>, allow_negative_numbers = true)]
     tries: u32,
 }
 

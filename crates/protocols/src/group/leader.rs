@@ -167,10 +167,10 @@ impl<'a, E: Env, C: Grouped> Work<'a, E, C> {
                 tell(batch, verdicts, |_, _| None);
                 After::DecideAgain
             }
-            // Step 5. The version found may be old, too: after every second loss, load the newest.
+            // Step 5. After a wait the version found is hardly the newest.
             Some(Outcome::Conflict(newer)) => {
                 tell(batch, verdicts, |_, _| None);
-                *base = Base { at: newer.filter(|_| losses.is_multiple_of(2)), fresh: false };
+                *base = Base { at: newer.filter(|_| losses == 0), fresh: false };
                 After::Wait(None)
             }
             Some(Outcome::Refused(denial)) if denial.passing => {

@@ -117,12 +117,12 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Sixty attempts. Waits start at 5 ms and double up to one second, each multiplied by a random number from 0 to 1:
-    /// about half a minute in all.
+    /// A hundred and twenty attempts. Waits start at 5 ms and double up to 300 ms, each multiplied by a random number from 0 to 1:
+    /// about 18 s in all, besides the attempts. Longer waits would not make others faster, because what is lost costs them nothing.
     fn default() -> Self {
-        let (first, longest) = (Span::from_millis(5), Span::from_secs(1));
+        let (first, longest) = (Span::from_millis(5), Span::from_millis(300));
         let jitter = JitterRange { low: 0.0, high: 1.0 };
-        Self { tries: 60, backoff: Backoff::Exponential(Exponential { first, factor: 2.0, longest, jitter }) }
+        Self { tries: 120, backoff: Backoff::Exponential(Exponential { first, factor: 2.0, longest, jitter }) }
     }
 }
 

@@ -17,7 +17,6 @@ const RECENT: usize = 32;
 ///
 /// Two generations: pages that are used go into the young one. When that is full it becomes the old one, and the old
 /// one is dropped. The maps are only looked up, never iterated, so their order does not matter.
-/// forgotten. Maps are only looked up in, never walked, so that their order does not matter.
 pub(crate) struct Cache {
     inner: Mutex<Inner>,
     /// Bytes of pages in one generation.

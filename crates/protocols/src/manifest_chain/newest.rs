@@ -1,6 +1,6 @@
 //! Which version is the newest?
 
-use glidepath_env::{Cause, Env, ObjectStore, ReadError};
+use glidepath_env::{Cause, Env, ObjectStore, ReadError, together};
 use glidepath_model::{Instant, Version};
 
 use super::{ManifestChain, Snapshot, is_recent};
@@ -10,9 +10,34 @@ use crate::mutant::{self, Mutant};
 /// How often a reader starts again because a version that it had been told of was missing when it read it.
 const OPENINGS: u32 = 8;
 
+/// Up to this distance from a missing version, all versions before it are asked for at once.
+const NEAR: u64 = 8;
+
 /// How many reads go on to the end of the chain, because a commit on an older version is lost. From then on, any version
 /// suffices that is proven to have been the newest during the call.
-const READS: u32 = 64;
+const READS: usize = 40;
+
+/// What is known after a round of reads at once.
+#[derive(Default)]
+struct Round {
+    /// The newest version that was found.
+    newest: Option<Snapshot>,
+    /// The least one after it that was missing.
+    missing: Option<Version>,
+}
+
+/// The versions after `head` to ask for in a round: the next one first. Mostly there is none; where there is one, there may be
+/// many.
+fn ahead(head: Version, bound: Option<Version>, round: u32) -> Vec<Version> {
+    let steps: Vec<u64> = match bound.map(|bound| bound.0 - head.0) {
+        // Others may have been written meanwhile.
+        Some(distance) if distance <= NEAR => (1..=distance + 1).collect(),
+        Some(distance) => std::iter::once(1).chain((1..NEAR).map(|part| distance * part / NEAR)).collect(),
+        None if round == 0 => vec![1],
+        None => [1, 2, 3].into_iter().chain([4, 8].map(|far| far << (2 * (round - 1)).min(40))).collect(),
+    };
+    steps.into_iter().map(|step| Version(head.0.saturating_add(step))).collect()
+}
 
 impl<E: Env> ManifestChain<E> {
     /// The newest version at some time during the call, searched for from the newest known one.
@@ -22,46 +47,53 @@ impl<E: Env> ManifestChain<E> {
             Some(known) => known,
             None => self.open().await?,
         };
-        // Doubles the distance until there is no version, then goes back to the end of the chain.
-        let (mut step, mut reads) = (1, 0);
-        // The first version that was missing, and a time just before.
-        let mut missing: Option<(Version, Instant)> = None;
+        let (mut reads, mut rounds) = (0, 0);
+        // The least version that was missing in the last round; the first that was missing at all, and a time just before.
+        let (mut bound, mut missing) = (None, None::<(Version, Instant)>);
         loop {
             let began = self.env.now();
-            let next = Version(head.version().0 + step);
-            reads += 1;
-            match self.read_version(next, head.seen).await? {
-                Some(newer) => {
-                    head = newer;
-                    step *= 2;
-                    // Where commits are as fast as reads, the end of the chain is never reached. At that time there was no
-                    // version after the one before the missing one, so any version from there on was the newest then or
-                    // later.
-                    if let Some((missing, then)) = missing
-                        && reads >= READS
-                        && head.version().next() >= missing
-                    {
-                        head.seen = Some(then);
-                        self.know(&head);
-                        return Ok(head);
-                    }
-                }
-                // Read so late that the next version may have been written and vacuumed: find the current end of the
-                // chain.
-                None if !head.is_recent(self.env.now()) => {
-                    head = self.open().await?;
-                    (step, missing) = (1, None);
-                }
-                None if step == 1 => {
-                    head.seen = Some(began);
-                    self.know(&head);
-                    return Ok(head);
-                }
-                None => {
-                    missing = missing.or(Some((next, began)));
-                    step = 1;
-                }
+            let asked = ahead(head.version(), bound, rounds);
+            (reads, rounds) = (reads + asked.len(), rounds + 1);
+            let round = self.read_round(&asked, head.seen).await?;
+            // Read so late that the missing version may have been written and vacuumed: find the current end of the chain.
+            if round.missing.is_some() && !head.is_recent(self.env.now()) {
+                head = self.open().await?;
+                (rounds, bound, missing) = (0, None, None);
+                continue;
             }
+            head = round.newest.unwrap_or(head);
+            bound = round.missing;
+            missing = missing.or(bound.map(|version| (version, began)));
+            let since = match missing {
+                _ if bound == Some(head.version().next()) => began,
+                // Where commits are as fast as reads, the end of the chain is never reached. At that time there was no
+                // version after the one before the missing one, so any version from there on was the newest then or
+                // later.
+                Some((missing, then)) if reads >= READS && head.version().next() >= missing => then,
+                _ => continue,
+            };
+            head.seen = Some(since);
+            self.know(&head);
+            return Ok(head);
+        }
+    }
+
+    /// Reads these versions at once.
+    async fn read_round(&self, asked: &[Version], seen: Option<Instant>) -> Result<Round, LoadError> {
+        let reads = asked.iter().map(|version| self.read_version(*version, seen));
+        let (mut round, mut first_failed) = (Round::default(), None);
+        for (version, read) in asked.iter().zip(together(asked.len(), reads).await) {
+            match read {
+                Ok(Some(newer)) => round = Round { newest: Some(newer), missing: None },
+                Ok(None) => round.missing = round.missing.or(Some(*version)),
+                Err(error) if *version == asked[0] => first_failed = Some(error),
+                // It is asked for again, if it matters.
+                Err(_) => {}
+            }
+        }
+        match first_failed {
+            Some(error) if round.newest.is_none() => Err(error),
+            _ => Ok(round),
         }
     }
 
