@@ -109,10 +109,10 @@ impl<C: Grouped> Served<C> {
     }
 
     /// A table as it is now, and the servers that wait for their turn there.
-    async fn state_and_line(&self, table: TableId) -> Result<(TableState, Line), Cause> {
+    async fn state_and_line(&self, table: &Name) -> Result<(TableState, Line), Cause> {
         let catalog = self.committer.catalog();
         let at = catalog.load().await.map_err(Cause::from_error)?;
-        let entry = catalog.entry(&at, &Name::numbered(table)).await.map_err(Cause::from_error)?;
+        let entry = catalog.entry(&at, table).await.map_err(Cause::from_error)?;
         let missing = || Cause::words("a table is not there");
         let mut entry = entry.ok_or_else(missing)?;
         let line = Line::take(&mut entry.properties);

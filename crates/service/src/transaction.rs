@@ -4,6 +4,7 @@
 //! server commits to these tables (`lead.rs`).
 
 mod lead;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use glidepath_table::rebase::{Recognized, recognize};
 use iceberg::TableRequirement;
 use iceberg::spec::TableMetadata;
 
+use crate::bodies::Loaded;
 use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
 use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
 use crate::error::{Kind, Proof, ServiceError};
@@ -26,6 +28,9 @@ use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::tables::{created_told, exists, made, table_entry};
 use crate::{ConflictOn, Counts, Service, purge, sound};
+
+use lead::Lead;
+use turns::Turns;
 
 /// The most tables in one commit.
 const MOST_TABLES: usize = 1000;
@@ -100,29 +105,38 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             holds.extend(self.inner.hold(&cell, request).map(|hold| (cell, hold)));
         }
         self.inner.wait_out(holds).await;
-        let led = self.inner.lead_all(parts.iter().map(|part| &part.name)).await?;
-        let answer = self.commit_parts(&parts, key).await;
-        for (_cell, seat) in led {
-            seat.hand_over();
+        let (mut led, mut turns) = (Vec::new(), Turns::at(&parts));
+        let answer = self.commit_parts(&parts, key, &mut led, &mut turns).await;
+        self.inner.withdraw_all(turns).await;
+        lead::hand_over(&mut led);
+        if answer.is_ok() {
+            // What was held for one of the snapshots is free.
+            for Part { name, request, .. } in &parts {
+                self.inner.note_landed(&self.inner.cells.of(name), request);
+            }
         }
         answer
     }
 
-    async fn commit_parts(&self, parts: &[Part], key: Option<&Idempotency>) -> Result<(), ServiceError> {
+    async fn commit_parts(
+        &self,
+        parts: &[Part],
+        key: Option<&Idempotency>,
+        led: &mut Vec<Lead>,
+        turns: &mut Turns<'_>,
+    ) -> Result<(), ServiceError> {
         for attempt in 0..self.inner.settings.attempts.max(1) {
-            match self.attempt_all(parts, key).await? {
-                true => {
-                    // What was held for one of the snapshots is free.
-                    for Part { name, request, .. } in parts {
-                        self.inner.note_landed(&self.inner.cells.of(name), request);
-                    }
-                    return Ok(());
-                }
-                false => {
-                    Counts::add(&self.inner.counts.overtaken, 1);
-                    let wait = Span::from_millis(5 << attempt.min(6));
-                    self.inner.env.sleep_until(self.inner.env.now() + wait).await;
-                }
+            if led.is_empty() {
+                *led = self.inner.lead_all(parts.iter().map(|part| &part.name)).await?;
+            }
+            if self.attempt_all(parts, key, turns).await? {
+                return Ok(());
+            }
+            // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on meanwhile.
+            if !turns.have_place() {
+                lead::hand_over(led);
+                let wait = Span::from_millis(5 << attempt.min(6));
+                self.inner.env.sleep_until(self.inner.env.now() + wait).await;
             }
         }
         let words = "other commits moved one of the tables first every time; nothing was done: try again later";
@@ -130,12 +144,21 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// Tries once; `false` if another commit came first.
-    async fn attempt_all(&self, parts: &[Part], key: Option<&Idempotency>) -> Result<bool, ServiceError> {
+    async fn attempt_all(
+        &self,
+        parts: &[Part],
+        key: Option<&Idempotency>,
+        turns: &mut Turns<'_>,
+    ) -> Result<bool, ServiceError> {
         let at = self.head().await?;
         if self.inner.replayed(&at, key).await?.is_some() {
             return Ok(true);
         }
-        let plans = parts.iter().map(|part| self.plan(part));
+        let tables = match self.inner.in_turns(turns).await {
+            Ok(tables) => tables,
+            Err(error) => return self.unless_done(parts, key, error).await,
+        };
+        let plans = parts.iter().zip(tables).map(|(part, table)| self.plan(part, table));
         let mut planned = Vec::new();
         for plan in glidepath_env::together(crate::AT_ONCE, plans).await {
             match plan {
@@ -146,12 +169,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let written = self.write_all(parts, planned).await?;
         let mut actions = Vec::new();
-        for Written { part, old, next, .. } in &written {
+        for (Written { part, old, next, .. }, turn) in written.iter().zip(turns.actions()) {
             let (name, pointer) = (part.name.clone(), next.body.location.clone());
             match old {
                 Some(old) => {
                     actions.extend(purge::none_runs_where(old, &pointer, &self.inner.settings.warehouse)?);
                     actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
+                    actions.extend(turn);
                 }
                 None => {
                     let (location, warehouse) = (next.body.metadata.location(), &self.inner.settings.warehouse);
@@ -172,14 +196,24 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 Ok(true)
             }
             Ok(Operation::Done) => {
+                turns.taken();
                 self.landed(written).await;
                 Ok(true)
             }
-            Err(failure) => match self.not_committed(failure, &written).await {
-                // Another delivery may have come first since the plan was made.
-                Err(error) => self.unless_done(parts, key, error).await,
-                overtaken => overtaken,
-            },
+            Err(failure) => {
+                let moved = matches!(failure, CommitFailure::Refused(Refusal::PointerMoved { .. }));
+                match self.not_committed(failure, &written).await {
+                    // Another delivery may have come first since the plan was made.
+                    Err(error) => self.unless_done(parts, key, error).await,
+                    Ok(()) => {
+                        if moved {
+                            Counts::add(&self.inner.counts.overtaken, 1);
+                            self.inner.all_lost(turns).await;
+                        }
+                        Ok(false)
+                    }
+                }
+            }
         }
     }
 
@@ -278,9 +312,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(true)
     }
 
-    async fn not_committed(&self, failure: CommitFailure, written: &[Written<'_>]) -> Result<bool, ServiceError> {
+    /// Whether it may be tried again.
+    async fn not_committed(&self, failure: CommitFailure, written: &[Written<'_>]) -> Result<(), ServiceError> {
         let error = match failure {
-            CommitFailure::Refused(Refusal::PointerMoved { name, .. }) => {
+            // Or servers wait for their turn there that were not known of.
+            CommitFailure::Refused(Refusal::PointerMoved { name, .. } | Refusal::PropertyChanged { name, .. }) => {
                 // Nothing of this server did.
                 self.inner.cells.of(&name).share(self.inner.env.now());
                 None
@@ -303,7 +339,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if error.as_ref().is_none_or(|error| error.kind.proof() == Proof::NotDone) {
             self.discard(written).await;
         }
-        error.map_or(Ok(false), Err)
+        error.map_or(Ok(()), Err)
     }
 
     fn counted(&self, error: ServiceError) -> ServiceError {
@@ -314,9 +350,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// The next version of one table; `None` if the table has the snapshots of the commit already, or was created by it.
-    async fn plan(&self, Part { identifier, name, request }: &Part) -> Result<Option<Planned>, ServiceError> {
+    async fn plan(
+        &self,
+        Part { identifier, name, request }: &Part,
+        current: Option<Loaded<TableMetadata>>,
+    ) -> Result<Option<Planned>, ServiceError> {
         let creates = request.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
-        let Some((current, _)) = self.inner.current_to_commit(name).await? else {
+        let Some(current) = current else {
             if !creates {
                 return Err(no_table(identifier));
             }

@@ -290,7 +290,7 @@ async fn send<C: Grouped>(
 /// The table when it is this server's turn.
 async fn in_turn<C: Grouped>(client: &Served<C>, table: TableId, turn: &mut Turn) -> Result<TableState, Cause> {
     loop {
-        let (state, line) = client.state_and_line(table).await?;
+        let (state, line) = client.state_and_line(&Name::numbered(table)).await?;
         let look = match turn.see(line, (client.env.now(), client.env.unix_ms()), false) {
             Next::Go => return Ok(state),
             Next::JoinAndWait(look) => {

@@ -72,7 +72,7 @@ fn moves(commit: &TableCommit, branch: &str) -> bool {
 }
 
 /// Whether a commit depends on all that was committed before.
-pub(super) fn overwrites(commit: &TableCommit) -> bool {
+pub(crate) fn overwrites(commit: &TableCommit) -> bool {
     overwrite(commit).is_some()
 }
 

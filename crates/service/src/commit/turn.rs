@@ -2,8 +2,8 @@
 //! [`glidepath_protocols::group::line`].
 
 use glidepath_env::{Env, Purpose};
-use glidepath_model::Name;
-use glidepath_protocols::group::line::{Next, Turn};
+use glidepath_model::{Name, Span};
+use glidepath_protocols::group::line::{Line, Next, Turn};
 use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
@@ -44,12 +44,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         turn: &mut Turn,
     ) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
         loop {
-            let (turns, passes) = (turn.turns(), turn.passes());
             let Some((current, line)) = self.current_to_commit(name).await? else { return Ok(None) };
-            let next = turn.see(line, (self.env.now(), self.env.unix_ms()), mutant::is(Mutant::TurnForEver));
-            Counts::add(&self.counts.turns, turn.turns() - turns);
-            Counts::add(&self.counts.passed_over, (turn.passes() - passes) as u64);
-            let look = match next {
+            let look = match self.see(turn, line) {
                 Next::Go => return Ok(Some(current)),
                 Next::JoinAndWait(look) => {
                     self.join(name, turn).await;
@@ -57,10 +53,23 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
                 Next::Wait(look) => look,
             };
-            let now = self.env.now();
-            self.env.sleep_until(now + look).await;
-            Counts::add(&self.counts.in_line_ms, self.env.now().since(now).as_nanos() / 1_000_000);
+            self.wait_in_line(look).await;
         }
+    }
+
+    /// This is the line now.
+    pub(crate) fn see(&self, turn: &mut Turn, line: Line) -> Next {
+        let (turns, passes) = (turn.turns(), turn.passes());
+        let next = turn.see(line, (self.env.now(), self.env.unix_ms()), mutant::is(Mutant::TurnForEver));
+        Counts::add(&self.counts.turns, turn.turns() - turns);
+        Counts::add(&self.counts.passed_over, (turn.passes() - passes) as u64);
+        next
+    }
+
+    pub(crate) async fn wait_in_line(&self, look: Span) {
+        let now = self.env.now();
+        self.env.sleep_until(now + look).await;
+        Counts::add(&self.counts.in_line_ms, self.env.now().since(now).as_nanos() / 1_000_000);
     }
 
     /// An attempt was lost: joins the line if it is time.
@@ -80,7 +89,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Leaves the line, if nothing was committed there. If this fails, others wait once, in vain.
-    pub(super) async fn withdraw(&self, name: &Name, turn: Turn) {
+    pub(crate) async fn withdraw(&self, name: &Name, turn: Turn) {
         if let Some(leave) = turn.leave(name) {
             let _ = self.committer.commit(leave).await;
         }

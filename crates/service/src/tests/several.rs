@@ -1,13 +1,17 @@
 //! Commits over several tables, each of whose parts may be an append that is rebased.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::join;
+use glidepath_protocols::group::line;
+use glidepath_protocols::registry::AnyCatalog;
 use glidepath_stores::memory::MemoryStore;
 use glidepath_table::{FileError, clients};
 
 use super::*;
+use crate::lance::tests::Clock;
 
 const REBASED: &str = "glidepath.append-rebase";
 
@@ -207,5 +211,65 @@ async fn a_commit_that_creates_tables_is_done_also_where_another_delivery_was_fa
             let answers = join(deliver(0), deliver(1)).await;
             assert!(matches!(answers, (Ok(()), Ok(()))), "{answers:?}");
         }
+    }
+}
+
+/// At another server, which commits to one of the tables all the time, nobody waits: it loses each time without a line.
+#[tokio::test]
+async fn who_is_overtaken_all_the_time_gets_its_turn() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        with(&world, &["t", "u"]).await;
+        let slow = async || world.server_on(Slow(Warehouse::new(world.files.clone(), "s3://b/lake"))).await;
+        let servers = [slow().await, slow().await];
+        let ended = Cell::new(0);
+        let busy = async {
+            let mut commits = 0;
+            while ended.get() < 2 {
+                servers[0].commit_table(&table("t"), set(&format!("busy{commits}"), None)).await.unwrap();
+                commits += 1;
+                assert!(commits < 100, "{protocol:?}: {} of 2 ended", ended.get());
+            }
+        };
+        let several = async {
+            let both = ["t", "u"].map(|name| (table(name), set("several", None)));
+            servers[1].commit_transaction(both.into(), None).await.unwrap();
+            ended.set(ended.get() + 1);
+        };
+        let one = async {
+            servers[1].commit_table(&table("u"), set("one", None)).await.unwrap();
+            ended.set(ended.get() + 1);
+        };
+        join(busy, join(several, one)).await;
+        assert_eq!(lines(&servers[0], &["t", "u"]).await, 0);
+    }
+}
+
+/// The places in the lines of these tables.
+async fn lines<F: Files>(server: &Service<Clock, AnyCatalog<Clock>, F>, tables: &[&str]) -> usize {
+    let at = server.head().await.unwrap();
+    let mut places = 0;
+    for name in tables {
+        let entry = server.entry(&at, &table(name).catalog_name().unwrap()).await.unwrap().unwrap();
+        places += entry.properties.keys().filter(|key| key.starts_with(line::LINE)).count();
+    }
+    places
+}
+
+/// A server that died long ago is first in the line of one of the tables: it is passed over.
+#[tokio::test]
+async fn a_commit_over_tables_respects_their_lines() {
+    let world = World::of(Protocol::Tickets).await;
+    let server = with(&world, &["t", "u"]).await;
+    let place = line::Turn::default().join(&table("u").catalog_name().unwrap(), 5, 7);
+    server.inner.committer.commit(vec![place]).await.unwrap();
+    assert_eq!(lines(&server, &["t", "u"]).await, 2);
+    let both = ["t", "u"].map(|name| (table(name), set("several", None)));
+    server.commit_transaction(both.into(), None).await.unwrap();
+    assert_eq!(lines(&server, &["t", "u"]).await, 0);
+    let counts = server.counts();
+    assert_eq!((of(&counts.passed_over), of(&counts.overtaken)), (1, 0));
+    for one in ["t", "u"] {
+        assert_eq!(loaded(&server, one).await.metadata.properties()["several"], "1");
     }
 }

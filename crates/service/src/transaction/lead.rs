@@ -19,6 +19,13 @@ use crate::error::{Kind, ServiceError};
 /// The role at one table, which is busy as long as its cell is held.
 pub(super) type Lead = (Arc<Cell>, Seat<Arc<Request>, Answer>);
 
+/// Ends these roles; those that wait take them together.
+pub(super) fn hand_over(led: &mut Vec<Lead>) {
+    for (_cell, seat) in led.drain(..) {
+        seat.hand_over();
+    }
+}
+
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// The role at each of these tables, whose names are in order. It ends when the seats are handed over or dropped.
     pub(super) async fn lead_all(&self, names: impl Iterator<Item = &Name>) -> Result<Vec<Lead>, ServiceError> {

@@ -1,18 +1,24 @@
 //! A commit over several tables at a server that keeps them.
 //!
 //! It leads at each of its tables, in the order of their numbers, so that nothing else of this server commits to them
-//! meanwhile. An append is put on top of what it met, at each table.
+//! meanwhile. An append is put on top of what it met, at each table. Overtaken by other servers, it waits in the lines of all its
+//! tables at once.
 
 use std::rc::Rc;
 
-use glidepath_env::{Cause, Denial, Env, Purpose};
-use glidepath_model::{Changes, MetadataId, Span, TableId};
+use glidepath_env::{Cause, Denial, Env, Purpose, together};
+use glidepath_model::{Action, Changes, MetadataId, Name, Refusal, Span, TableId, TableState};
 use glidepath_protocols::Outcome;
-use glidepath_protocols::group::Grouped;
+use glidepath_protocols::group::line::{Next, Turn, join_all};
+use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_queue::Seat;
+use glidepath_workload::Kind;
 
 use super::{ATTEMPTS, Answer, Request, Tables, fit};
-use crate::server::Served;
+use crate::server::{Served, outcome};
+
+/// Tables that are read at once: as many as the service does.
+const AT_ONCE: usize = 16;
 
 impl<C: Grouped> Tables<C> {
     pub(super) async fn commit_several(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
@@ -25,11 +31,13 @@ impl<C: Grouped> Tables<C> {
             let late = client.env.sleep_until(hold.until());
             cell.priority.over(hold, late).await;
         }
-        let mut led = Vec::new();
-        for id in &ids {
-            led.push(self.lead_at(client, *id).await);
+        let (mut led, mut turns) = (Vec::new(), Turns::at(&ids, client.kind));
+        let answer = self.commit_led(client, changes, &ids, &mut led, &mut turns).await;
+        for (name, turn) in &turns.0 {
+            if let Some(leave) = turn.leave(name) {
+                let _ = client.committer.commit(leave).await;
+            }
         }
-        let answer = self.commit_led(client, changes, &ids).await;
         led.into_iter().for_each(Seat::hand_over);
         answer
     }
@@ -47,9 +55,25 @@ impl<C: Grouped> Tables<C> {
         }
     }
 
-    async fn commit_led(&self, client: &Served<C>, changes: &Changes, ids: &[TableId]) -> Answer<C> {
+    async fn commit_led(
+        &self,
+        client: &Served<C>,
+        changes: &Changes,
+        ids: &[TableId],
+        led: &mut Vec<Seat<Rc<Request>, Answer<C>>>,
+        turns: &mut Turns,
+    ) -> Answer<C> {
         for attempt in 0..ATTEMPTS {
-            let states = match client.states(client.newest(), ids).await {
+            if led.is_empty() {
+                for id in ids {
+                    led.push(self.lead_at(client, *id).await);
+                }
+            }
+            let states = match client.alone {
+                true => client.states(client.newest(), ids).await,
+                false => turns.wait(client).await,
+            };
+            let states = match states {
                 Ok(states) => states,
                 Err(cause) => return Outcome::Refused(Denial::certain(cause)),
             };
@@ -61,14 +85,83 @@ impl<C: Grouped> Tables<C> {
             if let Err(cause) = self.make(&client.tables, ids.len(), rebased).await {
                 return Outcome::Refused(Denial::certain(cause));
             }
-            match client.send([&changes]).await {
+            let asserted = if client.alone { Vec::new() } else { turns.actions() };
+            let sent = client.committer.commit([changes.actions(), asserted].concat()).await;
+            let its_turn = !matches!(&sent, Err(CommitError::Refused(Refusal::PropertyChanged { .. })));
+            match outcome(sent) {
                 Outcome::Conflict(_) => {
-                    let wait = Span::from_millis(5 << attempt.min(6));
-                    client.env.sleep_until(client.env.now() + wait).await;
+                    if !client.alone && its_turn {
+                        turns.lost(client).await;
+                    }
                 }
-                answer => return answer,
+                answer => {
+                    if let Outcome::Committed(_) = &answer {
+                        turns.0.iter_mut().for_each(|(_, turn)| turn.taken());
+                    }
+                    return answer;
+                }
+            }
+            // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on meanwhile.
+            if !turns.0.iter().any(|(_, turn)| turn.has_place()) {
+                led.drain(..).for_each(Seat::hand_over);
+                let wait = Span::from_millis(5 << attempt.min(6));
+                client.env.sleep_until(client.env.now() + wait).await;
             }
         }
         Outcome::Refused(Denial::certain(Cause::words("other commits moved one of the tables first every time")))
+    }
+}
+
+/// The turns of a commit at its tables. It joins all their lines at once.
+struct Turns(Vec<(Name, Turn)>);
+
+impl Turns {
+    fn at(ids: &[TableId], kind: Kind) -> Self {
+        let of = |id: &TableId| {
+            let mut turn = Turn::default();
+            turn.set_free(kind == Kind::ValidatedOverwrite);
+            (Name::numbered(*id), turn)
+        };
+        Self(ids.iter().map(of).collect())
+    }
+
+    /// The tables when it is this commit's turn at all of them.
+    async fn wait<C: Grouped>(&mut self, client: &Served<C>) -> Result<Vec<TableState>, Cause> {
+        loop {
+            let reads = self.0.iter().map(|(name, _)| client.state_and_line(name));
+            let (mut states, mut wait, mut joins) = (Vec::new(), None, false);
+            for (read, (_, turn)) in together(AT_ONCE, reads).await.into_iter().zip(&mut self.0) {
+                let (state, line) = read?;
+                states.push(state);
+                let look = match turn.see(line, (client.env.now(), client.env.unix_ms()), false) {
+                    Next::Go => None,
+                    Next::JoinAndWait(look) => {
+                        joins = true;
+                        Some(look)
+                    }
+                    Next::Wait(look) => Some(look),
+                };
+                wait = wait.into_iter().chain(look).min();
+            }
+            let Some(look) = wait else { return Ok(states) };
+            if joins {
+                self.join(client).await;
+            }
+            client.env.sleep_until(client.env.now() + look).await;
+        }
+    }
+
+    async fn lost<C: Grouped>(&mut self, client: &Served<C>) {
+        if self.0.iter_mut().fold(false, |joins, (_, turn)| turn.lost() | joins) {
+            self.join(client).await;
+        }
+    }
+
+    async fn join<C: Grouped>(&mut self, client: &Served<C>) {
+        join_all(&client.env, &client.committer, self.0.iter_mut().map(|(name, turn)| (&*name, turn))).await;
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        self.0.iter().flat_map(|(name, turn)| turn.actions(name)).collect()
     }
 }
