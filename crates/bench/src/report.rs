@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use glidepath_model::Span;
-use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits};
+use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits, signed};
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
 use serde::Serialize;
 
@@ -155,7 +155,7 @@ fn findings(lines: &[Line]) -> Vec<String> {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:+.0} %", 100.0 * share)
+    format!("{} %", signed(100.0 * share, 0))
 }
 
 fn measured(title: &'static str, lines: &[&Line]) -> Table {

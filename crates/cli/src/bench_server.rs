@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
 use crate::origin::{machine, program, today};
-use crate::output::{complain, print, print_json, table, three_digits};
+use crate::output::{complain, deviation_percent, print, print_json, table, three_digits};
 use crate::progress::Display;
 use crate::whole;
 
@@ -298,7 +298,7 @@ fn as_table(lines: &[Line]) -> String {
                 predicted.map_or_else(|| "-".to_owned(), |predicted| format!("{:.1}", predicted.per_s)),
                 predicted
                     .and_then(|predicted| figures.error_of(predicted))
-                    .map_or_else(|| "-".to_owned(), |error| format!("{:+.0} %", 100.0 * error)),
+                    .map_or_else(|| "-".to_owned(), deviation_percent),
                 checked,
             ]);
         };

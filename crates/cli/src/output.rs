@@ -5,6 +5,7 @@ use std::io::Write;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use serde::Serialize;
 
+use glidepath_page::signed;
 use glidepath_run::statistics::Spread;
 
 use crate::failure::Failure;
@@ -84,6 +85,11 @@ pub(crate) fn share_percent(share: f64) -> String {
     let is_told = |places: &usize| 100.0 - percent >= 0.99 * 10.0_f64.powi(-(*places as i32));
     let places = if share < 1.0 { (1..6).find(is_told).unwrap_or(6) } else { 1 };
     format!("{percent:.places$}")
+}
+
+/// A deviation as a whole percentage.
+pub(crate) fn deviation_percent(share: f64) -> String {
+    format!("{} %", signed(100.0 * share, 0))
 }
 
 /// A rate per second, with its spread if there is one.

@@ -138,8 +138,28 @@ pub fn digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
+/// A number with its sign and these decimal places; what rounds to zero has no sign.
+#[must_use]
+pub fn signed(value: f64, places: usize) -> String {
+    let text = format!("{value:+.places$}");
+    let is_zero = !text.contains(|digit: char| ('1'..='9').contains(&digit)) && value.is_finite();
+    if is_zero { text[1..].to_owned() } else { text }
+}
+
 /// For example "1 writer" and "2 writers".
 #[must_use]
 pub fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rounds_to_zero_has_no_sign() {
+        let told = [(-0.4, 0), (0.4, 0), (0.0, 1), (-0.04, 1), (-0.05, 1), (12.0, 0), (-3.26, 1)];
+        let told = told.map(|(value, places)| signed(value, places));
+        assert_eq!(told, ["0", "0", "0.0", "0.0", "-0.1", "+12", "-3.3"]);
+    }
 }

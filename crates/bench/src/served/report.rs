@@ -1,6 +1,6 @@
 //! The results of cells, for people.
 
-use glidepath_page::{Picture, ReportPage, Section, Table, digits};
+use glidepath_page::{Picture, ReportPage, Section, Table, digits, signed};
 use glidepath_picture::{Axis, Chart, LineChart, PictureError, Point, Series};
 
 use super::cell::{Figures, Line, Workload};
@@ -89,7 +89,7 @@ fn table(lines: &[Line]) -> Table {
                 or_none(predicted.map(|predicted| predicted.per_s)),
                 predicted
                     .and_then(|predicted| figures.error_of(predicted))
-                    .map_or_else(|| "-".to_owned(), |error| format!("{:+.0} %", 100.0 * error)),
+                    .map_or_else(|| "-".to_owned(), |error| format!("{} %", signed(100.0 * error, 0))),
             ]);
         };
         let predicted = line.predicted.as_ref();

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use glidepath_page::signed;
+
 use super::page::{Judged, number};
 use super::{EXPERIMENTS, Figure, Judgement, Verdict};
 
@@ -113,8 +115,10 @@ fn numbers(figure: &Figure, judgement: &Judgement) -> (String, String, String) {
         judgement.ours.map_or("-".to_owned(), |ours| format!("{}{}", number(ours), load(judgement.load.as_deref())));
     let points = figure.metric.ends_with("_percent") || figure.metric.ends_with("_points");
     let deviation = match (judgement.ours, figure.published) {
-        (Some(ours), Some(published)) if points => format!("{:+.1} points", ours - published),
-        (Some(ours), Some(published)) if published != 0.0 => format!("{:+.1} %", 100.0 * (ours / published - 1.0)),
+        (Some(ours), Some(published)) if points => format!("{} points", signed(ours - published, 1)),
+        (Some(ours), Some(published)) if published != 0.0 => {
+            format!("{} %", signed(100.0 * (ours / published - 1.0), 1))
+        }
         _ => String::new(),
     };
     (published, ours, deviation)

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use glidepath_page::signed;
+
 use super::{Continuous, Costs, Crowd, Ours, Sweep};
 use crate::reproduce::page::{Made, number, processors};
 
@@ -108,7 +110,9 @@ fn nearness(page: &mut String, sweep: &Sweep) {
             let of = cells.iter().filter(|cell| cell[0] > 0.0);
             let mut deviations: Vec<f64> = of.map(|cell| cell[which] / cell[0] - 1.0).collect();
             deviations.sort_unstable_by(f64::total_cmp);
-            deviations.get(deviations.len() / 2).map_or("-".to_owned(), |share| format!("{:+.0} %", 100.0 * share))
+            deviations
+                .get(deviations.len() / 2)
+                .map_or("-".to_owned(), |share| format!("{} %", signed(100.0 * share, 0)))
         };
         line!(page, "| {kind} | {} | {} | {} | {} | {} |", cells.len(), near(1), usual(1), near(2), usual(2));
     }
@@ -168,7 +172,7 @@ fn variant(indexed: bool) -> &'static str {
 /// A figure and its deviation from the published one.
 fn beside(published: f64, found: f64) -> String {
     match published > 0.0 {
-        true => format!("{} ({:+.0} %)", number(found), 100.0 * (found / published - 1.0)),
+        true => format!("{} ({} %)", number(found), signed(100.0 * (found / published - 1.0), 0)),
         false => "-".to_owned(),
     }
 }
@@ -176,8 +180,8 @@ fn beside(published: f64, found: f64) -> String {
 /// A count of errors, and its difference from the published one.
 fn errors_beside(published: f64, found: f64) -> String {
     match published > NEAR_ERRORS {
-        true => format!("{found:.0} ({:+.0} %)", 100.0 * (found / published - 1.0)),
-        false => format!("{found:.0} ({:+.0})", found - published),
+        true => format!("{found:.0} ({} %)", signed(100.0 * (found / published - 1.0), 0)),
+        false => format!("{found:.0} ({})", signed(found - published, 0)),
     }
 }
 
