@@ -12,15 +12,16 @@ use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_sim::Profile;
-use glidepath_stores::{Options, open};
+use glidepath_stores::{Options, open, with_small_scheme};
 
 use crate::choice::{self, one_of};
-use crate::failure::Failure;
+use crate::cost::agree;
+use crate::failure::{Failure, not_opened};
 use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
-use crate::output::{complain, print, print_json, table};
+use crate::output::{deviation_percent, print, print_json, table};
 use crate::progress::Display;
 use worker::in_processes;
 
@@ -84,10 +85,16 @@ pub(crate) struct Arguments {
     /// The folder for results; those of an earlier run there are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/bench")]
     out: PathBuf,
+    /// Do not ask before requests that cost money
+    #[arg(long)]
+    yes: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
+
+/// No cloud store answers a client sooner, so that a cost computed with it is an upper bound for one request after the other.
+const LEAST_ROUND_TRIP_S: f64 = 0.01;
 
 fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse()
@@ -110,7 +117,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The store is closed when this returns.
 fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -> Result<(), Failure> {
-    let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
+    let store = open(&arguments.store, &Options::default()).map_err(not_opened)?;
+    arguments.agree(cells)?;
     folder::check(&arguments.out, "bench")?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     let stop = on_interrupt()?;
@@ -147,15 +155,12 @@ fn show(display: &Display, Progress { done, all, cell, filled }: Progress<'_>) {
 fn ended(swept: Swept<Failure>, planned: usize) -> (Vec<Line>, Result<(), Failure>) {
     let Swept { lines, ended, left_behind } = swept;
     let stopped = || Failure::Interrupted(format!("stopped; {} of {planned} cells are done", lines.len()));
+    // Reported together with the cause, because the user must remove these objects.
+    let left = left_behind.map_or(Ok(()), |error| Err(error.into()));
     let ended = match ended {
-        Ok(Ended::Complete) => left_behind.map_or(Ok(()), |error| Err(error.into())),
-        other => {
-            // Reported together with the error, because the user must remove these objects.
-            if let Some(error) = left_behind {
-                complain(&error.to_string());
-            }
-            other.and_then(|_| Err(stopped()))
-        }
+        Ok(Ended::Complete) => left,
+        Ok(_) => Err(stopped().after(left)),
+        Err(error) => Err(error.after(left)),
     };
     (lines, ended)
 }
@@ -167,7 +172,7 @@ pub(crate) fn read_profile(name: &str) -> Result<Profile, Failure> {
 
 impl Arguments {
     fn cells(&self) -> Result<Vec<Cell>, Failure> {
-        if self.processes && self.store.starts_with("memory:") {
+        if self.processes && with_small_scheme(&self.store).starts_with("memory:") {
             let words = "memory: exists in one process only: leave --processes out, or give another store";
             return Err(Failure::Mistake(words.to_owned()));
         }
@@ -186,6 +191,23 @@ impl Arguments {
             added_latency: self.added_latency,
         };
         sweep.cells().map_err(|error| Failure::Mistake(format!("--{error}")))
+    }
+
+    /// Prints the estimated cost on a cloud, and asks.
+    fn agree(&self, cells: &[Cell]) -> Result<(), Failure> {
+        agree(&self.store, self.yes, |prices| {
+            let seconds = |cell: &Cell| f64::from(cell.writers) * cell.duration.as_secs_f64();
+            let first = cells.first().map_or(0.0, |cell| f64::from(cell.writers) * self.warm_up.as_secs_f64());
+            let requests = (first + cells.iter().map(seconds).sum::<f64>()) / LEAST_ROUND_TRIP_S;
+            format!(
+                "{} cells: about {requests:.0} requests at most, if each client waits at least 10 ms for each: up to {:.2} \
+                 US dollars at list prices ({}), if all of them write, without traffic and without the requests that fill \
+                 and remove the catalogs. A local server costs nothing.",
+                cells.len(),
+                requests * prices.write_dollars,
+                prices.source,
+            )
+        })
     }
 
     fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
@@ -237,7 +259,7 @@ fn as_table(lines: &[Line]) -> String {
             format!("{:.1}", line.measured.sent_bytes_per_operation / 1024.0),
             format!("{:.3}", line.measured.processor_ms_per_operation),
             predicted.map_or("-".to_owned(), |figures| format!("{:.1}", figures.operations_per_s)),
-            line.prediction_error.map_or("-".to_owned(), |error| format!("{:+.0} %", 100.0 * error)),
+            line.prediction_error.map_or("-".to_owned(), deviation_percent),
         ]
     };
     let mut text = table(&header.map(str::to_owned), 1, lines.iter().map(row).collect());

@@ -11,6 +11,7 @@ use glidepath_lab::runner::RunError;
 use glidepath_lab::schema::SchemaError;
 use glidepath_picture::PictureError;
 use glidepath_run::JournalError;
+use glidepath_stores::OpenError;
 
 use crate::output::complain;
 
@@ -88,6 +89,53 @@ impl Failure {
             Self::NobodyReads => ExitCode::SUCCESS,
         }
     }
+}
+
+/// The features of this build and one more, as after `--features`.
+pub(crate) fn features_with(missing: &str) -> String {
+    let known = [
+        ("serve", cfg!(feature = "serve")),
+        ("postgres", cfg!(feature = "postgres")),
+        ("cassandra", cfg!(feature = "cassandra")),
+    ];
+    let wanted = known.iter().filter(|(name, is_built)| *is_built || *name == missing);
+    wanted.map(|(name, _)| *name).collect::<Vec<_>>().join(",")
+}
+
+/// The store at this URL needs a feature that this build does not have.
+pub(crate) fn not_built(url: &str, feature: &str) -> Failure {
+    let features = features_with(feature);
+    Failure::Mistake(format!(
+        "{url}: this program was built without the driver for {feature}; build it with `--features {features}`"
+    ))
+}
+
+/// A store could not be opened, of a command for which that is a mistake.
+pub(crate) fn not_opened(error: OpenError) -> Failure {
+    match error {
+        OpenError::NotBuilt { url, feature } => not_built(&url, feature),
+        error => Failure::Mistake(error.to_string()),
+    }
+}
+
+/// The arguments of a command that this build does not have.
+#[cfg(not(feature = "serve"))]
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Left {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<std::ffi::OsString>,
+}
+
+/// The command needs the server.
+#[cfg(not(feature = "serve"))]
+pub(crate) fn without_the_server() -> Failure {
+    Failure::Mistake(format!(
+        "this program was built without the server: build it with `cargo build --release --features {}`, or install it with \
+         `cargo install --path crates/cli --features {}`",
+        features_with("serve"),
+        features_with("serve"),
+    ))
 }
 
 macro_rules! becomes {

@@ -17,6 +17,7 @@ mod bench_start;
 mod catalog;
 mod check;
 mod choice;
+mod cost;
 mod experiments;
 mod failure;
 mod folder;
@@ -73,6 +74,15 @@ enum Command {
     Txn(txn::Arguments),
     #[cfg(feature = "serve")]
     Serve(serve::Arguments),
+    /// Serve a catalog to clients of Iceberg REST (not in this program: build it with the feature serve)
+    #[cfg(not(feature = "serve"))]
+    Serve(failure::Left),
+    #[cfg(not(feature = "serve"))]
+    #[command(hide = true)]
+    BenchServer(failure::Left),
+    #[cfg(not(feature = "serve"))]
+    #[command(hide = true)]
+    BenchStart(failure::Left),
     Reproduce(reproduce::Arguments),
     Experiments(experiments::Arguments),
     Providers(providers::Arguments),
@@ -95,6 +105,8 @@ fn main() -> ExitCode {
         Command::Txn(arguments) => txn::run(&arguments),
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(not(feature = "serve"))]
+        Command::Serve(_) | Command::BenchServer(_) | Command::BenchStart(_) => Err(failure::without_the_server()),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Experiments(arguments) => experiments::run(&arguments),
         Command::Providers(arguments) => providers::run(&arguments),

@@ -1,6 +1,5 @@
 //! `glidepath measure`: what do conditional writes cost on this store?
 
-use std::io::{IsTerminal, Write as _};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,7 +15,8 @@ use glidepath_model::{ByteSize, Span};
 use glidepath_sim::Profile;
 use glidepath_stores::{Options, open};
 
-use crate::failure::Failure;
+use crate::cost::agree;
+use crate::failure::{Failure, not_opened};
 use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
 use crate::leftovers::Leftovers;
@@ -122,7 +122,7 @@ impl Measure {
 
     /// The store is closed when this returns.
     fn measure_live(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
-        let store = open(url, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
+        let store = open(url, &Options::default()).map_err(not_opened)?;
         self.agree(url, plan)?;
         // Before the first object is written, because an immediate end would leave the object in the store.
         let stop = on_interrupt()?;
@@ -230,36 +230,21 @@ impl Measure {
 
     /// Prints the estimated cost on a cloud, and asks.
     fn agree(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
-        let Some((_, prices)) = PRICES.iter().find(|(scheme, _)| url.starts_with(scheme)) else { return Ok(()) };
-        let estimate = plan.estimate();
-        let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
-        eprintln!(
-            "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), \
-             without traffic. A local server costs nothing. The measurement takes {}. If operations are slow, trials \
-             last until enough of them are measured, up to {} in all.",
-            estimate.writes,
-            estimate.reads,
-            (estimate.bytes / 1e6).ceil(),
-            prices.source,
-            roughly(estimate.time),
-            roughly(estimate.longest_time),
-        );
-        if self.yes {
-            return Ok(());
-        }
-        if !std::io::stdin().is_terminal() {
-            return Err(Failure::Mistake(
-                "this measurement may cost money, and there is no terminal to ask on: give --yes to agree".to_owned(),
-            ));
-        }
-        eprint!("Continue? [y/N] ");
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        match answer.trim() {
-            "y" | "Y" | "yes" => Ok(()),
-            _ => Err(Failure::Mistake("you did not agree; nothing was sent".to_owned())),
-        }
+        agree(url, self.yes, |prices| {
+            let estimate = plan.estimate();
+            let dollars = estimate.writes * prices.write_dollars + estimate.reads * prices.read_dollars;
+            format!(
+                "At most {:.0} writes, {:.0} reads and {:.0} MB: {dollars:.2} US dollars for requests at list prices ({}), \
+                 without traffic. A local server costs nothing. The measurement takes {}. If operations are slow, trials \
+                 last until enough of them are measured, up to {} in all.",
+                estimate.writes,
+                estimate.reads,
+                (estimate.bytes / 1e6).ceil(),
+                prices.source,
+                roughly(estimate.time),
+                roughly(estimate.longest_time),
+            )
+        })
     }
 }
 
@@ -270,20 +255,6 @@ fn roughly(time: Span) -> String {
         seconds => format!("{:.0} min", (seconds / 60.0).ceil()),
     }
 }
-
-/// The price of a request in US dollars.
-struct Prices {
-    write_dollars: f64,
-    read_dollars: f64,
-    source: &'static str,
-}
-
-/// List prices, for an order of magnitude only.
-const PRICES: &[(&str, Prices)] = &[
-    ("s3:", Prices { write_dollars: 5e-6, read_dollars: 4e-7, source: "S3 Standard, us-east-1, assumed as of 2025" }),
-    ("az:", Prices { write_dollars: 6.5e-6, read_dollars: 5e-7, source: "Azure Blob hot tier, assumed as of 2025" }),
-    ("gs:", Prices { write_dollars: 5e-6, read_dollars: 4e-7, source: "GCS Standard, assumed as of 2025" }),
-];
 
 /// `1,2,4` or `1-16`.
 fn counts(text: &str) -> Result<Vec<u32>, Failure> {

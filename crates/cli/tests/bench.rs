@@ -92,7 +92,7 @@ fn a_table_is_for_people_and_so_is_the_report() {
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
         (&["bench", &url, "--writers", "9999"], "2048"),
         (&["bench", &url, "--duration", "5"], "unit"),
@@ -105,6 +105,8 @@ fn mistakes_are_named() {
         (&["bench", &url, "--start", "hot"], "cold"),
         (&["bench", &url, "--group", "yes"], "off"),
         (&["bench", "memory:", "--processes"], "memory:"),
+        (&["bench", "Memory:", "--processes"], "memory:"),
+        (&["bench", "GS://bucket?endpoint=http://127.0.0.1:9"], "--yes"),
         (&["bench", "ftp://host/x"], "file:///directory"),
         (&["bench", &url, "--profile", "nowhere"], "nowhere"),
     ];

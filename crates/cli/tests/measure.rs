@@ -93,6 +93,8 @@ fn what_is_typed_wrong_is_told() {
         ("measure memory: --operations cos", "allowed: cas"),
         ("measure memory: --trials 0", "--trials"),
         ("measure s3://bucket/prefix?endpoint=http://127.0.0.1:9", "--yes"),
+        ("measure S3://bucket/prefix?endpoint=http://127.0.0.1:9", "--yes"),
+        ("measure s3:/bucket", "\"s3:/bucket\" is not a store: two slashes follow s3:"),
         ("measure compare a b", "latencies.json"),
     ] {
         let error = refused(glidepath(folder.path(), asked), 2);

@@ -15,6 +15,8 @@ mod postgres;
 pub use cassandra::Cassandra;
 pub use embedded::{Embedded, EmbeddedOptions, OpenError};
 pub use memory::Memory;
-pub use open::{AnyKv, OpenUrlError, folder, is_missing, is_scheme, open, open_without_requests, shown};
+pub use open::{
+    AnyKv, OpenUrlError, folder, is_missing, is_scheme, open, open_without_requests, shown, with_small_scheme,
+};
 #[cfg(feature = "postgres")]
 pub use postgres::{AddressError, Postgres, PostgresOptions};

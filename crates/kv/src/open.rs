@@ -9,6 +9,7 @@
 //!
 //! A URL may hold a password, so no message repeats one.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -91,6 +92,7 @@ pub async fn open(url: &str) -> Result<AnyKv, OpenUrlError> {
 /// [`OpenUrlError`]
 pub fn open_without_requests(url: &str) -> Result<Option<AnyKv>, OpenUrlError> {
     let wrong = |why: &str| OpenUrlError::Url { shown: shown(url), why: why.to_owned() };
+    let url = &*with_small_scheme(url);
     let (scheme, _) = url.split_once(':').ok_or_else(|| wrong("it has no scheme, such as kv+file://"))?;
     match scheme {
         "kv+file" => Ok(Some(AnyKv::Embedded(Embedded::open(&path(url)?, &EmbeddedOptions::default())?))),
@@ -108,6 +110,7 @@ pub fn open_without_requests(url: &str) -> Result<Option<AnyKv>, OpenUrlError> {
 /// # Errors
 /// [`OpenUrlError::Url`]
 pub fn folder(url: &str) -> Result<Option<PathBuf>, OpenUrlError> {
+    let url = &*with_small_scheme(url);
     url.starts_with("kv+file:").then(|| path(url)).transpose()
 }
 
@@ -151,7 +154,22 @@ fn postgres(url: &str) -> Result<AnyKv, OpenUrlError> {
 /// Whether a URL of this scheme names a key-value store.
 #[must_use]
 pub fn is_scheme(scheme: &str) -> bool {
-    ["kv+file", "kv+memory", "postgres", "postgresql", "cassandra"].contains(&scheme)
+    let all = ["kv+file", "kv+memory", "postgres", "postgresql", "cassandra"];
+    all.iter().any(|known| known.eq_ignore_ascii_case(scheme))
+}
+
+/// The URL with its scheme in small letters, in which schemes are compared: `S3:` is `s3:`. What has no scheme stays as it is.
+#[must_use]
+pub fn with_small_scheme(url: &str) -> Cow<'_, str> {
+    let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    match url.split_once(':') {
+        Some((scheme, rest))
+            if scheme.bytes().all(of_scheme) && scheme.bytes().any(|byte| byte.is_ascii_uppercase()) =>
+        {
+            Cow::Owned(format!("{}:{rest}", scheme.to_ascii_lowercase()))
+        }
+        _ => Cow::Borrowed(url),
+    }
 }
 
 #[cfg(not(feature = "cassandra"))]
@@ -188,9 +206,8 @@ struct Cluster {
 
 #[cfg(feature = "cassandra")]
 fn cluster(url: &str) -> Result<Cluster, String> {
-    use std::borrow::Cow;
-
     use crate::cassandra::{Credentials, Options};
+    let url = with_small_scheme(url);
     let address = url.strip_prefix("cassandra://").ok_or("two slashes follow cassandra:")?;
     let (address, query) = address.split_once('?').unwrap_or((address, ""));
     let (hosts, keyspace) = address.split_once('/').ok_or("it names no keyspace: cassandra://host:port/keyspace")?;
@@ -250,6 +267,7 @@ fn with_port(host: &str) -> String {
 /// of it: passwords may have any character, also those that end a host.
 #[must_use]
 pub fn shown(url: &str) -> String {
+    let url = &*with_small_scheme(url);
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.split_once(':').map_or_else(|| url.to_owned(), |(scheme, _)| format!("{scheme}:..."));
     };
@@ -394,6 +412,25 @@ mod tests {
             assert!(message.contains(words), "{url}: {message}");
             assert!(!message.contains("hush"), "{message}");
         }
+    }
+
+    #[test]
+    fn the_letters_of_a_scheme_may_be_large() {
+        for (url, small) in [
+            ("S3://Bucket/A", "s3://Bucket/A"),
+            ("KV+File:///A", "kv+file:///A"),
+            ("s3://B", "s3://B"),
+            ("/A:b", "/A:b"),
+            ("A", "A"),
+        ] {
+            assert_eq!(with_small_scheme(url), small);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let large = format!("KV+FILE://{}/cells", folder.path().display());
+        assert!(is_missing(&large) && is_scheme("Postgres"));
+        drop(open_without_requests(&large).unwrap());
+        assert!(!is_missing(&large.replace("KV+FILE", "kv+file")));
+        assert!(!refused("POSTGRES://u:hush@/db").contains("hush"));
     }
 
     #[cfg(feature = "cassandra")]

@@ -1,5 +1,6 @@
 //! Opens a store by its URL.
 
+use glidepath_kv::with_small_scheme;
 use glidepath_model::Span;
 use url::Url;
 
@@ -61,6 +62,14 @@ pub enum OpenError {
         /// What is wrong, and what to do about it.
         why: String,
     },
+    /// This program was built without the driver of that store.
+    #[error("{url}: this program was built without the driver for {feature}; build it with `--features {feature}`")]
+    NotBuilt {
+        /// As given, without credentials.
+        url: String,
+        /// The feature that is missing.
+        feature: &'static str,
+    },
     /// Another process has it open, and only one can.
     #[error("{url}: {why}")]
     Held {
@@ -103,7 +112,8 @@ pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
 /// As [`open`], for what is wrong with the URL itself.
 pub fn is_there(url: &str) -> Result<Option<bool>, OpenError> {
     if is_rows(url) {
-        return Ok(url.starts_with("kv+file:").then(|| !glidepath_kv::is_missing(url)));
+        let url = with_small_scheme(url);
+        return Ok(url.starts_with("kv+file:").then(|| !glidepath_kv::is_missing(&url)));
     }
     let parsed = parse(url)?;
     match parsed.scheme() {
@@ -144,6 +154,12 @@ pub(crate) fn parse(url: &str) -> Result<Url, OpenError> {
         // The parser would take it for a path from the root.
         "file" if !url.get(5..).is_some_and(|path| path.starts_with('/')) => {
             Err(wrong(url, "a directory is written with three slashes, file:///directory".to_owned()))
+        }
+        // The parser takes one slash for two, and a message would name a text that was not typed.
+        scheme @ ("s3" | "az" | "gs") if !url.get(2..).is_some_and(|rest| rest.starts_with("://")) => {
+            // Without slashes it is not known what is a password.
+            let given = if url.contains('@') { format!("{scheme}:...") } else { url.to_owned() };
+            Err(wrong(&given, format!("two slashes follow {scheme}:, as in {scheme}://name/prefix")))
         }
         _ => Ok(parsed),
     }

@@ -18,7 +18,7 @@ use glidepath_env::{
     Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, ObjectStore,
     Payload, PutError, ReadError, RowObjects, Table, Tag,
 };
-use glidepath_kv::{AnyKv, OpenUrlError, open, open_without_requests, shown};
+use glidepath_kv::{AnyKv, OpenUrlError, open, open_without_requests, shown, with_small_scheme};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
@@ -49,7 +49,7 @@ impl RowStore {
     pub(crate) fn open(url: &str) -> Result<Self, OpenError> {
         let opened = open_without_requests(url).map_err(|error| not_opened(url, error))?;
         let opened = opened.map(objects).transpose()?;
-        Ok(Self { url: url.into(), opened: Arc::new(OnceCell::new_with(opened)) })
+        Ok(Self { url: with_small_scheme(url).into(), opened: Arc::new(OnceCell::new_with(opened)) })
     }
 
     /// Whether it is in the memory of this process.
@@ -79,10 +79,7 @@ fn not_opened(url: &str, error: OpenUrlError) -> OpenError {
     match error {
         OpenUrlError::Url { shown: url, why } => OpenError::Url { url, why },
         OpenUrlError::Unusable { shown: url, why } => OpenError::Unusable { url, why },
-        OpenUrlError::NotBuilt { shown: url, scheme } => {
-            let why = format!("this program was built without the driver; build it with `--features {scheme}`");
-            OpenError::Unusable { url, why }
-        }
+        OpenUrlError::NotBuilt { shown: url, scheme: feature } => OpenError::NotBuilt { url, feature },
         error @ OpenUrlError::Folder(glidepath_kv::OpenError::Locked(_)) => {
             OpenError::Held { url: shown(url), why: error.to_string() }
         }

@@ -8,7 +8,7 @@ use clap::Args;
 use glidepath_bench::{Cell, CellSamples, work};
 use glidepath_stores::{Options, open};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, not_opened};
 use crate::output::print;
 
 /// One client in each of a number of processes, which begin at the same time.
@@ -60,7 +60,7 @@ pub(crate) struct WorkerArguments {
 /// Runs one client, and prints its outcome for the process that started it.
 pub(crate) fn run_worker(arguments: &WorkerArguments) -> Result<(), Failure> {
     let cell: Cell = serde_json::from_str(&arguments.cell)?;
-    let store = open(&arguments.store, &Options::default()).map_err(|error| Failure::Mistake(error.to_string()))?;
+    let store = open(&arguments.store, &Options::default()).map_err(not_opened)?;
     std::thread::sleep(std::time::Duration::from_millis(arguments.begin_ms.saturating_sub(unix_ms())));
     let outcome = work(&store, &arguments.place, &cell, arguments.number, &AtomicBool::new(false));
     print(&serde_json::to_string(&outcome.map_err(|error| Failure::Failed(error.to_string()))?)?)

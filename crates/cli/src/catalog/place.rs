@@ -8,7 +8,7 @@ use glidepath_protocols::{Catalog as _, LoadError};
 use glidepath_stores::{LiveEnv, OpenError, Options, Store, is_there, open, shown};
 use tokio::runtime::Runtime;
 
-use crate::failure::{Failure, code};
+use crate::failure::{Failure, code, not_built};
 
 /// An open store, and its runtime.
 pub(super) struct Opened {
@@ -189,6 +189,7 @@ impl Site {
 fn not_opened(error: OpenError) -> Failure {
     match error {
         OpenError::Url { .. } | OpenError::Warehouse { .. } => Failure::Mistake(error.to_string()),
+        OpenError::NotBuilt { url, feature } => not_built(&url, feature),
         OpenError::Unusable { .. } => Failure::Failed(error.to_string()),
         OpenError::Held { .. } => Failure::Coded(code::CONTENTION, error.to_string()),
     }

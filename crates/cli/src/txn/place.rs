@@ -1,7 +1,7 @@
 //! From a URL to a service, and from an error to a message and an exit code.
 
 use glidepath_env::Table;
-use glidepath_kv::{AnyKv, OpenError, OpenUrlError, is_missing};
+use glidepath_kv::{AnyKv, OpenError, OpenUrlError, is_missing, with_small_scheme};
 use glidepath_stores::LiveEnv;
 use glidepath_txn::service::{Service, ServiceError};
 use glidepath_txn::table::{DecideError, GetError, Options};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::Common;
-use crate::failure::{Failure, code};
+use crate::failure::{Failure, code, not_built};
 
 /// An open store, and its runtime.
 pub(super) struct Opened {
@@ -31,7 +31,7 @@ pub(super) struct Site {
 impl Opened {
     /// Opens the store, or makes it.
     pub(super) fn of(common: &Common) -> Result<Self, Failure> {
-        if common.store == "kv+memory:" {
+        if with_small_scheme(&common.store) == "kv+memory:" {
             let words = "kv+memory: exists only until the command ends, so no other command could use it; \
                          use kv+file:///directory for a try";
             return Err(Failure::Mistake(words.to_owned()));
@@ -139,7 +139,8 @@ pub(super) fn otherwise(start: Timestamp, found: Outcome) -> Failure {
 
 pub(super) fn open(error: &OpenUrlError) -> Failure {
     match error {
-        OpenUrlError::Url { .. } | OpenUrlError::NotBuilt { .. } => Failure::Mistake(error.to_string()),
+        OpenUrlError::NotBuilt { shown, scheme } => not_built(shown, scheme),
+        OpenUrlError::Url { .. } => Failure::Mistake(error.to_string()),
         OpenUrlError::Folder(OpenError::Locked(_)) => Failure::Coded(code::CONTENTION, error.to_string()),
         OpenUrlError::Folder(_) | OpenUrlError::Unusable { .. } => Failure::Failed(error.to_string()),
     }
