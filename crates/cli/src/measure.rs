@@ -1,9 +1,9 @@
 //! `glidepath measure`: what do conditional writes cost on this store?
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand};
 use glidepath_lab::library::Shelf;
@@ -12,6 +12,7 @@ use glidepath_measure::{
     profile, run, write_samples,
 };
 use glidepath_model::{ByteSize, Span};
+use glidepath_page::ReportPage;
 use glidepath_sim::Profile;
 use glidepath_stores::{Options, open};
 
@@ -29,6 +30,9 @@ mod compare;
 
 /// The file of alternatives, beside that of the profile.
 const ALTERNATIVES: &str = "profile-alternatives.toml";
+
+/// The file of all samples, which every measurement has.
+const SAMPLES: &str = "samples.parquet";
 
 /// Measure conditional writes on a store, and write a profile for simulations
 ///
@@ -74,7 +78,7 @@ struct Measure {
     /// The size of a guarded object, such as 100B or 4KiB
     #[arg(long, value_name = "SIZE")]
     body: Option<ByteSize>,
-    /// The folder for results; those of an earlier run there are replaced
+    /// The folder for results; a complete measurement replaces those of an earlier run there
     #[arg(long, value_name = "FOLDER", default_value = "results/measure")]
     out: PathBuf,
     /// Do not ask before requests that cost money
@@ -141,69 +145,54 @@ impl Measure {
             ));
         }
         let provenance = provenance(store);
-        self.write(plan, &stopped, &provenance)?;
-        if stopped.complete {
-            Ok(())
-        } else {
-            Err(Failure::Interrupted(format!("stopped; the results so far are in {}", self.out.display())))
-        }
-    }
-
-    fn write(&self, plan: &Plan, stopped: &PlanResult, provenance: &Provenance) -> Result<(), Failure> {
-        let measurements = Measurement::of(&stopped.trials);
-        folder::claim(&self.out, "measure")?;
-        let path = |name: &str| self.out.join(name);
-        write_samples(&path("samples.parquet"), &stopped.trials)
-            .map_err(|error| unwritable(&path("samples.parquet"), &error))?;
-        let PlanResult { left_out, complete, .. } = stopped;
-        let fitted = Fitted::all(&measurements);
-        let report = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete };
-        let page = report.page()?;
-        let markdown = page.markdown();
-        write(&path("report.md"), &markdown)?;
-        write(&path("report.html"), &page.html())?;
-        write(&path(compare::FILE), &compare::summary(store_name(provenance), &measurements)?)?;
-        print(&markdown)?;
-        let files = match profile(&fitted, provenance, stopped.latency_includes_read, plan) {
-            Some(profile) => {
-                // After a stop the user should not have to wait for the alternatives.
-                let beside =
-                    if *complete { self.write_alternatives(profile, plan, stopped, provenance)? } else { profile };
-                let text = toml::to_string(&beside).map_err(|error| Failure::Failed(error.to_string()))?;
-                write(&path("profile.toml"), &text)?;
-                match complete {
-                    true => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
-                    false => {
-                        "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, \
-                         because the measurement was stopped"
-                    }
-                }
+        let found = Found::of(plan, &stopped, &provenance, stop)?;
+        match found.is_all {
+            true => self.write(&self.out, &found, &stopped, &provenance),
+            false => {
+                let folder = self.place_of_a_part();
+                self.write(&folder, &found, &stopped, &provenance)?;
+                let kept = match folder == self.out {
+                    true => String::new(),
+                    false => format!("; the earlier results in {} stay as they were", self.out.display()),
+                };
+                Err(Failure::Interrupted(format!("stopped; the results so far are in {}{kept}", folder.display())))
             }
-            None => "report.html, report.md, samples.parquet; no profile, because a profile needs cas or create",
-        };
-        print(&format!("\nIn {}: {files}", self.out.display()))
+        }
     }
 
-    /// Writes the alternatives, and names their file in the profile.
-    fn write_alternatives(
-        &self,
-        mut profile: Profile,
-        plan: &Plan,
-        stopped: &PlanResult,
-        provenance: &Provenance,
-    ) -> Result<Profile, Failure> {
-        let evidence = Evidence { trials: &stopped.trials, plan, provenance, seed: 1 };
-        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let display = Display::new();
-        let show = |done, all| display.steps(done, all, "alternative profiles", "");
-        let found = alternatives(&profile, &evidence, threads, &show);
-        drop(display);
-        let text = found.text().map_err(|error| Failure::Failed(error.to_string()))?;
-        write(&self.out.join(ALTERNATIVES), &text)?;
-        if let Some(measured) = &mut profile.measured {
-            measured.alternatives = Some(ALTERNATIVES.to_owned());
+    /// The folder for an interrupted measurement: it does not replace an earlier one, which may be complete.
+    fn place_of_a_part(&self) -> PathBuf {
+        let is_taken = self.out.join(SAMPLES).exists();
+        if is_taken { self.out.join("interrupted") } else { self.out.clone() }
+    }
+
+    fn write(&self, folder: &Path, found: &Found, run: &PlanResult, provenance: &Provenance) -> Result<(), Failure> {
+        folder::claim(folder, "measure")?;
+        let path = |name: &str| folder.join(name);
+        // Until all is written, files of two measurements must not pass for those of one.
+        folder::remove(&[&path("profile.toml"), &path(ALTERNATIVES)])?;
+        write_samples(&path(SAMPLES), &run.trials).map_err(|error| unwritable(&path(SAMPLES), &error))?;
+        write(&path("report.md"), &found.page.markdown())?;
+        write(&path("report.html"), &found.page.html())?;
+        write(&path(compare::FILE), &compare::summary(store_name(provenance), &found.measurements)?)?;
+        if let Some(alternatives) = &found.alternatives {
+            write(&path(ALTERNATIVES), alternatives)?;
         }
-        Ok(profile)
+        if let Some(profile) = &found.profile {
+            write(&path("profile.toml"), profile)?;
+        }
+        let files = match (&found.profile, &found.alternatives) {
+            (Some(_), Some(_)) => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
+            (Some(_), None) => {
+                "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, \
+                 because the measurement was stopped"
+            }
+            (None, _) if !found.is_all && run.complete => {
+                "report.html, report.md, samples.parquet; no profile, because its fit was stopped"
+            }
+            (None, _) => "report.html, report.md, samples.parquet; no profile, because a profile needs cas or create",
+        };
+        print(&format!("\nIn {}: {files}", folder.display()))
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
@@ -246,6 +235,63 @@ impl Measure {
             )
         })
     }
+}
+
+/// What a measurement gives, before any of it is written.
+struct Found {
+    measurements: Vec<Measurement>,
+    page: ReportPage,
+    profile: Option<String>,
+    alternatives: Option<String>,
+    /// Whether neither the trials nor the fits were stopped.
+    is_all: bool,
+}
+
+impl Found {
+    /// Prints the report, and fits the profile and its alternatives, which takes longer.
+    fn of(plan: &Plan, run: &PlanResult, provenance: &Provenance, stop: &AtomicBool) -> Result<Self, Failure> {
+        let measurements = Measurement::of(&run.trials);
+        let fitted = Fitted::all(&measurements);
+        let PlanResult { left_out, complete, .. } = run;
+        let page = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete }.page()?;
+        print(&page.markdown())?;
+        let never = AtomicBool::new(false);
+        // After a stop of the trials the profile is still fitted; only a further Ctrl-C ends that.
+        let stop = if *complete { stop } else { &never };
+        let display = Display::new();
+        let show = |done, all| display.steps(done, all, "simulations for the profile", "");
+        let found = profile(&fitted, (provenance, run.latency_includes_read), plan, stop, &show);
+        drop(display);
+        let mut found = found.filter(|_| !stop.load(Ordering::Relaxed));
+        let alternatives = match &mut found {
+            // After a stop the user should not have to wait for the alternatives.
+            Some(profile) if *complete => {
+                alternatives_of(profile, &Evidence { trials: &run.trials, plan, provenance, seed: 1 }, stop)?
+            }
+            _ => None,
+        };
+        let profile = found.map(|found| toml::to_string(&found)).transpose();
+        let profile = profile.map_err(|error| Failure::Failed(error.to_string()))?;
+        let is_all = *complete && !stop.load(Ordering::Relaxed);
+        Ok(Self { measurements, page, profile, alternatives, is_all })
+    }
+}
+
+/// The alternatives as text, whose file the profile then names; `None` after a stop.
+fn alternatives_of(
+    profile: &mut Profile,
+    evidence: &Evidence<'_>,
+    stop: &AtomicBool,
+) -> Result<Option<String>, Failure> {
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let display = Display::new();
+    let show = |done, all| display.steps(done, all, "alternative profiles", "");
+    let Some(found) = alternatives(profile, evidence, threads, stop, &show) else { return Ok(None) };
+    drop(display);
+    if let Some(measured) = &mut profile.measured {
+        measured.alternatives = Some(ALTERNATIVES.to_owned());
+    }
+    found.text().map(Some).map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// A time for people, rounded up.

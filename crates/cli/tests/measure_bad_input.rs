@@ -198,7 +198,24 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// A trial of hours is stopped: its samples are kept, and its objects are removed.
 #[test]
 fn an_interrupt_keeps_what_was_measured() {
+    interrupted(&tempfile::tempdir().unwrap(), false);
+}
+
+/// The same after a complete measurement, which stays as it was.
+#[test]
+fn an_interrupt_does_not_replace_a_complete_measurement() {
     let folder = tempfile::tempdir().unwrap();
+    let asked = ["measure", "sim:s3-express", "--quick", "--trials", "1", "--writers", "1,2", "--operations", "cas"];
+    let made = program().args(asked).args(["--out", "m"]).current_dir(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let alternatives = folder.path().join("m/profile-alternatives.toml");
+    let all = || ["m/report.md", "m/profile.toml"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
+    let before = all();
+    interrupted(&folder, true);
+    assert!(all() == before && alternatives.exists());
+}
+
+fn interrupted(folder: &tempfile::TempDir, is_second: bool) {
     let store = folder.path().join("store");
     let mut command = program();
     let url = format!("file://{}?durability=none", store.display());
@@ -226,9 +243,11 @@ fn an_interrupt_keeps_what_was_measured() {
     interrupt(&child);
     let output: Output = child.wait_with_output().unwrap();
     let error = refused(output, 130);
-    says(&error, &["the results so far are in m"]);
-    let report = std::fs::read_to_string(folder.path().join("m/report.md")).unwrap();
+    let (out, other) = if is_second { ("m/interrupted", "the earlier results in m stay") } else { ("m", "") };
+    says(&error, &[&format!("the results so far are in {out}"), other]);
+    let report = std::fs::read_to_string(folder.path().join(out).join("report.md")).unwrap();
     says(&report, &["stopped before its end", "| cas | 2 |"]);
-    assert!(std::fs::read_to_string(folder.path().join("m/profile.toml")).unwrap().contains("writers = 2"));
+    assert!(std::fs::read_to_string(folder.path().join(out).join("profile.toml")).unwrap().contains("writers = 2"));
+    assert!(!folder.path().join(out).join("profile-alternatives.toml").exists());
     assert!(!store.exists(), "{:?}", files(&store));
 }

@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_model::Span;
 use glidepath_run::parallel;
@@ -50,21 +50,22 @@ pub struct Evidence<'a> {
 }
 
 /// The alternatives to a profile that was made from this evidence. The same evidence gives the same ones on any number
-/// of threads; `progress` gets the number made and the number in all.
+/// of threads; `progress` gets the number made and the number in all. `None` if `stop` was set meanwhile.
 #[must_use]
 pub fn alternatives(
     profile: &Profile,
     evidence: &Evidence<'_>,
     threads: NonZeroUsize,
+    stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Alternatives {
+) -> Option<Alternatives> {
     let blocks = Blocks::of(evidence.trials);
     let measurements = Measurement::of(evidence.trials);
-    let effect = Effect { profile, found: &Sorted::of(measurements.iter()), plan: evidence.plan };
+    let effect = Effect { profile, found: &Sorted::of(measurements.iter()), plan: evidence.plan, stop };
     let task = |number: u64| match number {
         DRAWN => effect.extreme(EARLIEST),
         number if number > DRAWN => effect.extreme(LATEST),
-        number => redrawn(profile, &blocks, evidence, number).as_ref().map(Alternative::of),
+        number => redrawn(profile, &blocks, evidence, (number, stop)).as_ref().map(Alternative::of),
     };
     let all = DRAWN + 2;
     // Alternatives of the effect time take longest, so they come first.
@@ -75,20 +76,28 @@ pub fn alternatives(
         progress(made.len(), all as usize);
         Ok::<(), Infallible>(())
     };
-    let Ok(_) = parallel::each(all, threads, &AtomicBool::new(false), |turn| task(number(turn)), keep);
+    let Ok(_) = parallel::each(all, threads, stop, |turn| task(number(turn)), keep);
+    if stop.load(Ordering::Relaxed) {
+        return None;
+    }
     made.sort_unstable_by_key(|(number, _)| *number);
     let mut made = made.into_iter().map(|(_, alternative)| alternative);
     let sampling = made.by_ref().take(DRAWN as usize).flatten().collect();
     let (earliest, latest) = (made.next().flatten(), made.next().flatten());
-    Alternatives { version: Alternatives::VERSION, of: profile.fingerprint(), sampling, earliest, latest }
+    Some(Alternatives { version: Alternatives::VERSION, of: profile.fingerprint(), sampling, earliest, latest })
 }
 
 /// The profile from another draw of the trials. `None` if a measured operation has no sample in it.
-fn redrawn(profile: &Profile, blocks: &Blocks, evidence: &Evidence<'_>, number: u64) -> Option<Profile> {
+fn redrawn(
+    profile: &Profile,
+    blocks: &Blocks,
+    evidence: &Evidence<'_>,
+    (number, stop): (u64, &AtomicBool),
+) -> Option<Profile> {
     let measurements = Measurement::of_each(blocks.draw(evidence.seed, number));
     let sorted = Sorted::of(measurements.iter());
     let mut drawn = sorted.profile(evidence.provenance, profile.latency_includes_read, &Latencies::quantiles)?;
-    let rehearsal = Rehearsal::of(evidence.plan, 1, ATTEMPTS_OF_ONE);
+    let rehearsal = Rehearsal::of(evidence.plan, 1, ATTEMPTS_OF_ONE, stop);
     for (operation, found) in sorted.contended() {
         let Some(base) = of(profile, operation) else { continue };
         if base.contended.is_empty() {
@@ -112,6 +121,7 @@ struct Effect<'a> {
     profile: &'a Profile,
     found: &'a Sorted<'a>,
     plan: &'a Plan,
+    stop: &'a AtomicBool,
 }
 
 impl Effect<'_> {
@@ -135,14 +145,14 @@ impl Effect<'_> {
     /// With one distribution for all: it must explain the measurement as the profile does.
     fn alike(&self, operation: Operation, found: &[&Measurement], share: f64) -> Option<OperationProfile> {
         let with = OperationProfile { effect_share: Some(share), ..of(self.profile, operation)?.clone() };
-        let rehearsal = Rehearsal::of(self.plan, TIMES, ATTEMPTS);
+        let rehearsal = Rehearsal::of(self.plan, TIMES, ATTEMPTS, self.stop);
         explains(&with, self.profile, operation, found, &rehearsal).then_some(with)
     }
 
     /// With holds: a later effect makes more writes fail, which shorter holds must compensate, and a hold cannot be
     /// below 0.
     fn held(&self, operation: Operation, found: &[&Measurement], share: f64) -> Option<OperationProfile> {
-        let rehearsal = Rehearsal::of(self.plan, TIMES, ATTEMPTS);
+        let rehearsal = Rehearsal::of(self.plan, TIMES, ATTEMPTS, self.stop);
         let rates = failure_rates(found);
         let mut with = self.profile.clone();
         let place = of_mut(&mut with, operation)?;

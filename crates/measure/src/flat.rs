@@ -29,7 +29,7 @@ pub(crate) fn explained(
     profile: &Profile,
     operation: Operation,
     found: &[&Measurement],
-    rehearsal: &Rehearsal,
+    rehearsal: &Rehearsal<'_>,
 ) -> Option<OperationProfile> {
     let of = if operation == Operation::Append { profile.append.as_ref()? } else { &profile.conditional_put };
     if found.iter().all(|found| found.writers == 1) {
@@ -66,7 +66,7 @@ pub(crate) fn explains(
     profile: &Profile,
     operation: Operation,
     found: &[&Measurement],
-    rehearsal: &Rehearsal,
+    rehearsal: &Rehearsal<'_>,
 ) -> bool {
     let mut candidate = profile.clone();
     let Some(place) = of_mut(&mut candidate, operation) else { return false };

@@ -6,7 +6,8 @@
 //! Applied Econometrics* 8, 1993). The bias is real: if a request may take 45 s, no writer waits for such a request
 //! when a trial begins, so more writers contend than in the long run.
 
-use std::sync::atomic::AtomicBool;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{OperationProfile, Profile};
@@ -43,12 +44,23 @@ impl FailureRate {
 /// Halvings of the interval that contains the hold.
 const HALVINGS: u32 = 9;
 
+/// Effect times that are tried.
+const WAYS: u32 = 8;
+
+/// The most simulated failure rates of [`fit_holds`] for one number of writers.
+pub(crate) const MOST_FITS: usize = (HALVINGS + WAYS) as usize;
+
 /// Fits the holds of a profile's operation to the failure rates measured (one for each of its `contended` entries, in
 /// their order).
 ///
 /// If significantly more writes would fail than were measured to, even without a hold, the effect time is earlier than
 /// half-way: `effect_after`.
-pub fn fit_holds(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate], rehearsal: &Rehearsal) {
+pub fn fit_holds(
+    profile: &mut Profile,
+    operation: Operation,
+    failure_rates: &[FailureRate],
+    rehearsal: &Rehearsal<'_>,
+) {
     fit_way(profile, operation, failure_rates, rehearsal);
     fit_each_hold(profile, operation, failure_rates, rehearsal);
 }
@@ -58,7 +70,7 @@ pub(crate) fn fit_each_hold(
     profile: &mut Profile,
     operation: Operation,
     failure_rates: &[FailureRate],
-    rehearsal: &Rehearsal,
+    rehearsal: &Rehearsal<'_>,
 ) {
     for (index, failure_rate) in failure_rates.iter().enumerate() {
         let Some(count) = contended(profile, operation).get(index).map(|knot| knot.writers) else { return };
@@ -79,11 +91,11 @@ pub(crate) fn fit_each_hold(
 
 /// Makes the effect time earlier until, without holds, no more writes fail than were measured to. If that does not
 /// help, the effect time is not the cause and stays as it was.
-fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate], rehearsal: &Rehearsal) {
+fn fit_way(profile: &mut Profile, operation: Operation, failure_rates: &[FailureRate], rehearsal: &Rehearsal<'_>) {
     let shortest = contended(profile, operation).iter().flat_map(|knot| [Some(&knot.success), knot.failure.as_ref()]);
     let shortest = shortest.flatten().map(|distribution| distribution.quantile_ns(0.0)).fold(f64::MAX, f64::min);
     let mut way = shortest / 2.0;
-    for _ in 0..8 {
+    for _ in 0..WAYS {
         if !fails_too_often(profile, operation, failure_rates, rehearsal) {
             return;
         }
@@ -98,7 +110,7 @@ pub(crate) fn fails_too_often(
     profile: &Profile,
     operation: Operation,
     failure_rates: &[FailureRate],
-    rehearsal: &Rehearsal,
+    rehearsal: &Rehearsal<'_>,
 ) -> bool {
     let counts = contended(profile, operation).iter().map(|knot| knot.writers);
     counts.zip(failure_rates).any(|(writers, rate)| {
@@ -134,29 +146,58 @@ fn set_hold(profile: &mut Profile, operation: Operation, index: usize, nanos: f6
     }
 }
 
+/// The most operations for one failure rate: eight for each attempt of [`ATTEMPTS`](crate::profile::ATTEMPTS), for warm-ups
+/// and for what goes on while a trial waits for a slow operation. Stores that need 100 µs or more for one do not reach it.
+const MOST_OPERATIONS: u64 = 200_000;
+
+/// No one stops it.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// How candidates are measured.
-#[derive(Clone, Debug)]
-pub struct Rehearsal {
+#[derive(Clone)]
+pub struct Rehearsal<'a> {
     /// The plan of each trial; `None`: one trial that is as long as necessary.
     trial: Option<Plan>,
     /// The most trials.
     trials: u32,
     /// The number of attempts after which no further trial is made.
     attempts: f64,
+    /// If set, nothing more is simulated, and what is fitted means nothing.
+    stop: &'a AtomicBool,
+    /// Called after each simulated failure rate.
+    told: Option<&'a dyn Fn()>,
 }
 
-impl Rehearsal {
+impl fmt::Debug for Rehearsal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trial, trials, attempts, stop, told: _ } = self;
+        f.debug_struct("Rehearsal")
+            .field("trial", trial)
+            .field("trials", trials)
+            .field("attempts", attempts)
+            .field("stop", stop)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Rehearsal<'a> {
     /// For published failure rates: rates of the long run, from about 6,000 attempts.
     #[must_use]
     pub fn long() -> Self {
-        Self { trial: None, trials: 1, attempts: 6000.0 }
+        Self { trial: None, trials: 1, attempts: 6000.0, stop: &NEVER, told: None }
     }
 
     /// As it was measured, but with this multiple of the trials, so that the simulated error is smaller than the
-    /// measured one, or with as many trials as have this number of attempts.
+    /// measured one, or with as many trials as have this number of attempts. Once `stop` is set, nothing more is simulated.
     #[must_use]
-    pub fn of(plan: &Plan, times: u32, attempts: f64) -> Self {
-        Self { trial: Some(plan.clone()), trials: plan.trials.saturating_mul(times), attempts }
+    pub fn of(plan: &Plan, times: u32, attempts: f64, stop: &'a AtomicBool) -> Self {
+        let trials = plan.trials.saturating_mul(times);
+        Self { trial: Some(plan.clone()), trials, attempts, stop, told: None }
+    }
+
+    /// The same, and this is called after each simulated failure rate.
+    pub(crate) fn watched(self, told: &'a dyn Fn()) -> Self {
+        Self { told: Some(told), ..self }
     }
 
     fn failure_rate(&self, profile: &Profile, operation: Operation, writers: u32) -> FailureRate {
@@ -176,6 +217,9 @@ impl Rehearsal {
         writers: u32,
         mean_ns: f64,
     ) -> Option<Measurement> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
         let each = self.attempts / f64::from(writers);
         let plan = match &self.trial {
             None => Plan {
@@ -187,16 +231,19 @@ impl Rehearsal {
             },
             Some(plan) => Plan { most_per_writer: plan.most_per_writer.min(each as usize), ..plan.clone() },
         };
-        let mut site = SimulatedSite::new(profile.clone(), 1);
+        let mut site = SimulatedSite::new(profile.clone(), 1).at_most(MOST_OPERATIONS);
         let (mut trials, mut seen) = (Vec::<TrialSamples>::new(), 0);
         for number in 1..=self.trials {
             // Measuring a simulated store cannot fail.
             let trial = site.measure(&plan, Trial { operation, writers, number }, &AtomicBool::new(false)).ok()?;
             seen += trial.samples.len();
             trials.push(trial);
-            if seen as f64 >= self.attempts {
+            if seen as f64 >= self.attempts || !site.may_go_on() {
                 break;
             }
+        }
+        if let Some(told) = self.told {
+            told();
         }
         Measurement::of(&trials).pop()
     }

@@ -5,6 +5,9 @@
 //!
 //! A writer that has made the number of operations in the cost estimate makes no more, even while the trial waits for
 //! others. It closes counting as soon as every writer has an operation that counts, and waits.
+//!
+//! A trial of a simulated store may have a bound on its operations, because a store in memory does millions of them in the
+//! time of a trial. Half of them end the warm-up, all of them the trial.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -19,8 +22,12 @@ const LONGEST_FITS: u64 = 10;
 /// What the writers of a trial share.
 #[derive(Debug)]
 pub(crate) struct Pace<'a> {
-    /// The end of the warm-up.
-    from: Instant,
+    /// The end of the warm-up, in nanoseconds.
+    from: AtomicU64,
+    /// The operations that may still begin, of all writers.
+    left: AtomicU64,
+    /// Of these, those that are for the time after the warm-up.
+    kept: u64,
     duration: Span,
     most: usize,
     /// The most operations of one writer, as announced in the estimate.
@@ -35,7 +42,7 @@ pub(crate) struct Pace<'a> {
     closed: AtomicU64,
     /// If set, no operation begins.
     stop: &'a AtomicBool,
-    /// A writer has failed: later operations do not count.
+    /// A writer has failed, or all operations that may begin have: later ones do not count.
     abandoned: AtomicBool,
 }
 
@@ -62,7 +69,9 @@ impl Drop for EndsForAll<'_> {
 impl<'a> Pace<'a> {
     pub(crate) fn new(plan: &Plan, writers: u32, from: Instant, stop: &'a AtomicBool) -> Self {
         Self {
-            from,
+            from: AtomicU64::new(from.as_nanos()),
+            left: AtomicU64::new(u64::MAX),
+            kept: 0,
             duration: plan.duration,
             most: plan.most_per_writer,
             paid: plan.most_requests(),
@@ -73,6 +82,33 @@ impl<'a> Pace<'a> {
             stop,
             abandoned: AtomicBool::new(false),
         }
+    }
+
+    /// The same, with at most this number of operations.
+    pub(crate) fn at_most(mut self, operations: u64) -> Self {
+        (self.left, self.kept) = (AtomicU64::new(operations), operations / 2);
+        self
+    }
+
+    /// The operations that may still begin.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.load(Ordering::SeqCst)
+    }
+
+    /// Records that an operation begins.
+    pub(crate) fn begins(&self, now: Instant) {
+        let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        match left {
+            Ok(left) if left > self.kept => {}
+            Ok(left) if left > 1 => {
+                self.from.fetch_min(now.as_nanos(), Ordering::SeqCst);
+            }
+            _ => self.abandoned.store(true, Ordering::SeqCst),
+        }
+    }
+
+    fn from(&self) -> Instant {
+        Instant::from_nanos(self.from.load(Ordering::SeqCst))
     }
 
     /// When counting was closed; the greatest time if it was not.
@@ -89,7 +125,7 @@ impl<'a> Pace<'a> {
     /// ends.) A writer without an operation that counts never waits, because all others wait for it: an operation of
     /// its warm-up may have lasted beyond the end of the trial.
     pub(crate) fn is_spent(&self, now: Instant, done: Done) -> bool {
-        done.made >= self.paid && done.counted > 0 && now.since(self.from.min(now)) >= self.duration
+        done.made >= self.paid && done.counted > 0 && now.since(self.from().min(now)) >= self.duration
     }
 
     /// Whether an operation that a writer begins now counts, as far as it knows.
@@ -97,14 +133,14 @@ impl<'a> Pace<'a> {
         if self.is_enough(now, done) || self.stopped() {
             self.closed.fetch_min(now.as_nanos(), Ordering::SeqCst);
         }
-        now >= self.from && now < self.closed()
+        now >= self.from() && now < self.closed()
     }
 
     fn is_enough(&self, now: Instant, done: Done) -> bool {
-        if now < self.from || self.awaited.load(Ordering::SeqCst) > 0 {
+        if now < self.from() || self.awaited.load(Ordering::SeqCst) > 0 {
             return false;
         }
-        let counted = now.since(self.from);
+        let counted = now.since(self.from());
         let longest = self.longest.load(Ordering::SeqCst);
         let stretched = counted >= self.duration;
         let shown = counted.as_nanos() >= LONGEST_FITS.saturating_mul(longest);
@@ -194,6 +230,21 @@ mod tests {
             writer.join().is_err()
         });
         assert!(panicked && pace.is_over());
+    }
+
+    #[test]
+    fn so_many_operations_end_the_warm_up_and_then_the_trial() {
+        let never = AtomicBool::new(false);
+        let pace = Pace::new(&Plan::full(), 1, at(500), &never).at_most(10);
+        for made in 0..5 {
+            assert!(!pace.counts(at(made), had(0)), "the warm-up");
+            pace.begins(at(made));
+        }
+        assert!(!pace.counts(at(5), had(0)));
+        pace.begins(at(5));
+        assert!(pace.counts(at(6), had(0)), "half of them are left");
+        (6..10).for_each(|made| pace.begins(at(made)));
+        assert!(pace.left() == 0 && pace.is_over() && !pace.counts(at(10), had(1)));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! How is a profile for simulations made from measurements?
 
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
 use glidepath_model::{ByteSize, Span};
 use glidepath_sim::{ContendedProfile, Measured, OperationProfile, Profile};
 
 use crate::fit::{Fitted, Latencies, sigma};
 use crate::flat::{explained, upper_sigma};
-use crate::hold::{FailureRate, Rehearsal, fit_holds};
+use crate::hold::{FailureRate, MOST_FITS, Rehearsal, fit_holds};
 use crate::measurement::{Measurement, Numbers};
 use crate::plan::{Operation, Plan};
 
@@ -34,6 +37,10 @@ pub(crate) const TIMES: u32 = 4;
 
 /// The number of attempts after which a simulated failure rate is certain enough.
 pub(crate) const ATTEMPTS: f64 = 24_000.0;
+
+/// The most simulated failure rates for one number of writers: one of a flat profile, then those of
+/// [`fit_holds`](crate::hold::fit_holds).
+const MOST_SIMULATED: usize = 1 + MOST_FITS;
 
 /// The measurements that a profile is made from.
 pub(crate) struct Sorted<'a> {
@@ -103,12 +110,16 @@ impl<'a> Sorted<'a> {
 /// The profile of a store measured by this plan. Needs put-if-match or put-if-absent with one writer (otherwise
 /// `None`); it stands in for other operations that were not measured, and their `source` says so.
 /// `latency_includes_read` comes from the site.
+///
+/// `progress` gets the number of simulated failure rates, and the most that are necessary. If `stop` is set meanwhile, the
+/// profile means nothing.
 #[must_use]
 pub fn profile(
     fitted: &[Fitted<'_>],
-    provenance: &Provenance,
-    latency_includes_read: bool,
+    (provenance, latency_includes_read): (&Provenance, bool),
     plan: &Plan,
+    stop: &AtomicBool,
+    progress: &dyn Fn(usize, usize),
 ) -> Option<Profile> {
     let sorted = Sorted::of(fitted.iter().map(|fitted| fitted.measurement));
     let latencies = |found: &Measurement| {
@@ -116,7 +127,14 @@ pub fn profile(
         of.map_or_else(|| Latencies::quantiles(found), Fitted::chosen)
     };
     let mut profile = sorted.profile(provenance, latency_includes_read, &latencies)?;
-    let rehearsal = Rehearsal::of(plan, TIMES, ATTEMPTS);
+    let contended =
+        sorted.contended().into_iter().flat_map(|(_, found)| found).filter(|found| found.writers > 1).count();
+    let (done, most) = (Cell::new(0), contended * MOST_SIMULATED);
+    let told = || {
+        done.set(done.get() + 1);
+        progress(done.get(), most);
+    };
+    let rehearsal = Rehearsal::of(plan, TIMES, ATTEMPTS, stop).watched(&told);
     for (operation, found) in sorted.contended() {
         match explained(&profile, operation, found, &rehearsal) {
             Some(flat) if operation == Operation::Append => profile.append = Some(flat),

@@ -227,13 +227,25 @@ async fn remove(store: &Store, prefix: &Key) -> Result<(), Cause> {
 pub struct SimulatedSite {
     profile: Profile,
     seed: u64,
+    /// The operations that may still be made.
+    left: Option<u64>,
 }
 
 impl SimulatedSite {
     /// A store of this profile. Each trial has its own seed, drawn from this one.
     #[must_use]
     pub fn new(profile: Profile, seed: u64) -> Self {
-        Self { profile, seed }
+        Self { profile, seed, left: None }
+    }
+
+    /// The same, with at most this number of operations in all trials.
+    pub(crate) fn at_most(self, operations: u64) -> Self {
+        Self { left: Some(operations), ..self }
+    }
+
+    /// Whether it may make more operations.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.left != Some(0)
     }
 
     /// The store.
@@ -304,10 +316,14 @@ impl SimulatedSite {
         simulation
     }
 
-    fn play(&self, simulation: &mut Simulation, plan: &Plan, trial: Trial) -> TrialSamples {
+    fn play(&mut self, simulation: &mut Simulation, plan: &Plan, trial: Trial) -> TrialSamples {
         let told = self.profile.latency_includes_read;
         let samples = Rc::new(RefCell::new(Vec::new()));
-        let pace = Rc::new(Pace::new(plan, trial.writers, Instant::ZERO + plan.warm_up, &NEVER));
+        let pace = Pace::new(plan, trial.writers, Instant::ZERO + plan.warm_up, &NEVER);
+        let pace = Rc::new(match self.left {
+            Some(left) => pace.at_most(left),
+            None => pace,
+        });
         let writers: Vec<_> = (0..trial.writers)
             .map(|writer| {
                 let (operation, key, body) = (trial.operation, Key::new(MEASURED), plan.body);
@@ -325,6 +341,7 @@ impl SimulatedSite {
             })
             .collect();
         simulation.run(writers);
+        self.left = self.left.map(|_| pace.left());
         TrialSamples::counted(trial, samples.take(), pace.closed())
     }
 }
@@ -348,6 +365,17 @@ mod tests {
         };
         let error = together(&pace, trial, work).unwrap_err().to_string();
         assert!(error.starts_with("cas with 3 writers: a writer panicked (writer 1 is broken)"), "{error}");
+    }
+
+    #[test]
+    fn a_simulated_store_that_answers_at_once_makes_no_more_operations_than_are_allowed() {
+        let mut site = SimulatedSite::new(Profile::constant(Span::from_nanos(300)), 1).at_most(2000);
+        let trial = Trial { operation: Operation::Create, writers: 4, number: 1 };
+        let mut world = site.stage(&Plan::quick(), trial);
+        world.keep_writes(STORE);
+        let samples = site.play(&mut world, &Plan::quick(), trial).samples.len();
+        assert!(world.writes(STORE).len() <= 2000 && !site.may_go_on());
+        assert!((900..=1100).contains(&samples), "half of them are for the warm-up: {samples}");
     }
 
     /// Ten writers on a store that takes 30 ms, and sometimes ten seconds: while the trial waits for a slow operation,

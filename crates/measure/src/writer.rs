@@ -69,6 +69,7 @@ pub(crate) async fn write<E: Env, L: Learn>(env: &E, store: &E::Objects, task: &
             continue;
         }
         made += 1;
+        task.pace.begins(began);
         let end = once(env, store, task, &mut at).await;
         let ended = env.now();
         if counts {

@@ -200,7 +200,8 @@ fn a_flat_store_is_measured_as_flat() {
         let [store_name, machine, date, program] = ["sim", "a test", "today", "glidepath"].map(str::to_owned);
         let provenance = Provenance { store: store_name, machine, date, program };
         let measurements = Measurement::of(&done.trials);
-        let found = profile(&Fitted::all(&measurements), &provenance, done.latency_includes_read, &plan);
+        let from = (&provenance, done.latency_includes_read);
+        let found = profile(&Fitted::all(&measurements), from, &plan, &AtomicBool::new(false), &|_, _| ());
         (store.conditional_put, found.expect("cas was measured").conditional_put)
     };
     for name in ["s3-standard", "s3-express", "azure-standard", "azure-premium", "gcs"] {

@@ -27,7 +27,8 @@ fn compare(name: &str) {
     let [sim, machine, date, program] = ["sim", "a test", "2026-11-22", "glidepath"].map(str::to_owned);
     let provenance = Provenance { store: sim, machine, date, program };
     let measured = measure(&store, &live, 11);
-    let fitted = profile(&Fitted::all(&measured), &provenance, store.latency_includes_read, &live);
+    let from = (&provenance, store.latency_includes_read);
+    let fitted = profile(&Fitted::all(&measured), from, &live, &AtomicBool::new(false), &|_, _| ());
     let fitted = fitted.expect("cas was measured");
     let others = Plan { writers: vec![3, 6, 12], trials: 40, sizes: Vec::new(), ..live };
     let points = if name == "gcs-2025-06" { 0.08 } else { 0.04 };

@@ -28,14 +28,16 @@ impl Remeasured {
         let [sim, machine, date, program] = ["sim", "a test", "2026-11-22", "glidepath"].map(str::to_owned);
         let provenance = Provenance { store: sim, machine, date, program };
         let measurements = Measurement::of(&done.trials);
-        let found = profile(&Fitted::all(&measurements), &provenance, done.latency_includes_read, &plan);
+        let from = (&provenance, done.latency_includes_read);
+        let found = profile(&Fitted::all(&measurements), from, &plan, &AtomicBool::new(false), &|_, _| ());
         Self { profile: found.expect("cas was measured"), plan, provenance, done, seed }
     }
 
     pub(crate) fn alternatives(&self) -> Alternatives {
         let Self { plan, provenance, .. } = self;
         let evidence = Evidence { trials: &self.done.trials, plan, provenance, seed: self.seed };
-        alternatives(&self.profile, &evidence, threads(), &|_, _| ())
+        let found = alternatives(&self.profile, &evidence, threads(), &AtomicBool::new(false), &|_, _| ());
+        found.expect("nothing stops it")
     }
 
     /// The knee, and its uncertainty including the measurement's.
