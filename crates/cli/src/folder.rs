@@ -46,6 +46,11 @@ pub(crate) fn claim(folder: &Path, experiment: &str) -> Result<(), Failure> {
     write(&folder.join(LABEL), &label(experiment))
 }
 
+/// The command and the experiment, as in [`claim`]. Coarse results and full ones do not mix.
+pub(crate) fn label_of(command: &str, experiment: &str, quick: bool) -> String {
+    format!("{command} {experiment}{}", if quick { " --quick" } else { "" })
+}
+
 fn label(experiment: &str) -> String {
     format!("glidepath {experiment}\n")
 }

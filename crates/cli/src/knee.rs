@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use glidepath_lab::Point;
-use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
+use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment, Overrides};
 use glidepath_lab::knee::{self, Answer, Bound, KneeError, KneeOptions, MeasuredKnee, Provider};
 use glidepath_lab::library::{Shelf, alternatives, profile};
 use glidepath_model::Span;
@@ -33,8 +33,8 @@ use crate::threads::Threads;
 pub(crate) struct Arguments {
     #[command(flatten)]
     load: LoadOptions,
-    /// The share that must succeed
-    #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
+    /// The share that must succeed, such as 95% or 0.95
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = share)]
     threshold: f64,
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
@@ -44,10 +44,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME")]
     commit_within: Option<Span>,
     /// Continue until half of the 95 % interval of the knee is at most this share, such as 3% or 0.03
-    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = some_share)]
     within: f64,
     /// The width of the bracket around the load, as a share of the load; never more than --within
-    #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     tolerance: f64,
     /// The total work, as the approximate time that two processors take [default: 10s; 20s with a measured profile; 30s
     /// with --sensitivity; 3min with --protocols]
@@ -125,6 +125,7 @@ const MOST_BUDGET: Duration = Duration::from_secs(86_400);
 /// Finds and explains it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut overrides = arguments.load.overrides()?;
+    no_load(&overrides)?;
     let preset = overrides.preset.get_or_insert_with(|| DEFAULT_PRESET.to_owned()).clone();
     let experiment = Experiment::of_preset(&preset, &overrides)?;
     let [planned] = &experiment.points[..] else {
@@ -241,11 +242,27 @@ pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}; allowed: 1s to 24h")) }
 }
 
-/// A share, also as a percentage.
-fn share(text: &str) -> Result<f64, String> {
-    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
-    let share = number.trim().parse::<f64>().map(|number| number * unit);
+/// An error if an option sets the load, which the search varies.
+pub(crate) fn no_load(overrides: &Overrides) -> Result<(), Failure> {
+    match overrides.settings.iter().find(|setting| setting.key() == "arrivals.scale") {
+        None => Ok(()),
+        Some(set) => Err(Failure::Mistake(format!(
+            "{}: the search varies this value itself: leave it out, or use `glidepath simulate`",
+            set.origin()
+        ))),
+    }
+}
+
+/// A share, also as a percentage; what is allowed depends on the question.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().map(|number| number / unit);
+    share.map_err(|_| "allowed: a share, such as 95% or 0.95".to_owned())
+}
+
+/// A share that is not zero, nor nearly.
+fn some_share(text: &str) -> Result<f64, String> {
     let allowed = 0.001..=1.0;
-    let share = share.ok().filter(|share| allowed.contains(share));
+    let share = share(text).ok().filter(|share| allowed.contains(share));
     share.ok_or_else(|| format!("found {text}; allowed: 0.1% to 100% (or 0.001 to 1)"))
 }

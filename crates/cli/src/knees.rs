@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::folder;
 use crate::interrupt::on_interrupt;
-use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival};
+use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival, no_load, share};
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
 use crate::output::{NONE, print, print_json, table};
@@ -35,8 +35,8 @@ pub(crate) struct Arguments {
     experiment: Option<String>,
     #[command(flatten)]
     load: LoadOptions,
-    /// The share that must succeed
-    #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
+    /// The share that must succeed, such as 95% or 0.95
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = share)]
     threshold: f64,
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
@@ -44,8 +44,8 @@ pub(crate) struct Arguments {
     /// Count a commit as failed unless it lands within this time, such as 10s, after its transaction's own work
     #[arg(long, value_name = "TIME")]
     commit_within: Option<Span>,
-    /// The width of the bracket around each load, as a share of the load [default: 0.02; with --quick 0.05]
-    #[arg(long, value_name = "SHARE")]
+    /// The width of the bracket around each load, as a share of the load [default: 2%; with --quick 5%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     tolerance: Option<f64>,
     /// The budget of each knee, all of it for the knee itself (`glidepath knee` keeps a part for other searches)
     /// [default: 10s; with --quick 2s]
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     knees::check(&experiment, &options).map_err(failure)?;
     let folder = place(arguments, &experiment);
     if let Some(folder) = &folder {
-        folder::claim(folder, &format!("knees {}", experiment.name))?;
+        folder::claim(folder, &folder::label_of("knees", &experiment.name, arguments.quick))?;
     }
     let began = Instant::now();
     let knees = search(arguments, &experiment, &options, folder.as_deref())?;
@@ -119,6 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The points of the sweep, without loads.
 fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
     let mut overrides = arguments.load.overrides()?;
+    no_load(&overrides)?;
     overrides.quick = arguments.quick;
     let load = |overrides: &_| match &arguments.experiment {
         Some(name) => Experiment::load(name, overrides),

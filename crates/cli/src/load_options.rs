@@ -27,7 +27,7 @@ pub(crate) struct LoadOptions {
     /// The number of tables in the catalog
     #[arg(long, value_name = "COUNT,...")]
     tables: Option<String>,
-    /// The share of fast appends, 0 to 1; the others are validated overwrites
+    /// The share of fast appends, such as 90% or 0.9; the others are validated overwrites
     #[arg(long, value_name = "SHARE,...")]
     fast_append: Option<String>,
     /// The time between arrivals, such as 20ms (the preset says whether it is the mean or the median)

@@ -93,6 +93,11 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("--budget 10ms", "1s to 24h"),
         ("--tolerance 2", "tolerance: found 2; allowed: 0.001 to 1"),
         ("--sensitivity maybe", "maybe"),
+        ("--threshold nearly", "a share, such as 95% or 0.95"),
+        ("--threshold 100%", "threshold: found 1; allowed: 0 < share < 1"),
+        ("--fast-append 190%", "--fast-append 190%: transaction.fast_append: found 1.9; allowed: 0 to 1"),
+        ("--set arrivals.scale=10ms", "--set arrivals.scale=10ms: the search varies this value itself"),
+        ("--profile missing.toml", "`glidepath measure STORE` writes a profile"),
     ] {
         let error = refused(glidepath(folder.path(), &format!("knee {arguments}")), 2);
         assert!(error.contains(what), "{arguments}: {error}");

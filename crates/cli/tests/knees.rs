@@ -68,6 +68,7 @@ fn mistakes_are_answered() {
         ("knees 4c --threshold 2", "threshold: found 2; allowed: 0 < share < 1"),
         ("knees 4c --threshold 1", "threshold: found 1; allowed: 0 < share < 1"),
         ("knees 4c --inter-arrival 5ms", "the search varies this value itself"),
+        ("knees 4c --set arrivals.scale=5ms", "the search varies this value itself"),
         (
             "knees --tables 1,2 --commit-within 0s",
             "tables.count = 1: commit_within: found 0; allowed: a time above zero",

@@ -220,6 +220,7 @@ fn mistakes_on_the_command_line_are_answered_so_too() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         ("simulate 4d", "there is no experiment \"4d\""),
+        ("simulate my.tml", "There is no file of this name either; name one by its path, such as ./my.toml"),
         ("simulate no-such.toml", "no-such.toml: cannot read this experiment"),
         ("simulate --inter-arrival 20", "--inter-arrival 20: arrivals.scale: \"20\" is not a span of time"),
         ("simulate --tables many", "--tables many: tables.count: found string \"many\"; allowed: a whole number"),

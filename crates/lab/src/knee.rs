@@ -51,6 +51,7 @@ pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
 pub use enough::enough_for_measurement;
 pub use found::{Bound, KindAtKnee, Knee, Reason, SearchEnd};
 pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
+pub use plan::{Ceiling, ceiling};
 pub use sensitivity::{Assumption, Varied};
 
 use crate::config::{Point, burst_misfit};

@@ -46,7 +46,7 @@ pub struct LibraryFile {
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// No file of this name ships with the program.
-    #[error("there is no {what} \"{name}\"{hint}; known: {known}. Name a file by its path, such as ./{name}.toml")]
+    #[error("there is no {what} \"{name}\"{hint}; known: {known}. {}", of_a_file(name))]
     Unknown {
         /// The kind of file.
         what: Shelf,
@@ -58,7 +58,7 @@ pub enum LibraryError {
         known: String,
     },
     /// A file that the user named cannot be read.
-    #[error("{path}: cannot read this {what}: {cause}")]
+    #[error("{path}: cannot read this {what}: {cause}{}", next_step(*what, cause))]
     Unreadable {
         /// The kind of file.
         what: Shelf,
@@ -88,6 +88,29 @@ pub enum LibraryError {
         /// The error.
         cause: String,
     },
+}
+
+/// What to write instead of a name, if a file is meant.
+fn of_a_file(name: &str) -> String {
+    match (Path::new(name).is_file(), Path::new(name).extension()) {
+        (true, _) => format!("There is a file of this name: write ./{name}"),
+        (false, None) => format!("Name a file by its path, such as ./{name}.toml"),
+        (false, Some(_)) => {
+            let path = Path::new(name).with_extension("toml");
+            format!("There is no file of this name either; name one by its path, such as ./{}", path.display())
+        }
+    }
+}
+
+/// Where a file that is missing comes from.
+fn next_step(what: Shelf, cause: &std::io::Error) -> &'static str {
+    match (what, cause.kind()) {
+        (Shelf::Providers, std::io::ErrorKind::NotFound) => {
+            ". `glidepath measure STORE` writes a profile, results/measure/profile.toml unless --out names another folder; \
+             `glidepath providers` lists those that ship with the program"
+        }
+        _ => "",
+    }
 }
 
 impl fmt::Display for Shelf {
@@ -241,7 +264,12 @@ mod tests {
         let error = profile("s3").unwrap_err().to_string();
         assert!(error.contains("did you mean \"s3-express\" or \"s3-standard\""), "{error}");
         let error = Shelf::Experiments.find("nonsense").unwrap_err().to_string();
-        assert!(!error.contains("did you mean"), "{error}");
+        assert!(!error.contains("did you mean") && error.ends_with("such as ./nonsense.toml"), "{error}");
+        let error = Shelf::Experiments.find("my.tml").unwrap_err().to_string();
+        assert!(
+            error.ends_with("There is no file of this name either; name one by its path, such as ./my.toml"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -250,5 +278,7 @@ mod tests {
         assert!(matches!(error, LibraryError::Unreadable { .. }), "{error}");
         let error = Shelf::Presets.find("nosuch.toml").unwrap_err();
         assert!(error.to_string().starts_with("nosuch.toml: cannot read this preset"), "{error}");
+        let error = profile("nosuch.toml").unwrap_err().to_string();
+        assert!(error.contains("`glidepath measure STORE` writes a profile"), "{error}");
     }
 }

@@ -46,7 +46,7 @@ const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, 
 fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
     let answer = &found.answer;
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut findings = vec![one_line(verdict(&answer.knee))];
+    let mut findings = vec![one_line(verdict(point, &answer.knee))];
     findings.extend(super::measured::text(point, found).map(one_line));
     findings
         .extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What limits it: {}.", bound(bottleneck, found))));

@@ -2,7 +2,7 @@
 
 use glidepath_lab::Point;
 use glidepath_lab::knee::{
-    Assumption, Bottleneck, Bound, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd, Varied, WhatIf,
+    self, Assumption, Bottleneck, Bound, Ceiling, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd, Varied, WhatIf,
 };
 
 use super::Found;
@@ -12,7 +12,7 @@ use crate::setting;
 /// The whole answer.
 pub(super) fn text(preset: &str, point: &Point, found: &Found) -> String {
     let answer = &found.answer;
-    let mut parts = vec![setting(preset, point), verdict(&answer.knee)];
+    let mut parts = vec![setting(preset, point), verdict(point, &answer.knee)];
     parts.extend(super::measured::text(point, found));
     parts.push(kinds(&answer.knee));
     parts.extend(answer.bottleneck.as_ref().map(|bottleneck| binds(point, bottleneck, found)));
@@ -35,7 +35,7 @@ pub(super) fn setting(preset: &str, point: &Point) -> String {
 }
 
 /// The knee with its interval.
-pub(super) fn verdict(knee: &Knee) -> String {
+pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
     let Knee { knee_commits_per_s, offered_per_s, threshold, success, deciding_transactions, .. } = knee;
     let deciding = if knee.validated_overwrite.is_some() { "validated overwrites" } else { "transactions" };
     let threshold = 100.0 * threshold;
@@ -62,9 +62,9 @@ pub(super) fn verdict(knee: &Knee) -> String {
             )
         }
         Bound::AllHold => format!(
-            "No knee: {rate} commits/s is the highest rate that the search simulates, and {} % of {deciding} still \
-             {succeed}.{}\n         {judged}.",
+            "Knee: at least {rate} commits/s, where {} % of {deciding} still {succeed}. {}{}\n      {judged}.",
             share_percent(*success),
+            ceiling_words(point, knee),
             waiting_words(knee)
         ),
         Bound::Unfinished => {
@@ -88,6 +88,25 @@ pub(super) fn verdict(knee: &Knee) -> String {
     };
     let stopped = knee.stopped.as_ref().map(|stopped| format!("\n      {}.", stopped_words(stopped)));
     first + &stopped.unwrap_or_default()
+}
+
+/// What ended a search in which every load held, and what makes room for higher ones.
+fn ceiling_words(point: &Point, knee: &Knee) -> String {
+    let offered = self::rate(knee.offered_per_s);
+    match knee::ceiling(point) {
+        Ceiling::Floor(floor) => format!(
+            "{offered} offered per second is the highest load that the search tries, because no two arrivals are nearer than \
+             {floor}: a shorter one (--set arrivals.floor=...) raises it."
+        ),
+        Ceiling::Arrivals { most, run } => format!(
+            "{offered} offered per second is the highest load that the search tries: {most:.0} arrivals in a run of {:.0} \
+             min, for memory. Runs are as long as the work of transactions requires, but at least 5 min: if that of yours \
+             is shorter than {} (--set transaction.runtime.scale=...), the search tries more. \
+             `glidepath simulate --inter-arrival` simulates any one load.",
+            run.as_secs_f64() / 60.0,
+            point.config.transaction.runtime.scale,
+        ),
+    }
 }
 
 /// Where nothing fails, however high the load is.

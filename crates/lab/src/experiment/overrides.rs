@@ -50,11 +50,14 @@ impl Setting {
         Ok(Self { key: key.to_owned(), values: vec![value], origin })
     }
 
-    /// The argument of an option such as `--tables`: one value, or several separated by commas, which make an axis.
+    /// The argument of an option such as `--tables`: one value, or several separated by commas, which make an axis. `90%` is 0.9.
     #[must_use]
     pub fn of_option(option: &str, key: &str, values: &str) -> Self {
         let text = |value: &str| Value::String(value.trim().to_owned());
-        let value = |value: &str| parse_value(value.trim()).unwrap_or_else(|_| text(value));
+        let share =
+            |value: &str| Some(Value::Float(value.trim().strip_suffix('%')?.trim_end().parse::<f64>().ok()? / 100.0));
+        let value =
+            |value: &str| share(value).or_else(|| parse_value(value.trim()).ok()).unwrap_or_else(|| text(value));
         Self {
             key: key.to_owned(),
             values: values.split(',').map(value).collect(),
@@ -75,6 +78,12 @@ impl Setting {
 
     fn entry(&self, value: &Value) -> Entry {
         Entry { key: self.key.clone(), value: value.clone(), origin: self.origin.clone() }
+    }
+
+    /// The path of the field.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
     }
 
     /// What set it, as on the command line.

@@ -8,6 +8,7 @@ use glidepath_protocols::registry::Protocol;
 use glidepath_workload::{Appends, Choice, ManifestList, Refresh, Step, TableMetadata};
 
 use super::Provider;
+use super::plan::first_guess;
 use crate::config::{Config, Point, Profiles};
 
 /// A change.
@@ -45,10 +46,10 @@ struct Changes<'a> {
     list: Vec<Change>,
 }
 
-/// All changes that differ from the point as it is; with `protocols`, other protocols are among them.
+/// All changes that differ from the point as it is; with `protocols`, other protocols are among them. Those that the first
+/// guess of the knee calls worse come last.
 pub(super) fn changes(point: &Point, providers: &[Provider], protocols: bool) -> Vec<Change> {
     let mut changes = Changes { point, list: Vec::new() };
-    changes.stores(providers);
     changes.servers();
     changes.layout();
     changes.client();
@@ -57,6 +58,10 @@ pub(super) fn changes(point: &Point, providers: &[Provider], protocols: bool) ->
         changes.protocols(providers);
         changes.databases(providers);
     }
+    changes.stores(providers);
+    // Where the budget does not suffice for all, it should not go to stores that are slower.
+    let guess = first_guess(point);
+    changes.list.sort_by_key(|change| first_guess(&change.point) < guess);
     changes.list
 }
 
@@ -276,6 +281,19 @@ mod tests {
             assert!(on_express, "{pairs:?}");
         }
         assert!(!pairs.iter().any(|words| words.contains("append-log, all on s3-standard")), "{pairs:?}");
+    }
+
+    #[test]
+    fn slower_stores_come_last() {
+        let slow = words(&point(&["provider=gcs"]), true);
+        let fast = words(&point(&["provider=s3-express"]), true);
+        let place = |all: &[String], what: &str| all.iter().position(|words| words == what).unwrap();
+        assert!(place(&slow, "all on s3-express") < slow.len() - 1);
+        let servers = place(&fast, "through one server of ours, appends rebased");
+        let others = fast.iter().enumerate().filter(|(_, words)| words.contains(" on gcs"));
+        assert!(servers == 0 && others.clone().count() > 0, "{fast:?}");
+        let helpful = fast.iter().rposition(|words| words.starts_with("through ") || words.contains("retries"));
+        assert!(others.map(|(place, _)| Some(place)).all(|place| place > helpful), "{fast:?}");
     }
 
     #[test]

@@ -97,6 +97,32 @@ pub(super) fn limits(point: &Point) -> (f64, f64) {
     (lowest, if floor > 0.0 { most.min(1.0 / floor) } else { most })
 }
 
+/// What keeps a search from trying higher loads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ceiling {
+    /// Arrivals are at least this far apart: `arrivals.floor`.
+    Floor(Span),
+    /// So many arrivals in a run: memory for more is not taken. The shorter the work of transactions, the shorter a run may
+    /// be, and the higher the load.
+    Arrivals {
+        /// Their number.
+        most: f64,
+        /// The shortest run that is allowed at high loads.
+        run: Span,
+    },
+}
+
+/// What keeps a search at this point from trying higher loads.
+#[must_use]
+pub fn ceiling(point: &Point) -> Ceiling {
+    let run = whole(point, fair(point).half());
+    let most = MOST_ARRIVALS / run.as_secs_f64() / offered_per_load(point);
+    match point.config.arrivals.floor {
+        floor if floor > Span::ZERO && 1.0 / floor.as_secs_f64() < most => Ceiling::Floor(floor),
+        _ => Ceiling::Arrivals { most: MOST_ARRIVALS, run },
+    }
+}
+
 /// The default first load.
 pub(super) fn first_load(point: &Point) -> f64 {
     let most = ARRIVALS_AT_FIRST / whole(point, fair(point)).as_secs_f64() / offered_per_load(point);
