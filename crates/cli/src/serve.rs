@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use glidepath_model::Span;
+use glidepath_model::{ByteSize, ParseQuantityError, Span};
 use glidepath_protocols::registry::Protocol;
 use glidepath_server::{
     Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, StsOptions, TlsFiles,
@@ -16,7 +16,7 @@ use glidepath_server::{
 use glidepath_stores::shown;
 
 use crate::choice::one_of;
-use crate::failure::Failure;
+use crate::failure::{Failure, not_built};
 
 /// Serve a catalog to clients of Iceberg REST
 ///
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "STORE")]
     store: String,
     /// Where to listen
-    #[arg(long, default_value = "127.0.0.1:8181", value_name = "ADDRESS:PORT", value_parser = address)]
+    #[arg(long, alias = "port", default_value = "127.0.0.1:8181", value_name = "ADDRESS:PORT", value_parser = address)]
     listen: SocketAddr,
     /// The URL under which new tables get their folders [default: the folder "tables" in the store]
     #[arg(long, value_name = "URL")]
@@ -52,9 +52,10 @@ pub(crate) struct Arguments {
     /// Rebase appends of clients that do not ask for it, where the isolation levels of the table are all "snapshot"
     #[arg(long)]
     rebase_appends: bool,
-    /// Milliseconds that others' commits to a branch wait at most for the next try of an overwrite that conflicted; 0: not at all
-    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = whole_within("milliseconds", 0..=60_000))]
-    overwrite_priority: u32,
+    /// How long others' commits to a branch wait at most for the next try of an overwrite that conflicted; 0: not at all. A
+    /// number without a unit is milliseconds
+    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("ms", "0ms", "60s"))]
+    overwrite_priority: Span,
     /// The latency to add to every request to the storage before it is sent, for experiments
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     added_latency: Span,
@@ -84,9 +85,9 @@ struct CredentialArguments {
     /// The region of the token service [default: that of the warehouse]
     #[arg(long, value_name = "REGION", requires = "sts")]
     sts_region: Option<String>,
-    /// Seconds that the credentials are valid
-    #[arg(long, default_value_t = 3600, value_name = "S", value_parser = seconds(900..=43_200), requires = "sts")]
-    sts_duration: u32,
+    /// How long the credentials are valid
+    #[arg(long, default_value = "3600s", value_name = "TIME", value_parser = time("s", "900s", "43200s"), requires = "sts")]
+    sts_duration: Span,
 }
 
 impl CredentialArguments {
@@ -96,7 +97,7 @@ impl CredentialArguments {
             endpoint: (sts != "aws").then(|| sts.clone()),
             role: self.sts_role.clone(),
             region: self.sts_region.clone(),
-            lifetime: Duration::from_secs(self.sts_duration.into()),
+            lifetime: duration(self.sts_duration),
         })
     }
 }
@@ -121,27 +122,28 @@ struct SecurityArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 struct LimitArguments {
-    /// The most megabytes in the body of a request
-    #[arg(long, default_value_t = 16, value_name = "MB", value_parser = whole_within("megabytes", 1..=1024))]
-    most_body: u32,
-    /// The most megabytes in the bodies of all requests at once; further ones are answered 503 before they have any effect
-    #[arg(long, default_value_t = 32, value_name = "MB", value_parser = whole_within("megabytes", 1..=1_048_576))]
-    all_bodies: u32,
-    /// The most kilobytes in the headers of a request
-    #[arg(long, default_value_t = 32, value_name = "KB", value_parser = whole_within("kilobytes", 8..=1024))]
-    most_headers: u32,
+    /// The largest body of a request. A number without a unit is MiB
+    #[arg(long, default_value = "16MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024MiB"))]
+    most_body: ByteSize,
+    /// The bodies of all requests at once; further ones are answered 503 before they have any effect. A number without a unit is
+    /// MiB
+    #[arg(long, default_value = "32MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024GiB"))]
+    all_bodies: ByteSize,
+    /// The headers of a request. A number without a unit is KiB
+    #[arg(long, default_value = "32KiB", value_name = "SIZE", value_parser = size("KiB", "8KiB", "1024KiB"))]
+    most_headers: ByteSize,
     /// The most requests at once; further ones are answered 503 before they have any effect
     #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most_requests: u32,
     /// The most connections at once; further ones wait
     #[arg(long, default_value_t = 8192, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most_connections: u32,
-    /// Seconds until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
-    #[arg(long, default_value_t = 60, value_name = "S", value_parser = seconds(1..=3600))]
-    request_timeout: u32,
-    /// Seconds that a connection may be silent between requests
-    #[arg(long, default_value_t = 75, value_name = "S", value_parser = seconds(1..=3600))]
-    idle_timeout: u32,
+    /// The time until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
+    request_timeout: Span,
+    /// How long a connection may be silent between requests
+    #[arg(long, default_value = "75s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
+    idle_timeout: Span,
 }
 
 #[derive(Args, Debug)]
@@ -150,12 +152,12 @@ struct OperationArguments {
     /// Where to serve /healthz, /readyz and /metrics, without tokens [default: with the catalog]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     operations_listen: Option<SocketAddr>,
-    /// Seconds between "not ready" and the end of accepting, so that load balancers notice
-    #[arg(long, default_value_t = 0, value_name = "S", value_parser = seconds(0..=3600))]
-    drain_delay: u32,
-    /// Seconds for the requests that have arrived then
-    #[arg(long, default_value_t = 60, value_name = "S", value_parser = seconds(1..=3600))]
-    drain_timeout: u32,
+    /// The time between "not ready" and the end of accepting, so that load balancers notice
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = time("s", "0s", "3600s"))]
+    drain_delay: Span,
+    /// The time for the requests that have arrived then
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
+    drain_timeout: Span,
     /// How the log is written, to the standard error output
     #[arg(long, default_value = "text", value_parser = one_of(&LogFormat::ALL, LogFormat::name))]
     log: LogFormat,
@@ -174,17 +176,37 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A whole number of these units.
-fn whole_within(unit: &'static str, range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone {
-    move |text| {
-        let found = text.parse().ok().filter(|number| range.contains(number));
-        let (least, most) = (range.start(), range.end());
-        found.ok_or_else(|| format!("allowed: {unit} from {least} to {most}, in digits alone, such as {most}"))
-    }
+/// A quantity within these ends, which are written as on the command line; a number alone is of this unit.
+fn within<T>(text: &str, unit: &str, [least, most]: [&'static str; 2]) -> Result<T, String>
+where
+    T: FromStr<Err = ParseQuantityError> + PartialOrd,
+{
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = if is_number { format!("{text}{unit}") } else { text.to_owned() };
+    let allowed = || format!("allowed: {least} to {most}");
+    let found: T = text.parse().map_err(|error: ParseQuantityError| format!("{error}; {}", allowed()))?;
+    let is_within = least.parse().is_ok_and(|least| found >= least) && most.parse().is_ok_and(|most| found <= most);
+    if is_within { Ok(found) } else { Err(allowed()) }
 }
 
-fn seconds(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone {
-    whole_within("seconds", range)
+fn time(unit: &'static str, least: &'static str, most: &'static str) -> impl Fn(&str) -> Result<Span, String> + Clone {
+    move |text| within(text, unit, [least, most])
+}
+
+fn size(
+    unit: &'static str,
+    least: &'static str,
+    most: &'static str,
+) -> impl Fn(&str) -> Result<ByteSize, String> + Clone {
+    move |text| within(text, unit, [least, most])
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
+fn bytes(size: ByteSize) -> usize {
+    usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -197,7 +219,6 @@ fn pair(text: &str) -> Result<(String, String), String> {
 impl Arguments {
     fn config(&self) -> Config {
         let Self { security, limits, operations, .. } = self;
-        let seconds = |amount: u32| Duration::from_secs(amount.into());
         let tls = security.tls_certificate.clone().zip(security.tls_key.clone());
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Config {
@@ -207,8 +228,8 @@ impl Arguments {
             storage: self.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
             sts: self.credentials.options(),
             rebase: self.rebase_appends,
-            overwrite_priority: Duration::from_millis(self.overwrite_priority.into()),
-            added_latency: Duration::from_nanos(self.added_latency.as_nanos()),
+            overwrite_priority: duration(self.overwrite_priority),
+            added_latency: duration(self.added_latency),
             threads: self.threads.map_or(cores, usize::from),
             security: Security {
                 access: security.access.clone(),
@@ -216,18 +237,18 @@ impl Arguments {
                 plain_http: security.plain_http,
             },
             limits: Limits {
-                request_timeout: seconds(limits.request_timeout),
+                request_timeout: duration(limits.request_timeout),
                 most_requests: limits.most_requests as usize,
-                most_body_bytes: (limits.most_body as usize) << 20,
-                all_bodies_bytes: (limits.all_bodies as usize) << 20,
-                most_header_bytes: (limits.most_headers as usize) << 10,
-                idle_timeout: seconds(limits.idle_timeout),
+                most_body_bytes: bytes(limits.most_body),
+                all_bodies_bytes: bytes(limits.all_bodies),
+                most_header_bytes: bytes(limits.most_headers),
+                idle_timeout: duration(limits.idle_timeout),
                 most_connections: limits.most_connections as usize,
             },
             operations: Operations {
                 listen: operations.operations_listen,
-                drain_delay: seconds(operations.drain_delay),
-                drain_timeout: seconds(operations.drain_timeout),
+                drain_delay: duration(operations.drain_delay),
+                drain_timeout: duration(operations.drain_timeout),
             },
             ..Config::of(&self.store)
         }
@@ -247,7 +268,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(async {
-        let server = Server::start(arguments.config()).await.map_err(not_started)?;
+        let server = Server::start(arguments.config()).await.map_err(|error| arguments.not_started(error))?;
         if let Some(asked) = arguments.protocol.filter(|asked| *asked != server.protocol()) {
             let (store, there) = (shown(&arguments.store), server.protocol().name());
             let words = format!(
@@ -277,14 +298,24 @@ fn use_small_pages() {
     }
 }
 
-fn not_started(error: StartError) -> Failure {
-    match error {
-        StartError::Store(glidepath_stores::OpenError::Url { .. } | glidepath_stores::OpenError::Warehouse { .. })
-        | StartError::Exposed { .. }
-        | StartError::Access(_)
-        | StartError::Credentials(_)
-        | StartError::Tls { .. } => Failure::Mistake(error.to_string()),
-        error => Failure::Failed(error.to_string()),
+impl Arguments {
+    fn not_started(&self, error: StartError) -> Failure {
+        match error {
+            StartError::Store(glidepath_stores::OpenError::NotBuilt { url, feature }) => not_built(&url, feature),
+            StartError::Listen { address, .. } => {
+                let is_second = self.operations.operations_listen == Some(address);
+                let option = if is_second { "--operations-listen" } else { "--listen" };
+                Failure::Failed(format!("{option}: {error}"))
+            }
+            StartError::Store(
+                glidepath_stores::OpenError::Url { .. } | glidepath_stores::OpenError::Warehouse { .. },
+            )
+            | StartError::Exposed { .. }
+            | StartError::Access(_)
+            | StartError::Credentials(_)
+            | StartError::Tls { .. } => Failure::Mistake(error.to_string()),
+            error => Failure::Failed(error.to_string()),
+        }
     }
 }
 

@@ -133,10 +133,12 @@ fn what_a_server_is_given_wrong_is_explained() {
         ("--listen lake.example.org:8181", "allowed: ADDRESS:PORT in digits"),
         ("--listen localhost", "or localhost:PORT"),
         ("--listen 127.0.0.1:99999", "the port is 0 (any that is free) to 65535"),
-        ("--request-timeout 60s", "allowed: seconds from 1 to 3600, in digits alone"),
-        ("--most-body 64MB", "allowed: megabytes from 1 to 1024"),
-        ("--most-body 33", "--all-bodies 32 is less than --most-body 33"),
-        ("--overwrite-priority 1s", "allowed: milliseconds from 0 to 60000"),
+        ("--request-timeout 61min", "allowed: 1s to 3600s"),
+        ("--request-timeout x", "write a number and a unit"),
+        ("--port 8181", "'--listen <ADDRESS:PORT>': allowed: ADDRESS:PORT"),
+        ("--most-body 64MB", "for 1024 KiB write 1MiB; allowed: 1MiB to 1024MiB"),
+        ("--most-body 33", "--all-bodies 32MiB is less than --most-body 33MiB"),
+        ("--overwrite-priority 61s", "allowed: 0ms to 60s"),
         ("--sts-duration 3600", "--sts <aws|URL>"),
     ] {
         let error = refused(glidepath(folder.path(), &format!("serve {store} {arguments}")), 2);
@@ -154,6 +156,7 @@ fn a_server_that_does_not_start_leaves_nothing_behind() {
     let port = taken.local_addr().unwrap().port();
     let store = format!("file://{}/store", folder.path().display());
     for (arguments, code, words) in [
+        (format!("--listen localhost:{port}"), 1, "error: --listen: cannot listen on"),
         (format!("--listen localhost:{port}"), 1, "another process listens there: stop it, or name another port"),
         ("--listen 192.0.2.1:0 --access none.toml --plain-http".to_owned(), 2, "none.toml"),
         ("--sts aws".to_owned(), 2, "has no token service"),
