@@ -19,8 +19,10 @@ mod vacuum;
 
 /// Create, change, inspect and maintain a catalog on a store
 ///
-/// STORE is a URL: file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix. NAME is the path
-/// of a namespace, table or view, such as sales/2026/orders; within a part, "/" is written %2F and "%" is written %25.
+/// STORE is a URL: file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix, kv+file:///directory
+/// (one process at a time), postgres://user@host:port/database, cassandra://host:port/keyspace. The last two are in programs
+/// built with --features postgres,cassandra. NAME is the path of a namespace, table or view, such as sales/2026/orders;
+/// within a part, "/" is written %2F and "%" is written %25.
 ///
 /// Exit codes: 0 done, 1 failed, 2 a mistake on the command line, 3 not found, 4 exists already, 5 not empty, 6
 /// contention (not done; try again), 7 outcome unknown (may have been done), 8 fsck found damage, 9 of another kind or
