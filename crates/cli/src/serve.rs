@@ -125,11 +125,11 @@ struct LimitArguments {
     /// The largest body of a request. A number without a unit is MiB
     #[arg(long, default_value = "16MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024MiB"))]
     most_body: ByteSize,
-    /// The bodies of all requests at once; further ones are answered 503 before they have any effect. A number without a unit is
+    /// The most for the bodies of all requests at once; further ones are answered 503 before they have any effect. A number without a unit is
     /// MiB
     #[arg(long, default_value = "32MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024GiB"))]
     all_bodies: ByteSize,
-    /// The headers of a request. A number without a unit is KiB
+    /// The most for the headers of a request. A number without a unit is KiB
     #[arg(long, default_value = "32KiB", value_name = "SIZE", value_parser = size("KiB", "8KiB", "1024KiB"))]
     most_headers: ByteSize,
     /// The most requests at once; further ones are answered 503 before they have any effect

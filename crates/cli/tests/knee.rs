@@ -83,6 +83,15 @@ fn assumptions_are_a_table_a_picture_and_a_page() {
     assert_eq!(names, ["made-by.txt", "mine.svg", "report.html", "report.md"]);
 }
 
+/// Arrivals that are ten seconds apart or more make no load that fails.
+#[test]
+fn where_every_load_holds_the_ceiling_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = format!("knee {QUICK} --set arrivals.floor=10s --no-what-if --budget 1s");
+    let text = output(glidepath(folder.path(), &asked));
+    assert!(text.contains("Knee: at least 0.0") && text.contains("(--set arrivals.floor=...) raises it"), "{text}");
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

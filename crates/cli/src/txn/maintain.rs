@@ -119,8 +119,9 @@ impl Restore {
         done(match self.common.json {
             true => print_json(&json!({ "undone": undone, "fenced": fenced, "last": last })),
             false => print(&format!(
-                "aborted: {undone} transactions that had committed after {}, and {fenced} start timestamps that had no \
-                 outcome, so that nothing can commit with them any more; the next transactions start above {}",
+                "aborted: {undone} transactions that had committed after {}; also aborted, so that nothing can commit with \
+                 them any more: {fenced} timestamps with which no transaction had ended; the next transactions start \
+                 above {}",
                 self.to,
                 last.unwrap_or_default()
             )),
