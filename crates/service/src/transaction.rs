@@ -12,6 +12,7 @@ use std::sync::Arc;
 use glidepath_env::Env;
 use glidepath_model::{Action, Name, Refusal, Span};
 use glidepath_protocols::group::Grouped;
+use glidepath_protocols::group::line::Turns;
 use glidepath_table::Files;
 use glidepath_table::commit::check;
 use glidepath_table::rebase::{Recognized, recognize};
@@ -20,6 +21,7 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
 use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
+use crate::commit::priority::overwrites;
 use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
@@ -30,7 +32,6 @@ use crate::tables::{created_told, exists, made, table_entry};
 use crate::{ConflictOn, Counts, Service, purge, sound};
 
 use lead::Lead;
-use turns::Turns;
 
 /// The most tables in one commit.
 const MOST_TABLES: usize = 1000;
@@ -105,9 +106,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             holds.extend(self.inner.hold(&cell, request).map(|hold| (cell, hold)));
         }
         self.inner.wait_out(holds).await;
-        let (mut led, mut turns) = (Vec::new(), Turns::at(&parts));
+        let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
+        let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
         let answer = self.commit_parts(&parts, key, &mut led, &mut turns).await;
-        self.inner.withdraw_all(turns).await;
+        turns.leave(&self.inner.committer).await;
         lead::hand_over(&mut led);
         if answer.is_ok() {
             // What was held for one of the snapshots is free.
@@ -123,7 +125,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         parts: &[Part],
         key: Option<&Idempotency>,
         led: &mut Vec<Lead>,
-        turns: &mut Turns<'_>,
+        turns: &mut Turns,
     ) -> Result<(), ServiceError> {
         for attempt in 0..self.inner.settings.attempts.max(1) {
             if led.is_empty() {
@@ -148,7 +150,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         &self,
         parts: &[Part],
         key: Option<&Idempotency>,
-        turns: &mut Turns<'_>,
+        turns: &mut Turns,
     ) -> Result<bool, ServiceError> {
         let at = self.head().await?;
         if self.inner.replayed(&at, key).await?.is_some() {
@@ -208,7 +210,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     Ok(()) => {
                         if moved {
                             Counts::add(&self.inner.counts.overtaken, 1);
-                            self.inner.all_lost(turns).await;
+                            turns.lost(&self.inner.env, &self.inner.committer).await;
                         }
                         Ok(false)
                     }

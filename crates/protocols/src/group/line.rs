@@ -20,10 +20,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use glidepath_env::{Env, Purpose, together};
 use glidepath_model::{Action, Assertion, Instant, Name, Span};
 
-use super::{CommitError, Committer, Grouped};
+mod several;
+
+pub use several::Turns;
 
 /// The property of a table's entry that says that there is a line.
 pub const LINE: &str = "glidepath.line";
@@ -36,9 +37,6 @@ pub const PATIENCE: Span = Span::from_secs(2);
 
 /// The same for the next one, when the first was passed over.
 const PATIENCE_AFTER: Span = Span::from_millis(500);
-
-/// Lines that are joined at once.
-const JOINED_AT_ONCE: usize = 16;
 
 /// Above all numbers of places: those are times of day in milliseconds.
 const GREATEST: u64 = 1 << 53;
@@ -203,14 +201,12 @@ impl Turn {
     }
 
     /// Whether it would wait in line, and has no place there.
-    #[must_use]
-    pub fn may_join(&self) -> bool {
+    fn may_join(&self) -> bool {
         self.own.is_none() && !self.free
     }
 
     /// Whether it may have a place in the line.
-    #[must_use]
-    pub fn has_place(&self) -> bool {
+    fn has_place(&self) -> bool {
         self.own.is_some()
     }
 
@@ -276,38 +272,6 @@ impl Turn {
     #[must_use]
     pub fn leave(&self, name: &Name) -> Option<Vec<Action>> {
         self.own.as_ref().map(|_| self.actions(name))
-    }
-}
-
-/// What joins the lines of several tables, of those where it has no place yet. The place is the same in each, so two that
-/// do so wait in the same order everywhere, and not for each other.
-fn places(turns: &mut [(&Name, &mut Turn)], unix_ms: u64, random: u64) -> Vec<Action> {
-    let number = turns.iter().map(|(_, turn)| turn.end()).fold(unix_ms, u64::max);
-    turns.iter_mut().map(|(name, turn)| turn.join(name, number, random)).collect()
-}
-
-/// Joins the lines of several tables, where it may and has no place yet.
-///
-/// Where one commit of the catalog does not meet those to other tables, each line is joined by a commit of its own: one commit to
-/// all of them would be overtaken by others to any. Elsewhere one commit joins all, since each may be overtaken by any other.
-pub async fn join_all<'a, E: Env, C: Grouped>(
-    env: &E,
-    committer: &Committer<E, C>,
-    turns: impl Iterator<Item = (&'a Name, &'a mut Turn)>,
-) {
-    let mut turns: Vec<_> = turns.filter(|(_, turn)| turn.may_join()).collect();
-    let joins = places(&mut turns, env.unix_ms(), env.draw(Purpose::Names));
-    let apart = joins.iter().all(|join| committer.catalog().is_apart(std::slice::from_ref(join)));
-    let requests: Vec<_> = match apart {
-        true => joins.into_iter().map(|join| vec![join]).collect(),
-        false => vec![joins],
-    };
-    let each = turns.len().div_ceil(requests.len()).max(1);
-    let commits = requests.into_iter().map(|request| committer.commit(request));
-    for (joined, turns) in together(JOINED_AT_ONCE, commits).await.into_iter().zip(turns.chunks_mut(each)) {
-        if !matches!(joined, Ok(_) | Err(CommitError::Unknown(_))) {
-            turns.iter_mut().for_each(|(_, turn)| turn.not_joined());
-        }
     }
 }
 

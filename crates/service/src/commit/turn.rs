@@ -89,7 +89,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Leaves the line, if nothing was committed there. If this fails, others wait once, in vain.
-    pub(crate) async fn withdraw(&self, name: &Name, turn: Turn) {
+    pub(super) async fn withdraw(&self, name: &Name, turn: Turn) {
         if let Some(leave) = turn.leave(name) {
             let _ = self.committer.commit(leave).await;
         }

@@ -7,9 +7,9 @@
 use std::rc::Rc;
 
 use glidepath_env::{Cause, Denial, Env, Purpose, together};
-use glidepath_model::{Action, Changes, MetadataId, Name, Refusal, Span, TableId, TableState};
+use glidepath_model::{Changes, MetadataId, Name, Refusal, Span, TableId, TableState};
 use glidepath_protocols::Outcome;
-use glidepath_protocols::group::line::{Next, Turn, join_all};
+use glidepath_protocols::group::line::{Next, Turns};
 use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_queue::Seat;
 use glidepath_workload::Kind;
@@ -31,13 +31,10 @@ impl<C: Grouped> Tables<C> {
             let late = client.env.sleep_until(hold.until());
             cell.priority.over(hold, late).await;
         }
-        let (mut led, mut turns) = (Vec::new(), Turns::at(&ids, client.kind));
+        let lines = ids.iter().map(|id| (Name::numbered(*id), client.kind == Kind::ValidatedOverwrite));
+        let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
         let answer = self.commit_led(client, changes, &ids, &mut led, &mut turns).await;
-        for (name, turn) in &turns.0 {
-            if let Some(leave) = turn.leave(name) {
-                let _ = client.committer.commit(leave).await;
-            }
-        }
+        turns.leave(&client.committer).await;
         led.into_iter().for_each(Seat::hand_over);
         answer
     }
@@ -71,7 +68,7 @@ impl<C: Grouped> Tables<C> {
             }
             let states = match client.alone {
                 true => client.states(client.newest(), ids).await,
-                false => turns.wait(client).await,
+                false => in_turns(client, turns).await,
             };
             let states = match states {
                 Ok(states) => states,
@@ -85,24 +82,24 @@ impl<C: Grouped> Tables<C> {
             if let Err(cause) = self.make(&client.tables, ids.len(), rebased).await {
                 return Outcome::Refused(Denial::certain(cause));
             }
-            let asserted = if client.alone { Vec::new() } else { turns.actions() };
+            let asserted = if client.alone { Vec::new() } else { turns.actions().flatten().collect() };
             let sent = client.committer.commit([changes.actions(), asserted].concat()).await;
             let its_turn = !matches!(&sent, Err(CommitError::Refused(Refusal::PropertyChanged { .. })));
             match outcome(sent) {
                 Outcome::Conflict(_) => {
                     if !client.alone && its_turn {
-                        turns.lost(client).await;
+                        turns.lost(&client.env, &client.committer).await;
                     }
                 }
                 answer => {
                     if let Outcome::Committed(_) = &answer {
-                        turns.0.iter_mut().for_each(|(_, turn)| turn.taken());
+                        turns.taken();
                     }
                     return answer;
                 }
             }
             // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on meanwhile.
-            if !turns.0.iter().any(|(_, turn)| turn.has_place()) {
+            if !turns.have_place() {
                 led.drain(..).for_each(Seat::hand_over);
                 let wait = Span::from_millis(5 << attempt.min(6));
                 client.env.sleep_until(client.env.now() + wait).await;
@@ -112,56 +109,20 @@ impl<C: Grouped> Tables<C> {
     }
 }
 
-/// The turns of a commit at its tables. It joins all their lines at once.
-struct Turns(Vec<(Name, Turn)>);
-
-impl Turns {
-    fn at(ids: &[TableId], kind: Kind) -> Self {
-        let of = |id: &TableId| {
-            let mut turn = Turn::default();
-            turn.set_free(kind == Kind::ValidatedOverwrite);
-            (Name::numbered(*id), turn)
+/// The tables when it is this commit's turn at all of them.
+async fn in_turns<C: Grouped>(client: &Served<C>, turns: &mut Turns) -> Result<Vec<TableState>, Cause> {
+    loop {
+        let reads = together(AT_ONCE, turns.names().map(|name| client.state_and_line(name))).await;
+        let (states, lines): (Vec<_>, Vec<_>) = reads.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let now = (client.env.now(), client.env.unix_ms());
+        let look = match turns.see(lines.into_iter().map(Some), |turn, line| turn.see(line, now, false)) {
+            Next::Go => return Ok(states),
+            Next::JoinAndWait(look) => {
+                turns.join(&client.env, &client.committer).await;
+                look
+            }
+            Next::Wait(look) => look,
         };
-        Self(ids.iter().map(of).collect())
-    }
-
-    /// The tables when it is this commit's turn at all of them.
-    async fn wait<C: Grouped>(&mut self, client: &Served<C>) -> Result<Vec<TableState>, Cause> {
-        loop {
-            let reads = self.0.iter().map(|(name, _)| client.state_and_line(name));
-            let (mut states, mut wait, mut joins) = (Vec::new(), None, false);
-            for (read, (_, turn)) in together(AT_ONCE, reads).await.into_iter().zip(&mut self.0) {
-                let (state, line) = read?;
-                states.push(state);
-                let look = match turn.see(line, (client.env.now(), client.env.unix_ms()), false) {
-                    Next::Go => None,
-                    Next::JoinAndWait(look) => {
-                        joins = true;
-                        Some(look)
-                    }
-                    Next::Wait(look) => Some(look),
-                };
-                wait = wait.into_iter().chain(look).min();
-            }
-            let Some(look) = wait else { return Ok(states) };
-            if joins {
-                self.join(client).await;
-            }
-            client.env.sleep_until(client.env.now() + look).await;
-        }
-    }
-
-    async fn lost<C: Grouped>(&mut self, client: &Served<C>) {
-        if self.0.iter_mut().fold(false, |joins, (_, turn)| turn.lost() | joins) {
-            self.join(client).await;
-        }
-    }
-
-    async fn join<C: Grouped>(&mut self, client: &Served<C>) {
-        join_all(&client.env, &client.committer, self.0.iter_mut().map(|(name, turn)| (&*name, turn))).await;
-    }
-
-    fn actions(&self) -> Vec<Action> {
-        self.0.iter().flat_map(|(name, turn)| turn.actions(name)).collect()
+        client.env.sleep_until(client.env.now() + look).await;
     }
 }

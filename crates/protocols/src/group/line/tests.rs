@@ -140,15 +140,17 @@ fn who_joins_several_lines_has_one_place_in_all() {
     let names = ["t", "u"].map(|text| Name::of_parts([text]).unwrap());
     let mut entries = [BTreeMap::new(), BTreeMap::new()];
     assert!(apply(&mut entries[0], &[Turn::default().join(&names[0], 100, 1)]));
-    let mut all = [(8, 3), (7, 2)].map(|at| (at, [Turn::default(), Turn::default()]));
-    for ((unix_ms, random), turns) in &mut all {
-        for (turn, entry) in turns.iter_mut().zip(&entries) {
-            turn.see(line(entry), both(0), true);
-        }
-        let joins = places(&mut names.iter().zip(turns).collect::<Vec<_>>(), *unix_ms, *random);
+    for (unix_ms, random) in [(8, 3), (7, 2)] {
+        let mut turns = Turns::at(names.iter().map(|name| (name.clone(), false)));
+        let lines = entries.iter().map(|entry| Some(line(entry)));
+        assert!(matches!(turns.see(lines, |turn, line| turn.see(line, both(0), true)), Next::JoinAndWait(_)));
+        let (_, joins) = turns.places(unix_ms, random);
+        assert!(turns.places(9, 9).1.is_empty(), "who has a place stays there");
         for (entry, join) in entries.iter_mut().zip(joins) {
             assert!(apply(entry, &[join]));
         }
+        let lines = entries.iter().map(|entry| Some(line(entry)));
+        assert!(matches!(turns.see(lines, |turn, line| turn.see(line, both(0), true)), Next::Wait(_)));
     }
     let lines = entries.map(|entry| line(&entry).places.into_iter().rev().take(2).collect::<Vec<_>>());
     assert_eq!(lines[0], lines[1]);
