@@ -106,7 +106,7 @@ async fn begin(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), Strin
         other => return Err(format!("{other:?}")),
     }
     // The service with an odd number needs no leader.
-    let (service, ..) = server::service(env, kind.protocol, 1, Ways { rebases: false, doubts: 0.0 });
+    let (service, ..) = server::service(env, kind.protocol, 1, Ways::default());
     let words = |error: glidepath_service::ServiceError| error.to_string();
     service.prepare().await.map_err(words)?;
     for namespace in NAMESPACES {
@@ -146,7 +146,7 @@ impl Focus {
 
     fn ways(self, seed: u64) -> Ways {
         let doubts = if self == Self::Doubts { 0.1 } else { 0.01 };
-        Ways { rebases: rebases(seed), doubts }
+        Ways { rebases: rebases(seed), doubts, abandons: self == Self::All }
     }
 }
 

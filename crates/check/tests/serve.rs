@@ -99,6 +99,7 @@ fn seeds_that_failed_hold() {
         ("serve-tickets", "wrong-clocks", 1004),
         ("serve-catalog-file", "suspends", 16),
         ("serve-manifest-chain", "suspends", 9),
+        ("serve-manifest-chain", "repeats", 81),
         ("serve-manifest-chain", "sleepers", 218),
         ("serve-manifest-chain-whole", "sleepers", 19),
         ("serve-manifest-chain-whole", "suspends", 9),

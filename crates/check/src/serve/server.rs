@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use glidepath_env::{Env, Purpose, unit_interval};
-use glidepath_model::Span;
+use glidepath_model::{Name, Span};
+use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, RetryPolicy};
 use glidepath_protocols::registry::{Protocol, Settings as Limits};
 use glidepath_service::{LIFETIME_MS, Service, Settings, Warehouse};
@@ -14,7 +15,7 @@ use glidepath_sim::{Faults, SimEnv, SimStore};
 
 use super::doubting::{Doubting, Zombies};
 use super::wire::{Answer, Ask, Envelope, Net};
-use super::{BASE, TABLES};
+use super::{BASE, NAMESPACES, TABLES};
 use crate::subject::{PREFIX, STORE};
 
 /// The least chance of a server to be killed whenever it goes on: some per run.
@@ -26,6 +27,9 @@ const DOWN: Span = Span::from_secs(3);
 /// The longest time between two purges of a server.
 const PURGES: Span = Span::from_secs(40);
 
+/// The longest time until a server leaves a place in line.
+const ABANDONED: Span = Span::from_secs(20);
+
 /// Attempts of a commit: fewer than usual, so that runs reach them.
 const ATTEMPTS: u32 = 12;
 
@@ -33,12 +37,14 @@ type Task = Pin<Box<dyn Future<Output = ()>>>;
 pub(super) type Served = Service<SimEnv, Doubting, Warehouse<SimStore>>;
 
 /// What a server does, beside its number.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Ways {
     /// Whether it rebases appends though only its owner asks for it.
     pub(super) rebases: bool,
     /// The share of the catalog's commits whose outcome it does not hear.
     pub(super) doubts: f64,
+    /// Whether it leaves a place in line, as one that was killed just after it had joined.
+    pub(super) abandons: bool,
 }
 
 /// A service on the simulated store. What it keeps is its own. Limits of protocols are so small that runs reach them.
@@ -50,6 +56,9 @@ pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, ways: Ways)
         Doubting { env: env.clone(), inner, share: ways.doubts, zombies: zombies.clone() }
     };
     let (loads, mut tasks) = (Loads::new(), Vec::<Task>::new());
+    if ways.abandons {
+        tasks.push(Box::pin(abandon(env.clone(), open())));
+    }
     let committer = if number.is_multiple_of(2) {
         let group = Group::default();
         if let Ok(leader) = Leader::new(env.clone(), open(), &group, RetryPolicy::default()) {
@@ -131,6 +140,15 @@ async fn upkeep(env: SimEnv, service: Served, net: Rc<Net>, cleans: bool) {
             let _ = service.clean_keys().await;
         }
     }
+}
+
+/// Joins the line of a table, and never comes back.
+async fn abandon(env: SimEnv, catalog: Doubting) {
+    let share = unit_interval(env.draw(Purpose::Validation));
+    env.sleep_until(env.now() + Span::from_nanos_f64(ABANDONED.as_nanos() as f64 * share)).await;
+    let committer = Committer::alone(env.clone(), catalog, RetryPolicy::default());
+    let table = Name::of_parts([NAMESPACES[0], "t0"]);
+    Turns::at(table.ok().map(|table| (table, false))).join(&env, &committer).await;
 }
 
 async fn handle(env: SimEnv, service: Served, envelope: Envelope) {
