@@ -7,6 +7,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Entry, Kind as EntryKind, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
+use glidepath_table::commit::check_columns;
 use iceberg::ViewUpdate;
 use iceberg::spec::{Schema, ViewFormatVersion, ViewMetadata, ViewMetadataBuilder, ViewVersion};
 use uuid::Uuid;
@@ -69,6 +70,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return self.inner.view_body(&noted).await;
         }
         let NewView { identifier, location, schema, version, properties } = new;
+        check_columns(&schema)?;
         let location = self.location_of(&identifier, location).await?;
         let builder = ViewMetadataBuilder::new(location, schema, version, ViewFormatVersion::V1, properties);
         let built = builder.and_then(|builder| builder.assign_uuid(self.inner.fresh_uuid()).build());
@@ -134,7 +136,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     return Err(ServiceError::invalid(words));
                 }
                 ViewUpdate::UpgradeFormatVersion { format_version } => builder.upgrade_format_version(format_version),
-                ViewUpdate::AddSchema { schema, .. } => Ok(builder.add_schema(schema)),
+                ViewUpdate::AddSchema { schema, .. } => {
+                    check_columns(&schema)?;
+                    Ok(builder.add_schema(schema))
+                }
                 ViewUpdate::SetLocation { location } => {
                     self.inner.settings.check_move(current.location(), &location)?;
                     Ok(builder.set_location(location))

@@ -17,6 +17,7 @@ use iceberg::spec::{
 use iceberg::{ErrorKind, TableRequirement, TableUpdate};
 use uuid::Uuid;
 
+pub use fit::columns as check_columns;
 pub use form::{from_json, to_json};
 pub use specs::own_transform;
 pub use version1::has_its_refs;

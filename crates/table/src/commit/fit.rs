@@ -141,8 +141,11 @@ fn same_uuid(current: Uuid, given: Uuid) -> Result<(), Misfit> {
     }
 }
 
-/// Refuses columns that no table can have.
-pub(super) fn columns(schema: &Schema) -> Result<(), Misfit> {
+/// Refuses columns that no table or view can have.
+///
+/// # Errors
+/// [`Misfit::Invalid`] names one of them, and why.
+pub fn columns(schema: &Schema) -> Result<(), Misfit> {
     let variant = |id: &i32| schema.field_by_id(*id).is_some_and(|column| newer_type(column).is_some());
     if let Some(id) = schema.identifier_field_ids().find(variant) {
         return Err(Misfit::Invalid(format!("the column {id} identifies rows, and is of a type that cannot")));
