@@ -56,10 +56,22 @@ struct Told<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorName(pub(crate) &'static str);
 
+/// Why the server failed, for the log: among the extensions of an answer from 500 on.
+#[derive(Clone, Debug)]
+pub(crate) struct Why(pub(crate) String);
+
+/// Notes an error in its answer, for metrics and the log.
+pub(crate) fn note(response: &mut Response, name: &'static str, message: &str) {
+    response.extensions_mut().insert(ErrorName(name));
+    if response.status().is_server_error() {
+        response.extensions_mut().insert(Why(message.to_owned()));
+    }
+}
+
 /// An error as Iceberg's clients expect it.
 pub(crate) fn error(code: StatusCode, name: &'static str, message: &str) -> Response {
     let mut response = json(code, &Wrapped { error: Told { message, r#type: name, code: code.as_u16() } });
-    response.extensions_mut().insert(ErrorName(name));
+    note(&mut response, name, message);
     if code == StatusCode::SERVICE_UNAVAILABLE || code == StatusCode::TOO_MANY_REQUESTS {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

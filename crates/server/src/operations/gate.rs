@@ -28,7 +28,7 @@ use tokio::time::{Instant as Deadline, timeout_at};
 use super::Limits;
 use super::bodies::{Bodies, Room, SMALL, discard};
 use super::metrics::Metrics;
-use crate::answer::ErrorName;
+use crate::answer::{ErrorName, Why};
 use crate::people;
 use crate::security::check::{Asker, authenticate, authorize};
 use crate::security::refusal::{Refusal, Speech};
@@ -113,6 +113,9 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
     let (status, took) = (response.status().as_u16(), begun.elapsed());
     let error = response.extensions().get::<ErrorName>().map(|ErrorName(name)| *name);
     app.gate.metrics.request(&route, method, status, took, error);
+    if let Some(Why(why)) = response.extensions().get() {
+        tracing::warn!(id = id.to_str().unwrap_or_default(), status, why, "failed");
+    }
     tracing::info!(
         id = id.to_str().unwrap_or_default(),
         method,

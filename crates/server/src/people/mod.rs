@@ -120,7 +120,7 @@ impl IntoResponse for Fault {
 /// A page that says why there is no other.
 pub(crate) fn failure(status: StatusCode, name: &'static str, words: &str) -> Response {
     let mut response = frame::failure(status, words);
-    response.extensions_mut().insert(answer::ErrorName(name));
+    answer::note(&mut response, name, words);
     response
 }
 
