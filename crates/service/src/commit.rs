@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Name, Refusal, Span};
-use glidepath_protocols::group::line::Turn;
+use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{CommitError, Grouped, Hold};
 use glidepath_queue::{Left, NotQueued, Seat, Taken};
 use glidepath_table::Files;
@@ -186,10 +186,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
             while !members.is_empty() {
                 let later = repeats(&mut members);
-                self.commit_together(table, name, cell, (members, std::mem::take(&mut begun))).await;
+                self.commit_together(table, name, cell, (members, std::mem::replace(&mut begun, Begun::at(name))))
+                    .await;
                 members = later;
             }
-            self.withdraw(name, begun.turn).await;
+            self.withdraw(begun.turn).await;
             if last {
                 // Those that came meanwhile stay together.
                 return seat.hand_over();
@@ -206,12 +207,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         (members, mut begun): (Vec<Member>, Begun),
     ) {
         let apart = self.commit_in_turn(table, name, cell, (members, &mut begun)).await;
-        self.withdraw(name, begun.turn).await;
+        self.withdraw(begun.turn).await;
         for member in apart {
-            let mut begun = Begun::default();
+            let mut begun = Begun::at(name);
             let none = self.commit_in_turn(table, name, cell, (vec![member], &mut begun)).await;
             debug_assert!(none.is_empty(), "one is not split");
-            self.withdraw(name, begun.turn).await;
+            self.withdraw(begun.turn).await;
         }
     }
 
@@ -237,7 +238,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 return none();
             }
             if base.is_none() {
-                match self.in_turn(name, turn).await {
+                match self.in_turn(turn).await.map(|mut tables| tables.pop().flatten()) {
                     Ok(Some(current)) => (base, fresh) = (Some(current), true),
                     Ok(None) => {
                         self.refuse_all(table, name, members).await;
@@ -260,7 +261,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                     Counts::add(&self.counts.overtaken, 1);
                     cell.learn(None);
                     cell.share(self.env.now());
-                    self.lost(name, turn).await;
+                    self.lost(turn).await;
                     let wait = backoff.wait(attempt, || self.env.draw(glidepath_env::Purpose::Backoff));
                     self.env.sleep_until(self.env.now() + wait).await;
                 }
@@ -289,7 +290,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         &self,
         (name, cell): (&Name, &Cell),
         (on, fresh): (&Loaded<TableMetadata>, bool),
-        turn: &mut Turn,
+        turn: &mut Turns,
         members: &mut Vec<Member>,
     ) -> Attempt {
         if let Err(error) = committable(on) {
@@ -385,7 +386,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn move_pointer(
         &self,
         name: &Name,
-        (on, next, turn): (&Loaded<TableMetadata>, &Next, &Turn),
+        (on, next, turn): (&Loaded<TableMetadata>, &Next, &Turns),
         requests: &[Arc<Request>],
         verdicts: &[Result<Fitting, ServiceError>],
     ) -> Settled {
@@ -409,7 +410,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             }
         }
-        match self.committer.commit([actions.clone(), turn.actions(name)].concat()).await {
+        let asserted = turn.actions().flatten();
+        match self.committer.commit(actions.iter().cloned().chain(asserted).collect()).await {
             Ok(_) => Settled::Landed,
             Err(CommitError::Refused(Refusal::Exists(note))) if purge::is_note(&note) => {
                 Settled::Not(Attempt::Failed(purge::runs()))

@@ -4,7 +4,6 @@
 //! server commits to these tables (`lead.rs`).
 
 mod lead;
-mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,7 +108,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
         let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
         let answer = self.commit_parts(&parts, key, &mut led, &mut turns).await;
-        turns.leave(&self.inner.committer).await;
+        self.inner.withdraw(turns).await;
         lead::hand_over(&mut led);
         if answer.is_ok() {
             // What was held for one of the snapshots is free.
@@ -156,7 +155,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if self.inner.replayed(&at, key).await?.is_some() {
             return Ok(true);
         }
-        let tables = match self.inner.in_turns(turns).await {
+        let tables = match self.inner.in_turn(turns).await {
             Ok(tables) => tables,
             Err(error) => return self.unless_done(parts, key, error).await,
         };
@@ -210,7 +209,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     Ok(()) => {
                         if moved {
                             Counts::add(&self.inner.counts.overtaken, 1);
-                            turns.lost(&self.inner.env, &self.inner.committer).await;
+                            self.inner.lost(turns).await;
                         }
                         Ok(false)
                     }

@@ -19,7 +19,7 @@ use glidepath_env::{Backoff, BulkStore, Cause, Denial, Env, Exponential, JitterR
 use glidepath_model::{
     Changes, Edit, Instant, MetadataId, Name, Overlap, Refusal, Span, TableChange, TableId, TableState,
 };
-use glidepath_protocols::group::line::{self, Next, Turn};
+use glidepath_protocols::group::line::{self, Turns};
 use glidepath_protocols::group::{CommitError, Grouped, HOLD, Priority};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_queue::{Queue, Seat, Taken};
@@ -95,7 +95,7 @@ struct Begun<C: Grouped> {
     /// What the server knows, or has loaded in its turn.
     known: Option<C::Snapshot>,
     loaded: Option<TableState>,
-    turn: Turn,
+    turn: Turns,
 }
 
 impl<C: Grouped> Tables<C> {
@@ -150,10 +150,10 @@ impl<C: Grouped> Tables<C> {
     ) {
         loop {
             // Those that come while it waits for its turn are committed with the others.
-            let mut begun = Begun { known: None, loaded: None, turn: Turn::default() };
-            begun.turn.set_free(own.overwrites());
+            let turn = Turns::at([(Name::numbered(table), own.overwrites())]);
+            let mut begun = Begun { known: None, loaded: None, turn };
             match cell.is_shared(client.env.now()) {
-                true => begun.loaded = in_turn(client, table, &mut begun.turn).await.ok(),
+                true => begun.loaded = in_turn(client, &mut begun.turn).await.ok().and_then(|mut states| states.pop()),
                 false => begun.known = client.newest_known(),
             }
             let members = seat.take_while(TOGETHER, |request| !request.leads);
@@ -161,9 +161,7 @@ impl<C: Grouped> Tables<C> {
             if !members.is_empty() {
                 self.commit_together(client, (table, cell), members, &mut begun).await;
             }
-            if let Some(leave) = begun.turn.leave(&Name::numbered(table)) {
-                let _ = client.committer.commit(leave).await;
-            }
+            begun.turn.leave(&client.committer).await;
             if last {
                 // Those that came meanwhile stay together.
                 return seat.hand_over();
@@ -182,13 +180,13 @@ impl<C: Grouped> Tables<C> {
         for attempt in 1..=ATTEMPTS {
             let (known, loaded) = (known.take(), loaded.take());
             let fresh = known.is_none() && loaded.is_none();
-            let state = match loaded {
-                Some(state) => Ok(state),
-                None if fresh && !client.alone => in_turn(client, table, turn).await,
-                None => client.states(known, &[table]).await.map(|mut states| states.remove(0)),
+            let states = match loaded {
+                Some(state) => Ok(vec![state]),
+                None if fresh && !client.alone => in_turn(client, turn).await,
+                None => client.states(known, &[table]).await,
             };
-            let state = match state {
-                Ok(state) => state,
+            let state = match states {
+                Ok(mut states) => states.remove(0),
                 Err(cause) => return refuse_all::<C>(members, &cause),
             };
             let Decided { verdicts, rebased } =
@@ -205,7 +203,7 @@ impl<C: Grouped> Tables<C> {
             }
             let sent = match fitting.is_empty() {
                 true => None,
-                false => Some(send(client, (table, cell), &fitting, turn).await),
+                false => Some(send(client, cell, &fitting, turn).await),
             };
             let mut overtaken = Vec::new();
             for (member, verdict) in members.into_iter().zip(verdicts) {
@@ -253,16 +251,10 @@ struct Sent<C: Grouped> {
 }
 
 /// Commits these changes of a table, in this server's turn.
-async fn send<C: Grouped>(
-    client: &Served<C>,
-    (table, cell): (TableId, &Cell<C>),
-    changes: &[&Changes],
-    turn: &mut Turn,
-) -> Sent<C> {
-    let name = Name::numbered(table);
+async fn send<C: Grouped>(client: &Served<C>, cell: &Cell<C>, changes: &[&Changes], turn: &mut Turns) -> Sent<C> {
     let mut actions: Vec<_> = changes.iter().flat_map(|changes| changes.actions()).collect();
     if !client.alone {
-        actions.extend(turn.actions(&name));
+        actions.extend(turn.actions().flatten());
     }
     let answer = client.committer.commit(actions).await;
     let now = client.env.now();
@@ -277,8 +269,8 @@ async fn send<C: Grouped>(
         }
         Err(CommitError::Refused(_)) => {
             cell.shared.set(Some(now));
-            if !client.alone && turn.lost() {
-                join(client, &name, turn).await;
+            if !client.alone {
+                turn.lost(&client.env, &client.committer).await;
             }
             true
         }
@@ -287,29 +279,11 @@ async fn send<C: Grouped>(
     Sent { answer: outcome(answer), lost }
 }
 
-/// The table when it is this server's turn.
-async fn in_turn<C: Grouped>(client: &Served<C>, table: TableId, turn: &mut Turn) -> Result<TableState, Cause> {
-    loop {
-        let (state, line) = client.state_and_line(&Name::numbered(table)).await?;
-        let look = match turn.see(line, (client.env.now(), client.env.unix_ms()), false) {
-            Next::Go => return Ok(state),
-            Next::JoinAndWait(look) => {
-                join(client, &Name::numbered(table), turn).await;
-                look
-            }
-            Next::Wait(look) => look,
-        };
-        client.env.sleep_until(client.env.now() + look).await;
-    }
-}
-
-async fn join<C: Grouped>(client: &Served<C>, name: &Name, turn: &mut Turn) {
-    let join = turn.join(name, client.env.unix_ms(), client.env.draw(Purpose::Names));
-    if let Err(error) = client.committer.commit(vec![join]).await
-        && !matches!(error, CommitError::Unknown(_))
-    {
-        turn.not_joined();
-    }
+/// The tables as they are when it is this server's turn at all of them.
+async fn in_turn<C: Grouped>(client: &Served<C>, turns: &mut Turns) -> Result<Vec<TableState>, Cause> {
+    let load = |name| async move { client.state_and_line(&name).await.map(Some) };
+    let states = turns.wait((&client.env, &client.committer), false, load, |_| ()).await?;
+    Ok(states.into_iter().flatten().collect())
 }
 
 type Member<C> = Taken<Rc<Request>, Answer<C>>;

@@ -24,7 +24,7 @@ use glidepath_model::{Action, Assertion, Instant, Name, Span};
 
 mod several;
 
-pub use several::Turns;
+pub use several::{Turns, Waited};
 
 /// The property of a table's entry that says that there is a line.
 pub const LINE: &str = "glidepath.line";
@@ -90,7 +90,7 @@ impl Line {
 
 /// What a process knows of a line, while it commits to the table.
 #[derive(Debug, Default)]
-pub struct Turn {
+struct Turn {
     line: Line,
     /// Its own place, as long as it may be there.
     own: Option<(u64, String)>,
@@ -118,7 +118,7 @@ struct Wait {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+enum Next {
     /// It is this one's turn: commit.
     Go,
     /// Join the line, wait that long, and look again.
@@ -128,13 +128,8 @@ pub enum Next {
 }
 
 impl Turn {
-    /// Whether what is committed must not wait.
-    pub fn set_free(&mut self, free: bool) {
-        self.free = free;
-    }
-
     /// This is the line at this time, by the process's own clock and by the time of day. `patient`: pass nobody over.
-    pub fn see(&mut self, line: Line, (now, unix_ms): (Instant, u64), patient: bool) -> Next {
+    fn see(&mut self, line: Line, (now, unix_ms): (Instant, u64), patient: bool) -> Next {
         self.line = line;
         // Another one passed it over.
         self.own.take_if(|own| !self.line.places.contains(own));
@@ -187,13 +182,13 @@ impl Turn {
 
     /// An attempt was lost. Returns whether to join the line: if it was not the first. Most retries succeed, and to join
     /// takes a commit.
-    pub fn lost(&mut self) -> bool {
+    fn lost(&mut self) -> bool {
         let first = !std::mem::replace(&mut self.lost, true);
         self.may_join() && !first
     }
 
     /// What joins the line at the end, or further behind. `random` was never used before.
-    pub fn join(&mut self, name: &Name, unix_ms: u64, random: u64) -> Action {
+    fn join(&mut self, name: &Name, unix_ms: u64, random: u64) -> Action {
         let (number, key) = (self.end().max(unix_ms).min(GREATEST - 1), format!("{PLACE}{random:016x}"));
         self.own = Some((number, key.clone()));
         let changes = [(LINE.to_owned(), Some("1".to_owned())), (key, Some(number.to_string()))].into();
@@ -210,31 +205,18 @@ impl Turn {
         self.own.is_some()
     }
 
-    /// How many turns of others were waited for.
-    #[must_use]
-    pub fn turns(&self) -> u64 {
-        self.turns
-    }
-
-    /// How many are passed over.
-    #[must_use]
-    pub fn passes(&self) -> usize {
-        self.passed.len()
-    }
-
     /// The least number of a place behind all others.
     fn end(&self) -> u64 {
         self.line.places.last().map_or(0, |(number, _)| number + 1)
     }
 
     /// It certainly did not join.
-    pub fn not_joined(&mut self) {
+    fn not_joined(&mut self) {
         self.own = None;
     }
 
     /// What a commit to the table asserts and does because of the line.
-    #[must_use]
-    pub fn actions(&self, name: &Name) -> Vec<Action> {
+    fn actions(&self, name: &Name) -> Vec<Action> {
         let assert = |key: &str, value: Option<String>| Action::Assert {
             name: name.clone(),
             holds: Assertion::Property { key: key.to_owned(), value },
@@ -264,13 +246,12 @@ impl Turn {
     }
 
     /// A commit with these actions took effect.
-    pub fn taken(&mut self) {
+    fn taken(&mut self) {
         self.own = None;
     }
 
     /// What leaves the line if nothing was committed; `None` if it is not there.
-    #[must_use]
-    pub fn leave(&self, name: &Name) -> Option<Vec<Action>> {
+    fn leave(&self, name: &Name) -> Option<Vec<Action>> {
         self.own.as_ref().map(|_| self.actions(name))
     }
 }

@@ -261,8 +261,8 @@ async fn lines<F: Files>(server: &Service<Clock, AnyCatalog<Clock>, F>, tables: 
 async fn a_commit_over_tables_respects_their_lines() {
     let world = World::of(Protocol::Tickets).await;
     let server = with(&world, &["t", "u"]).await;
-    let place = line::Turn::default().join(&table("u").catalog_name().unwrap(), 5, 7);
-    server.inner.committer.commit(vec![place]).await.unwrap();
+    let mut place = line::Turns::at([(table("u").catalog_name().unwrap(), false)]);
+    place.join(&server.inner.env, &server.inner.committer).await;
     assert_eq!(lines(&server, &["t", "u"]).await, 2);
     let both = ["t", "u"].map(|name| (table(name), set("several", None)));
     server.commit_transaction(both.into(), None).await.unwrap();

@@ -6,19 +6,16 @@
 
 use std::rc::Rc;
 
-use glidepath_env::{Cause, Denial, Env, Purpose, together};
-use glidepath_model::{Changes, MetadataId, Name, Refusal, Span, TableId, TableState};
+use glidepath_env::{Cause, Denial, Env, Purpose};
+use glidepath_model::{Changes, MetadataId, Name, Refusal, Span, TableId};
 use glidepath_protocols::Outcome;
-use glidepath_protocols::group::line::{Next, Turns};
+use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_queue::Seat;
 use glidepath_workload::Kind;
 
-use super::{ATTEMPTS, Answer, Request, Tables, fit};
+use super::{ATTEMPTS, Answer, Request, Tables, fit, in_turn};
 use crate::server::{Served, outcome};
-
-/// Tables that are read at once: as many as the service does.
-const AT_ONCE: usize = 16;
 
 impl<C: Grouped> Tables<C> {
     pub(super) async fn commit_several(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
@@ -68,7 +65,7 @@ impl<C: Grouped> Tables<C> {
             }
             let states = match client.alone {
                 true => client.states(client.newest(), ids).await,
-                false => in_turns(client, turns).await,
+                false => in_turn(client, turns).await,
             };
             let states = match states {
                 Ok(states) => states,
@@ -106,23 +103,5 @@ impl<C: Grouped> Tables<C> {
             }
         }
         Outcome::Refused(Denial::certain(Cause::words("other commits moved one of the tables first every time")))
-    }
-}
-
-/// The tables when it is this commit's turn at all of them.
-async fn in_turns<C: Grouped>(client: &Served<C>, turns: &mut Turns) -> Result<Vec<TableState>, Cause> {
-    loop {
-        let reads = together(AT_ONCE, turns.names().map(|name| client.state_and_line(name))).await;
-        let (states, lines): (Vec<_>, Vec<_>) = reads.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let now = (client.env.now(), client.env.unix_ms());
-        let look = match turns.see(lines.into_iter().map(Some), |turn, line| turn.see(line, now, false)) {
-            Next::Go => return Ok(states),
-            Next::JoinAndWait(look) => {
-                turns.join(&client.env, &client.committer).await;
-                look
-            }
-            Next::Wait(look) => look,
-        };
-        client.env.sleep_until(client.env.now() + look).await;
     }
 }

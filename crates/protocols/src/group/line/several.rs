@@ -1,33 +1,42 @@
-//! Turns of a commit over several tables. It has the same place in the line at each of them, so two such commits wait in the same
-//! order everywhere, and not for each other.
+//! Turns of a commit at one table or at several. It has the same place in the line at each of them, so two such commits wait in
+//! the same order everywhere, and not for each other.
+
+use std::future::Future;
 
 use glidepath_env::{Env, Purpose, together};
-use glidepath_model::{Action, Name};
+use glidepath_model::{Action, Instant, Name, Span};
 
 use super::super::{CommitError, Committer, Grouped};
 use super::{Line, Next, Turn};
 
-/// Commits to lines that are sent at once.
+/// Tables that are loaded, and lines that are joined or left, at once.
 const AT_ONCE: usize = 16;
 
 /// What a process knows of the lines at these tables, while it commits to all of them.
 #[derive(Debug)]
 pub struct Turns(Vec<(Name, Turn)>);
 
+/// What was waited for between two looks at the lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waited {
+    /// Turns of others.
+    pub turns: u64,
+    /// Others that were passed over.
+    pub passed_over: u64,
+    /// The time until the next look.
+    pub time: Span,
+}
+
 impl Turns {
     /// Of these tables, each with whether the commit there must not wait.
     pub fn at(tables: impl IntoIterator<Item = (Name, bool)>) -> Self {
-        let of = |(name, free)| {
-            let mut turn = Turn::default();
-            turn.set_free(free);
-            (name, turn)
-        };
+        let of = |(name, free)| (name, Turn { free, ..Turn::default() });
         Self(tables.into_iter().map(of).collect())
     }
 
-    /// The tables, in the order in which they were given.
-    pub fn names(&self) -> impl Iterator<Item = &Name> {
-        self.0.iter().map(|(name, _)| name)
+    /// Whether the commit must not wait, at any of the tables.
+    pub fn set_free(&mut self, free: bool) {
+        self.0.iter_mut().for_each(|(_, turn)| turn.free = free);
     }
 
     /// Whether others may wait for this commit.
@@ -36,17 +45,59 @@ impl Turns {
         self.0.iter().any(|(_, turn)| turn.has_place())
     }
 
-    /// These are the lines now, in the order of the tables; `None` where there is no table. `see` tells one of them, as by
-    /// [`Turn::see`]. It is this one's turn if it is at each.
-    pub fn see(
+    /// The tables as they are when it is this one's turn at each; `None` for one that is not there. `load` gives a table and
+    /// the line there. `patient`: pass nobody over. `watch` is told of each wait.
+    ///
+    /// # Errors
+    /// As `load`. Places in the lines are kept.
+    pub async fn wait<E: Env, C: Grouped, T, X, L: Future<Output = Result<Option<(T, Line)>, X>>>(
+        &mut self,
+        (env, committer): (&E, &Committer<E, C>),
+        patient: bool,
+        load: impl Fn(Name) -> L,
+        watch: impl Fn(Waited),
+    ) -> Result<Vec<Option<T>>, X> {
+        loop {
+            let loads = together(AT_ONCE, self.0.iter().map(|(name, _)| load(name.clone()))).await;
+            let loads = loads.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let (tables, lines): (Vec<_>, Vec<_>) = loads.into_iter().map(Option::unzip).unzip();
+            let before = self.waited();
+            let next = self.see(lines, (env.now(), env.unix_ms()), patient);
+            let waited = self.waited();
+            let (turns, passed_over) = (waited.turns - before.turns, waited.passed_over - before.passed_over);
+            watch(Waited { turns, passed_over, time: Span::ZERO });
+            let look = match next {
+                Next::Go => return Ok(tables),
+                Next::JoinAndWait(look) => {
+                    self.join(env, committer).await;
+                    look
+                }
+                Next::Wait(look) => look,
+            };
+            let began = env.now();
+            env.sleep_until(began + look).await;
+            watch(Waited { time: env.now().since(began), ..Waited::default() });
+        }
+    }
+
+    /// What was waited for in all.
+    fn waited(&self) -> Waited {
+        let turns = self.0.iter().map(|(_, turn)| turn.turns).sum();
+        Waited { turns, passed_over: self.0.iter().map(|(_, turn)| turn.passed.len() as u64).sum(), time: Span::ZERO }
+    }
+
+    /// These are the lines at this time, as for [`Turn::see`], in the order of the tables; `None` where there is no table. It
+    /// is this one's turn if it is at each.
+    pub(super) fn see(
         &mut self,
         lines: impl IntoIterator<Item = Option<Line>>,
-        mut see: impl FnMut(&mut Turn, Line) -> Next,
+        now: (Instant, u64),
+        patient: bool,
     ) -> Next {
         let (mut joins, mut wait) = (false, None);
         for (line, (_, turn)) in lines.into_iter().zip(&mut self.0) {
             let Some(line) = line else { continue };
-            let look = match see(turn, line) {
+            let look = match turn.see(line, now, patient) {
                 Next::Go => continue,
                 Next::JoinAndWait(look) => {
                     joins = true;

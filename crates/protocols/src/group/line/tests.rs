@@ -62,7 +62,7 @@ fn who_joins_comes_before_who_does_not() {
 fn who_must_not_wait_does_not() {
     let (mut entry, mut one, mut free) = (BTreeMap::new(), Turn::default(), Turn::default());
     assert!(apply(&mut entry, &[one.join(&name(), 5, 1)]));
-    free.set_free(true);
+    free.free = true;
     assert_eq!(free.see(line(&entry), both(0), false), Next::Go);
     assert!(free.actions(&name()).is_empty() && !free.lost() && !free.lost());
     assert_eq!(entry.len(), 2);
@@ -143,14 +143,14 @@ fn who_joins_several_lines_has_one_place_in_all() {
     for (unix_ms, random) in [(8, 3), (7, 2)] {
         let mut turns = Turns::at(names.iter().map(|name| (name.clone(), false)));
         let lines = entries.iter().map(|entry| Some(line(entry)));
-        assert!(matches!(turns.see(lines, |turn, line| turn.see(line, both(0), true)), Next::JoinAndWait(_)));
+        assert!(matches!(turns.see(lines, both(0), true), Next::JoinAndWait(_)));
         let (_, joins) = turns.places(unix_ms, random);
         assert!(turns.places(9, 9).1.is_empty(), "who has a place stays there");
         for (entry, join) in entries.iter_mut().zip(joins) {
             assert!(apply(entry, &[join]));
         }
         let lines = entries.iter().map(|entry| Some(line(entry)));
-        assert!(matches!(turns.see(lines, |turn, line| turn.see(line, both(0), true)), Next::Wait(_)));
+        assert!(matches!(turns.see(lines, both(0), true), Next::Wait(_)));
     }
     let lines = entries.map(|entry| line(&entry).places.into_iter().rev().take(2).collect::<Vec<_>>());
     assert_eq!(lines[0], lines[1]);
