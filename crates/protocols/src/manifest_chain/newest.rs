@@ -26,17 +26,41 @@ struct Round {
     missing: Option<Version>,
 }
 
-/// The versions after `head` to ask for in a round: the next one first. Mostly there is none; where there is one, there may be
-/// many.
-fn ahead(head: Version, bound: Option<Version>, round: u32) -> Vec<Version> {
-    let steps: Vec<u64> = match bound.map(|bound| bound.0 - head.0) {
-        // Others may have been written meanwhile.
-        Some(distance) if distance <= NEAR => (1..=distance + 1).collect(),
-        Some(distance) => std::iter::once(1).chain((1..NEAR).map(|part| distance * part / NEAR)).collect(),
-        None if round == 0 => vec![1],
-        None => [1, 2, 3].into_iter().chain([4, 8].map(|far| far << (2 * (round - 1)).min(40))).collect(),
-    };
-    steps.into_iter().map(|step| Version(head.0.saturating_add(step))).collect()
+/// Which versions to ask for next.
+struct Search {
+    /// The newest version that was found.
+    head: Version,
+    /// The least version after it that was missing, perhaps some rounds ago.
+    bound: Option<Version>,
+    /// Rounds without a bound.
+    unbounded: u32,
+}
+
+impl Search {
+    fn from(head: Version) -> Self {
+        Self { head, bound: None, unbounded: 0 }
+    }
+
+    /// The versions of a round, in order: the next one first. Mostly there is none; where there is one, there may be many.
+    fn asks(&self) -> Vec<Version> {
+        let mut steps: Vec<u64> = match self.bound.map(|bound| bound.0 - self.head.0) {
+            // Others may have been written meanwhile.
+            Some(distance) if distance <= NEAR => (1..=distance + 1).collect(),
+            Some(distance) => std::iter::once(1).chain((1..NEAR).map(|part| distance / NEAR * part)).collect(),
+            None if self.unbounded == 0 => vec![1],
+            None => [1, 2, 3].into_iter().chain([4, 8].map(|far| far << (2 * (self.unbounded - 1)).min(58))).collect(),
+        };
+        steps.dedup();
+        steps.into_iter().map(|step| Version(self.head.0.saturating_add(step))).collect()
+    }
+
+    /// A round found this to be the newest, and this one after it to be missing. Returns whether nothing can be between them.
+    fn learn(&mut self, head: Version, missing: Option<Version>) -> bool {
+        self.head = head;
+        self.bound = missing.or(self.bound).filter(|bound| *bound > head);
+        self.unbounded = if self.bound.is_none() { self.unbounded + 1 } else { 1 };
+        missing == Some(head.next())
+    }
 }
 
 impl<E: Env> ManifestChain<E> {
@@ -47,25 +71,25 @@ impl<E: Env> ManifestChain<E> {
             Some(known) => known,
             None => self.open().await?,
         };
-        let (mut reads, mut rounds) = (0, 0);
-        // The least version that was missing in the last round; the first that was missing at all, and a time just before.
-        let (mut bound, mut missing) = (None, None::<(Version, Instant)>);
+        let (mut search, mut reads) = (Search::from(head.version()), 0);
+        // The first version that was missing, and a time just before.
+        let mut missing = None::<(Version, Instant)>;
         loop {
             let began = self.env.now();
-            let asked = ahead(head.version(), bound, rounds);
-            (reads, rounds) = (reads + asked.len(), rounds + 1);
+            let asked = search.asks();
+            reads += asked.len();
             let round = self.read_round(&asked, head.seen).await?;
             // Read so late that the missing version may have been written and vacuumed: find the current end of the chain.
             if round.missing.is_some() && !head.is_recent(self.env.now()) {
                 head = self.open().await?;
-                (rounds, bound, missing) = (0, None, None);
+                (search, missing) = (Search::from(head.version()), None);
                 continue;
             }
             head = round.newest.unwrap_or(head);
-            bound = round.missing;
-            missing = missing.or(bound.map(|version| (version, began)));
+            missing = missing.or(round.missing.map(|version| (version, began)));
+            let is_last = search.learn(head.version(), round.missing);
             let since = match missing {
-                _ if bound == Some(head.version().next()) => began,
+                _ if is_last => began,
                 // Where commits are as fast as reads, the end of the chain is never reached. At that time there was no
                 // version after the one before the missing one, so any version from there on was the newest then or
                 // later.
@@ -140,5 +164,44 @@ impl<E: Env> ManifestChain<E> {
             Err(ReadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
         };
         Ok([hinted.max(listed), hinted.min(listed)].into_iter().flatten().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The rounds and reads until a process that knows version 0 of a chain that does not grow knows its newest one.
+    fn rounds(newest: u64) -> (u32, usize) {
+        let (mut search, mut rounds, mut reads) = (Search::from(Version(0)), 0, 0);
+        loop {
+            let (head, asked) = (search.head, search.asks());
+            assert!(asked.is_sorted_by(|a, b| a < b) && asked[0] == head.next(), "{asked:?}");
+            (rounds, reads) = (rounds + 1, reads + asked.len());
+            let (there, missing): (Vec<_>, Vec<_>) = asked.into_iter().partition(|version| version.0 <= newest);
+            if search.learn(there.last().copied().unwrap_or(head), missing.first().copied()) {
+                assert_eq!(search.head, Version(newest));
+                return (rounds, reads);
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_a_few_versions_behind_needs_few_rounds() {
+        assert_eq!(rounds(0), (1, 1));
+        assert!((1..=4).all(|newest| rounds(newest) == (2, 6)));
+        assert!((5..=11).all(|newest| rounds(newest) == (3, 11)));
+    }
+
+    proptest! {
+        /// About half as many as a search that doubles the distance, and then halves it, takes reads.
+        #[test]
+        fn rounds_are_few(bits in 0_u32..60, random: u64) {
+            let newest = random >> (63 - bits);
+            let (rounds, _) = rounds(newest);
+            prop_assert!(f64::from(rounds) <= (newest as f64 + 1.0).log2() + 2.0, "{newest}: {rounds}");
+        }
     }
 }
