@@ -29,8 +29,8 @@ struct History {
     bodies: BTreeMap<String, Arc<TableMetadata>>,
     /// Metadata files that were current in a version of the catalog, or came before one that was.
     current: BTreeSet<String>,
-    /// By snapshot: in which versions of the catalog it appeared in a table that did not have it.
-    appeared: BTreeMap<i64, Vec<usize>>,
+    /// By snapshot: in which versions of the catalog it appeared in a table that did not have it, and in which table.
+    appeared: BTreeMap<i64, Vec<(usize, Uuid)>>,
     /// The same for marks in properties.
     marks: BTreeMap<String, u32>,
     /// Manifest lists, and manifests in them, of all versions of all tables.
@@ -224,7 +224,7 @@ impl History {
                 let parent = snapshot.parent_snapshot_id();
                 return Err(format!("snapshot {id} of {name} follows {parent:?}, and the branch was at {head:?}"));
             }
-            self.appeared.entry(id).or_default().push(place);
+            self.appeared.entry(id).or_default().push((place, now.uuid()));
             let list = snapshot.manifest_list();
             let manifests = self.manifests(name, list)?;
             let parent = head.and_then(|head| now.snapshot_by_id(head));
@@ -305,14 +305,17 @@ impl History {
         for (snapshot, times) in &self.appeared {
             // Then its client commits the snapshot again, to another table of the name.
             let of = |attempt: &&Attempt| attempt.snapshots.contains(snapshot) && is_forgotten(attempt);
-            if times.len() > 1 + book.attempts.iter().filter(of).count() {
+            let forgotten: BTreeSet<&Uuid> = book.attempts.iter().filter(of).flat_map(|one| &one.tables).collect();
+            let tables: BTreeSet<&Uuid> = times.iter().map(|(_, table)| table).collect();
+            if tables.len() < times.len() || tables.difference(&forgotten).count() > 1 {
                 return Err(format!("snapshot {snapshot} was added {} times", times.len()));
             }
         }
         let mut alive = BTreeSet::new();
         for attempt in &book.attempts {
-            let appeared: Vec<_> = attempt.snapshots.iter().map(|snapshot| self.appeared.get(snapshot)).collect();
-            let places: BTreeSet<usize> = appeared.iter().flatten().flat_map(|places| places.iter().copied()).collect();
+            let places_of = |snapshot| Some(self.appeared.get(snapshot)?.iter().map(|(place, _)| *place).collect());
+            let appeared: Vec<Option<Vec<usize>>> = attempt.snapshots.iter().map(places_of).collect();
+            let places: BTreeSet<usize> = appeared.iter().flatten().flatten().copied().collect();
             let hidden = |table: &Uuid| places.iter().any(|place| self.dropped.contains(&(*table, *place)));
             let one_is_hidden = appeared.contains(&None) && attempt.tables.iter().any(hidden);
             let was_dropped = |table: &Uuid| self.dropped.iter().any(|(dropped, _)| dropped == table);
