@@ -68,8 +68,16 @@ pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
             waiting_words(knee)
         ),
         Bound::Unfinished => {
+            let chance = match knee.success_interval {
+                Some([low, high]) if low < knee.threshold && knee.worst_success.is_none() => format!(
+                    " ({} to {} with 95 % confidence: it may be by chance)",
+                    share_percent(low),
+                    share_percent(high)
+                ),
+                _ => String::new(),
+            };
             format!(
-                "Knee: above {rate} commits/s, where {} % of {deciding} still {succeed}. {}\n      \
+                "Knee: above {rate} commits/s, where {} % of {deciding}{chance} still {succeed}. {}\n      \
              {judged}.",
                 share_percent(*success),
                 match knee.stopped.map(|stopped| stopped.reason) {

@@ -107,6 +107,14 @@ impl Judgements {
         (holds, fails)
     }
 
+    /// The highest load below the lowest that did not hold which held not only by chance.
+    fn surely_held(&self) -> Option<f64> {
+        let (_, fails) = self.ends();
+        let below = |load: f64| fails.is_none_or(|fails| load < fails);
+        let held = self.judged.iter().filter(|(trial, held)| *held && below(trial.load) && trial.surely_held());
+        held.map(|(trial, _)| trial.load).max_by(f64::total_cmp)
+    }
+
     /// Why the lowest load that did not hold has no judgement; `None` if it is known to fail.
     pub(super) fn undecided(&self) -> Option<Reason> {
         let (_, fails) = self.ends();
@@ -151,6 +159,12 @@ impl Judgements {
 }
 
 impl Hunt {
+    /// The highest load of both stages that surely held.
+    fn surely_held(&self, fails: Option<f64>) -> Option<f64> {
+        let held = [&self.loads, &self.rough].map(Judgements::surely_held).into_iter().flatten();
+        held.filter(|load| fails.is_none_or(|fails| *load < fails)).max_by(f64::total_cmp)
+    }
+
     /// The result.
     ///
     /// # Errors
@@ -175,12 +189,15 @@ impl Hunt {
                 });
             }
         };
+        let mut best = holds.or(fails);
         if bound == Bound::Unfinished {
             self.reason = self.loads.undecided().or(self.reason);
+            // Other loads were to show whether this one held by chance. Without them, a lower one is the bound.
+            best = self.surely_held(fails).or(best);
         }
         let (crossing, resolution) = self.loads.crossing(&self.rough, self.task.threshold).unzip();
-        let best = holds.or(fails).and_then(|load| self.loads.take(load));
-        let Some(trial) = best else { return Err(KneeError::BudgetSpent { load_per_s: self.task.start }) };
+        let taken = best.and_then(|load| self.loads.take(load).or_else(|| self.rough.take(load)));
+        let Some(trial) = taken else { return Err(KneeError::BudgetSpent { load_per_s: self.task.start }) };
         let worst_success = self.task.worst.map(|_| worst(trial.clusters())).filter(|worst| worst.ended > 0);
         let mean = trial.judged().commits_per_s(None);
         let commits_per_s = crossing.map_or(mean, |crossing: Crossing| crossing.commits_per_s);

@@ -312,6 +312,12 @@ impl Trial {
         share(&batches)
     }
 
+    /// Whether it is not by chance that this load held: the lower end of the interval suffices. Of the worst stretch no interval is
+    /// known.
+    pub(super) fn surely_held(&self) -> bool {
+        self.rule.worst.is_some() || self.success_interval().is_some_and(|[low, _]| low >= self.rule.threshold)
+    }
+
     /// The deciding success of each run in which deciding transactions ended.
     pub(super) fn success_by_run(&self) -> Vec<f64> {
         let runs = self.results.iter().map(|run| sum(run.clusters.iter()));
