@@ -111,3 +111,15 @@ pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         Problem(ServiceError::invalid(format!("the body of the request is wrong: {why}")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_told_why_the_server_failed_and_not_what_clients_did_wrong() {
+        let why = |code| error(code, "Name", "words").extensions().get().map(|Why(words)| words.clone());
+        assert_eq!(why(StatusCode::SERVICE_UNAVAILABLE).as_deref(), Some("words"));
+        assert_eq!(why(StatusCode::NOT_FOUND), None);
+    }
+}

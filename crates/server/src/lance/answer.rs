@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use glidepath_service::{Kind, ServiceError};
 use serde::Serialize;
 
-use crate::answer::json;
+use crate::answer::{json, note};
 
 /// An error on its way to a client of Lance.
 pub(crate) struct Fault {
@@ -64,6 +64,7 @@ impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let (status, code) = code(self.error.kind, self.of_namespace);
         let mut response = json(status, &Told { error: &self.error.message, code });
+        note(&mut response, crate::answer::status(self.error.kind).1, &self.error.message);
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }

@@ -80,7 +80,11 @@ impl Refusal {
         };
         let mut response = match speech {
             Speech::Iceberg => answer::error(status, name, &words),
-            Speech::Lance => answer::json(status, &OfLance { error: &words, code }),
+            Speech::Lance => {
+                let mut response = answer::json(status, &OfLance { error: &words, code });
+                answer::note(&mut response, name, &words);
+                response
+            }
             Speech::People => people::failure(status, name, &words),
         };
         if let Some(challenge) = challenge {

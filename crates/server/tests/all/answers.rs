@@ -44,6 +44,28 @@ async fn null_counts_as_missing() {
     }
 }
 
+/// As those of tables.
+#[tokio::test]
+async fn columns_that_no_table_can_have_are_refused_in_views() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    let of = |digits: u32| {
+        json!({"type": "struct", "schema-id": 0, "fields": [
+            {"id": 1, "name": "price", "required": false, "type": format!("decimal({digits}, 2)")},
+        ]})
+    };
+    let create =
+        |digits: u32| json!({"name": "v", "schema": of(digits), "properties": {}, "view-version": view_version()});
+    let (status, _, words) = post(&server, "/v1/namespaces/n/views", "", &create(39)).await;
+    assert!(status == 400 && words.contains("1 to 38 digits"), "{status} {words}");
+    let (status, _, words) = post(&server, "/v1/namespaces/n/views", "", &create(38)).await;
+    assert!(status.is_success(), "{status} {words}");
+    let replaced = json!({"requirements": [], "updates": [{"action": "add-schema", "schema": of(39)}]});
+    let (status, _, words) = post(&server, "/v1/namespaces/n/views/v", "", &replaced).await;
+    assert!(status == 400 && words.contains("1 to 38 digits"), "{status} {words}");
+}
+
 /// A client that sends no token does not know pages, and would take a page for everything.
 #[tokio::test]
 async fn pages_are_for_those_who_ask_for_the_first_one() {
