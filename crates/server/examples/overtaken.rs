@@ -32,7 +32,8 @@ const CLIENTS: [(&str, usize, &[&str], usize); 3] = [
 async fn main() -> Anyhow<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().ok_or("usage: overtaken PROTOCOL [LATENCY_MS [SECONDS]]")?;
-    let protocol = Protocol::ALL.into_iter().find(|known| known.name() == name).ok_or("there is no such protocol")?;
+    let protocol =
+        Protocol::ALL.iter().copied().find(|known| known.name() == name).ok_or("there is no such protocol")?;
     let mut number = |usual: u64| arguments.next().map_or(Ok(usual), |text| text.parse());
     let (latency, length) = (Duration::from_millis(number(30)?), Duration::from_secs(number(40)?));
     // The client speaks plain HTTP, and still asks for a library for TLS.
