@@ -26,4 +26,4 @@ pub use library::{LIBRARY, scenario};
 pub use run::{Checked, Trial};
 pub use scenario::{OnDisk, Scenario, ScenarioError, Writers};
 pub use shrink::shrink;
-pub use subject::{CatalogKind, Subject};
+pub use subject::{CatalogKind, Clients, Subject};

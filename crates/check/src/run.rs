@@ -84,7 +84,9 @@ impl Trial {
             Subject::Catalog(kind) => kind.protocol.visit(Begin { kind, tables }),
             Subject::Transactions => Ok(Beginnings::default()),
             #[cfg(feature = "serve")]
-            Subject::Serve(kind) => serve::begun(kind, tables).map(|objects| Beginnings { objects, begun: Vec::new() }),
+            Subject::Serve(kind, clients) => {
+                serve::begun(kind, clients, tables).map(|objects| Beginnings { objects, begun: Vec::new() })
+            }
         };
         let beginnings =
             beginnings.unwrap_or_else(|words| panic!("creating a catalog in a store without faults: {words}"));
@@ -121,7 +123,9 @@ impl Trial {
             Subject::Catalog(kind) => kind.protocol.visit(RunOf { trial: self, seed, keep_mishaps }),
             Subject::Transactions => transactions::run(&self.scenario, seed, keep_mishaps),
             #[cfg(feature = "serve")]
-            Subject::Serve(kind) => serve::run(kind, &self.scenario, &self.beginnings.objects, seed, keep_mishaps),
+            Subject::Serve(kind, clients) => {
+                serve::run((kind, clients), &self.scenario, &self.beginnings.objects, seed, keep_mishaps)
+            }
         }
     }
 

@@ -24,6 +24,7 @@ mod book;
 mod client;
 mod doubting;
 mod judge;
+mod lance;
 mod looks;
 mod names;
 mod server;
@@ -44,7 +45,7 @@ use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulatio
 
 use crate::run::{Ran, calm};
 use crate::scenario::Scenario;
-use crate::subject::{CatalogKind, PREFIX, STORE};
+use crate::subject::{CatalogKind, Clients, PREFIX, STORE};
 use book::Book;
 use client::Client;
 use server::Ways;
@@ -80,13 +81,13 @@ fn identifier(name: &str) -> Identifier {
 }
 
 /// The objects that a run begins with: a catalog with its tables, and their files.
-pub(crate) fn begun(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
+pub(crate) fn begun(kind: CatalogKind, clients: Clients, tables: u32) -> Result<Vec<(Key, Payload)>, String> {
     let mut simulation = calm([]);
     simulation.keep_writes(STORE);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
     let creator = move |env: SimEnv| async move {
-        let done = begin(&env, kind, tables).await;
+        let done = begin(&env, kind, clients, tables).await;
         *told.borrow_mut() = done;
     };
     simulation.run([(Instant::ZERO, creator)]);
@@ -99,7 +100,7 @@ pub(crate) fn begun(kind: CatalogKind, tables: u32) -> Result<Vec<(Key, Payload)
     result.replace(Ok(())).map(|()| objects)
 }
 
-async fn begin(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), String> {
+async fn begin(env: &SimEnv, kind: CatalogKind, clients: Clients, tables: u32) -> Result<(), String> {
     let catalog = kind.protocol.open(env.clone(), env.store(STORE), PREFIX);
     match catalog.create_here(kind.creation(Vec::new())).await {
         Outcome::Committed(_) => {}
@@ -114,8 +115,14 @@ async fn begin(env: &SimEnv, kind: CatalogKind, tables: u32) -> Result<(), Strin
         service.create_namespace(&namespace, None).await.map_err(words)?;
     }
     for number in 0..tables {
-        let new = names::new_table(identifier(&format!("t{number}")), None, "first").ok_or("no schema")?;
-        service.create_table(new, None).await.map_err(words)?;
+        let table = identifier(&format!("t{number}"));
+        match clients {
+            Clients::Iceberg => {
+                let new = names::new_table(table, None, "first").ok_or("no schema")?;
+                drop(service.create_table(new, None).await.map_err(words)?);
+            }
+            Clients::Lance => drop(service.declare_lance(lance::managed(table)).await.map_err(words)?),
+        }
     }
     Ok(())
 }
@@ -152,7 +159,7 @@ impl Focus {
 
 /// Runs one seed.
 pub(crate) fn run(
-    kind: CatalogKind,
+    (kind, clients): (CatalogKind, Clients),
     scenario: &Scenario,
     objects: &[(Key, Payload)],
     seed: u64,
@@ -165,7 +172,7 @@ pub(crate) fn run(
     }
     let book = Rc::new(RefCell::new(Book::new(keep_mishaps)));
     let net = Rc::new(Net::new(SERVERS, scenario.writers.count.min(MOST.0) + READERS));
-    let counts = simulation.run(processes(protocol, scenario, seed, &book, &net));
+    let counts = simulation.run(processes((protocol, clients), scenario, seed, &book, &net));
     let mut book = book.take();
     let mut checked = book.checked.clone();
     checked.faults = counts.faults;
@@ -176,7 +183,10 @@ pub(crate) fn run(
     };
     let judged = match book.violation.take().or(net.violation.take()) {
         Some(violation) => Err(violation),
-        None => ended.and_then(|()| judge::judged(protocol, &simulation, &book)),
+        None => ended.and_then(|()| match clients {
+            Clients::Iceberg => judge::judged(protocol, &simulation, &book),
+            Clients::Lance => lance::judged(protocol, &simulation, &book).map(|()| 0),
+        }),
     };
     match judged {
         Ok(rebased) => *checked.situations.entry("commits to two tables, rebased").or_default() += rebased,
@@ -205,7 +215,7 @@ type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 /// The servers, the clients, and the process that removes old versions of the catalog.
 fn processes(
-    protocol: Protocol,
+    (protocol, kind): (Protocol, Clients),
     scenario: &Scenario,
     seed: u64,
     book: &Rc<RefCell<Book>>,
@@ -230,7 +240,8 @@ fn processes(
                 (writers.commits, writers.pause) =
                     (writers.commits * 8, Span::from_nanos(writers.pause.as_nanos() / 8));
             }
-            let client = Client { env, number, net, link, files, book, writers, rebases: rebases(seed), focus, reads };
+            let client =
+                Client { env, number, net, link, files, book, writers, rebases: rebases(seed), focus, reads, kind };
             Box::pin(client.live(faults.crash / 20.0))
         }));
     }

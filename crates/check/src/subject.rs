@@ -27,7 +27,16 @@ pub enum Subject {
     Transactions,
     /// The catalog server, over a catalog of this kind.
     #[cfg(feature = "serve")]
-    Serve(CatalogKind),
+    Serve(CatalogKind, Clients),
+}
+
+/// The clients of a catalog server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clients {
+    /// They commit to tables of Iceberg.
+    Iceberg,
+    /// They create versions of tables of Lance, which the server orders.
+    Lance,
 }
 
 /// The protocol of a catalog, and its layout.
@@ -46,14 +55,17 @@ impl Subject {
         CatalogKind::all().into_iter().map(Self::Catalog).chain([Self::Transactions]).collect()
     }
 
-    /// The catalog server over each protocol, in all their layouts. Not in [`all`](Self::all): its runs take longer. None
-    /// without the feature `serve`.
+    /// The catalog server over each protocol, in all their layouts, with these clients. Not in [`all`](Self::all): its runs
+    /// take longer. None without the feature `serve`.
     #[must_use]
-    pub fn servers() -> Vec<Self> {
+    pub fn servers(clients: Clients) -> Vec<Self> {
         #[cfg(feature = "serve")]
-        return CatalogKind::all().into_iter().map(Self::Serve).collect();
+        return CatalogKind::all().into_iter().map(|kind| Self::Serve(kind, clients)).collect();
         #[cfg(not(feature = "serve"))]
-        Vec::new()
+        {
+            let _ = clients;
+            Vec::new()
+        }
     }
 
     /// As written on the command line: the protocol, and its layout if that is not the usual one.
@@ -63,14 +75,15 @@ impl Subject {
             Self::Catalog(kind) => kind.name(),
             Self::Transactions => "transactions".to_owned(),
             #[cfg(feature = "serve")]
-            Self::Serve(kind) => format!("serve-{}", kind.name()),
+            Self::Serve(kind, clients) => format!("{}-{}", clients.name(), kind.name()),
         }
     }
 
     /// The subject of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().into_iter().chain(Self::servers()).find(|subject| subject.name() == name)
+        let servers = Clients::ALL.into_iter().flat_map(Self::servers);
+        Self::all().into_iter().chain(servers).find(|subject| subject.name() == name)
     }
 
     /// Whether there can be such a thing in the place of a scenario: cells cannot be appended to, transactions are in cells of
@@ -81,7 +94,21 @@ impl Subject {
             Self::Catalog(kind) => !scenario.rows || !kind.protocol.traits().appends,
             Self::Transactions => !scenario.rows && scenario.disk.is_none(),
             #[cfg(feature = "serve")]
-            Self::Serve(_) => !scenario.rows && scenario.disk.is_none(),
+            Self::Serve(..) => !scenario.rows && scenario.disk.is_none(),
+        }
+    }
+}
+
+impl Clients {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Iceberg, Self::Lance];
+
+    /// The server with these clients, as written on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Iceberg => "serve",
+            Self::Lance => "lance",
         }
     }
 }

@@ -12,9 +12,10 @@ use glidepath_table::mutant as table;
 const SEEDS: u64 = 500;
 
 const CHAIN: &str = "serve-manifest-chain";
+const LANCE: &str = "lance-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 15] = [
+const MISTAKES: [(Mistake, &str, &str); 21] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::OneByOne), CHAIN, "storm"),
     (Mistake::Service(Mutant::LedInAnyOrder), CHAIN, "wrong-clocks"),
@@ -26,6 +27,12 @@ const MISTAKES: [(Mistake, &str, &str); 15] = [
     (Mistake::Service(Mutant::RefusalTrusted), CHAIN, "repeats"),
     (Mistake::Service(Mutant::HeldForEver), CHAIN, "crowd"),
     (Mistake::Service(Mutant::TurnForEver), CHAIN, "crowd"),
+    (Mistake::Service(Mutant::LeftUnpublished), LANCE, "deaths"),
+    (Mistake::Service(Mutant::StagedNotCopied), LANCE, "deaths"),
+    (Mistake::Service(Mutant::StagedIsTrusted), LANCE, "repeats"),
+    (Mistake::Service(Mutant::DoubtedCopyDeleted), LANCE, "deaths"),
+    (Mistake::Service(Mutant::RepeatIsConflict), LANCE, "repeats"),
+    (Mistake::Service(Mutant::DeregisteredUnpublished), LANCE, "deaths"),
     (Mistake::Rebase(table::Mutant::LeftOutAllowed), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::ManifestsUnread), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::OverwriteRebased), CHAIN, "crowd"),

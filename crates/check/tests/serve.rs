@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_check::{LIBRARY, Scenario, Subject, Trial, explore};
+use glidepath_check::{Clients, LIBRARY, Scenario, Subject, Trial, explore};
 
 /// What runs must draw.
 const SITUATIONS: [&str; 12] = [
@@ -24,6 +24,9 @@ const SITUATIONS: [&str; 12] = [
     "unknown outcomes",
 ];
 
+/// The same with clients of Lance.
+const LANCE_SITUATIONS: [&str; 3] = ["purges", "replays", "unknown outcomes"];
+
 fn scenario(name: &str) -> Scenario {
     glidepath_check::scenario(name).unwrap().unwrap()
 }
@@ -35,13 +38,12 @@ fn scenarios(subject: Subject) -> Vec<(&'static str, Scenario)> {
 
 /// Runs so many seeds of every protocol in every scenario; `SERVE_SEEDS` asks for more, `SERVE_FIRST` for others,
 /// `SERVE_ONLY` for those whose subject and scenario contain a text.
-#[test]
-fn servers_hold() {
+fn servers_hold(clients: Clients, must: &[&str]) {
     let number = |name: &str, usual| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     let (first, count) = (number("SERVE_FIRST", 1), number("SERVE_SEEDS", 8));
     let only = std::env::var("SERVE_ONLY").unwrap_or_default();
     let (mut found, mut situations) = (Vec::new(), BTreeMap::<_, u64>::new());
-    for subject in Subject::servers() {
+    for subject in Subject::servers(clients) {
         for (name, scenario) in scenarios(subject) {
             if !format!("{} {name}", subject.name()).contains(&only) {
                 continue;
@@ -71,18 +73,30 @@ fn servers_hold() {
     println!("{situations:?}");
     assert!(found.is_empty(), "{}", found.join("\n"));
     // A feature that no run uses is not checked.
-    for situation in SITUATIONS {
+    for situation in must {
         assert!(
-            !only.is_empty() || situations.get(situation).is_some_and(|times| *times > 0),
+            !only.is_empty() || situations.get(*situation).is_some_and(|times| *times > 0),
             "no run has {situation}"
         );
     }
 }
 
 #[test]
+fn servers_hold_with_clients_of_iceberg() {
+    servers_hold(Clients::Iceberg, &SITUATIONS);
+}
+
+#[test]
+fn servers_hold_with_clients_of_lance() {
+    servers_hold(Clients::Lance, &LANCE_SITUATIONS);
+}
+
+#[test]
 fn the_same_seed_is_the_same_run() {
-    let trial = Trial::new(Subject::named("serve-manifest-chain").unwrap(), &scenario("storm"));
-    assert_eq!(trial.trace(7), trial.trace(7));
+    for subject in ["serve-manifest-chain", "lance-manifest-chain"] {
+        let trial = Trial::new(Subject::named(subject).unwrap(), &scenario("storm"));
+        assert_eq!(trial.trace(7), trial.trace(7));
+    }
 }
 
 /// Seeds that once failed. They found: metadata that was registered from memory after its file had been purged; the end of

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use glidepath_check::{Checked, Explored, FailedSeed, LIBRARY, Scenario, Subject, Trial, explore, shrink};
+use glidepath_check::{Checked, Clients, Explored, FailedSeed, LIBRARY, Scenario, Subject, Trial, explore, shrink};
 use glidepath_lab::runner::Progress;
 use serde::Serialize;
 
@@ -25,8 +25,8 @@ use crate::whole::{from_one, from_zero};
 /// that fails, the command that replays it is printed.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The protocol of a catalog, in one of its layouts; transactions, for their service; all; or serve, for the catalog
-    /// server over every protocol, if this program has it
+    /// The protocol of a catalog, in one of its layouts; transactions, for their service; all; or, if this program has
+    /// the catalog server: serve or lance, for it over every protocol, with clients of Iceberg or of Lance
     #[arg(value_name = "PROTOCOL", value_parser = subjects())]
     protocol: String,
     /// The number of runs of each protocol in each scenario
@@ -56,9 +56,6 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 }
-
-/// The catalog server over every protocol.
-const SERVE: &str = "serve";
 
 /// One protocol in one scenario.
 struct Case {
@@ -112,17 +109,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn subjects() -> PossibleValuesParser {
-    let servers = Subject::servers();
-    let serve = (!servers.is_empty()).then(|| SERVE.to_owned());
-    let one = Subject::all().into_iter().chain(servers).map(Subject::name);
-    PossibleValuesParser::new(one.chain(serve).chain(["all".to_owned()]))
+    let servers: Vec<_> = Clients::ALL.into_iter().flat_map(Subject::servers).collect();
+    let every = Clients::ALL.into_iter().filter(|_| !servers.is_empty()).map(|clients| clients.name().to_owned());
+    let one = Subject::all().into_iter().chain(servers.clone()).map(Subject::name);
+    PossibleValuesParser::new(one.chain(every).chain(["all".to_owned()]))
 }
 
 fn cases(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
     let subjects = match Subject::named(&arguments.protocol) {
         Some(one) => vec![one],
-        None if arguments.protocol == SERVE => Subject::servers(),
-        None => Subject::all(),
+        None => match Clients::ALL.into_iter().find(|clients| clients.name() == arguments.protocol) {
+            Some(clients) => Subject::servers(clients),
+            None => Subject::all(),
+        },
     };
     let mut names = arguments.scenario.clone();
     if names.is_empty() {

@@ -18,6 +18,7 @@ use glidepath_table::Files;
 
 use crate::error::{Kind, ServiceError};
 use crate::keys::CommitFailure;
+use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::namespaces::{Listing, Page, no_namespace};
 use crate::reading::{FORMAT, no_table};
@@ -285,7 +286,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let name = table.catalog_name()?;
         for _ in 0..self.settings.attempts.max(1) {
             let entry = self.lance_entry(table).await?;
-            if let (true, Some(head)) = (publish, Head::of(&entry)?) {
+            if let (true, Some(head)) = (publish && !mutant::is(Mutant::DeregisteredUnpublished), Head::of(&entry)?) {
                 self.publish(&head).await?;
             }
             let mut all = vec![Action::Assert { name: name.clone(), holds: Assertion::Pointer(entry.pointer.clone()) }];

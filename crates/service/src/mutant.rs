@@ -26,6 +26,18 @@ pub enum Mutant {
     TurnForEver,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
+    /// A version of a Lance table is created though the one before may not be at its place.
+    LeftUnpublished,
+    /// The newest version of a Lance table is the staged manifest, and no copy of it.
+    StagedNotCopied,
+    /// A staged manifest that is not there was never there.
+    StagedIsTrusted,
+    /// The copy of a version of unknown outcome is deleted.
+    DoubtedCopyDeleted,
+    /// A repeated request for a version of a Lance table is answered with a conflict.
+    RepeatIsConflict,
+    /// A Lance table is deregistered though its newest version may not be at its place.
+    DeregisteredUnpublished,
 }
 
 #[cfg(feature = "mutants")]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use glidepath_model::{Instant, Span};
 use uuid::Uuid;
 
+use super::lance;
 use super::snapshots::Intent;
 use crate::run::Checked;
 
@@ -64,6 +65,8 @@ pub(super) struct Book {
     aliased: BTreeSet<Uuid>,
     pub(super) checked: Checked,
     pub(super) violation: Option<String>,
+    /// What clients of Lance were told.
+    pub(super) lance: lance::Versions,
     lines: Option<Vec<(Instant, String)>>,
 }
 

@@ -15,12 +15,13 @@ use glidepath_table::{FileError, Files};
 use iceberg::spec::TableMetadata;
 
 use super::book::{Book, Told};
-use super::wire::{Answer, Ask, Link, Net};
+use super::wire::{Answer, Ask, Done, Link, Net};
 use super::{Focus, identifier};
 use crate::scenario::Writers;
+use crate::subject::Clients;
 
 /// How often a request is sent again, if it is safe to do so.
-const SENDS: u32 = 5;
+pub(super) const SENDS: u32 = 5;
 
 /// How often a file is written or read again.
 const FILE_TRIES: u32 = 6;
@@ -41,12 +42,19 @@ pub(super) struct Client {
     pub(super) focus: Focus,
     /// Whether it only reads.
     pub(super) reads: bool,
+    pub(super) kind: Clients,
 }
 
 impl Client {
     /// Lives until it has done all, or dies between two steps.
     pub(super) async fn live(self, dies: f64) {
-        let mut life = pin!(self.act());
+        let act = async {
+            match self.kind {
+                Clients::Iceberg => self.act().await,
+                Clients::Lance => self.act_lance().await,
+            }
+        };
+        let mut life = pin!(act);
         let died = poll_fn(|context| match life.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(false),
             Poll::Pending if unit_interval(self.env.draw(Purpose::Validation)) < dies => Poll::Ready(true),
@@ -118,7 +126,8 @@ impl Client {
     pub(super) async fn load(&self, table: &Identifier) -> Option<Loaded<TableMetadata>> {
         for _ in 0..SENDS {
             match self.ask(&Ask::Load(table.clone())).await {
-                Some(Ok(loaded)) => return loaded,
+                Some(Ok(Done::Table(loaded))) => return Some(loaded),
+                Some(Ok(_)) => return None,
                 Some(Err(error)) if error.kind == Kind::NoTable => return None,
                 Some(Err(_)) | None => self.back_off().await,
             }
@@ -154,7 +163,7 @@ impl Client {
         Told::Open
     }
 
-    async fn ask(&self, ask: &Ask) -> Option<Answer> {
+    pub(super) async fn ask(&self, ask: &Ask) -> Option<Answer> {
         // Most requests of a client go to one server, as through a load balancer that remembers it.
         let server = if self.chance(0.7) { self.number as usize } else { self.draw() as usize } % self.net.hosts.len();
         self.link.send(&self.env, &self.net, server, ask).await

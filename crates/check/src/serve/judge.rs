@@ -64,7 +64,7 @@ pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -
     let deleted: BTreeSet<Key> =
         all.iter().filter(|write| write.object.is_none()).map(|write| write.key.clone()).collect();
     let of_catalog: Vec<_> = all.into_iter().filter(|write| write.key.as_str().starts_with(PREFIX)).collect();
-    for (place, made) in protocol.visit(Versions(&of_catalog))?.into_iter().enumerate() {
+    for (place, made) in versions(protocol, &of_catalog)?.into_iter().enumerate() {
         history.follow(place, made)?;
     }
     history.agrees(book)?;
@@ -77,6 +77,10 @@ pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -
 }
 
 /// The versions of the catalog that follow from these writes.
+pub(super) fn versions(protocol: Protocol, writes: &[Write]) -> Result<Vec<Made>, String> {
+    protocol.visit(Versions(writes))
+}
+
 struct Versions<'a>(&'a [Write]);
 
 impl Visitor for Versions<'_> {
@@ -88,7 +92,7 @@ impl Visitor for Versions<'_> {
 }
 
 /// The objects after the purges that are due long after the run, without faults.
-fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
+pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + PURGED).await;

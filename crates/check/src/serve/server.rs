@@ -14,8 +14,8 @@ use glidepath_service::{LIFETIME_MS, Service, Settings, Warehouse};
 use glidepath_sim::{Faults, SimEnv, SimStore};
 
 use super::doubting::{Doubting, Zombies};
-use super::wire::{Answer, Ask, Envelope, Net};
-use super::{BASE, NAMESPACES, TABLES};
+use super::wire::{Answer, Ask, Done, Envelope, Net};
+use super::{BASE, NAMESPACES, TABLES, lance};
 use crate::subject::{PREFIX, STORE};
 
 /// The least chance of a server to be killed whenever it goes on: some per run.
@@ -162,15 +162,16 @@ async fn handle(env: SimEnv, service: Served, envelope: Envelope) {
 
 async fn answer(service: &Served, ask: Ask) -> Answer {
     match ask {
-        Ask::Load(table) => service.load_table(&table).await.map(Some),
-        Ask::Commit(table, commit) => service.commit_table(&table, commit).await.map(Some),
-        Ask::Transact(changes, key) => service.commit_transaction(changes, key.as_ref()).await.map(|()| None),
-        Ask::Create(new, key) => service.create_table(*new, key.as_ref()).await.map(Some),
-        Ask::Register(new, key) => service.register_table(new, key.as_ref()).await.map(Some),
-        Ask::Drop(table, purge, key) => service.drop_table(&table, purge, key.as_ref()).await.map(|()| None),
-        Ask::Rename(from, to, key) => service.rename_table(&from, &to, key.as_ref()).await.map(|()| None),
+        Ask::Load(table) => service.load_table(&table).await.map(Done::Table),
+        Ask::Commit(table, commit) => service.commit_table(&table, commit).await.map(Done::Table),
+        Ask::Transact(changes, key) => service.commit_transaction(changes, key.as_ref()).await.map(|()| Done::Nothing),
+        Ask::Create(new, key) => service.create_table(*new, key.as_ref()).await.map(Done::Table),
+        Ask::Register(new, key) => service.register_table(new, key.as_ref()).await.map(Done::Table),
+        Ask::Drop(table, purge, key) => service.drop_table(&table, purge, key.as_ref()).await.map(|()| Done::Nothing),
+        Ask::Rename(from, to, key) => service.rename_table(&from, &to, key.as_ref()).await.map(|()| Done::Nothing),
         Ask::Change(namespace, change, key) => {
-            service.change_namespace(&namespace, &change, key.as_ref()).await.map(|_| None)
+            service.change_namespace(&namespace, &change, key.as_ref()).await.map(|_| Done::Nothing)
         }
+        Ask::Lance(table, ask) => lance::answer(service, table, ask).await,
     }
 }

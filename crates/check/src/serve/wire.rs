@@ -13,9 +13,13 @@ use glidepath_model::Span;
 use glidepath_protocols::group::line;
 use glidepath_service::TableCommit;
 use glidepath_service::{Counts, PRIORITY};
-use glidepath_service::{Idempotency, Identifier, Loaded, NamespaceChange, NewTable, Registration, ServiceError};
+use glidepath_service::{
+    Idempotency, Identifier, LanceTable, LanceVersion, Loaded, NamespaceChange, NewTable, Registration, ServiceError,
+};
 use glidepath_sim::{Faults, SimEnv, Slot};
 use iceberg::spec::TableMetadata;
+
+use super::lance;
 
 /// What a client asks of a server.
 #[derive(Clone, Debug)]
@@ -28,10 +32,19 @@ pub(super) enum Ask {
     Drop(Identifier, bool, Option<Idempotency>),
     Rename(Identifier, Identifier, Option<Idempotency>),
     Change(Vec<String>, NamespaceChange, Option<Idempotency>),
+    Lance(Identifier, lance::Ask),
 }
 
-/// What a server answers if it did what was asked: the table, if the request was about one.
-pub(super) type Answer = Result<Option<Loaded<TableMetadata>>, ServiceError>;
+/// What a server answers if it did what was asked.
+pub(super) enum Done {
+    Nothing,
+    Table(Loaded<TableMetadata>),
+    Lance(LanceTable),
+    Versions(Vec<LanceVersion>),
+}
+
+/// What a server answers.
+pub(super) type Answer = Result<Done, ServiceError>;
 
 /// A request on its way.
 pub(super) type Envelope = glidepath_sim::Envelope<Ask, Answer>;

@@ -302,7 +302,7 @@ async fn a_version_whose_server_died_is_published_by_the_next() {
     // Steps 2 to 5, and no further. The client deletes what it staged.
     let (pointer, head) = server.inner.head_of(&table).await.unwrap();
     let name = request.staged.rsplit('/').next().unwrap();
-    let next = server.inner.copied(&head, name, None).await.unwrap();
+    let next = server.inner.copied(&head, name, None).await.unwrap().unwrap();
     server.inner.advance(&table, &pointer, &next).await.unwrap();
     server.inner.files.delete(&format!("{}/{name}", paths::versions(&location))).await.unwrap();
     assert_eq!(there(&server, &paths::versions(&location)).await, 0);

@@ -21,6 +21,7 @@ use glidepath_table::{FileError, Files};
 use super::head::Head;
 use super::paths;
 use crate::error::{Kind, Proof, ServiceError};
+use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service};
@@ -96,6 +97,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         table: &Identifier,
         new: &NewLanceVersion,
     ) -> Result<LanceVersion, ServiceError> {
+        let mut is_gone = false;
         for _ in 0..self.inner.settings.attempts.max(1) {
             let (pointer, head) = self.inner.head_of(table).await?;
             let staged = paths::staged(&new.staged, &head.location, new.version)?;
@@ -107,11 +109,21 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Err(taken(&head, new.version));
             }
             // Step 3.
-            self.inner.publish(&head).await?;
+            if !mutant::is(Mutant::LeftUnpublished) {
+                self.inner.publish(&head).await?;
+            }
             // Step 4.
-            let next = self.inner.copied(&head, &staged, new.bytes).await?;
+            let Some(next) = self.inner.copied(&head, &staged, new.bytes).await? else {
+                // Another delivery of this request may have been done since step 2: it deletes what it has copied.
+                if std::mem::replace(&mut is_gone, true) || mutant::is(Mutant::StagedIsTrusted) {
+                    let place = format!("{}/{staged}", paths::versions(&head.location));
+                    return Err(ServiceError::invalid(format!("there is no staged manifest {place}")));
+                }
+                continue;
+            };
             let created = self.inner.advance(table, &pointer, &next).await;
-            if created.as_ref().is_err_and(|error| error.kind.proof() == Proof::NotDone)
+            let is_not_done = |error: &ServiceError| error.kind.proof() == Proof::NotDone;
+            if created.as_ref().is_err_and(|error| is_not_done(error) || mutant::is(Mutant::DoubtedCopyDeleted))
                 && let Some(copy) = &next.copy
             {
                 let _ = self.inner.files.delete(copy).await;
@@ -232,21 +244,29 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// Step 4: the head after this one, whose copy is written.
-    pub(super) async fn copied(&self, head: &Head, staged: &str, bytes: Option<u64>) -> Result<Head, ServiceError> {
+    /// Step 4: the head after this one, whose copy is written. `None` if there is no staged manifest.
+    pub(super) async fn copied(
+        &self,
+        head: &Head,
+        staged: &str,
+        bytes: Option<u64>,
+    ) -> Result<Option<Head>, ServiceError> {
         let place = format!("{}/{staged}", paths::versions(&head.location));
-        let manifest = self.files.read(&place).await.map_err(|error| match error {
-            FileError::NotFound(_) => ServiceError::invalid(format!("there is no staged manifest {place}")),
-            error => error.into(),
-        })?;
+        let manifest = match self.files.read(&place).await {
+            Err(FileError::NotFound(_)) => return Ok(None),
+            manifest => manifest?,
+        };
         let found = manifest.len() as u64;
         if bytes.is_some_and(|said| said != found) {
             let words = format!("manifest_size is {}, but {place} has {found} bytes", bytes.unwrap_or_default());
             return Err(ServiceError::invalid(words));
         }
+        if mutant::is(Mutant::StagedNotCopied) {
+            return Ok(Some(head.next(place, found, self.env.unix_ms(), staged)));
+        }
         let copy = paths::copy(&head.location, head.version + 1, self.fresh_uuid());
         self.files.write(&copy, manifest).await?;
-        Ok(head.next(copy, found, self.env.unix_ms(), staged))
+        Ok(Some(head.next(copy, found, self.env.unix_ms(), staged)))
     }
 
     /// Step 5. `Conflict` if the pointer has moved.
@@ -291,7 +311,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Some(is_same) => is_same,
             None => self.has_content_of(head, version, staged).await?,
         };
-        if !is_same {
+        if !is_same || mutant::is(Mutant::RepeatIsConflict) {
             self.counts.conflict(ConflictOn::Version);
             return Err(taken(head, version));
         }
