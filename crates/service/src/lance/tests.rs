@@ -11,6 +11,7 @@ use glidepath_protocols::group::{Committer, Loads, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_stores::memory::MemoryStore;
 use glidepath_stores::{LiveEnv, Store};
+use glidepath_table::FileError;
 
 use super::*;
 use crate::{Namespace, Registration, Settings, Warehouse};
@@ -223,7 +224,7 @@ async fn the_server_orders_versions() {
     assert_eq!(kind(server.describe_lance_version(&table, None).await), Kind::NoVersion);
 
     let early = staged(&server, &location, 2, "early").await;
-    assert_eq!(kind(server.create_lance_version(&table, &early).await), Kind::Conflict);
+    assert_eq!(kind(server.create_lance_version(&table, &early).await), Kind::Invalid);
     let mut requests = Vec::new();
     for version in 1..=20 {
         let request = staged(&server, &location, version, &format!("one-{version}")).await;
@@ -323,4 +324,45 @@ async fn a_version_whose_server_died_is_published_by_the_next() {
     assert_eq!(kind(other.create_lance_version(&again, &third).await), Kind::NoTable);
     let registered = NewLanceTable { location: Some(location), ..new(&table) };
     assert!(!other.register_lance(registered).await.unwrap().managed);
+}
+
+/// Files of which a staged manifest is read late: when the other delivery of its request was done, and has deleted it.
+struct Late(Warehouse<MemoryStore>, Tested, Identifier, NewLanceVersion);
+
+impl Files for Late {
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {
+        if location.ends_with(&self.3.staged) {
+            self.1.create_lance_version(&self.2, &self.3).await.unwrap();
+        }
+        self.0.read_up_to(location, most).await
+    }
+
+    async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
+        self.0.write(location, bytes).await
+    }
+
+    async fn delete(&self, location: &str) -> Result<(), FileError> {
+        self.0.delete(location).await
+    }
+
+    async fn list(&self, folder: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, FileError> {
+        self.0.list(folder, after, limit).await
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_request_whose_staged_manifest_is_gone_was_done() {
+    let world = World::new().await;
+    let (server, table) = (world.server().await, named(&["t"]));
+    let location = server.declare_lance(managed(&table)).await.unwrap().location;
+    let request = staged(&server, &location, 1, "one").await;
+    let files = Warehouse::new(world.files.clone(), "s3://b/lake");
+    let late = world.server_on(Late(files, world.server().await, table.clone(), request.clone())).await;
+    assert_eq!(late.create_lance_version(&table, &request).await.unwrap().version, 1);
+    let never = NewLanceVersion { version: 2, staged: staged_name(&location, 2), bytes: None };
+    assert_eq!(kind(server.create_lance_version(&table, &never).await), Kind::Invalid);
+}
+
+fn staged_name(location: &str, version: u64) -> String {
+    paths::in_store(&format!("{}-never", paths::manifest(location, version))).to_owned()
 }

@@ -4,7 +4,7 @@
 //!
 //! 1. The client stages the manifest of version n under a name of its own, and asks for version n.
 //! 2. Read the table's head. If version n exists, the answer is success if it was made of this staged manifest, and
-//!    otherwise a conflict. If n - 1 is not the newest version: conflict.
+//!    otherwise a conflict. If version n - 1 does not exist, the request is wrong.
 //! 3. Publish version n - 1, in case the server that created it died at step 6.
 //! 4. Copy the staged manifest to a fresh name: clients delete what they staged after any error.
 //! 5. **The commit point**: move the table's pointer from version n - 1 to n, which names the copy.
@@ -71,14 +71,13 @@ fn newest(head: &Head) -> LanceVersion {
     LanceVersion { bytes: Some(head.bytes), at_ms: Some(head.at_ms), ..at_its_place(&head.location, head.version) }
 }
 
-fn taken(head: &Head, version: u64) -> ServiceError {
-    let words = format!(
+fn not_created(head: &Head, version: u64) -> String {
+    format!(
         "version {version} was not created: the newest version of the table is {}, so the next is {}; read it and \
          commit again",
         head.version,
         head.version + 1
-    );
-    ServiceError::new(Kind::Conflict, words)
+    )
 }
 
 fn no_version(table: &Identifier, version: u64) -> ServiceError {
@@ -90,8 +89,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// succeeds if it did before.
     ///
     /// # Errors
-    /// [`Kind::Conflict`] if another commit has this number, or it is not the next; [`Kind::Unknown`] if the request may
-    /// have taken effect.
+    /// [`Kind::Conflict`] if another commit has this number; [`Kind::Invalid`] if there is no version before it;
+    /// [`Kind::Unknown`] if the request may have taken effect.
     pub async fn create_lance_version(
         &self,
         table: &Identifier,
@@ -105,8 +104,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             if new.version <= head.version {
                 return self.inner.created_before(&head, new.version, &staged).await;
             }
+            // No conflict, because that would be final: another delivery may come when version n - 1 is there.
             if new.version != head.version + 1 {
-                return Err(taken(&head, new.version));
+                return Err(ServiceError::invalid(not_created(&head, new.version)));
             }
             // Step 3.
             if !mutant::is(Mutant::LeftUnpublished) {
@@ -313,7 +313,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         };
         if !is_same || mutant::is(Mutant::RepeatIsConflict) {
             self.counts.conflict(ConflictOn::Version);
-            return Err(taken(head, version));
+            return Err(ServiceError::new(Kind::Conflict, not_created(head, version)));
         }
         Counts::add(&self.counts.replayed, 1);
         self.publish(head).await?;

@@ -106,7 +106,7 @@ impl Client {
         };
         self.say(|| format!("asks for {manifest:?} of {location}"));
         self.book.borrow_mut().lance_attempt(attempt, location, version);
-        let told = self.create(table, location, &new).await;
+        let told = self.create(table, location, &new, after.is_some()).await;
         self.say(|| format!("is told of attempt {attempt}: {told:?}"));
         self.book.borrow_mut().lance_told(attempt, told);
         // After success the server does so.
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// Asks for a version, again where that is safe, or gives up.
-    async fn create(&self, table: &Identifier, location: &str, new: &NewLanceVersion) -> Told {
+    async fn create(&self, table: &Identifier, location: &str, new: &NewLanceVersion, looked: bool) -> Told {
         for _ in 0..SENDS {
             match self.send_lance(table, Ask::Create(new.clone())).await {
                 Some(Ok(done)) => {
@@ -138,6 +138,8 @@ impl Client {
                     Kind::NoTable | Kind::Invalid | Kind::Unsupported if self.comes_and_goes(table) => {
                         return Told::Open;
                     }
+                    // Or may be when there is the version before.
+                    Kind::Invalid if !looked => return Told::Open,
                     Kind::Unavailable | Kind::Unknown => {}
                     _ => {
                         let words = format!("an answer that no request deserves: {error}: {new:?}");
