@@ -149,7 +149,7 @@ fn runs_nowhere(arguments: &Arguments) -> String {
         Some(Subject::Transactions) => "transactions are in a simulated key-value store, and these scenarios are of \
                                         catalogs on a disk or in cells; give another scenario"
             .to_owned(),
-        _ if arguments.protocol.starts_with(SERVE) => "the catalog server keeps files of tables in a simulated object \
+        _ if Clients::ALL.iter().any(|clients| arguments.protocol.starts_with(clients.name())) => "the catalog server keeps files of tables in a simulated object \
                                                        store, and these scenarios are of catalogs on a disk or in cells; \
                                                        give another scenario"
             .to_owned(),

@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use common::{glidepath, output, refused};
@@ -19,11 +19,15 @@ struct Server {
 
 impl Server {
     fn on(folder: &tempfile::TempDir) -> Self {
+        Self::logging(folder, "error", Stdio::inherit())
+    }
+
+    fn logging(folder: &tempfile::TempDir, level: &str, to: Stdio) -> Self {
         let store = format!("file://{}/store?durability=none", folder.path().display());
         let warehouse = format!("file://{}/tables", folder.path().display());
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("glidepath"));
-        command.args(["serve", &store, "--warehouse", &warehouse, "--listen", "127.0.0.1:0", "--log-level", "error"]);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        command.args(["serve", &store, "--warehouse", &warehouse, "--listen", "127.0.0.1:0", "--log-level", level]);
+        let mut process = command.stdout(Stdio::piped()).stderr(to).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().rsplit(' ').next().unwrap().to_owned();
@@ -73,6 +77,29 @@ fn every_workload_is_measured_checked_and_removed() {
     let store = format!("file://{}/store?durability=none", folder.path().display());
     let listed = output(glidepath(folder.path(), &format!("catalog list {store}")));
     assert!(!listed.contains("bench_"), "{listed}");
+}
+
+/// The disk of the log is full, or its terminal was closed: lines are lost, and requests are answered.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_whose_log_cannot_be_written_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut server = Server::logging(&folder, "info", full.into());
+    let listed = got(&server.url, "/v1/namespaces");
+    assert!(listed.starts_with("HTTP/1.1 200") && listed.contains("namespaces"), "{listed}");
+    assert!(Command::new("kill").arg(server.process.id().to_string()).status().unwrap().success());
+    assert_eq!(server.process.wait().unwrap().code(), Some(0));
+}
+
+/// The answer to a GET request.
+fn got(url: &str, path: &str) -> String {
+    let address = url.trim_start_matches("http://");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 #[test]
